@@ -1,13 +1,13 @@
 """Markers in the UDP datagrams of one host's capture: events that programs send without a connection.
 
-A datagram is searched alone. There is no stream in which its events would have an offset, and yet what left
-one host has to be found again where it came, so a row of MESSAGES has the event's sequence number for an
-offset, and a "connection" for each stream and for each time that this event went this way: the second time
-that an event is sent from one port to another is told from the first, and each stands in the order of
-sequence numbers. (If the first never came, the second is taken for it where it comes.) What is given out is
-put in this order within the time that segments wait, too.
+Each datagram is searched on its own. Datagrams have no stream offset, but an event must be matched between
+its sender's and its receiver's capture. A row of MESSAGES therefore has the event's sequence number as its
+offset, and a "connection" number made of the stream and the number of earlier transmissions of the same event
+in the same direction. Retransmissions are thereby distinct, and each "connection" is ordered by sequence
+number. If the first transmission is lost, the receiver's side takes the second one for the first. Rows are
+emitted in this order, after the time that TCP segments wait too.
 
-Datagrams that IP cut into fragments are searched as far as their first fragment goes.
+If a datagram is fragmented, only its first fragment is searched.
 """
 
 from collections import Counter
@@ -35,11 +35,11 @@ class _Event:
     t_ns: int
     stream: int
     seq: int
-    time: int  # how often it had gone this way before
+    time: int  # number of earlier transmissions in this direction
     length: int
 
 
-class _Way:
+class _DirectionState:
     """One direction between two ports."""
 
     def __init__(self, names: dict[str, Any]) -> None:
@@ -47,7 +47,7 @@ class _Way:
         self.counts = Decoding()
         self.datagrams = self.bytes = 0
         self.waiting: list[_Event] = []
-        self._times: Counter[tuple[int, int]] = Counter()  # that an event was seen
+        self._times: Counter[tuple[int, int]] = Counter()  # transmissions per (stream, sequence number)
 
     def add(self, t_ns: int, stream: int, seq: int, length: int) -> None:
         if stream >= STREAMS_MAX or seq >= SEQ_MAX:
@@ -59,7 +59,7 @@ class _Way:
 
 
 class Datagrams:
-    """All datagrams of one host's capture, which comes window by window. name: the columns of a direction."""
+    """All datagrams of one host's capture, read window by window. name: returns a direction's columns."""
 
     def __init__(
         self, data: Bytes, markers: Markers, name: Callable[[Direction], dict[str, Any]], horizon_ns: int
@@ -69,11 +69,11 @@ class Datagrams:
         self._written = markers.written()
         self._name = name
         self._horizon_ns = horizon_ns
-        self._ways: dict[Direction, _Way] = {}
+        self._ways: dict[Direction, _DirectionState] = {}
         self._latest_ns = 0
 
     def passing(self, window: Iterable[Columns]) -> Iterator[Columns]:
-        """Search the packets that came next, and hand them on."""
+        """Search the next packets and yield them unchanged."""
         for columns in window:
             rows = np.flatnonzero(
                 (columns["proto"] == UDP) & (columns["payload_length"] > 0) & (columns["dport"] > 0)
@@ -85,12 +85,12 @@ class Datagrams:
             yield columns
 
     def settled(self) -> list[pa.RecordBatch]:
-        """The events that are old enough."""
-        return self._given_out(self._latest_ns - self._horizon_ns)
+        """Return the events older than the horizon."""
+        return self._sorted_batches(self._latest_ns - self._horizon_ns)
 
     def end(self) -> tuple[list[pa.RecordBatch], list[dict[str, Any]]]:
-        """What is left, and a row of DECODING for each direction that had events."""
-        batches = self._given_out(None)
+        """Return the remaining events, and a row of DECODING for each direction that had events."""
+        batches = self._sorted_batches(None)
         return batches, [_count(way) for way in self._ways.values()]
 
     def _search(self, columns: Columns, row: int) -> None:
@@ -106,7 +106,7 @@ class Datagrams:
         direction = tuple(int(columns[name][row]) for name in DIRECTION)
         way = self._ways.get(direction)
         if way is None:
-            way = self._ways[direction] = _Way(self._name(direction))
+            way = self._ways[direction] = _DirectionState(self._name(direction))
         way.datagrams += 1
         way.bytes += length
         way.counts.messages += len(found.at)
@@ -116,7 +116,7 @@ class Datagrams:
         for stream, seq, begin, end in zip(found.stream, found.seq, found.at, found.end, strict=True):
             way.add(t_ns, stream, seq, end - begin)
 
-    def _given_out(self, before_ns: int | None) -> list[pa.RecordBatch]:
+    def _sorted_batches(self, before_ns: int | None) -> list[pa.RecordBatch]:
         batches = []
         for way in self._ways.values():
             old = [each for each in way.waiting if before_ns is None or each.t_ns < before_ns]
@@ -128,7 +128,7 @@ class Datagrams:
                 batches.append(self._batch(way, old))
         return batches
 
-    def _batch(self, way: _Way, events: list[_Event]) -> pa.RecordBatch:
+    def _batch(self, way: _DirectionState, events: list[_Event]) -> pa.RecordBatch:
         stream, seq, t_ns = ([getattr(each, name) for each in events] for name in ("stream", "seq", "t_ns"))
         connection = [each.stream * (TIMES_MAX + 1) + each.time for each in events]
         columns = event_columns(stream, seq, self._markers, way.names) | {
@@ -142,7 +142,7 @@ class Datagrams:
         return message_batch(way.names, columns, len(events))
 
 
-def _count(way: _Way) -> dict[str, Any]:
+def _count(way: _DirectionState) -> dict[str, Any]:
     nothing = ("retransmitted_segments", "retransmitted_bytes", "stray_segments", "missing_bytes")
     return {
         **{name: value.as_py() for name, value in way.names.items()},

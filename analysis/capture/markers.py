@@ -1,13 +1,13 @@
-"""Markers in the streams of programs whose messages nobody here knows: which events went over a connection.
+"""Events on connections of programs with unknown message formats, found by their markers.
 
-An event's payload begins with its marker (`node.core.marker`), whatever a broker puts around it. So bytes are
-searched for the marker's magic, and what follows is an event if its CRC-32 is right over as many bytes as the
-run's events have. Nothing is known of framing, and nothing has to be: an event may stand anywhere in a
-segment, several in one, or one in several, and a line that begins a chunk of HTTP's chunked transfer
-(RFC 9112, 7.1) may stand in its midst. Search goes on behind bytes that the capture lacks.
+An event's payload begins with its marker (`node.core.marker`), whatever framing a broker adds. The decoder
+searches for the marker's magic number and accepts an event if the CRC-32 over the run's event size is
+correct. It needs no framing: an event may begin anywhere in a segment, a segment may hold several events, an
+event may span several segments, and chunk-size lines of HTTP's chunked transfer coding (RFC 9112, 7.1) may
+interrupt it. After bytes missing from the capture the search continues.
 
-A payload may stand there as it is, or as text (base64, hexadecimal digits), in one connection as this and in
-another as that. Bytes that are encrypted or compressed show nothing.
+A payload may be raw or text (base64, hexadecimal digits); connections may differ. Events in encrypted or
+compressed bytes are not found.
 """
 
 import base64
@@ -38,8 +38,8 @@ LINE_BYTES_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """What to search for. size_bytes: of an event. publishers: the streams on which each address publishes.
-    takers: addresses of those that take events and do nothing else.
+    """Search parameters. size_bytes: size of an event. publishers: the streams that each address publishes.
+    takers: addresses of hosts that only receive events.
     """
 
     size_bytes: int
@@ -47,9 +47,9 @@ class Markers:
     takers: frozenset[str] = frozenset()
 
     def types(self, src: str, dst: str, streams: Sequence[int]) -> pa.Array:
-        """What events of these streams are called on their way from src to dst.
+        """Return the message type of each event sent from src to dst, given the events' streams.
 
-        A publisher may pass on what others published, and what it hands to a taker has arrived there.
+        An event is NEW when its publisher sends it to a host that is not a taker, and PASSED otherwise.
         """
         own = frozenset[int]() if dst in self.takers else self.publishers.get(src, frozenset())
         if own.isdisjoint(streams):
@@ -57,7 +57,7 @@ class Markers:
         return pa.array([NEW if stream in own else PASSED for stream in streams])
 
     def written(self) -> "tuple[Written, ...]":
-        """The ways in which an event's bytes can stand on the wire."""
+        """Return the encodings that an event can have on the wire."""
         size, digits = self.size_bytes, MAGIC.hex()
         return (
             Written(MAGIC, size, bytes),
@@ -69,27 +69,27 @@ class Markers:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An event on the wire: what it begins with, its length in bytes, and its payload."""
+    """An encoding of events on the wire: first bytes, length in bytes, and a function that decodes it."""
 
     begin: bytes
     length: int
     payload: Callable[[bytes], bytes]
 
     def read(self, text: bytes) -> Marker | None:
-        """The marker of an event that these bytes are; None if they are none, or it is not whole."""
+        """Return the marker of the event in `text`, or None if the event is absent or incomplete."""
         if len(text) < self.length:
             return None
         try:
             marker = read_marker(self.payload(text))
-        except ValueError:  # no such text
+        except ValueError:  # not in this encoding
             return None
         return marker if marker is not None and marker.is_whole else None
 
 
 @dataclass(slots=True)
 class Found:
-    """Markers in some bytes, in their order: where each begins and ends, and which event it is. rest: from
-    there on nothing is settled.
+    """Markers found in a block of bytes, in order: begin, end, stream and sequence number of each.
+    rest: offset from which the bytes must be searched again with those that follow.
     """
 
     at: list[int] = field(default_factory=list)
@@ -108,8 +108,9 @@ class Found:
 
 
 def find_markers(content: bytes, begin: int, ways: Sequence[Written], *, is_final: bool) -> Found:
-    """The markers from `begin` on. is_final: no bytes follow these; otherwise an event that may go on in
-    them is left for the next time.
+    """Find the markers from `begin` on.
+
+    is_final: no bytes follow; otherwise an incomplete event at the end is left for the next call.
     """
     found = Found()
     joined = Joined.of(content, begin, is_final=is_final)
@@ -125,7 +126,7 @@ def find_markers(content: bytes, begin: int, ways: Sequence[Written], *, is_fina
         end = start + length if is_cut_off else joined.position(at + length - 1) + 1
         marker = written.read(text[at : at + length])
         if marker is None and (is_cut_off or end - start > length):
-            end = start + length  # what looks like a line of a chunk may be the event's own
+            end = start + length  # an apparent chunk-size line may be part of the event
             marker = written.read(content[start:end])
         if marker is not None:
             found.add(start, end, marker)
@@ -143,14 +144,14 @@ def find_markers(content: bytes, begin: int, ways: Sequence[Written], *, is_fina
 
 
 class Begins:
-    """Where events may begin in some bytes."""
+    """Offsets in a block of bytes at which events may begin."""
 
     def __init__(self, text: bytes, ways: Sequence[Written]) -> None:
         self._text = text
         self._next = [(text.find(written.begin), written) for written in ways]
 
     def first(self, at: int) -> tuple[int, Written] | None:
-        """The first place from `at` on, which does not go back; None if there is none."""
+        """Return the first place at or after `at`, or None. `at` must not decrease between calls."""
         self._next = [
             (place if place < 0 or place >= at else self._text.find(written.begin, at), written)
             for place, written in self._next
@@ -161,8 +162,8 @@ class Begins:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Bytes without the lines that begin chunks, of which some may be none: `text`, whose bytes from
-    `starts[i]` on stood from `positions[i]` on.
+    """Bytes without chunk-size lines, or what looks like them: the bytes of `text` from `starts[i]` on came
+    from `positions[i]` on.
     """
 
     text: bytes
@@ -171,7 +172,7 @@ class Joined:
 
     @classmethod
     def of(cls, content: bytes, begin: int, *, is_final: bool) -> "Joined":
-        """is_final: otherwise a line that may go on behind the end is left out too."""
+        """Remove chunk-size lines. Unless `is_final`, also remove an unfinished line at the end."""
         parts, starts, positions, size = [], [], [], 0
         for line in CHUNK_LINE.finditer(content, begin):
             parts.append(content[begin : line.start()])
@@ -185,21 +186,21 @@ class Joined:
         return cls(b"".join([*parts, content[begin:end]]), [*starts, size], [*positions, begin])
 
     def position(self, index: int) -> int:
-        """Where a byte of `text` stood."""
+        """Return the original position of a byte of `text`."""
         piece = bisect.bisect_right(self.starts, index) - 1
         return self.positions[piece] + index - self.starts[piece]
 
     def index(self, position: int) -> int:
-        """The first byte of `text` that stood there or behind it."""
+        """Return the index in `text` of the first byte at or after an original position."""
         piece = bisect.bisect_right(self.positions, position) - 1
         index = self.starts[piece] + position - self.positions[piece]
         return min([index, *self.starts[piece + 1 : piece + 2]])
 
 
 class MarkerDecoder:
-    """Finds markers in one stream, which comes part by part; as `Decoder` decodes one.
+    """Finds markers in one stream that arrives in parts; the counterpart of `Decoder`.
 
-    `names` has the values of the columns that are the same for all messages (capture, host, …).
+    `names` holds the columns that are the same for all messages (capture, host, …).
     """
 
     def __init__(self, data: Bytes, markers: Markers, names: Mapping[str, Any]) -> None:
@@ -212,7 +213,7 @@ class MarkerDecoder:
         self._position = 0  # everything before was searched
 
     def decode(self, part: SettledRange | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
-        """Search what is whole with the stream's next part, and count. ended: nothing comes after it."""
+        """Search the bytes that the stream's next part completes, and count. ended: no part follows."""
         if part is not None:
             self._known = self._known.with_next(part)
         pieces = self._known.pieces
@@ -226,7 +227,7 @@ class MarkerDecoder:
     def _search(
         self, pieces: ByteRanges, first: int, last: int, *, goes_on: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Search pieces first to last, whose bytes follow each other without a hole."""
+        """Search the pieces from first to last, which have no gap between them."""
         first += int(np.searchsorted(pieces.end[first:last], self._position, side="right"))
         rest, rest_start = b"", int(pieces.start[first])
         for piece, following in windows(pieces, first, last):
@@ -253,7 +254,7 @@ class MarkerDecoder:
 def event_columns(
     stream: Sequence[int], seq: Sequence[int], markers: Markers, names: Mapping[str, Any]
 ) -> dict[str, pa.Array]:
-    """Which events these are. names: has src and dst of all of them."""
+    """Return the columns that identify events. names: holds their common src and dst."""
     count = len(seq)
     return {
         "type": markers.types(names["src"].as_py(), names["dst"].as_py(), stream),
@@ -266,7 +267,7 @@ def event_columns(
 
 
 def message_batch(names: Mapping[str, Any], columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
-    """Rows of MESSAGES; names: the columns that are the same in all of them. What neither has is null."""
+    """Return rows of MESSAGES. names: the columns equal in all rows. Columns in neither are null."""
     arrays = [
         columns[each.name].cast(each.type, safe=False)
         if each.name in columns

@@ -1,6 +1,6 @@
-"""The timelines of a run while it goes on: parts of captures in, through Spark's Structured Streaming, a page
-and a line in the terminal out.
+"""The timelines of a running run: reads parts of captures with Spark's Structured Streaming, and shows a page
+and a line in the terminal.
 
-It runs as a process of its own (`python -m analysis.live`), which `cutset run --live` starts and tells how
-the run goes. Nothing that it finds is kept: the analysis after the run reads the whole captures.
+It is a separate process (`python -m analysis.live`), which `cutset run --live` starts and sends the progress
+of the run. It stores no results: the analysis after the run reads the whole captures.
 """

@@ -1,9 +1,9 @@
-"""Which client must get which of the last events while a run goes on.
+"""Determines which client must get which of the recent events of a running run.
 
-Follows from the contract, as after the run (`analysis.timelines.delivery.expected`), and from what
-publishers and subscribers write down as they go: their files are read from where they were left. A
-subscription may still be under way when the first events that it brings come to others, so what an event's
-audience is stands firm only once the contract's time to settle has passed.
+This follows from the contract, as after the run (`analysis.timelines.delivery.expected`), and from the records of
+publishers and subscribers, which are read incrementally. A subscription may still be pending when other
+clients get the first events that match it, so an event's audience is final only after the contract's settle
+time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ _OF_PUBLISHERS = (RecordKind.PUBLISHED, RecordKind.ACKNOWLEDGED)
 
 
 class Audience:
-    """Reads one run's records as they grow, and tells who must get what."""
+    """The required deliveries of one run, from its growing records."""
 
     def __init__(self, run: RunDirectory, metadata: RunMetadata) -> None:
         contract = metadata.declared.contract
         self.settle_ns = 0 if for_everybody(metadata) else contract.settle_us * 1000
-        """How long after its publication it is known who must get an event."""
+        """The time after an event's publication until its audience is final."""
         writers = () if for_everybody(metadata) else metadata.having(Trait.PUBLISHER, Trait.SUBSCRIBER)
         self._records = [GrowingRecords(name, run.host_deliveries(name)) for name in writers]
         self._published = self._asked = schemas.RECORDS.empty_table()
@@ -43,11 +43,11 @@ class Audience:
         self._content = None if files is None else _GrowingContent(files)
 
     def read(self, from_ns: int) -> None:
-        """Take what was written down since the last time; forget what was published long before `from_ns`.
+        """Read the records written since the last call; discard publications long before `from_ns`.
 
-        Raises AnalysisError for files that are no such records.
+        Raises AnalysisError for files of another kind.
         """
-        from_ns -= self.settle_ns  # publishers write down when they heard that an event is published
+        from_ns -= self.settle_ns  # publishers record the time of the acknowledgement
         new = as_table([each.read() for each in self._records])
         kind = new.column("kind")
         asked = new.filter(pc.is_in(kind, value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
@@ -59,7 +59,7 @@ class Audience:
             self._content.read(from_ns)
 
     def must_get(self, streams: Sequence[int], metadata: RunMetadata) -> Mapping[int, deliveries.Sets] | None:
-        """What each client must get of what was lately published in these streams; None: everything."""
+        """Return the recent events of these streams that each client must get; None: all of them."""
         if for_everybody(metadata):
             return None
         return deliveries.must_get(
@@ -72,7 +72,7 @@ class Audience:
 
 
 class _GrowingContent:
-    """Reads what events are about, and what clients ask for, from where it was left."""
+    """The attributes of events and the interests of clients, read incrementally."""
 
     def __init__(self, files: ContentFiles) -> None:
         self._files = files

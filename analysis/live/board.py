@@ -1,6 +1,7 @@
-"""What is known of the run so far, for any number of pages: each gets the whole first, then what changes.
+"""The live state of a run, for any number of pages: each gets the whole state first, then changes.
 
-Told from any thread. A page that does not keep up is dropped; its browser comes again and gets the whole.
+Any thread may update it. A page that falls behind is disconnected; its browser reconnects and gets the whole
+state.
 """
 
 import asyncio
@@ -17,7 +18,7 @@ _END = ""
 
 
 class Board:
-    """Holds what is known of one run. `fixed` does not change: title, charts, length."""
+    """The live state of one run. fixed: the constant part (title, charts, length)."""
 
     def __init__(self, fixed: Json) -> None:
         self._lock = Lock()
@@ -36,7 +37,7 @@ class Board:
         latency: dict[str, list[list[float]]] | None = None,
         lines: list[str] | None = None,
     ) -> None:
-        """Take what changed and send it to all pages.
+        """Apply changes, and send them to all pages.
 
         Rows of a series begin with the start of their bin, in seconds since time 0, and replace that bin.
         """
@@ -50,12 +51,12 @@ class Board:
             self._send({"status": status, "lines": lines or [], **changed})
 
     def whole(self) -> Json:
-        """All that is known so far, as plain JSON."""
+        """Return the whole state as plain JSON."""
         with self._lock:
             return self._whole()
 
     def end(self) -> None:
-        """End all pages' streams: nothing more will come."""
+        """End all pages' streams."""
         with self._lock:
             self._ended = True
             for loop, queue in self._pages:
@@ -63,11 +64,11 @@ class Board:
 
     @property
     def pages(self) -> int:
-        """How many pages follow the run."""
+        """The number of pages that follow the run."""
         return len(self._pages)
 
     async def follow(self) -> AsyncIterator[str]:
-        """Yield one page's JSON texts: the whole and then changes, until the end or until it falls behind."""
+        """Yield one page's JSON texts: the whole state, then changes. Ends early if the page falls behind."""
         queue: asyncio.Queue[str] = asyncio.Queue(WAITING_MAX)
         page = (asyncio.get_running_loop(), queue)
         with self._lock:

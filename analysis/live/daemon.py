@@ -1,4 +1,4 @@
-"""Spark's daemon of Python workers for the live view: as that of analyses, but nothing beyond captures."""
+"""Spark's daemon of Python workers for the live view; it preloads only what reads captures."""
 
 from analysis.jobs.daemon import PLANNING, SOURCE, TASKS, serve
 

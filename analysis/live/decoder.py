@@ -1,10 +1,10 @@
-"""From rows of packets to what the timelines count: which batches were published and which arrived, when.
+"""Decodes rows of packets into published and delivered batches for the timelines.
 
-A batch arrives at a client when EVENTS or SPARSE_EVENTS came in whole. It is published when its PUBLISH
-reached the proxy, under the number that the first PUBLISHED after it gives. Captures of proxies, which tell
-when that was, are the largest of all and not read while the run goes on: here it is when it left the driver,
-and the delay that its way is configured to have (to the driver's gateway and back into the LAN). State is
-kept per direction and per request without an answer, and bounded.
+A batch is delivered to a client when its EVENTS or SPARSE_EVENTS is complete. It is published when its
+PUBLISH reaches the proxy, with the number in the first PUBLISHED after it. Captures of proxies have that
+time, but they are the largest and not read during the run. Here the time of publication is when the batch
+left the driver, plus the configured delay of its path (to the driver's gateway and back into the LAN). State
+is kept per direction and per unanswered request, and is bounded.
 """
 
 from collections import OrderedDict
@@ -28,14 +28,14 @@ from node.core.message_layout import Codec
 UNANSWERED_MAX = 100_000
 _OF_SEGMENT = ("t_ns", "seq", "flags", "offset", "payload_offset", "payload_length", "length")
 ROWS = pa.schema([PACKETS.field(name) for name in ("capture", *DIRECTION, *_OF_SEGMENT)])
-"""The columns of packets that are decoded."""
+"""The columns of packets that the decoder needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some consecutive sequence numbers of a stream. `events` of them are events, the others collected."""
+    """Consecutive sequence numbers of a stream. events: how many are events; the others are collected."""
 
-    published: bool  # else it arrived
+    published: bool  # False: delivered
     host: str
     stream: int
     first_seq: int
@@ -60,7 +60,7 @@ class Decoder:
         self._hosts = hosts
         self._reading = reading
         publish, answer = reading.publish or ("", "")
-        # Where subscribers serve others, too, only the usual message is for them; others are to be kept.
+        # If subscribers also serve others, only the first kind of message is for themselves.
         carries = reading.carries[:1] if declared.by_host else reading.carries
         self._subscribers = declared.having(Trait.SUBSCRIBER)
         self._wanted = {
@@ -69,20 +69,20 @@ class Decoder:
             for role in declared.having(trait)
         }
         self._directions: dict[tuple[str, tuple[int, ...]], Direction | None] = {}
-        self._told: set[tuple[str, tuple[int, ...]]] = set()
+        self._reported: set[tuple[str, tuple[int, ...]]] = set()
         self._unanswered: OrderedDict[tuple[str, int, int], tuple[int, int]] = OrderedDict()
         self.newest_ns: dict[str, int] = {}
-        """By host, the time of the last segment that was read."""
+        """The time of the last segment read, by host."""
 
     def newly_stopped(self) -> Iterator[tuple[str, str]]:
-        """Hosts of which a direction can no longer be followed since this was asked last, and why."""
+        """Yield the host and reason of each direction that stopped since the last call."""
         for key, direction in self._directions.items():
-            if direction is not None and direction.stopped and key not in self._told:
-                self._told.add(key)
+            if direction is not None and direction.stopped and key not in self._reported:
+                self._reported.add(key)
                 yield self._hosts[key[0]].name, direction.stopped
 
     def feed(self, packets: pa.Table) -> Iterator[Batch]:
-        """What packets (`ROWS`) tell, of which only TCP segments are given; each capture's in its order."""
+        """Decode packets (`ROWS`), which must be TCP segments, each capture's in order."""
         if not packets.num_rows:
             return
         captures = packets.column("capture").combine_chunks().dictionary_encode()
@@ -98,7 +98,7 @@ class Decoder:
     def _feed_stretch(
         self, capture: str, columns: Columns, content: memoryview, shift: int
     ) -> Iterator[Batch]:
-        """Segments whose bytes stand in one file."""
+        """Decode segments whose bytes are in one file."""
         host = self._hosts[capture]
         length, payload_at = columns["payload_length"], columns["payload_offset"].astype(np.int64)
         at = columns["offset"] - shift + payload_at
@@ -116,7 +116,7 @@ class Decoder:
         self.newest_ns[host.name] = max(self.newest_ns.get(host.name, 0), int(columns["t_ns"][-1]))
 
     def _direction(self, capture: str, host: Host, key: tuple[int, ...]) -> Direction | None:
-        """The state of a direction; None of what a client gives its neighbours."""
+        """Return the state of a direction; None for messages that a subscriber sends."""
         if (capture, key) not in self._directions:
             leaving = format_address(key[0], key[1]) == host.address
             passed_over = leaving and host.role in self._subscribers
@@ -138,7 +138,7 @@ class Decoder:
             return
         key = (host.name, stream, head["request"])
         if message.name == publish:
-            # A repeated one counts when it first left.
+            # A repeated request has the time of its first transmission.
             self._unanswered.setdefault(key, (t_ns + to_server_ns, count))
             if len(self._unanswered) > UNANSWERED_MAX:
                 self._unanswered.popitem(last=False)

@@ -1,11 +1,10 @@
-"""Messages of TCP directions, as their segments come: what `analysis.capture.pcap` finds in whole captures,
-found bit by bit.
+"""Decodes TCP directions segment by segment, as `analysis.capture.pcap` decodes whole captures.
 
-A direction keeps where its next byte stands, the head of the frame that it is in, and copies of segments
-that came before their turn; payload is passed over. It gives the same messages at the same times: bytes
-count when they came first, a message is complete when it and all before it were there, and where bytes are
-missing for good nothing follows. "For good" is not known here, so a direction that had to hold more than
-HELD_BYTES_MAX beyond a hole is given up. A frame header that the snap length cut off ends a direction, too.
+A direction keeps the offset of its next byte, the head of its current frame, and copies of out-of-order
+segments; payload is skipped. It yields the same messages with the same times as the complete analysis: a byte
+has the time of its first arrival, a message is complete when it and everything before it has arrived, and
+lost bytes end the direction. Lost bytes cannot be recognised here, so a direction is abandoned when it holds
+more than HELD_BYTES_MAX after a gap. A frame header beyond the snap length ends a direction too.
 """
 
 from bisect import insort
@@ -24,7 +23,7 @@ _COVERED = "covered"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment of one direction; `content` is as much of its payload as was captured."""
+    """A segment of one direction. content: the captured part of its payload."""
 
     t_ns: int
     seq: int
@@ -35,7 +34,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A whole message: its fixed head, and of sparse batches how many sequence numbers it covers."""
+    """A complete message: its fixed head, and for sparse batches the number of covered sequence numbers."""
 
     name: str
     t_complete_ns: int
@@ -44,30 +43,30 @@ class Message:
 
 
 class Direction:
-    """Decodes one direction between two ports, on which connections may follow each other."""
+    """Decodes one direction between two ports, which may have several connections in succession."""
 
     def __init__(self, wanted: Mapping[int, Layout]) -> None:
         self._wanted = wanted
-        self._isn: int | None = None  # the SYN's sequence number; before it, nothing can be decoded
+        self._isn: int | None = None  # the SYN's sequence number; segments before it cannot be decoded
         self._begin(0)
         self.stopped: str | None = "the beginning of the connection is not in the capture"
 
     def _begin(self, isn: int) -> None:
         self._last_seq = (isn + 1) % _SEQUENCE
         self._last_position = 0
-        self._there = 0  # bytes of the stream that are there without a hole
-        self._t_ns = 0  # when the last of them came
-        self._held: list[tuple[int, int, bytes]] = []  # start, end, what of it was captured; disjoint
+        self._there = 0  # contiguous bytes of the stream that have arrived
+        self._t_ns = 0  # arrival time of the last of them
+        self._held: list[tuple[int, int, bytes]] = []  # start, end, captured bytes; disjoint
         self._held_bytes = 0
         self._frame_at = 0
         self._head = bytearray()
-        self._head_bytes = HEADER_BYTES  # how much of the frame's beginning is wanted
+        self._head_bytes = HEADER_BYTES  # wanted bytes of the frame's beginning
         self._frame_end: int | None = None
         self._layout: Layout | None = None
         self.stopped = None
 
     def feed(self, segment: Segment) -> Iterator[Message]:
-        """The messages that a segment completes. Segments come in the order of capture."""
+        """Yield the messages that a segment completes. Segments must be in capture order."""
         seq = segment.seq
         if segment.flags & SYN:
             if self._isn != seq:
@@ -85,7 +84,7 @@ class Direction:
             return
         self._t_ns = max(self._t_ns, segment.t_ns)
         while not self.stopped and self._there < end:
-            until = min(end, self._held[0][0]) if self._held else end  # what is held came before
+            until = min(end, self._held[0][0]) if self._held else end  # held bytes arrived earlier
             yield from self._take(start, until, segment.content[: until - start])
             while self._held and self._held[0][0] == self._there and not self.stopped:
                 first, following, content = self._held.pop(0)
@@ -93,7 +92,7 @@ class Direction:
                 yield from self._take(first, following, memoryview(content))
 
     def _unwrap(self, seq: int) -> int:
-        """A position relative to the beginning, within 2 GiB of the one before (RFC 9293, section 3.4)."""
+        """Return the stream offset, within 2 GiB of the previous one (RFC 9293, section 3.4)."""
         step = (seq - self._last_seq + (_SEQUENCE >> 1)) % _SEQUENCE - (_SEQUENCE >> 1)
         self._last_seq, self._last_position = seq, self._last_position + step
         return self._last_position
@@ -102,7 +101,7 @@ class Direction:
         if start > self._there + WINDOW_BYTES_MAX:
             return
         at = start
-        for first, following, _ in [*self._held, (end, end, b"")]:  # only what is not held already
+        for first, following, _ in [*self._held, (end, end, b"")]:  # only bytes that are not held yet
             if at < min(first, end):
                 content = bytes(segment.content[at - start : min(first, end) - start])
                 self._held_bytes += len(content)
@@ -117,7 +116,7 @@ class Direction:
         self._held_bytes = 0
 
     def _take(self, start: int, end: int, content: memoryview) -> Iterator[Message]:
-        """Go on through bytes [start, end), of which those before `_there` are known already."""
+        """Read bytes [start, end); those before `_there` were read already."""
         while True:
             if self._frame_end is not None and len(self._head) == self._head_bytes:
                 if end < self._frame_end:
@@ -142,7 +141,7 @@ class Direction:
         self._there = end
 
     def _go_without_rest(self) -> None:
-        """The snap length cut off a frame behind its header: without its head it tells nothing."""
+        """Continue after the snap length truncated a frame; without its head the frame has no message."""
         head_bytes = HEADER_BYTES + self._layout.head.size if self._layout is not None else HEADER_BYTES
         if len(self._head) < head_bytes:
             self._layout, head_bytes = None, HEADER_BYTES
@@ -156,7 +155,7 @@ class Direction:
         self._frame_end, self._layout = None, None
 
     def _read_head(self) -> bool:
-        """What to want next, now that what was wanted is there; false if this is no frame."""
+        """Read the wanted bytes, and determine the next ones. Returns False if this is not a frame."""
         if self._frame_end is None:
             length, version, kind, flags = HEADER.unpack_from(self._head)
             whole = length + LENGTH_BYTES

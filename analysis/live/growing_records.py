@@ -1,4 +1,4 @@
-"""Records of deliveries that are still being written, each read from where it was left."""
+"""Delivery records that are still being written, read incrementally."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from analysis.timelines.delivery.delivery_records import HostRecords, read_rows,
 
 
 class GrowingRecords:
-    """One host's record of deliveries."""
+    """The delivery records of one host."""
 
     def __init__(self, host: str, path: Path) -> None:
         self._host, self._path = host, path
         self._records, self._session = 0, -1
 
     def read(self) -> HostRecords:
-        """What was written since the last time. Raises AnalysisError for a file that is no such record."""
+        """Return the records written since the last call. Raises AnalysisError for a file of another kind."""
         rows = read_rows(self._path, self._records)
         session = sessions_of(rows, self._session)
         position = self._records + np.arange(len(rows))

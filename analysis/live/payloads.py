@@ -1,8 +1,8 @@
-"""Where the bytes stand that packets carry: Spark's rows name a place of a capture, which is in parts while
-the run goes on.
+"""Finds the payload bytes of packets: Spark's rows have offsets in a capture, which is in parts during the
+run.
 
-A place in a capture is one in a part and what all parts before it hold. That is added up as parts are asked
-for, and kept. Once parts are joined, the capture itself has the same places.
+An offset in the capture is the offset in a part plus the size of all parts before it. The sizes are summed
+when parts are requested, and retained. Once parts are joined, offsets in the capture itself are the same.
 """
 
 from bisect import bisect_right
@@ -20,19 +20,19 @@ from experiments.records import capture_parts
 
 
 @dataclass(slots=True)
-class _Parts:
-    """The parts of a capture, as far as their places are known."""
+class _CaptureParts:
+    """The known parts of a capture and their offsets in it."""
 
-    first: list[int] = field(default_factory=list)  # the place of each one's first record
+    first: list[int] = field(default_factory=list)  # offset of each part's first record
     paths: list[Path] = field(default_factory=list)
-    end: int = FILE_HEADER_BYTES  # the place that follows the last of them
+    end: int = FILE_HEADER_BYTES  # the end of the last part
 
     def look(self, folder: Path) -> None:
-        """Learn of the parts that were begun since."""
+        """Add the parts begun since the last call."""
         known = capture_parts.number(self.paths[-1]) if self.paths else -1
         begun = [path for path in capture_parts.parts(folder) if capture_parts.number(path) > known]
-        with suppress(FileNotFoundError):  # they are joined: the capture has what is wanted
-            if self.paths:  # the last one has grown, until the next was begun
+        with suppress(FileNotFoundError):  # they were joined: the capture has the bytes
+            if self.paths:  # the last part has grown until the next was begun
                 self.end = self.first[-1] + _record_bytes(self.paths[-1])
             for path in begun:
                 size = _record_bytes(path)
@@ -41,8 +41,8 @@ class _Parts:
                 self.end += size
 
     def at(self, place: int) -> tuple[Path | None, int, int | None]:
-        """The part that holds a place, if it is known; what the place is more than one in the part; and at
-        which place the next part begins.
+        """Return the part at an offset, if known, the shift (offset in the capture minus offset in the part),
+        and where the next part begins.
         """
         number = bisect_right(self.first, place) - 1
         if number < 0 or place >= self.end:
@@ -57,24 +57,24 @@ def _record_bytes(part: Path) -> int:
 
 @dataclass(slots=True)
 class Payloads:
-    """The bytes of the captures in a folder, by the place in each."""
+    """The bytes of the captures in a folder, by their offsets in each."""
 
     captures: Path
-    _known: dict[str, _Parts] = field(default_factory=dict)
+    _known: dict[str, _CaptureParts] = field(default_factory=dict)
 
     def find(self, capture: str, places: Integers) -> Iterator[tuple[slice, memoryview, int]]:
-        """Stretches of ascending places of one capture that stand in one file: which, its bytes, and what a
-        place in the capture is more than one in the file. Of those that are gone there are none.
+        """Split ascending offsets of a capture by file; yield their slice, the file's bytes, and the shift
+        (offset in the capture minus offset in the file). Offsets in removed files are left out.
         """
         whole = self.captures / f"{capture}.pcap"
-        parts = self._known.setdefault(capture, _Parts())
+        parts = self._known.setdefault(capture, _CaptureParts())
         if places.size and parts.end <= places[-1]:
             parts.look(capture_parts.folder_of(whole))
         begin = 0
         while begin < places.size:
             path, shift, following = parts.at(int(places[begin]))
             end = places.size if following is None else int(np.searchsorted(places, following))
-            # The parts may have been joined meanwhile.
+            # The parts may have been joined in the meantime.
             for file, more in ((path, shift), (whole, 0)):
                 content = None if file is None else _bytes(file)
                 if content is not None:

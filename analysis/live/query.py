@@ -1,14 +1,14 @@
-"""The streaming query: every second or so, what closed parts tell is decoded on the driver.
+"""The streaming query: about every second, the packets of closed parts are decoded on the driver.
 
-The rows are those of the format `pcap`: Spark plans which parts a batch takes and has its tasks read the
-packets' fields; they come to `foreachBatch`, where the decoder keeps its state. The query is never taken up
-again after its end, so its checkpoint only lives as long as the process: a start that failed is made again
-from there. Spark gives the Python that plans a query ten seconds to come up and no way to ask for more, which
-a busy machine does not always keep.
+The rows are those of the format `pcap`. Spark plans the parts of a batch, and its tasks read the packets'
+fields; `foreachBatch` receives them, where the decoder keeps its state. The query is never resumed by another
+process, so its checkpoint is temporary; it only serves to repeat a failed start. Spark gives the Python
+process that plans a query ten seconds to start, without an option for more, and a busy machine can exceed
+that.
 
-Spark and its query have a thread of their own, since Java needs seconds to start. A first query over parts
-without packets comes before that of the run: what Java and Python load and compile the first time is done
-before the run needs the processors.
+Spark and its query run in a separate thread, since Java needs seconds to start. A warm-up query over parts
+without packets precedes the run's query, so that Java and Python load and compile their code before the run
+needs the CPUs.
 """
 
 import struct
@@ -31,7 +31,7 @@ from experiments.records.rundir import RunDirectory
 
 TRIGGER_S = 1
 PARTS = f"*{capture_parts.SUFFIX}"
-"""What is watched; the other captures of a run are read when it is over."""
+"""The watched captures. The other captures are read after the run."""
 SESSION = {
     "spark.driver.memory": "768m",
     "spark.python.daemon.module": "analysis.live.daemon",
@@ -42,18 +42,18 @@ SESSION = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 MASTER = "local[1]"
-"""One task at a time: the processors belong to the run."""
+"""One task at a time: the run needs the CPUs."""
 TOO_SLOW = "Python worker failed to connect back"
 STARTS_MAX = 10
 LOOK_S = 0.5
 NO_PACKETS = struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1)
-"""A classic pcap file that holds nothing."""
+"""A classic pcap file without packets."""
 WARMING_PARTS = 1
 
 
 class LiveQuery:
-    """A query that runs from its making until `stop`. `take` is given the rows of each batch, in a thread of
-    its own.
+    """A query that runs from its construction until `stop`. It passes each batch's rows to `take`, in another
+    thread.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class LiveQuery:
             .schema(spark_schema(ROWS))
             .option(source.SEGMENTS, str(port))
             .option(source.ENDED, str(self._ended))
-            # Parts are joined when the run is over, and what is wrong with them is for its analysis to say.
+            # Parts are joined after the run, and its analysis reports damaged ones.
             .option(source.IGNORE_MISSING, "true")
             .option(source.IGNORE_CORRUPT, "true")
             .load(str(captures / PARTS))
@@ -92,14 +92,14 @@ class LiveQuery:
 
     @property
     def failure(self) -> str | None:
-        """Why the query ended by itself, unless it was too slow to start and does so again."""
+        """The error that ended the query. A start that timed out is repeated instead."""
         error = self._query.exception()
         if error is None or self._starts_again(error):
             return None
         return _last_line(str(error))
 
     def catch_up(self) -> None:
-        """Read all that is closed by now. Raises AnalysisError if the query failed."""
+        """Read all parts closed so far. Raises AnalysisError if the query failed."""
         while True:
             try:
                 self._query.processAllAvailable()
@@ -110,7 +110,7 @@ class LiveQuery:
                 return
 
     def read_rest(self) -> None:
-        """Nothing is written any more: read the last parts too. Raises AnalysisError if the query failed."""
+        """Read the last parts, after captures have ended. Raises AnalysisError if the query failed."""
         self._ended.touch()
         self.catch_up()
 
@@ -129,14 +129,14 @@ class LiveQuery:
         return True
 
 
-def _last_line(said: str) -> str:
-    """What a worker raised stands last in what Spark says, before Java's own trace."""
-    lines = [line.strip() for line in said.splitlines() if "Error: " in line or "Exception: " in line]
-    return lines[-1] if lines else said.strip().partition("\n")[0]
+def _last_line(text: str) -> str:
+    """Return a worker's error from Spark's message: the last such line before Java's own trace."""
+    lines = [line.strip() for line in text.splitlines() if "Error: " in line or "Exception: " in line]
+    return lines[-1] if lines else text.strip().partition("\n")[0]
 
 
 class LiveRead:
-    """One live query. `failure` says why it cannot go on; `ended`, that there is nothing more to read."""
+    """One live query. failure: why it stopped. ended: whether everything was read."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class LiveRead:
         self._thread.start()
 
     def finish(self) -> None:
-        """Nothing is written any more: read what is left, then let Spark go. Returns at once."""
+        """Read the rest, then stop Spark, since captures have ended. Returns at once."""
         self._captured.set()
 
     def _go(self) -> None:
@@ -170,7 +170,7 @@ class LiveRead:
             self._read()
         except AnalysisError as error:
             self.failure = str(error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on and one line says so
+        except Exception as error:  # noqa: BLE001 - an error here must not affect the run; it is shown in one line
             self.failure = f"{type(error).__name__}: {error}".partition("\n")[0]
 
     def _read(self) -> None:
@@ -178,7 +178,7 @@ class LiveRead:
         port = self._run.read_run().plan.port or 0
         warm_up(spark, self._work, port)
         reading = LiveQuery(spark, self._run.captures, port, work=self._work, take=self._take)
-        reading.catch_up()  # what plans it runs from here on
+        reading.catch_up()  # afterwards the planning process runs
         self._on_ready()
         while not self._captured.wait(LOOK_S):
             self.failure = reading.failure
@@ -192,7 +192,7 @@ class LiveRead:
 
 
 def warm_up(spark: SparkSession, work: Path, port: int = 1) -> None:
-    """Have Java and Python load and compile what a first query needs, with parts that hold no packets."""
+    """Run a query over parts without packets, so that Java and Python load and compile their code."""
     captures = work / "warming" / "captures"
     folder = capture_parts.folder_of(captures / "none.pcap")
     folder.mkdir(parents=True)

@@ -1,10 +1,10 @@
-"""What clients of programs write down while a run goes on, as the batches that live timelines count.
+"""Reads the delivery records of programs' clients during a run, as batches for the live timelines.
 
-Their records of deliveries say each event that they publish or get, with the time, whatever packets show of
-it (`seen: never`). They are read from where they were left, a few times a second; no capture is cut into
-parts, and Spark is not needed. An event is published when it has reached its server, as after the run: when
-its publisher handed it over, and the delay that its LAN link is configured to have. Where a record says only
-when the system acknowledged an event, no latency follows from it, and none is shown.
+The records have each event that a client publishes or receives, with the time, even if packets show none of
+it (`seen: never`). They are read incrementally, a few times per second; captures are not cut into parts, and
+Spark is not needed. As in the analysis after the run, an event is published when it has reached its server:
+the time when its publisher sent it, plus the configured delay of its LAN link. If a record only has the time
+when the system acknowledged an event, no latency can be computed, and none is shown.
 """
 
 import threading
@@ -21,17 +21,17 @@ from node.core.deliveries import RecordKind
 
 PERIOD_S = 0.5
 WRITTEN_NS = 100_000_000
-"""What a client dates so much earlier than now stands in its file."""
+"""A client's records older than this are in its file."""
 ONLY_ACKNOWLEDGED = "acknowledged"
-"""Of `Contract.published`: a publisher's record is written when the system has the event."""
+"""A value of `Contract.published`: publishers record an event when the system acknowledges it."""
 
 Take = Callable[[Sequence[Batch], Mapping[str, int]], None]
-"""Is given batches, and up to when each client was read."""
+"""Receives batches, and the time up to which each client was read."""
 
 
 class RecordedRead:
-    """Reads the records of one run until `finish`, in a thread of its own. `failure` says why it cannot go
-    on; `ended`, that there is nothing more to read.
+    """Reads the records of one run until `finish`, in a separate thread. failure: why it stopped. ended:
+    whether everything was read.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class RecordedRead:
         self._thread.start()
 
     def finish(self) -> None:
-        """Nothing is written any more: read what is left. Returns at once."""
+        """Read the rest, since clients have ended. Returns at once."""
         self._captured.set()
 
     def wait(self) -> None:
-        """Until what `finish` asked for is read, or it failed."""
+        """Wait until the rest is read after `finish`, or reading failed."""
         self._thread.join()
 
     def read(self) -> None:
-        """Take what was written since the last time. Raises AnalysisError."""
+        """Pass on the records written since the last call. Raises AnalysisError."""
         until_ns = self._now_ns() - WRITTEN_NS
         batches = [
             batch
@@ -88,7 +88,7 @@ class RecordedRead:
         except AnalysisError as error:
             self.failure = str(error)
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is, the run goes on and one line says so
+        except Exception as error:  # noqa: BLE001 - an error here must not affect the run; it is shown in one line
             self.failure = f"{type(error).__name__}: {error}".partition("\n")[0]
             return
         self.ended = True

@@ -1,8 +1,8 @@
-"""The live page's web server: on loopback only, for browsers of this machine only.
+"""The live page's web server, on loopback, for browsers on this machine only.
 
-Another site's page could ask a server on loopback, too: so the Host header must name this server (against
-DNS rebinding, where a foreign name is made to point here) and a request from another origin is refused. The
-page may load nothing from anywhere else.
+Pages of other sites can send requests to a loopback server. So the Host header must name this server (against
+DNS rebinding, which makes a foreign name resolve to loopback), and requests from other origins are refused.
+The page may not load anything from other servers.
 """
 
 import socket
@@ -24,7 +24,7 @@ from analysis.pages.charting.chart_page import SCRIPTS, STYLES
 
 LOOPBACK = "127.0.0.1"
 SENT_TIMEOUT_S = 10
-"""For what was asked for to be sent before the end: a report has megabytes, and a busy machine other work."""
+"""Time to send pending responses before the end: a report has megabytes, and the machine may be busy."""
 STOP_TIMEOUT_S = SENT_TIMEOUT_S + 2.0
 LOOK_S = 0.05
 POLICY = (
@@ -39,7 +39,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 _ASSETS = Path(__file__).parent / "assets"
-_REPORT_ASSETS = Path(report.__file__).parent / "assets"  # the two pages look alike
+_REPORT_ASSETS = Path(report.__file__).parent / "assets"  # the two pages share their style
 _FILES = {
     "/": _ASSETS / "live.html",
     "/live.css": _ASSETS / "live.css",
@@ -51,14 +51,14 @@ _FILES = {
 
 
 class LocalRequestHandler:
-    """Lets through what a page of this very server may ask; 403 and 405 for the rest."""
+    """Passes on requests from pages of this server; answers others with 403 or 405."""
 
     def __init__(self, app: ASGIApp, port: int) -> None:
         self._app = app
         self._hosts = {f"{name}:{port}" for name in (LOOPBACK, "localhost")}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
+        """Handle a request, as defined by ASGI."""
         if scope["type"] == "http":
             request = Request(scope)
             refused = self._refused(request)
@@ -69,17 +69,17 @@ class LocalRequestHandler:
 
     def _refused(self, request: Request) -> Response | None:
         if request.headers.get("host") not in self._hosts:
-            return PlainTextResponse("this is not the name of this server", 403, HEADERS)
+            return PlainTextResponse("the Host header does not name this server", 403, HEADERS)
         origin = request.headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
-            return PlainTextResponse("not for pages of other origins", 403, HEADERS)
+            return PlainTextResponse("requests from other origins are refused", 403, HEADERS)
         if request.headers.get("sec-fetch-site") in {"cross-site", "same-site"}:
-            return PlainTextResponse("not for pages of other origins", 403, HEADERS)
+            return PlainTextResponse("requests from other origins are refused", 403, HEADERS)
         return None
 
 
 def application(board: Board, port: int, finished: Callable[[], Path | None]) -> ASGIApp:
-    """The pages. finished: the finished report, once there is one."""
+    """Return the application with all pages. finished: returns the finished report, once there is one."""
 
     def file(path: Path) -> Callable[[Request], Awaitable[Response]]:
         async def answer(_request: Request) -> Response:
@@ -95,7 +95,7 @@ def application(board: Board, port: int, finished: Callable[[], Path | None]) ->
         if path is None:
             return PlainTextResponse("there is no report yet", 404, HEADERS)
         own = {name: value for name, value in HEADERS.items() if name != "Content-Security-Policy"}
-        return FileResponse(path, media_type="text/html", headers=own)  # its policy stands in it
+        return FileResponse(path, media_type="text/html", headers=own)  # it contains its policy
 
     routes = [Route(address, file(path)) for address, path in _FILES.items()]
     routes += [Route("/events", stream), Route("/report", show_report)]
@@ -103,14 +103,14 @@ def application(board: Board, port: int, finished: Callable[[], Path | None]) ->
 
 
 async def _events(board: Board) -> AsyncIterator[str]:
-    """Server-sent events (WHATWG HTML, 9.2)."""
+    """Yield server-sent events (WHATWG HTML, 9.2)."""
     yield "retry: 1000\n\n"
     async for text in board.follow():
         yield f"data: {text}\n\n"
 
 
 class Server:
-    """Serves a board from a thread of its own, until `stop`."""
+    """Serves a board in a separate thread, until `stop`."""
 
     def __init__(self, board: Board) -> None:
         self.report: Path | None = None
@@ -132,17 +132,17 @@ class Server:
         )
 
     def start(self) -> None:
-        """Begin to serve pages, in a thread of its own."""
+        """Serve pages in a separate thread."""
         self._thread.start()
 
     def wait_until_left(self, timeout_s: float) -> None:
-        """Wait until no page looks on any more: each that learns of the report goes there."""
+        """Wait until no page is connected: each page loads the report when it is notified."""
         deadline_s = time.monotonic() + timeout_s
         while self._board.pages and time.monotonic() < deadline_s:
             time.sleep(LOOK_S)
 
     def stop(self) -> None:
-        """Let pages go and end the server; idempotent."""
+        """Disconnect pages and end the server. Idempotent."""
         self._board.end()
         self._server.should_exit = True
         if self._thread.is_alive():

@@ -1,16 +1,16 @@
-"""The live timelines: bins of throughput per region and of latency per origin, renewed as batches come.
+"""The live timelines: bins of throughput per region and of latency per origin, updated as batches arrive.
 
-They are computed by `analysis.timelines.throughput` and `.latency`, as after the run. A bin of throughput is
-told once all clients were read beyond it, one of latency as soon as any of its events are with every client
-that must get them, and again when more are. Samples of a bin are kept for SAMPLES_S, afterwards only its
-percentiles stay, where they were sent.
+`analysis.timelines.throughput` and `.latency` compute them, as after the run. A bin of throughput is reported
+once all clients were read beyond it. A bin of latency is reported as soon as any of its events has reached
+every client that must get it, and again when more have. Samples of a bin are retained for SAMPLES_S;
+afterwards only its reported percentiles remain.
 
-Latencies of a stream come as its batches settle, from publication until every client that must get an event
-has it (`analysis.live.audience`). Sequence numbers settle in order: those up to the first that some client
-lacks are taken, cut into pieces as `analysis.timelines.delivery.sequence_intervals` does, and forgotten.
-What waits is bounded: a stream of which more than WAITING_MAX batches wait (some client lost one for good)
-goes on after the oldest of them. Where the contract lets events be lost, one that a client lacks is not
-waited for any more once a later one of its stream came there PASSED_NS ago.
+Latency is the time from publication until every client that must get an event has it
+(`analysis.live.audience`). A stream's sequence numbers settle in order: those before the first one that some
+client lacks are taken, cut into intervals by `analysis.timelines.delivery.sequence_intervals`, and discarded. Waiting
+batches are bounded: if more than WAITING_MAX batches of a stream wait (some client lost one), the oldest is
+skipped. If the contract permits loss, a client's missing event is no longer awaited once a later event of the
+stream has been there for PASSED_NS.
 """
 
 from bisect import bisect_left, bisect_right
@@ -34,21 +34,21 @@ from analysis.timelines.schemas import BIN_NS
 
 WAITING_MAX = 50_000
 RETAINED_NS = 60_000_000_000
-"""What was published so long ago is not waited for, where what is published is for some."""
+"""Older publications are not awaited if events are for some clients only."""
 PASSED_NS = 5_000_000_000
 _Row = tuple[int, int, int]
 """First sequence number, end, time."""
 
 
 class Latencies:
-    """Latencies of one stream, as its batches come. Clients that got nothing, and must not, need no row."""
+    """Latencies of one stream as its batches arrive. Clients without any event, got or due, need no row."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
         self._published: list[_Row] = []
         self._arrived: dict[str, list[_Row]] = {}
-        self._settled = 0  # all before this number is done
-        self.given_up = 0  # batches that were passed over
+        self._settled = 0  # all sequence numbers before are done
+        self.given_up = 0  # batches that were skipped
 
     @property
     def waiting(self) -> bool:
@@ -57,11 +57,11 @@ class Latencies:
 
     @property
     def oldest_ns(self) -> int:
-        """When the oldest event was published that waits; NEVER if none does."""
+        """The publication time of the oldest waiting event; NEVER if none waits."""
         return min((t_ns for _, _, t_ns in self._published), default=NEVER)
 
     def add(self, batch: Batch) -> None:
-        """Take a batch of the stream, as published or as it came to a client."""
+        """Take a published or delivered batch of the stream."""
         rows = self._published if batch.published else self._arrived.setdefault(batch.host, [])
         end = batch.first_seq + batch.count
         if end > self._settled:
@@ -74,10 +74,10 @@ class Latencies:
         before_ns: int = NEVER,
         passed_before_ns: int | None = None,
     ) -> pa.Table:
-        """`schemas.SAMPLES` of the events that every client got which must; each event once.
+        """Return `schemas.SAMPLES` of events that have reached every client that must get them; each once.
 
-        wanted: who must get what; None: all clients everything. before_ns: what was published later waits.
-        passed_before_ns: behind what came so early, nothing that is lacking follows; None: it may.
+        wanted: the events that each client must get; None: all. before_ns: later publications wait.
+        passed_before_ns: events missing before one that arrived earlier than this are lost; None: await them.
         """
         hosts = metadata.clients if wanted is None else dict.fromkeys((*self._arrived, *wanted[0]))
         arrived = {host: _batches(self._arrived.get(host, [])) for host in hosts}
@@ -101,7 +101,7 @@ class Latencies:
 
 
 def _without_passed(whole: SequenceIntervals, before_ns: int) -> SequenceIntervals:
-    """The same, but who lacks a piece and has a later one since before this time is not waited for."""
+    """Return the intervals with missing ones as arrived if the client had a later one before this time."""
     early = np.where(whole.arrived_ns < before_ns, np.arange(len(whole.count)), -1)
     passed = np.arange(len(whole.count)) < early.max(axis=1, initial=-1)[:, None]
     return replace(whole, arrived_ns=np.where(passed & (whole.arrived_ns == NEVER), -1, whole.arrived_ns))
@@ -117,14 +117,14 @@ def _batches(rows: list[_Row]) -> Batches:
 
 
 class Intervals:
-    """Holds disjoint runs of whole numbers in ascending order."""
+    """A set of integers as disjoint ranges in ascending order."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []  # exclusive
 
     def add(self, start: int, end: int) -> int:
-        """Add [start, end); returns how many of these were not there before."""
+        """Add [start, end), and return how many of these numbers are new."""
         low, high = bisect_left(self._ends, start), bisect_right(self._starts, end)
         there = sum(
             max(0, min(stop, end) - max(begin, start))
@@ -139,48 +139,48 @@ class Intervals:
 PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
 SAMPLES_S = 60
 MAY_LOSE = ("at-most-once", "best-effort")
-"""Of `Contract.delivery`."""
+"""Values of `Contract.delivery`."""
 RECENT_BINS = 10
-"""What "now" means in the terminal's line: the last two seconds that are told."""
+"""The bins of "now" in the terminal's line: the last two seconds reported."""
 BINS_TOLD_MAX = 3_000
-"""At once: ten minutes. A clock that was set ahead leaves a gap, not a row for each bin of it."""
+"""Bins reported at once: ten minutes. A clock that was set ahead leaves a gap instead of many empty bins."""
 IDLE_NS = 5_000_000_000
-"""A client from which nothing was read for so long does not hold up the others."""
+"""A client without new data for this time does not delay the others."""
 
 Series = dict[str, list[list[float]]]
-"""By name: rows of a bin's start, seconds since time 0, and its values."""
+"""Rows by name: the start of a bin, seconds since time 0, and its values."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineUpdate:
-    """What changed: bins of throughput (events/s at one client) and of latency (p50, p95, p99 in ms)."""
+    """Changed bins of throughput (events/s at one client) and of latency (p50, p95, p99 in ms)."""
 
     throughput: Series = field(default_factory=dict)
     latency: Series = field(default_factory=dict)
-    events_per_s: float | None = None  # lately, at one client, averaged over clients
-    p95_ms: float | None = None  # lately
+    events_per_s: float | None = None  # recent, at one client, averaged over clients
+    p95_ms: float | None = None  # recent
     shown_until_ns: int | None = None
 
 
 class LiveTimelines:
-    """Turns batches into bins of throughput and latency, as they come."""
+    """Turns batches into bins of throughput and latency as they arrive."""
 
     def __init__(self, metadata: RunMetadata, audience: Audience | None = None) -> None:
-        """audience: who must get what, where not all clients must get everything."""
+        """audience: which client must get which events; None: all clients must get everything."""
         self.metadata = metadata
-        """May be replaced by what is known later: faults are known when they took hold."""
+        """May be replaced later: the times of faults are known once they are applied."""
         self._audience = audience
         self._settle_ns = 0 if audience is None else audience.settle_ns
         self._clients = frozenset(metadata.clients)
         self._may_lose = metadata.declared.contract.delivery in MAY_LOSE
         self._seen: dict[tuple[str, int], Intervals] = defaultdict(Intervals)
         self._arrivals = schemas.ARRIVALS.empty_table()
-        self._told = 0  # bins of throughput before this are told
+        self._reported = 0  # bins of throughput before this are reported
         self._latencies = {stream: Latencies(stream) for stream in metadata.owner}
         self._samples = schemas.SAMPLES.empty_table()
 
     def take(self, batches: Sequence[Batch], newest_ns: Mapping[str, int]) -> TimelineUpdate:
-        """Count batches. newest_ns: up to when each host was read."""
+        """Count batches, and return the changes. newest_ns: the time up to which each host was read."""
         for batch in batches:
             if batch.stream in self._latencies and (batch.published or batch.host in self._clients):
                 self._latencies[batch.stream].add(batch)
@@ -189,8 +189,8 @@ class LiveTimelines:
         if until_ns is None:
             return TimelineUpdate()
         latencies = self._settle(until_ns)
-        last = max(self._told, (until_ns - self.metadata.zero_ns) // BIN_NS)
-        throughput = self._tell(last)
+        last = max(self._reported, (until_ns - self.metadata.zero_ns) // BIN_NS)
+        throughput = self._report_throughput(last)
         recent = range(max(0, last - RECENT_BINS), last)
         settled = range(max(0, recent.start - self._settle_ns // BIN_NS), last)
         p95_ms = latency.headline(self._samples.filter(self._in_bins(settled)))["p95_ms"]
@@ -212,14 +212,14 @@ class LiveTimelines:
         self._arrivals = pa.concat_tables([self._arrivals, counted])
 
     def _read_until(self, newest_ns: Mapping[str, int]) -> int | None:
-        """The time before which every client that is not idle was read."""
+        """Return the time up to which every client that is not idle was read."""
         read = [newest_ns[name] for name in self._clients if name in newest_ns]
         return min((t_ns for t_ns in read if t_ns > max(read) - IDLE_NS), default=None)
 
-    def _tell(self, last: int) -> Series:
-        bins = range(max(self._told, last - BINS_TOLD_MAX), last)
+    def _report_throughput(self, last: int) -> Series:
+        bins = range(max(self._reported, last - BINS_TOLD_MAX), last)
         rates = throughput.of_regions(self._arrivals, self.metadata, bins)
-        self._told = last
+        self._reported = last
         return {
             region: [[_seconds(number), rate] for number, rate in zip(bins, found.tolist(), strict=True)]
             for region, found in rates.items()
@@ -260,7 +260,7 @@ class LiveTimelines:
         return pa.array(np.isin(self._bins(self._samples), bins))
 
     def _recent_rate(self, recent: range) -> float | None:
-        """Events a second at one client, averaged over the clients of all regions."""
+        """Return events/s at one client, averaged over the clients of all regions."""
         if not recent:
             return None
         rates = throughput.of_regions(self._arrivals, self.metadata, recent)

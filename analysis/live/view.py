@@ -1,10 +1,10 @@
-"""A run as who watches it sees it: what the run says of itself and what was published and came, on one board.
+"""The live view of a run: combines the run's own messages and its events on one board.
 
-The run's own messages (phases, changes of links and processes, problems) give the bands and lines; rows of
-packets, or what clients of programs wrote down (`recorded`), give the timelines. How far behind the view is,
-is the time now less the time up to which all clients' packets or records are shown.
+The run's messages (phases, changes of links and processes, problems) give the bands and lines. Rows of
+packets, or the records of programs' clients (`recorded`), give the timelines. The delay of the view is the
+current time minus the time up to which all clients' packets or records are shown.
 
-Charts are made as they are before anything was measured: the page fills their series in.
+Charts are created without data; the page fills in their series.
 """
 
 import threading
@@ -42,7 +42,7 @@ LINES_MAX = 500
 
 
 class View:
-    """Told by two threads: the run's messages by one, rows of packets by another."""
+    """The live view of one run, updated by two threads: one with messages, another with rows of packets."""
 
     def __init__(self, run: RunDirectory, now_ns: Callable[[], int] = time.time_ns) -> None:
         self.run = run
@@ -61,13 +61,13 @@ class View:
         )
         self._timelines: LiveTimelines | None = None
         self._early: list[Batch] = []
-        self._news = TimelineUpdate()
+        self._latest = TimelineUpdate()
         self._lines = 0
         self.board = Board(_fixed(run, record))
         self.board.tell({"phase": "starting", "bands": []})
 
     def hear(self, message: Json) -> None:
-        """Take one of the messages by which a run tells how it goes."""
+        """Take one of the run's progress messages."""
         with self._lock:
             match message.get("did"):
                 case "running":
@@ -83,53 +83,53 @@ class View:
                     self._line(f"problem: {message['text']}")
 
     def take(self, packets: pa.Table) -> None:
-        """Take rows of `decoder.ROWS`, each capture's in its order."""
+        """Take rows of `decoder.ROWS`, each capture's in order."""
         self.take_batches(list(self._decoder.feed(packets)), self._decoder.newest_ns)
         for host, why in self._decoder.newly_stopped():
-            self._line(f"{host}: its packets can no longer be followed: {why}")
+            self._line(f"{host}: its packets can no longer be decoded: {why}")
 
     def take_batches(self, found: Sequence[Batch], newest_ns: Mapping[str, int]) -> None:
-        """Take what was published and what came. newest_ns: up to when each host was read."""
+        """Take published and delivered batches. newest_ns: the time up to which each host was read."""
         now_ns = self._now_ns()
-        # They come as they happen: what is dated later than now is dated wrongly.
+        # Times in the future are wrong.
         batches = [batch for batch in found if batch.t_ns < now_ns + MARGIN_NS]
         with self._lock:
             if self._timelines is None:
                 self._early += batches
                 return
             read_ns = {host: min(t_ns, now_ns) for host, t_ns in newest_ns.items()}
-            news = self._timelines.take([*self._early, *batches], read_ns)
+            update = self._timelines.take([*self._early, *batches], read_ns)
             self._early = []
-            self._news = news if news.shown_until_ns is not None else self._news
-        self.board.tell(self.status(), throughput=news.throughput, latency=news.latency)
+            self._latest = update if update.shown_until_ns is not None else self._latest
+        self.board.tell(self.status(), throughput=update.throughput, latency=update.latency)
 
     @property
     def is_of_programs(self) -> bool:
-        """Whether the run's nodes are programs, whose clients write down what they publish and get."""
+        """Whether the run's nodes are programs, whose clients record publications and deliveries."""
         return self._record.plan.programs is not None
 
     @property
     def metadata(self) -> RunMetadata:
-        """The run's, as its plan says."""
+        """The run's metadata from its plan."""
         return self._facts
 
     def status(self) -> Json:
-        """Where the run is, and how far behind this is."""
-        zero_ns, news = self._record.times.zero_ns, self._news
+        """Return the progress of the run, recent figures, and the delay of the view."""
+        zero_ns, update = self._record.times.zero_ns, self._latest
         if zero_ns is None:
             return {}
         now_ns = self._now_ns()
-        until_ns = news.shown_until_ns
+        until_ns = update.shown_until_ns
         return {
             "elapsed_s": round((now_ns - zero_ns) / 1e9, 2),
-            "events_per_s": news.events_per_s,
-            "p95_ms": news.p95_ms,
+            "events_per_s": update.events_per_s,
+            "p95_ms": update.p95_ms,
             "behind_s": None if until_ns is None else round((now_ns - until_ns) / 1e9, 2),
             "shown_s": None if until_ns is None else round((until_ns - zero_ns) / 1e9, 2),
         }
 
     def disturbances(self) -> list[str]:
-        """What disturbs the network now, in words."""
+        """Return the labels of the active faults."""
         with self._lock:
             return [band.label for band in self._bands() if band.end_s is None]
 
@@ -145,7 +145,7 @@ class View:
             self._timelines.metadata = self._metadata()
 
     def _metadata(self) -> RunMetadata:
-        """The run's metadata as known so far; who is disturbed is known from the plan before it happens."""
+        """Return the run's metadata so far, with the disturbed hosts by the plan."""
         return replace(read_metadata(self._record), disturbed=planned_presence(self._record.plan).disturbed)
 
     def _bands(self) -> tuple[Band, ...]:
@@ -155,7 +155,7 @@ class View:
 
 
 def _watched(plan: Plan, metadata: RunMetadata) -> dict[str, Any]:
-    """The hosts of captures in parts, by the names of these."""
+    """Return the hosts of captures in parts, by capture name."""
     return {
         Path(capture.file).stem: metadata.hosts[capture.host]
         for capture in plan.captures
@@ -176,7 +176,7 @@ def _fixed(run: RunDirectory, record: RunRecord) -> Json:
 
 
 def live_charts(regions: Sequence[str], duration_s: float) -> list[dict[str, Any]]:
-    """Throughput and latency, with a series for each region."""
+    """Return the charts of throughput and latency, with an empty series for each region."""
     return [
         as_json(
             Chart(

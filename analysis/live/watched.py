@@ -1,6 +1,6 @@
-"""What can be watched while a run goes on: which systems, and which hosts' captures tell of it.
+"""The systems and hosts whose captures are watched during a run.
 
-Of programs no captures are watched: their clients write down what they publish and get (`recorded`).
+For programs no captures are watched: their clients record publications and deliveries (`recorded`).
 """
 
 from experiments.declared import Trait
@@ -10,5 +10,5 @@ TRAITS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
 
 
 def can_watch(system: str) -> bool:
-    """Whether this system's messages are known."""
+    """Return whether this system's messages can be decoded."""
     return codec_of(system) is not None

@@ -1,6 +1,6 @@
-"""Runs as tables that people ask in SQL: one definition of each table, view and function, for two engines.
+"""Runs as SQL tables: one definition of each table, view and function, for two engines.
 
-`tables` says which tables there are, `records` makes those that come from run.json, `questions` puts the
-tables of one or many runs together as views, and `duckdb_engine` and `spark_engine` answer. `answers` writes
-what they give.
+`tables` defines the tables, `records` makes the rows of those from run.json, `questions` combines the tables
+of one or many runs into views, `duckdb_engine` and `spark_engine` execute queries, and `answers` writes the
+results.
 """

@@ -1,4 +1,4 @@
-"""How rows are written: as a table for people, as CSV, as JSON, or as Parquet."""
+"""Writes the rows of a result: as a text table, CSV, JSON, or Parquet."""
 
 import io
 import json
@@ -16,22 +16,22 @@ from analysis.sql.questions import Answer
 from experiments.files.sanitize import sanitize
 
 ROWS_SHOWN: Final = 200
-"""In a table for people."""
+"""Rows of a text table; more are only counted."""
 WIDTH_MAX: Final = 80
-"""Of a value there."""
+"""Characters of a value in a text table; longer ones are shortened."""
 
 
 class Form(StrEnum):
-    """How rows are written."""
+    """The output format of rows."""
 
     TABLE = "table"
     CSV = "csv"
-    JSON = "json"  # an object a line
+    JSON = "json"  # one object per line
     PARQUET = "parquet"
 
 
 def lines(answer: Answer, *, rows_max: int = ROWS_SHOWN) -> Iterator[str]:
-    """A table for people: columns side by side, numbers to the right, and how many rows there are."""
+    """Yield the lines of a text table: aligned columns, numbers to the right, and the number of rows."""
     shown: list[list[str]] = []
     count = 0
     for batch in answer.batches:
@@ -44,12 +44,12 @@ def lines(answer: Answer, *, rows_max: int = ROWS_SHOWN) -> Iterator[str]:
     yield _line(heads, widths, right)
     yield "  ".join("-" * width for width in widths)
     yield from (_line(row, widths, right) for row in shown)
-    more = f", the first {len(shown)} are shown: --format csv gives all" if count > len(shown) else ""
+    more = f", first {len(shown)} shown; --format csv writes all" if count > len(shown) else ""
     yield f"({count} row{'' if count == 1 else 's'}{more})"
 
 
 def write(answer: Answer, form: Form, stream: BinaryIO) -> None:
-    """All rows, as they come. Raises OSError."""
+    """Write all rows, batch by batch. Raises OSError."""
     _WRITERS[form](answer, stream)
 
 
@@ -91,7 +91,7 @@ _WRITERS: Final[Mapping[Form, Callable[[Answer, BinaryIO], None]]] = {
 
 
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Rows as plain values. Raises AnalysisError for what has none, as an infinite date."""
+    """Return rows as plain values. Raises AnalysisError for a value without one, as an infinite date."""
     try:
         found: list[dict[str, Any]] = batch.to_pylist()
     except (OverflowError, ValueError) as error:
@@ -100,7 +100,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no number for what is infinite or none: null."""
+    """Replace infinite numbers and NaN by None, since JSON cannot represent them."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
@@ -117,7 +117,7 @@ def _line(values: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -
 
 
 def _shown(value: Any) -> str:
-    """A value in a table for people; names in runs may come from anybody."""
+    """Return a value as text for a table, sanitized, since names in runs may be untrusted."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -131,7 +131,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """What CSV has no form for becomes text: lists and structures as JSON, bytes as hexadecimal digits."""
+    """Return the type of a column in CSV: lists and structures become JSON, bytes hexadecimal digits."""
     return pa.string() if pa.types.is_nested(kind) or pa.types.is_binary(kind) else kind
 
 

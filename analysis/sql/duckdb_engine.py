@@ -1,7 +1,7 @@
-"""DuckDB as the engine: no Java, an answer on a small run within a second.
+"""The DuckDB engine: needs no Java, and answers queries on a small run within a second.
 
-It reads Parquet files as Arrow's data sets, so that columns of another version's tables are null here as in
-Spark, and touches nothing itself: no file, no network, no extension.
+It reads Parquet files as Arrow data sets, so that columns missing from another version's tables are null, as
+in Spark. DuckDB itself may not access files, the network or extensions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,23 +27,23 @@ _CLOSED: Final = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    "temp_directory": "",  # what does not fit into memory is refused, rather than written
+    "temp_directory": "",  # refuse queries that exceed the memory instead of spilling to disk
 }
 
 
 @contextmanager
 def duckdb_engine(cases: Sequence[Case]) -> Iterator["DuckDbEngine"]:
-    """An engine that knows these runs, in this process' memory."""
+    """Open an in-memory engine with the tables of these runs."""
     with closing(duckdb.connect(config=dict(_CLOSED))) as connection, ThreadPoolExecutor(1) as thread:
         engine = DuckDbEngine(connection, thread)
-        with _said_in_a_line():
+        with _short_errors():
             prepare(engine, cases)
             connection.execute("SET lock_configuration = true")
         yield engine
 
 
 class DuckDbEngine:
-    """See `analysis.sql.questions.Engine`."""
+    """The engine of DuckDB; see `analysis.sql.questions.Engine`."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, thread: ThreadPoolExecutor) -> None:
         self._connection, self._thread = connection, thread
@@ -80,7 +80,7 @@ class DuckDbEngine:
         return "'" + text.replace("'", "''") + "'"
 
     def ask(self, query: str) -> Answer:
-        """See `Engine`. An interrupt ends the query, too."""
+        """See `Engine`. An interrupt also ends the query."""
         reader = self._done(lambda: self._open(query))
         columns = distinct(pa.schema([field.with_type(_narrow(field.type)) for field in reader.schema]))
         return Answer(columns, self._read(reader, columns))
@@ -88,17 +88,17 @@ class DuckDbEngine:
     def _open(self, query: str) -> pa.RecordBatchReader:
         relation = self._connection.sql(query)
         if relation is None:
-            raise AnalysisError("that is no question: SELECT, DESCRIBE or the like gives rows")
+            raise AnalysisError("only statements that return rows are allowed, such as SELECT or DESCRIBE")
         return relation.to_arrow_reader(BATCH_ROWS)
 
     def _read(self, reader: pa.RecordBatchReader, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         while (batch := self._done(lambda: next(reader, None))) is not None:
-            with _said_in_a_line():
+            with _short_errors():
                 yield batch.rename_columns(columns.names).cast(columns)
 
     def _done(self, work: Callable[[], Given]) -> Given:
-        """What it gives, done in a thread: DuckDB in this one would not hear Ctrl-C."""
-        with _said_in_a_line():
+        """Run the work in a thread, because DuckDB in the main thread would ignore Ctrl-C."""
+        with _short_errors():
             doing = self._thread.submit(work)
             try:
                 return doing.result()
@@ -109,21 +109,21 @@ class DuckDbEngine:
 
 
 def _narrow(kind: pa.DataType) -> pa.DataType:
-    """64 bits, as Spark has them, for the 128 of a sum of whole numbers."""
+    """Return 64-bit integers, as in Spark, for DuckDB's 128-bit sums of integers."""
     return pa.int64() if pa.types.is_decimal(kind) and kind.scale == 0 else kind
 
 
 @contextmanager
-def _said_in_a_line() -> Iterator[None]:
-    """Raises AnalysisError for what DuckDB, or one of our functions within it, says."""
+def _short_errors() -> Iterator[None]:
+    """Turn errors of DuckDB, and of our functions within it, into AnalysisError with one line."""
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
         raise AnalysisError(_line(str(error))) from error
 
 
-def _line(said: str) -> str:
-    """What is wrong, without the query, which DuckDB shows again below."""
+def _line(message: str) -> str:
+    """Return the error on one line, without the query, which DuckDB appends."""
     ours = f"{AnalysisError.__name__}: "
-    text = said.rpartition(ours)[2] if ours in said else said.partition("\n\nLINE ")[0]
+    text = message.rpartition(ours)[2] if ours in message else message.partition("\n\nLINE ")[0]
     return " ".join(text.split())

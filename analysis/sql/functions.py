@@ -1,10 +1,10 @@
-"""The functions that questions have beside SQL's own: one definition for every engine, over Arrow arrays.
+"""SQL functions in addition to the engines' own: one definition for all engines, over Arrow arrays.
 
 `ip(hi, lo)`: an address of `packets` as text (RFC 5952). `since_start(t_ns)`: seconds since time 0 of the run
-that went on at that time. `during(fault, t_ns)`: whether the effect of the fault of that name lasted then.
+at that time. `during(fault, t_ns)`: whether the effect of the named fault lasted at that time.
 
-A time belongs to the run during which it was. Where runs went on at once, as on several machines, it is no
-run's alone, and the two that need to know say so.
+A time belongs to the run during which it was. If runs overlap, as on several machines, a time is ambiguous,
+and `since_start` and `during` raise an error.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ _64_BITS: Final = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of SQL: its parameters by name with their types in SQL, its result's type, and itself."""
+    """An SQL function: parameters by name with their SQL types, the result's type, and the implementation."""
 
     parameters: Mapping[str, str]
     gives: str
@@ -35,7 +35,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """When a run went on, its time 0, and its faults' effects: name, from, to."""
+    """The time span of a run, its time 0, and the effects of its faults: name, from, to."""
 
     run: str
     begin_ns: int
@@ -45,7 +45,7 @@ class Span:
 
 
 def span(run: str, record: RunRecord, faults: Sequence[Mapping[str, Any]]) -> Span | None:
-    """Of a run, by its record and its rows of `faults`; None if it never began."""
+    """Return the span of a run, from its record and its rows of `faults`; None if it never began."""
     times = record.times
     if times.started_ns is None or times.zero_ns is None:
         return None
@@ -57,8 +57,8 @@ def span(run: str, record: RunRecord, faults: Sequence[Mapping[str, Any]]) -> Sp
 
 
 def functions(spans: Sequence[Span]) -> dict[str, Function]:
-    """All functions, for questions about these runs."""
-    times = _Times(tuple(sorted(spans, key=lambda each: each.begin_ns)))
+    """Return all functions, for queries about these runs."""
+    times = _RunTimes(tuple(sorted(spans, key=lambda each: each.begin_ns)))
     return {
         "ip": Function({"hi": "BIGINT", "lo": "BIGINT"}, "VARCHAR", ip),
         "since_start": Function({"t_ns": "BIGINT"}, "DOUBLE", times.since_start),
@@ -67,7 +67,7 @@ def functions(spans: Sequence[Span]) -> dict[str, Function]:
 
 
 def ip(hi: Array, lo: Array) -> pa.Array:
-    """Addresses as text."""
+    """Format addresses as text."""
     highs, high_places = np.unique(_integers(hi), return_inverse=True)
     lows, low_places = np.unique(_integers(lo), return_inverse=True)
     pairs, places = np.unique(high_places * len(lows) + low_places, return_inverse=True)
@@ -77,19 +77,19 @@ def ip(hi: Array, lo: Array) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class _Times:
-    """Runs in order of their begin."""
+class _RunTimes:
+    """Runs in order of their start."""
 
     spans: tuple[Span, ...]
 
     def since_start(self, t_ns: Array) -> pa.Array:
-        """Seconds; null at times when no run went on."""
+        """Return seconds since time 0; null for times outside all runs."""
         times, place = self._placed(t_ns)
         zeros = np.array([each.zero_ns for each in self.spans] or [0])
         return pa.array((times - zeros[place]) / 1e9, mask=place < 0)
 
     def during(self, fault: Array, t_ns: Array) -> pa.Array:
-        """True or false; null at times when no run went on."""
+        """Return whether the fault's effect lasted at each time; null for times outside all runs."""
         times, place = self._placed(t_ns)
         found = np.zeros(len(times), dtype=bool)
         for number, each in enumerate(self.spans):
@@ -99,11 +99,11 @@ class _Times:
         return pa.array(found, mask=place < 0)
 
     def _placed(self, t_ns: Array) -> tuple[Any, Any]:
-        """Times, and which run each is of; -1: none's."""
+        """Return the times, and the index of each one's run; -1 for none."""
         for one, other in zip(self.spans, self.spans[1:], strict=False):
             if other.begin_ns < one.end_ns:
-                problem = "went on at once, so that a time is not one's alone"
-                raise AnalysisError(f"{one.run} and {other.run} {problem}: ask one, or use runs.zero_ns")
+                problem = "overlap in time, so a time does not identify a run"
+                raise AnalysisError(f"{one.run} and {other.run} {problem}: query one, or use runs.zero_ns")
         times, known = _integers(t_ns), _known(t_ns)
         begins = np.array([each.begin_ns for each in self.spans], dtype=np.int64)
         place = np.searchsorted(begins, times, "right") - 1

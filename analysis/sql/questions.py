@@ -1,7 +1,7 @@
-"""One or many runs as the views of one database, whichever engine answers.
+"""One or many runs as the views of one database, for any engine.
 
-Of each table there is a part for each run; the view puts the parts together, with the run's name before the
-columns. A run that lacks a table has no rows of it.
+Each table has a part for each run. Its view is the union of the parts, with the run's name as first column. A
+run without a table contributes no rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,67 +22,67 @@ from topologies.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run that is asked about."""
+    """A run in the database."""
 
     run: RunDirectory
     record: RunRecord
 
     @property
     def name(self) -> str:
-        """What the column `run` says."""
+        """The run's value of the column `run`."""
         return self.run.full_name
 
     def files(self, table: str) -> list[str]:
-        """The Parquet files of a table of the analysis; none if the run has no such table."""
+        """Return the Parquet files of a table of the analysis; none if the run has no such table."""
         path = self.run.table(table)
         found = sorted(path.glob("[!.]*.parquet")) if path.is_dir() else [path]
         return [str(each.absolute()) for each in found if each.is_file() and _is_text(each)]
 
 
 class Engine(Protocol):
-    """Who answers in SQL."""
+    """An SQL engine."""
 
     def add_files(self, name: str, files: Sequence[str], columns: pa.Schema) -> None:
-        """A relation of these files, which have these columns, or had fewer once."""
+        """Add a relation of files with these columns; files of older versions may lack some."""
 
     def add_rows(self, name: str, rows: pa.Table) -> None:
-        """A relation of these rows."""
+        """Add a relation of these rows."""
 
     def add_view(self, name: str, select: str) -> None:
-        """A view."""
+        """Add a view."""
 
     def add_function(self, name: str, function: Function) -> None:
-        """A function."""
+        """Add a function."""
 
     def literal(self, text: str) -> str:
-        """A text as it stands in a query."""
+        """Quote a text as an SQL literal."""
 
     def ask(self, query: str) -> "Answer":
-        """Answer a question. Raises AnalysisError that says what is wrong with it."""
+        """Execute a query. Raises AnalysisError if it is invalid or fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a question gives: its columns, and its rows as they come."""
+    """The result of a query: columns, and batches of rows as they are computed."""
 
     columns: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
     def table(self) -> pa.Table:
-        """All rows at once."""
+        """Return all rows."""
         return pa.Table.from_batches(list(self.batches), self.columns)
 
 
 def read_cases(runs: Sequence[RunDirectory]) -> list[Case]:
-    """The runs, each once. Raises InputError for one that cannot be read, or was not analysed, and for two of
-    the same name, which nothing would tell apart.
+    """Return the runs, each once. Raises InputError for a run that cannot be read or was not analysed, and
+    for two different runs with the same name.
     """
     cases: dict[str, Case] = {}
     for run in runs:
         case = Case(run, run.read_run())
         other = cases.setdefault(case.name, case)
         if not other.run.path.samefile(run.path):
-            problem = f"has the same name as {other.run.path}: ask one of them, or rename it"
+            problem = f"has the same name as {other.run.path}: query one of them, or rename it"
             raise InputError(str(run.path), None, "", problem)
     for case in cases.values():
         if not case.run.summary_json.is_file():
@@ -91,7 +91,7 @@ def read_cases(runs: Sequence[RunDirectory]) -> list[Case]:
 
 
 def prepare(engine: Engine, cases: Sequence[Case]) -> None:
-    """Give an engine all tables of these runs, and the functions."""
+    """Add all tables of these runs, and the functions, to an engine."""
     for name, table in TABLES.items():
         parts = [
             (part, case)
@@ -109,7 +109,7 @@ def prepare(engine: Engine, cases: Sequence[Case]) -> None:
 
 
 RUNS = "runs"
-"""The table that has the settings of the runs beside its own columns."""
+"""The table that has the runs' settings in addition to its own columns."""
 
 
 def _add_part(engine: Engine, part: str, name: str, table: Table, case: Case) -> bool:
@@ -123,9 +123,9 @@ def _add_part(engine: Engine, part: str, name: str, table: Table, case: Case) ->
 
 
 def _view(engine: Engine, table: Table, parts: Sequence[tuple[str, Case]]) -> str:
-    """All parts with the run's name, and where rows are bins, with the time at which each begins.
+    """Return the query of a view: all parts with the run's name and, if rows are bins, their start time.
 
-    What comes from runs stands in it as literals.
+    Values from runs are quoted as literals.
     """
     selects = []
     for part, case in parts:
@@ -137,7 +137,7 @@ def _view(engine: Engine, table: Table, parts: Sequence[tuple[str, Case]]) -> st
 
 
 def _add_settings(engine: Engine, cases: Sequence[Case]) -> None:
-    """The view `runs`: its columns, and after them every setting as a column."""
+    """Add the view `runs`: its columns, followed by every setting as a column."""
     settings = records.settings_table({case.name: records.settings(case.record) for case in cases})
     engine.add_rows("settings__all", settings)
     columns = "".join(f", s.{name}" for name in settings.column_names[1:])
@@ -146,7 +146,7 @@ def _add_settings(engine: Engine, cases: Sequence[Case]) -> None:
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a path has a name that Arrow takes."""
+    """Return whether a path is valid Unicode, as Arrow requires."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -155,7 +155,7 @@ def _is_text(path: Path) -> bool:
 
 
 def distinct(columns: pa.Schema) -> pa.Schema:
-    """The columns, none of whose names stands there twice: what comes again gets a number."""
+    """Return the columns with unique names: repeated names get a number."""
     names: list[str] = []
     for name in columns.names:
         numbered = (f"{name}_{number}" for number in range(2, len(columns) + 2))
@@ -164,6 +164,6 @@ def distinct(columns: pa.Schema) -> pa.Schema:
 
 
 def columns_of(table: str) -> list[str]:
-    """The columns of a table, as a question may name them."""
+    """Return the names of a table's columns in queries."""
     own = TABLES[table].columns
     return ["run", *own.names, *(["t_ns"] if has_bins(own) else [])]

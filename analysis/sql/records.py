@@ -1,7 +1,7 @@
-"""What run.json says of a run, as rows: its settings, hosts, processes, streams, links and faults.
+"""The content of run.json as rows: settings, hosts, processes, streams, links and faults of a run.
 
-Each function gives a table's rows as plain values by column; `analysis.sql.tables` has the columns. The
-settings, which differ from system to system, become columns as they come.
+Each function yields a table's rows as plain values by column; `analysis.sql.tables` defines the columns. The
+settings differ by system; each becomes a column.
 """
 
 import json
@@ -20,11 +20,11 @@ from topologies.errors import InputError
 Rows = Iterator[dict[str, Any]]
 
 FINDINGS: Final = ("verdict", "valid")
-"""Of `runs`, what summary.json says."""
+"""The columns of `runs` from summary.json."""
 
 
 def runs(run: RunDirectory, record: RunRecord) -> Rows:
-    """The run itself, a single row; its settings come with `settings`."""
+    """Yield the run itself, a single row without the `settings`."""
     times, plan = record.times, record.plan
     yield {
         "path": str(run.path.absolute()),
@@ -47,10 +47,10 @@ def runs(run: RunDirectory, record: RunRecord) -> Rows:
 
 
 def settings(record: RunRecord) -> dict[str, Any]:
-    """Each parameter of the system, each setting of the workload, and of a generated topology that stands in
-    the experiment, by the name of its column.
+    """Return the parameters of the system and the settings of the workload and of a topology generated within
+    the experiment, by column name.
 
-    A name that no column can have is left out, and so is one that differs from another by capitals alone.
+    Names that are invalid for a column, or equal to another except for case, are left out.
     """
     found: dict[str, Any] = {}
     known: set[str] = set()
@@ -72,14 +72,14 @@ def settings(record: RunRecord) -> dict[str, Any]:
 
 
 def settings_table(of_runs: Mapping[str, Mapping[str, Any]]) -> pa.Table:
-    """A row for each run, by name: its settings; null where a run has no such one."""
+    """Return a table with a row of settings for each run; null if a run lacks a setting."""
     names = dict.fromkeys(name for values in of_runs.values() for name in values)
     columns = {name: _column([values.get(name) for values in of_runs.values()]) for name in names}
     return pa.table({"run": pa.array(list(of_runs), pa.string()), **columns})
 
 
 def hosts(_: RunDirectory, record: RunRecord) -> Rows:
-    """Hosts, gateways and those of other people's traffic among them."""
+    """Yield hosts, including gateways and hosts of background traffic."""
     machines = record.machine_of
     for host in record.plan.hosts:
         yield {
@@ -93,28 +93,28 @@ def hosts(_: RunDirectory, record: RunRecord) -> Rows:
 
 
 def processes(_: RunDirectory, record: RunRecord) -> Rows:
-    """Processes, a row for each of their lives."""
+    """Yield processes, a row for each process generation."""
     planned = {process.name: process for process in record.plan.processes}
-    lives: dict[str, int] = {}
-    for life in record.processes:
-        lives[life.name] = lives.get(life.name, -1) + 1
-        plan, ended = planned.get(life.name), life.exit
+    generations: dict[str, int] = {}
+    for process in record.processes:
+        generations[process.name] = generations.get(process.name, -1) + 1
+        plan, ended = planned.get(process.name), process.exit
         yield {
-            "process": life.name,
-            "host": life.host,
+            "process": process.name,
+            "host": process.host,
             "region": plan and plan.region,
             "role": plan and plan.role,
-            "life": lives[life.name],
+            "life": generations[process.name],
             "exit_code": ended and ended.code,
             "exit_signal": ended and ended.signal,
             "exit_ns": ended and ended.time_ns,
             "exit_expected": ended and ended.expected,
-            "processor_s": life.processor_s,
+            "processor_s": process.processor_s,
         }
 
 
 def streams(_: RunDirectory, record: RunRecord) -> Rows:
-    """Streams by number."""
+    """Yield streams by number."""
     for stream in record.plan.streams:
         yield {
             "stream": stream.number,
@@ -125,7 +125,7 @@ def streams(_: RunDirectory, record: RunRecord) -> Rows:
 
 
 def links(_: RunDirectory, record: RunRecord) -> Rows:
-    """Links, a row for each direction: as they were configured at first, and what they counted."""
+    """Yield links, a row for each direction: the initial configuration and the counters."""
     counted = {(each.link, each.direction): each for each in record.counters}
     for link in record.plan.links:
         for direction in Direction:
@@ -146,7 +146,7 @@ def links(_: RunDirectory, record: RunRecord) -> Rows:
 
 
 def faults(_: RunDirectory, record: RunRecord) -> Rows:
-    """Faults: when they were to be, when they took hold, and until when their effect lasted."""
+    """Yield faults: planned times, when they were applied, and until when their effect lasted."""
     zero_ns = record.times.zero_ns or 0
     applied: dict[str, int] = {}
     for change, carried in record.carried_out:
@@ -200,7 +200,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _column(values: list[Any]) -> pa.Array:
-    """Values of one type where they are; of text where they differ."""
+    """Return a column of values; they become text if their types differ."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
         values = [None if value is None else float(value) for value in values]

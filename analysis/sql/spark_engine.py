@@ -1,4 +1,4 @@
-"""Spark as the engine: for runs that outgrow a machine, or a cluster that sees them at the same path."""
+"""The Spark engine: for runs too large for one machine, or a cluster with the runs at the same path."""
 
 import re
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ _TYPES: Final = {"VARCHAR": "string", "DOUBLE": "double", "BOOLEAN": "boolean", 
 
 
 def spark_engine(cases: Sequence[Case], master: str | None = None) -> "SparkEngine":
-    """An engine that knows these runs, in its own session. Raises AnalysisError if Spark does not start."""
+    """Open an engine with the tables of these runs, in a new session. Raises AnalysisError if Spark fails."""
     engine = SparkEngine(spark_session(master).newSession())
     prepare(engine, cases)
     return engine
 
 
 class SparkEngine:
-    """See `analysis.sql.questions.Engine`."""
+    """The engine of Spark; see `analysis.sql.questions.Engine`."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -57,7 +57,7 @@ class SparkEngine:
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
     def frame(self, name: str) -> DataFrame:
-        """A view, for whoever goes on with Spark's own ways."""
+        """Return a view as a Spark data frame."""
         return self._session.table(name)
 
     def ask(self, query: str) -> Answer:
@@ -71,12 +71,12 @@ class SparkEngine:
 
 
 def _plain(path: str) -> str:
-    """A path that Hadoop takes as it stands, and for no pattern."""
+    """Escape a path, so that Hadoop does not interpret it as a pattern."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 def _of_arrays(call: Any, parameters: int) -> Any:
-    """The function with as many parameters, annotated as Spark asks."""
+    """Return the function with this number of parameters, annotated as Spark requires."""
 
     def one(a: pa.Array) -> pa.Array:
         return call(a)

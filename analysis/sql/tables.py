@@ -1,4 +1,4 @@
-"""The tables of a run that people can ask: their columns, and where their rows are.
+"""The SQL tables of a run: their columns, and the source of their rows.
 
 Most are Parquet files of the analysis; some come from run.json. `cutset schema tables` prints them all.
 """
@@ -21,39 +21,39 @@ RowsOf = Callable[[RunDirectory, RunRecord], records.Rows]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: what a row is, its columns, and for those from run.json, what gives the rows of a run."""
+    """A table. row: the meaning of a row. rows: for tables from run.json, the function that yields them."""
 
     row: str
     columns: pa.Schema
     rows: RowsOf | None = None
 
     def of(self, run: RunDirectory, record: RunRecord) -> pa.Table:
-        """The rows of one run of a table from run.json."""
+        """Return the rows of one run, for a table from run.json."""
         assert self.rows is not None, "a table of the analysis is read from its files"
         return pa.Table.from_pylist(list(self.rows(run, record)), self.columns)
 
 
 TABLES: Final[Mapping[str, Table]] = {
     "runs": Table(
-        "a run, with each setting as a column of its own: `parameter_...` of its system, `workload_...`",
+        "a run, with a column for each setting: `parameter_...` of its system, `workload_...`",
         table_schema(
             ("path", STRING, False, "of its directory"),
             ("experiment", STRING, False, "name"),
             ("system", STRING, False, "name"),
             ("topology", STRING, False, "name"),
-            ("seed", STRING, False, "decimal digits: it may be larger than a number of SQL"),
-            ("links", STRING, False, "what carried them: relay, netem or simulator"),
+            ("seed", STRING, False, "decimal digits: it may exceed SQL's integers"),
+            ("links", STRING, False, "their emulation: relay, netem or simulator"),
             ("commit", STRING, True, "Cutset's"),
             ("outcome", STRING, True, "'completed', 'interrupted' or 'crashed'"),
             ("verdict", STRING, True, "'passed', 'failed'...; null: not analysed"),
-            ("valid", BOOLEAN, True, "whether the network did what was asked; null: not analysed"),
+            ("valid", BOOLEAN, True, "whether the network behaved as configured; null: not analysed"),
             ("started_ns", BIGINT, True, "when the command began"),
             ("zero_ns", BIGINT, True, "time 0"),
-            ("ended_ns", BIGINT, True, "when it was over"),
+            ("ended_ns", BIGINT, True, "when the run ended"),
             ("duration_s", DOUBLE, False, "for which publishers publish, s"),
-            ("regions", BIGINT, False, "so many"),
-            ("processes", BIGINT, False, "so many"),
-            ("problems", pa.list_(STRING), False, "of the testbed or of nodes, a line each"),
+            ("regions", BIGINT, False, "number of regions"),
+            ("processes", BIGINT, False, "number of processes"),
+            ("problems", pa.list_(STRING), False, "of the testbed or of nodes, one line each"),
         ),
         records.runs,
     ),
@@ -65,23 +65,23 @@ TABLES: Final[Mapping[str, Table]] = {
             ("role", STRING, False, "of its process; 'gateway'; 'traffic-host'"),
             ("index", BIGINT, False, "among the hosts of its region and role"),
             ("address", STRING, False, "on its LAN"),
-            ("machine", STRING, True, "that it was on, of a run on several"),
+            ("machine", STRING, True, "the machine of the host, if the run used several"),
         ),
         records.hosts,
     ),
     "processes": Table(
-        "a process, from one of its starts to its end",
+        "a process generation: a process from one of its starts to its end",
         table_schema(
             ("process", STRING, False, "name, as r2/proxy-0"),
             ("host", STRING, False, "name"),
             ("region", STRING, True, "name"),
             ("role", STRING, True, "name"),
-            ("life", BIGINT, False, "counts its starts, from 0"),
-            ("exit_code", BIGINT, True, "null: it ended by a signal, or its end was not seen"),
-            ("exit_signal", BIGINT, True, "null: it ended by itself, or its end was not seen"),
+            ("life", BIGINT, False, "number of the process generation, from 0"),
+            ("exit_code", BIGINT, True, "null: ended by a signal, or its end was not seen"),
+            ("exit_signal", BIGINT, True, "null: ended by itself, or its end was not seen"),
             ("exit_ns", BIGINT, True, "when it ended"),
-            ("exit_expected", BOOLEAN, True, "whether it was told to"),
-            ("processor_s", DOUBLE, True, "of processors, since time 0 or its start, s"),
+            ("exit_expected", BOOLEAN, True, "whether the testbed requested its end"),
+            ("processor_s", DOUBLE, True, "CPU time since time 0 or its start, s"),
         ),
         records.processes,
     ),
@@ -90,30 +90,30 @@ TABLES: Final[Mapping[str, Table]] = {
         table_schema(
             ("stream", BIGINT, False, "number"),
             ("name", STRING, False, "as r2"),
-            ("region", STRING, False, "that owns it"),
+            ("region", STRING, False, "the region that owns it"),
             ("publishers", pa.list_(STRING), False, "regions, or single processes"),
         ),
         records.streams,
     ),
     "links": Table(
-        "a direction of a link: as it was configured at first, and what it counted",
+        "a direction of a link: its initial configuration and its counters",
         table_schema(
             ("link", STRING, False, "as r2-r3, or lan-r2-proxy-0"),
             ("direction", STRING, False, "'forward' or 'backward'"),
             ("kind", STRING, False, "'wan' or 'lan'"),
-            ("origin", STRING, False, "region or host from which it leads"),
-            ("target", STRING, False, "region or host to which it leads"),
+            ("origin", STRING, False, "region or host at its beginning"),
+            ("target", STRING, False, "region or host at its end"),
             ("delay_ms", DOUBLE, False, "one way, ms"),
             ("jitter_ms", DOUBLE, False, "half-width around the delay, ms"),
             ("loss", DOUBLE, False, "probability"),
             ("rate_bits_per_s", BIGINT, True, "null: no limit"),
             ("queue_packets", BIGINT, True, "segments that may wait; null: computed from rate and delay"),
             ("frames", BIGINT, True, "segments that left it; null: not counted"),
-            ("bytes", BIGINT, True, "that left it"),
-            ("dropped_loss", BIGINT, True, "segments, by chance"),
-            ("dropped_queue", BIGINT, True, "segments, at the queue's limit"),
-            ("dropped_cut", BIGINT, True, "segments, while it was cut"),
-            ("late_p99_us", DOUBLE, True, "how late frames left, us; null: the kernel does not say"),
+            ("bytes", BIGINT, True, "bytes that left it"),
+            ("dropped_loss", BIGINT, True, "segments dropped at random"),
+            ("dropped_queue", BIGINT, True, "segments dropped at the queue's limit"),
+            ("dropped_cut", BIGINT, True, "segments dropped while it was cut"),
+            ("late_p99_us", DOUBLE, True, "how late frames left, us; null: not measured by the kernel"),
         ),
         records.links,
     ),
@@ -123,52 +123,52 @@ TABLES: Final[Mapping[str, Table]] = {
             ("fault", STRING, False, "name"),
             ("kind", STRING, False, "cut, restore, kill..."),
             ("target", STRING, False, "as r2-r3, or r2/proxy-0"),
-            ("at_s", DOUBLE, False, "when it was to be, since time 0, s"),
-            ("until_s", DOUBLE, True, "when its effect on links was to end, since time 0, s; null: never"),
-            ("from_ns", BIGINT, True, "when it took hold; null: it did not"),
-            ("to_ns", BIGINT, True, "until when its effect lasted: the end of the run, if nothing ended it"),
+            ("at_s", DOUBLE, False, "planned time since time 0, s"),
+            ("until_s", DOUBLE, True, "planned end of its effect on links since time 0, s; null: never"),
+            ("from_ns", BIGINT, True, "when it was applied; null: never"),
+            ("to_ns", BIGINT, True, "when its effect ended; at the latest the end of the run"),
         ),
         records.faults,
     ),
     "captures": Table("a capture file", schemas.CAPTURES),
     "packets": Table(
-        "a packet, once for every capture that has it: its host's, and at both sides of each link",
+        "a packet, once for every capture that has it: those of hosts, and of both sides of each link",
         schemas.PACKETS,
     ),
     "messages": Table("a message, once for every host that saw it", schemas.MESSAGES),
-    "transfers": Table("a message from a process to another, with what became of it", schemas.TRANSFERS),
+    "transfers": Table("a message from one process to another, with its fate", schemas.TRANSFERS),
     "decoding": Table("a direction of a TCP connection, and how far it could be decoded", schemas.DECODING),
-    "gaps": Table("bytes of a connection that a capture does not have", schemas.GAPS),
+    "gaps": Table("a range of a connection's bytes missing from a capture", schemas.GAPS),
     "events": Table("a batch of events at a host, in a direction", timelines.EVENTS),
-    "deliveries": Table("a stream at a client: what it got of what was published", timelines.DELIVERIES),
+    "deliveries": Table("a stream at a client: published and received events", timelines.DELIVERIES),
     "publishers": Table("a publisher of a stream", timelines.PUBLISHERS),
     "confirmations": Table("a client with subscriptions", timelines.CONFIRMATIONS),
-    "selectivity": Table("a number of subscriptions or clients that events are for", timelines.SELECTIVITY),
+    "selectivity": Table("a number of subscriptions or clients that events match", timelines.SELECTIVITY),
     "measures": Table("a value that a system measured itself", timelines.MEASURES),
     "throughput": Table("a bin of 200 ms of a region, a stream or a link", timelines.THROUGHPUT),
     "latency": Table("a bin of 200 ms of an origin", timelines.LATENCY),
     "recovery": Table("a fault, for a stream at a client", timelines.RECOVERY),
     "convergence": Table("a stream at a client, after the last change of the run", timelines.CONVERGENCE),
     "chains": Table("a configuration of a region's chain", timelines.CHAINS),
-    "wan": Table("a direction of a link between regions: what crossed it", timelines.WAN),
-    "traffic": Table("a bin of 200 ms of other people's traffic on a link", timelines.TRAFFIC),
-    "fidelity": Table("a direction of a link, for as long as it was configured so", timelines.FIDELITY),
+    "wan": Table("a direction of a link between regions, and its traffic", timelines.WAN),
+    "traffic": Table("a bin of 200 ms of background traffic on a link", timelines.TRAFFIC),
+    "fidelity": Table("a direction of a link during one configuration", timelines.FIDELITY),
 }
-"""By name, in the order in which they are shown: what the run was, its packets, what they come to."""
+"""Tables by name, in display order: the run, its packets, the results of the analysis."""
 
-RUN: Final = ("run", "name of the run; of one of a sweep's, the sweep's before it")
+RUN: Final = ("run", "name of the run, after the sweep's name if it is part of one")
 """The first column of every table."""
-T_NS: Final = ("t_ns", "when the bin begins")
+T_NS: Final = ("t_ns", "start of the bin")
 """The last column of tables with a `start_s`."""
 
 
 def has_bins(columns: pa.Schema) -> bool:
-    """Whether rows are bins on the run's own time, and get their CLOCK_REALTIME as well."""
+    """Return whether rows are bins of the run's own time, and get a column of CLOCK_REALTIME too."""
     return "start_s" in columns.names
 
 
 def described() -> str:
-    """All tables with their columns, types and meanings, as Markdown."""
+    """Return all tables with their columns, types and meanings, as Markdown."""
     parts = [_HEAD]
     for name, table in TABLES.items():
         own = [(each.name, _type(each), meaning(each)) for each in table.columns]
@@ -183,8 +183,8 @@ _COLUMNS = "| column | type | |\n| --- | --- | --- |"
 _HEAD = """\
 # Tables
 
-What `cutset sql` answers from; `cutset schema tables` prints it. Columns that end in `_ns` are nanoseconds of
-CLOCK_REALTIME unless they say otherwise. Null is what could not be measured, or what a row has not.
+The tables of `cutset sql`, as printed by `cutset schema tables`. Columns that end in `_ns` are nanoseconds of
+CLOCK_REALTIME unless stated otherwise. Null means not measured, or not applicable to the row.
 """
 
 

@@ -1,1 +1,1 @@
-"""What the analysis knows of single systems: how each is read, and the figures of its paper."""
+"""The parts of the analysis that are specific to a system: how it is read, and the figures of its paper."""

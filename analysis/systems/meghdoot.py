@@ -1,7 +1,7 @@
-"""How Meghdoot is read: what carries events, what shows that faults were noticed and zones taken over.
+"""How Meghdoot is read: the messages that carry events, the signs of noticed faults and of takeovers.
 
-An event comes to a host as NOTIFY, for its subscriber, or as EVENT, for one of its zones; so nodes' records
-decide which events they got, and packets tell by which way.
+An event reaches a host as NOTIFY, for its subscriber, or as EVENT, for one of its zones. So the nodes' own
+records determine which events they received, and packets determine the path.
 """
 
 from node.core.declaration import Reading
@@ -37,6 +37,6 @@ READING = Reading(
         "UNDELIVERED",
         "PUBLISH",
     ),
-    # What is said seldom, of takeovers and recoveries, has no rank: it is left out last.
+    # Rare messages, those of takeovers and recoveries, have no rank: they are left out last.
     colours={"CLAIM": "vermillion", "RECOVER": "purple", "REPORT": "orange", "HANDED": "green"},
 )

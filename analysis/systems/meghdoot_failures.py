@@ -1,4 +1,4 @@
-"""What a mass failure does to Meghdoot's events, from its study; the paper leaves failures out."""
+"""The effect of a mass failure on Meghdoot's events, from its study. The paper does not cover failures."""
 
 import numpy as np
 
@@ -11,34 +11,34 @@ NOT_SAID = "not in the paper"
 
 
 def page(results: Results) -> Content:
-    """What the study came to."""
+    """Return the study's chart and numbers."""
     if not results.seeds:
         return Content((), ())
     variants = list(dict.fromkeys(results.column(results.seeds[0], "events", "variant").tolist()))
-    beside = tuple(line for variant in variants for line in _beside(results, variant))
+    beside = tuple(line for variant in variants for line in _comparisons(results, variant))
     notes = (
-        "A delivery is missed if a subscriber that lives never gets an event that it subscribed to when the"
-        " failure came; late, if it took more than a second.",
-        "Repaired: when the last event was published that somebody missed.",
+        "A delivery is missed if a surviving subscriber never receives an event that it was subscribed to at"
+        " the time of the failure, and late if it took more than one second.",
+        "Repaired: the publication time of the last event that a subscriber missed.",
     )
     return Content((_missed(results, variants),), beside, notes)
 
 
-def _of(results: Results, seed: int, variant: str, column: str) -> Values:
+def _values(results: Results, seed: int, variant: str, column: str) -> Values:
     found: Values = results.column(seed, "events", column)[
         results.column(seed, "events", "variant") == variant
     ]
     return found
 
 
-def _beside(results: Results, variant: str) -> tuple[Beside, ...]:
+def _comparisons(results: Results, variant: str) -> tuple[Beside, ...]:
     def part(column: str, seed: int) -> float:
-        after = _of(results, seed, variant, "at_s") >= 0
-        wanted = _of(results, seed, variant, "wanted")[after].sum()
-        return 100 * float(_of(results, seed, variant, column)[after].sum()) / max(1, int(wanted))
+        after = _values(results, seed, variant, "at_s") >= 0
+        wanted = _values(results, seed, variant, "wanted")[after].sum()
+        return 100 * float(_values(results, seed, variant, column)[after].sum()) / max(1, int(wanted))
 
     def repaired(seed: int) -> float:
-        at_s = _of(results, seed, variant, "at_s")[_of(results, seed, variant, "missed") > 0]
+        at_s = _values(results, seed, variant, "at_s")[_values(results, seed, variant, "missed") > 0]
         return max(0.0, float(at_s.max())) if len(at_s) else 0.0
 
     return (
@@ -62,21 +62,21 @@ def _beside(results: Results, variant: str) -> tuple[Beside, ...]:
 
 
 def _missed(results: Results, variants: list[str]) -> SweepChart:
-    """The part of deliveries missed and late, by when their event was published."""
+    """Return the chart of missed and late deliveries by publication time."""
     seed = results.seeds[0]
     series: list[Series] = []
     for variant in variants:
-        at_s, wanted = _of(results, seed, variant, "at_s"), _of(results, seed, variant, "wanted")
+        at_s, wanted = _values(results, seed, variant, "at_s"), _values(results, seed, variant, "wanted")
         seconds, places = np.unique(np.floor(at_s), return_inverse=True)
         all_of = np.maximum(1, np.bincount(places, wanted))
         for column in ("missed", "late"):
-            part = 100 * np.bincount(places, _of(results, seed, variant, column)) / all_of
+            part = 100 * np.bincount(places, _values(results, seed, variant, column)) / all_of
             x, y = tuple(seconds.tolist()), tuple(part.tolist())
             series.append(sweep_series(f"{variant}: {column}", len(series), x=x, y=y))
     return SweepChart(
         "missed",
         "Deliveries missed, and late",
-        Axis("published so long after the failure, s", from_zero=False),
-        Axis("of deliveries, %"),
+        Axis("publication time after the failure, s", from_zero=False),
+        Axis("part of the deliveries, %"),
         tuple(series),
     )

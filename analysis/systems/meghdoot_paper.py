@@ -1,6 +1,6 @@
-"""Figures 9 to 15 and table 1 of Meghdoot's paper, from its study, beside the paper's numbers.
+"""Figures 9 to 15 and table 1 of Meghdoot's paper, from its study, compared with the paper's numbers.
 
-The paper's curves are lost but for what its text says of them; that stands in the table.
+The data of the paper's curves is not available; the table has the numbers that its text gives.
 """
 
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from analysis.pages.study.results import Results, Values
 from analysis.pages.study.study_page import Beside, Content
 
 STANDARD_SUBSCRIPTIONS, STANDARD_EVENTS = 14_029, 116_000
-"""With more of either, a run is one of figures 10 and 13, or of 11 and 14."""
+"""A study with more subscriptions is one of figures 10 and 13, with more events one of figures 11 and 14."""
 SHARES = (0.05, 0.1, 0.15)
 ZONES = {"uniform": {100: 76, 1_000: 652, 10_000: 9_622}, "stocks": {100: 73, 1_000: 470, 10_000: 9_323}}
-"""Table 1: unique zones, by peers."""
+"""Table 1: unique zones by number of peers."""
 CONTACTED = {
     "uniform": {100: {0.05: "more than 50 %"}, 10_000: {0.05: "95 %", 0.1: "almost all"}},
     "stocks": {
@@ -25,24 +25,24 @@ CONTACTED = {
         10_000: {0.05: "97 %", 0.1: "almost all"},
     },
 }
-"""Figure 9: events that contact no more than such a share of the peers there are."""
+"""Figure 9: events that contact at most this share of the present peers."""
 DECILE = {"uniform": {100: "5.35 %"}, "stocks": {100: "less than 5 %"}}
-"""Figure 12: the mean load of the tenth of the peers with most."""
+"""Figure 12: the mean load of the most loaded tenth of the peers."""
 DEGREE = {"uniform": {10_000: "20"}, "stocks": {10_000: "27"}}
-"""Figure 15: most peers of a zone."""
-UNSAID = "in the figure alone"
+"""Figure 15: the most peers of a zone."""
+UNSAID = "only in the figure"
 
 
 def page(results: Results) -> Content:
-    """What the study came to."""
+    """Return the study's charts and numbers."""
     if not results.seeds:
         return Content((), ())
     charts = (_contacted(results), _load(results), _degrees(results))
-    return Content(charts, (*_contacts_beside(results), *_loads_beside(results)), _notes(results))
+    return Content(charts, (*_contact_numbers(results), *_load_numbers(results)), _notes(results))
 
 
 def _figures(results: Results) -> tuple[str, str]:
-    """Which figures it is: of contacts, of load."""
+    """Return the names of the paper's figures of contacts and of load."""
     parameters = results.record.parameters
     if parameters["events"] > STANDARD_EVENTS:
         return "figure 11", "figure 14"
@@ -53,13 +53,13 @@ def _figures(results: Results) -> tuple[str, str]:
 
 
 def _shares(results: Results, seed: int) -> Values:
-    """Of each event, the part of the peers there were that it visited."""
+    """Return the part of the present peers that each event visited."""
     found: Values = results.column(seed, "events", "visited") / results.column(seed, "events", "peers")
     return found
 
 
 def _loads(results: Results, seed: int) -> Values:
-    """Of each peer, its part of all messages since it had joined; the greatest first."""
+    """Return each peer's part of all messages since it joined, in descending order."""
     total = results.column(seed, "peers", "of")
     loads = results.column(seed, "peers", "received") / np.maximum(total, 1)
     found: Values = np.sort(loads[total > 0])[::-1]
@@ -74,38 +74,38 @@ def _at_most(results: Results, share: float) -> Callable[[int], float]:
     return lambda seed: 100 * float((_shares(results, seed) <= share).mean())
 
 
-def _contacts_beside(results: Results) -> tuple[Beside, ...]:
+def _contact_numbers(results: Results) -> tuple[Beside, ...]:
     parameters, (contacts, _) = results.record.parameters, _figures(results)
-    said = dict(CONTACTED[parameters["source"]].get(parameters["peers"], {}))
+    papers = dict(CONTACTED[parameters["source"]].get(parameters["peers"], {}))
     if contacts == "figure 10":
-        said = {0.05: "more than 95 %"}
+        papers = {0.05: "more than 95 %"}
     if contacts == "figure 11":
-        said = {0.05: "more than 75 %, with 200,000 events", 0.15: "all"}
+        papers = {0.05: "more than 75 %, with 200,000 events", 0.15: "all"}
     return tuple(
         Beside(
             f"Events that contact at most {share:.0%} of the peers, %",
-            said.get(share, UNSAID),
+            papers.get(share, UNSAID),
             results.shown(_at_most(results, share)),
         )
         for share in SHARES
     )
 
 
-def _loads_beside(results: Results) -> tuple[Beside, ...]:
+def _load_numbers(results: Results) -> tuple[Beside, ...]:
     parameters, (_, load) = results.record.parameters, _figures(results)
     source, peers = parameters["source"], parameters["peers"]
     top = DECILE[source].get(peers, UNSAID) if load.startswith("figure 12") else "0.123 % at most"
     is_standard = load.startswith("figure 12")
-    zones = str(ZONES[source].get(peers, UNSAID)) if is_standard else "not said"
-    degree = DEGREE[source].get(peers, UNSAID) if is_standard else "not said"
+    zones = str(ZONES[source].get(peers, UNSAID)) if is_standard else "not stated"
+    degree = DEGREE[source].get(peers, UNSAID) if is_standard else "not stated"
     return (
         Beside(
-            "Load of the tenth of the peers with most, mean, %",
+            "Mean load of the most loaded tenth of the peers, %",
             top,
             results.shown(lambda seed: 100 * _deciles(results, seed)[0]),
         ),
         Beside(
-            "Load of the peer with most, %",
+            "Load of the most loaded peer, %",
             UNSAID,
             results.shown(lambda seed: 100 * float(_loads(results, seed)[0])),
         ),
@@ -113,35 +113,35 @@ def _loads_beside(results: Results) -> tuple[Beside, ...]:
             "Unique zones", zones, results.shown(lambda seed: len(results.column(seed, "zones", "degree")), 5)
         ),
         Beside(
-            "Peers of a zone, most",
+            "Most peers of a zone",
             degree,
             results.shown(lambda seed: float(results.column(seed, "zones", "degree").max())),
         ),
         Beside(
-            "Visits of a zone that had been visited",
-            "0, unless the basic algorithm is asked for",
+            "Repeated visits of a zone by an event",
+            "0, except with the basic algorithm",
             results.shown(lambda seed: results.number(seed, "repeats")),
         ),
         Beside(
-            "Zones missed, and visited without need, of one event in a hundred held against all zones",
+            "Zones missed or visited unnecessarily, by one checked event in a hundred",
             "0",
             results.shown(lambda seed: results.number(seed, "missed")),
         ),
         Beside(
             "Neighbours of a peer, mean",
-            "not said",
+            "not stated",
             results.shown(lambda seed: float(results.column(seed, "peers", "neighbours").mean())),
         ),
         Beside(
-            "Zone visits a second of a core, all else included",
-            "not said",
+            "Zone visits per second of a core, including all other work",
+            "not stated",
             results.shown(
                 lambda seed: results.number(seed, "visits") / results.number(seed, "processor_s"), 3
             ),
         ),
         Beside(
-            "of events alone, without joins and subscriptions",
-            "not said",
+            "Zone visits per second of a core, without joins and subscriptions",
+            "not stated",
             results.shown(
                 lambda seed: results.number(seed, "visits") / results.number(seed, "spreading_s"), 3
             ),
@@ -153,7 +153,7 @@ def _loads_beside(results: Results) -> tuple[Beside, ...]:
 
 
 def _contacted(results: Results) -> SweepChart:
-    """How many events contact no more than a share of the peers."""
+    """Return the chart of events that contact at most a share of the peers."""
     marks = np.concatenate([np.arange(0, 20.5, 0.5), np.arange(22, 101, 2)])
     series = []
     for number, seed in enumerate(results.seeds):
@@ -163,7 +163,7 @@ def _contacted(results: Results) -> SweepChart:
     return SweepChart(
         "contacted",
         "Peers contacted to deliver an event",
-        Axis("at most so many of the peers there are, %", high=60.0),
+        Axis("contacted part of the present peers, at most, %", high=60.0),
         Axis("events, %", high=100.0),
         tuple(series),
         of=_figures(results)[0],
@@ -171,7 +171,7 @@ def _contacted(results: Results) -> SweepChart:
 
 
 def _load(results: Results) -> SweepChart:
-    """The mean load of each tenth of the peers."""
+    """Return the chart of the mean load of each tenth of the peers."""
     series = [
         sweep_series(
             f"seed {seed}",
@@ -186,15 +186,15 @@ def _load(results: Results) -> SweepChart:
         "load",
         "Load of each tenth of the peers",
         Axis("peers up to this rank, %"),
-        Axis("messages a peer gets, of all since it joined, %"),
+        Axis("part of all messages since it joined that a peer receives, %"),
         tuple(series),
         of=_figures(results)[1],
-        references=(Reference("one in as many as there are peers", 100 / peers, 100 / peers),),
+        references=(Reference("equal load of all peers", 100 / peers, 100 / peers),),
     )
 
 
 def _degrees(results: Results) -> SweepChart:
-    """How many zones have so many peers."""
+    """Return the chart of zones by their number of peers."""
     series = []
     for number, seed in enumerate(results.seeds):
         degrees, zones = np.unique(results.column(seed, "zones", "degree"), return_counts=True)
@@ -219,11 +219,11 @@ def _degrees(results: Results) -> SweepChart:
 
 def _notes(results: Results) -> tuple[str, ...]:
     notes = [
-        "An event contacts a peer if it visits one of its zones; of the peers there were at the time.",
-        "Load: messages that route subscriptions and events, and that spread events, got by a peer, of all"
-        " since it joined.",
-        "Subscriptions and events come mixed at random; the paper does not say how.",
+        "An event contacts a peer if it visits one of its zones. Shares are of the peers present then.",
+        "Load: the part of all messages since a peer joined that it received; counted are messages that route"
+        " subscriptions and events, and that propagate events.",
+        "Subscriptions and events are in random order; the paper does not state theirs.",
     ]
     if results.record.parameters["source"] == "stocks":
-        notes.append("The paper's quotes are not to be had; these are synthetic, with their skew.")
+        notes.append("The paper's quotes are not available; these are synthetic, with the same skew.")
     return tuple(notes)

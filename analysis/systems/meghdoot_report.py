@@ -1,8 +1,8 @@
-"""What the report of a Meghdoot run has besides: zones, what faults did to them, and one event's way.
+"""The report section of Meghdoot runs: zones, the effects of faults on them, and the path of one event.
 
-Zones are drawn in slices through the space, before, in and after outages, by region and by load. What was
-taken over, whether its owner had failed at all, and when it was given back stand in tables; so do times in
-which a part of the space had no owner, or several.
+Zones are drawn in slices through the space, before, during and after outages, by region and by load. Tables
+list the takeovers, with whether the owner had really failed and when its zones were returned, and the times
+at which a part of the space had no owner, or several.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,21 +36,21 @@ from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.content.content import attributes_of
 
-LOAD_S = 3.0  # before an instant, of which the load is the mean
+LOAD_S = 3.0  # before an instant, over which the load is averaged
 HOSTS_DRAWN_MAX = 400
 HINT = (
-    "Each drawing is a slice through the space: two of its dimensions, all others at the middle of a zone."
-    " Zones have the colour of their node's region, the darker, the more events came to its zones a second."
-    " Dashed in red: held for a node that was taken for failed. Plain red: nobody's. Of an event's way: a"
-    " dotted line around what it affects; a dot is a node, the largest one has the zone where it began,"
-    " filled ones were told, hollow ones only passed it on, small ones had nothing to do with it; dashed"
-    " lines tell subscribers."
+    "Each drawing is a slice through the space: two of its dimensions, with all others at the middle of a"
+    " zone. Zones have the colour of their node's region; darker zones are of nodes with more events/s."
+    " Dashed in red: held for a node that was considered failed. Plain red: without an owner. In the drawing"
+    " of an event's path, a dotted line surrounds the affected region. A dot is a node: the largest has the"
+    " event's own zone, filled ones were notified, hollow ones only forwarded the event, small ones were not"
+    " involved. Dashed lines are notifications of subscribers."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A time at which all zones are looked at. load: events that came to each host's zones a second."""
+    """The state of all zones at one time. load: events/s that reached each host's zones."""
 
     at_s: float
     when: str
@@ -61,7 +61,7 @@ class Instant:
 
 
 def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
-    """The sections of one run; none where no node said which zones it had."""
+    """Return the sections of one run; none if no node logged its zones."""
     metadata = read_metadata(record.run, record.clocks)
     zones = read_zones(run, metadata)
     if not any(change.holdings for change in zones.changes):
@@ -85,13 +85,13 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
 
 
 def _instant(when: tuple[float, str], zones: Zones, run: RunDirectory, metadata: RunMetadata) -> Instant:
-    at_s, says = when
+    at_s, description = when
     t_ns = metadata.zero_ns + round(at_s * 1e9)
     since_ns = t_ns - round(LOAD_S * 1e9)
     visits, subscriptions = (_measured(run, name, since_ns, t_ns) for name in ("visits", "subscriptions"))
     return Instant(
         at_s,
-        says,
+        description,
         zones.at(t_ns),
         dead_at(metadata, t_ns),
         {host: sum(found) / LOAD_S for host, found in visits.items()},
@@ -100,7 +100,7 @@ def _instant(when: tuple[float, str], zones: Zones, run: RunDirectory, metadata:
 
 
 def _measured(run: RunDirectory, value: str, since_ns: int, until_ns: int) -> dict[str, list[float]]:
-    """What each host measured of its load in a time, in order."""
+    """Return each host's measurements of its load in a period, in order of time."""
     chosen = (pc.field("name") == "load") & (pc.field("value") == value)
     chosen &= (pc.field("t_ns") > since_ns) & (pc.field("t_ns") <= until_ns)
     path, found = run.table("measures"), dict[str, list[float]]()
@@ -120,8 +120,8 @@ def _words(
     takeovers: Sequence[Takeover],
     apart: Sequence[Unsettled],
 ) -> Iterator[str]:
-    told = [f"{each.when} ({seconds(each.at_s)}): {_held(each, metadata)}" for each in instants]
-    yield f"Zones {'; '.join(told)}."
+    states = [f"{each.when} ({seconds(each.at_s)}): {_held(each, metadata)}" for each in instants]
+    yield f"Zones {'; '.join(states)}."
     during = [each for each in takeovers if each.t_ns >= metadata.zero_ns]
     wrongly = [each for each in during if each.was_alive]
     if during:
@@ -129,23 +129,25 @@ def _words(
         text = f"In {count_of(len(during), 'takeover')} the zones of {lost} were taken over"
         back = sum(each.until_ns is not None for each in wrongly)
         yield text + (
-            f"; in {number(len(wrongly))} of them the node lived, and was only not reached:"
-            f" {number(back)} of these have given everything back."
+            f"; in {number(len(wrongly))} of them the node was alive but unreachable:"
+            f" in {number(back)} of these all zones were returned."
             if wrongly
-            else ", of none that lived."
+            else "; all of these nodes had failed."
         )
     else:
-        yield "Nothing was taken over."
+        yield "No zones were taken over."
     if apart:
         last = apart[-1].until_ns
         without, several = max(each.without for each in apart), max(each.several for each in apart)
-        end = "to the end" if last is None else f"until {seconds(metadata.seconds(last))} at last"
+        end = (
+            "lasting to the end" if last is None else f"the last time until {seconds(metadata.seconds(last))}"
+        )
         yield (
             f"At most {percent(without)} of the space had no owner at a time, and {percent(several)} had more"
             f" than one; {end}."
         )
     else:
-        yield "At all times each point of the space had one owner, as nodes say themselves."
+        yield "At all times each point of the space had one owner, by the nodes' own logs."
 
 
 def _held(instant: Instant, metadata: RunMetadata) -> str:
@@ -160,18 +162,18 @@ def _held(instant: Instant, metadata: RunMetadata) -> str:
 
 
 def _cut_off(instant: Instant, metadata: RunMetadata) -> Iterator[str]:
-    """What of the space each region does not reach directly."""
+    """Yield the part of the space that each region does not reach directly."""
     t_ns = metadata.zero_ns + round(instant.at_s * 1e9)
     volume: dict[str, float] = {}
     for host, held in instant.held.items():
         region = metadata.hosts[host].region
         volume[region] = volume.get(region, 0.0) + sum(each.zone.volume for each in held)
-    alike: dict[str, list[str]] = {}
+    by_share: dict[str, list[str]] = {}
     for region in sorted(volume):
         lost = [other for other in volume if other != region and not _is_up(region, other, t_ns, metadata)]
         if lost:
-            alike.setdefault(percent(sum(volume[other] for other in lost)), []).append(region)
-    for share, regions in alike.items():
+            by_share.setdefault(percent(sum(volume[other] for other in lost)), []).append(region)
+    for share, regions in by_share.items():
         verb = "does" if len(regions) == 1 else "do"
         yield f"{', '.join(regions)} {verb} not reach {share} of the space directly"
 
@@ -207,7 +209,7 @@ def _rows(
         title += f", where {drawn.others}" if drawn.others else ""
         panels = []
         for instant in instants:
-            says = {host: _says(host, instant, metadata) for host in instant.held}
+            says = {host: _tooltip(host, instant, metadata) for host in instant.held}
             when = f"{instant.when}, {seconds(instant.at_s)}"
             found = tuple(boxes(drawn, instant.held, where.colours, instant.load, says))
             panels.append(
@@ -216,7 +218,7 @@ def _rows(
         yield Row(title, tuple(panels))
 
 
-def _says(host: str, instant: Instant, metadata: RunMetadata) -> str:
+def _tooltip(host: str, instant: Instant, metadata: RunMetadata) -> str:
     text = f"{host}: {number(instant.load.get(host))} visits/s"
     held = instant.subscriptions.get(host)
     return text if held is None else f"{text}, {count_of(int(held), 'subscription')}"
@@ -228,22 +230,22 @@ def _says(host: str, instant: Instant, metadata: RunMetadata) -> str:
 def _takeovers_table(metadata: RunMetadata, takeovers: Sequence[Takeover]) -> Table:
     columns = (
         quantity("At", lambda each: metadata.seconds(each.t_ns), seconds, "seconds since start"),
-        label("Node", "host", "who took over"),
+        label("Node", "host", "the node that took over"),
         label("Took the zones of", "peer"),
-        label("Which was", lambda each: "alive, not reached" if each.was_alive else "gone"),
+        label("State of that node", lambda each: "alive, unreachable" if each.was_alive else "failed"),
         quantity("Zones", lambda each: len(each.zones), number),
-        quantity("Of the space", "volume", percent),
+        quantity("Part of the space", "volume", percent),
         quantity(
-            "After it was noticed",
+            "After detection",
             lambda each: None if each.noticed_ns is None else (each.t_ns - each.noticed_ns) / 1e9,
             seconds,
-            "from when the same node took the other for failed",
+            "since the same node detected the failure",
         ),
         quantity(
             "Held for",
             lambda each: None if each.until_ns is None else (each.until_ns - each.t_ns) / 1e9,
             seconds,
-            "until the last of it was given back, or to others; a dash: to the end",
+            "until the last zone was returned or passed to others; a dash: to the end",
         ),
     )
     return table("takeovers-table", columns, [each for each in takeovers if each.t_ns >= metadata.zero_ns])
@@ -259,7 +261,7 @@ def _unsettled_table(metadata: RunMetadata, apart: Sequence[Unsettled]) -> Table
             "a dash: to the end",
         ),
         quantity("Without an owner, at most", "without", percent),
-        quantity("With several, at most", "several", percent),
+        quantity("With several owners, at most", "several", percent),
     )
     return table("unsettled-table", columns, apart)
 
@@ -270,7 +272,7 @@ def _nodes_table(run: RunDirectory, metadata: RunMetadata, instants: Sequence[In
         columns += _columns_at(instant)
     got = _messages_got(run)
     columns.append(
-        quantity("Messages got", got.get, number, "in the whole run", needed=lambda host: host in got)
+        quantity("Messages received", got.get, number, "in the whole run", needed=lambda host: host in got)
     )
     return table("zones-table", columns, metadata.having(Trait.SERVER))
 
@@ -286,10 +288,11 @@ def _columns_at(instant: Instant) -> Iterator[Column]:
         volume = sum(each.zone.volume for each in mine)
         return Cell(number(len(mine)), volume, below=percent(volume) if mine else "")
 
-    yield Column(f"Zones, {seconds(instant.at_s)}", zones, numeric=True, help=f"and of the space; {when}")
-    yield quantity("Subscriptions", instant.subscriptions.get, number, f"with points in them; {when}")
+    help_text = f"number, and part of the space; {when}"
+    yield Column(f"Zones, {seconds(instant.at_s)}", zones, numeric=True, help=help_text)
+    yield quantity("Subscriptions", instant.subscriptions.get, number, f"with points in its zones; {when}")
     yield quantity(
-        "Visits/s", instant.load.get, number, f"events that came to its zones, mean of {LOAD_S:g} s; {when}"
+        "Visits/s", instant.load.get, number, f"events that reached its zones, mean of {LOAD_S:g} s; {when}"
     )
 
 

@@ -1,9 +1,10 @@
-"""Slices through the space: two dimensions of it, the others at a point, so that zones do not overlap.
+"""Slices through the space: two of its dimensions, with the others fixed at a point, so that zones do not
+overlap.
 
-Zones have as many dimensions as there are bounds of attributes; a drawing has two. A projection would lay all
-zones over each other. In a slice each point has one owner, as in the space itself: what is drawn twice is
-claimed twice, and what is not drawn is nobody's. Of all slices through the middles of zones those are taken
-that meet most zones which are in none before.
+Zones have two dimensions per attribute; a drawing has two. In a projection all zones would overlap. In a
+slice each point has one owner, as in the space itself: an area drawn twice has two owners, an area not drawn
+has none. The slices go through middles of zones. They are chosen one by one; each meets the most zones that
+no earlier one meets.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,20 +28,20 @@ PALEST, DARKEST = 0.1, 0.85
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The dimensions to the right and upwards, and where all others are."""
+    """A slice: the horizontal and vertical dimensions, and the point that fixes the others."""
 
     x: int
     y: int
     at: Point
     names: tuple[str, str]
-    others: str = ""  # where the others are, in words
+    others: str = ""  # the other dimensions' coordinates as text
 
     def meets(self, zone: Zone) -> bool:
-        """Whether it goes through a zone."""
+        """Return whether the slice intersects a zone."""
         return zone.contains(self._with((zone.low[self.x], zone.low[self.y])))
 
     def nobodys(self, met: Sequence[Zone]) -> list[Zone]:
-        """What of it is in none of the zones that it meets; flat in all other dimensions."""
+        """Return the parts of the slice outside the zones that it meets; flat in all other dimensions."""
         rest = [whole_space(2)]
         for zone in met:
             (x, y), (right, top) = ((edge[self.x], edge[self.y]) for edge in (zone.low, zone.high))
@@ -53,19 +54,19 @@ class Slice:
         return tuple(at)
 
     def box(self, zone: Zone) -> Box:
-        """Where a zone is drawn."""
+        """Return the rectangle of a zone in the drawing."""
         left, right = (LEFT + SIDE * edge[self.x] for edge in (zone.low, zone.high))
         bottom, top = (TOP_EDGE + SIDE * (1 - edge[self.y]) for edge in (zone.low, zone.high))
         size = round(right - left, 2), round(bottom - top, 2)
         return Box(round(left, 2), round(top, 2), *size, "transparent", 0.0, "held", "")
 
     def point(self, point: Point) -> tuple[float, float]:
-        """Where a point is drawn."""
+        """Return the position of a point in the drawing."""
         return round(LEFT + SIDE * point[self.x], 2), round(TOP_EDGE + SIDE * (1 - point[self.y]), 2)
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """Of the axes, which go from the least value to the greatest."""
+        """The labels of the axes, which range from the least value to the greatest."""
         middle, bottom = LEFT + SIDE / 2, TOP_EDGE + SIDE
         return (
             Label(middle, bottom + _BELOW, f"{self.names[0]} →"),
@@ -76,12 +77,12 @@ class Slice:
 
 
 def names_of(attributes: Sequence[Attribute]) -> tuple[str, ...]:
-    """Of the dimensions: where a subscription to an attribute begins, and where it ends."""
+    """Return the names of the dimensions: the lower and upper bounds of subscriptions to each attribute."""
     return tuple(f"{each.name} {bound}" for each in attributes for bound in ("from", "to"))
 
 
 def slices(zones: Sequence[Zone], attributes: Sequence[Attribute]) -> list[Slice]:
-    """Those that meet most zones that are in none before; of as many, that of one attribute's bounds."""
+    """Return slices that meet the most zones not met before; ties prefer the bounds of one attribute."""
     names = names_of(attributes)
     left, found = list(zones), list[Slice]()
     while left and len(found) < SLICES_MAX:
@@ -100,7 +101,7 @@ def slices(zones: Sequence[Zone], attributes: Sequence[Attribute]) -> list[Slice
 
 
 def through(point: Point, zones: Sequence[Zone], attributes: Sequence[Attribute]) -> Slice | None:
-    """The slice through a point that meets most of these zones."""
+    """Return the slice through a point that meets most of these zones."""
     if not zones:
         return None
     names = names_of(attributes)
@@ -117,8 +118,9 @@ def _value(attribute: Attribute, coordinate: float) -> str:
 def _best(
     left: Sequence[Zone], dimensions: int, before: Sequence[tuple[int, int]]
 ) -> tuple[int, int, Point] | None:
-    """Through middles of zones that are left, of which it counts how many are met. before: what is drawn
-    already, and is taken again only where it meets more.
+    """Return the slice through the middle of a remaining zone that meets most of them.
+
+    before: pairs of dimensions already drawn; used again only if they meet more zones.
     """
     step = -(-len(left) // POINTS_MAX)
     points = [zone.middle for zone in left[::step]]
@@ -133,13 +135,13 @@ def _best(
 
 
 def _pairs(dimensions: int) -> Iterator[tuple[int, int]]:
-    """All pairs, the bounds of one attribute first."""
+    """Yield all pairs of dimensions, the bounds of one attribute first."""
     yield from ((start, start + 1) for start in range(0, dimensions, 2))
     yield from ((x, y) for x in range(dimensions) for y in range(x + 1, dimensions) if x % 2 or y != x + 1)
 
 
 def _inside(points: Floats, zones: Sequence[Zone]) -> Bools:
-    """By point and zone in which dimensions the point is between its edges."""
+    """Return for each point, zone and dimension whether the point is between the zone's edges."""
     low, high = np.array([zone.low for zone in zones]), np.array([zone.high for zone in zones])
     at = points[:, None, :]
     found: Bools = (low <= at) & ((at < high) | ((high == TOP) & (at == TOP)))
@@ -147,7 +149,7 @@ def _inside(points: Floats, zones: Sequence[Zone]) -> Bools:
 
 
 def _met(inside: Bools, x: int, y: int) -> Ints:
-    """By point how many zones a slice in two dimensions meets."""
+    """Return the number of zones that a slice in two dimensions meets, by point."""
     outside = ~inside
     others = outside.sum(axis=2) - outside[:, :, x] - outside[:, :, y]
     found: Ints = (others == 0).sum(axis=1)
@@ -161,14 +163,14 @@ def boxes(
     load: Mapping[str, float],
     says: Mapping[str, str],
 ) -> Iterator[Box]:
-    """Every zone that is met, those in trust last, and what is nobody's.
+    """Yield the areas without an owner, then every zone that the slice meets, those held for others last.
 
-    load: of each host. says: what is known of each host.
+    load: of each host. says: the tooltip of each host.
     """
     most = max(load.values(), default=0.0) or 1.0
     met = [each for several in held.values() for each in several if drawn.meets(each.zone)]
     for zone in drawn.nobodys([each.zone for each in met]):
-        yield replace(drawn.box(zone), kind="nobody", says="nobody's")
+        yield replace(drawn.box(zone), kind="nobody", says="without an owner")
     for each in sorted(met, key=lambda each: each.version):
         shade = PALEST + (DARKEST - PALEST) * load.get(each.host, 0.0) / most
         trust = f", taken over {number(each.version)} times" if each.version else ""

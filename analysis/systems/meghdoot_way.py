@@ -1,7 +1,7 @@
-"""One event's way over the space: which zones it affected, who was contacted, who was told (3.4).
+"""The path of one event through the space: affected zones, contacted nodes, notified subscribers (3.4).
 
-Of an outage's events that one is looked at for which most subscribers asked. Packets tell who passed it on to
-whom; in virtual time there are none, and zones as they stood when it was published tell to whom it had to go.
+The event is the one of an outage with the most subscribers. Its path is known from packets; in virtual time
+there are none, and it is computed from the zones at its publication.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,13 +31,13 @@ from node.protocols.meghdoot.space import Space
 
 PASSED_ON, TOLD = "EVENT", "NOTIFY"
 Pair = tuple[str, str]
-"""Of hosts: who sent to whom."""
+"""Sender and receiver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Of one event. zones: those that it affected, when it was published. wanted: who had to get it; got: who
-    did. told: empty where there are no packets.
+    """The path of one event. zones: the affected ones at its publication. wanted: hosts that had to get it.
+    got: hosts that did. told: senders and receivers of notifications; empty without packets.
     """
 
     stream: int
@@ -55,12 +55,12 @@ class Way:
 
     @property
     def root(self) -> str | None:
-        """Who has the zone of the event's own point."""
+        """The host with the zone of the event's point."""
         return next((each.host for each in self.zones if each.zone.contains(self.point)), None)
 
     @property
     def contacted(self) -> frozenset[str]:
-        """Who was passed it for a zone, the first one among them."""
+        """The hosts that got the event for a zone, including the root."""
         first = {self.root} if self.root else set[str]()
         return frozenset(first | {each for pair in self.passed_on for each in pair})
 
@@ -68,7 +68,7 @@ class Way:
 def way_of_an_event(
     record: AnalysedRun, run: RunDirectory, metadata: RunMetadata, zones: Zones
 ) -> Way | None:
-    """None where nothing was published for anybody."""
+    """Return the path of the event with the most subscribers; None if no event had any."""
     files = ContentFiles.of(run, metadata, metadata.clients)
     content = files.read(metadata.clocks) if files is not None else None
     chosen = _choose(record, metadata, content) if content is not None else None
@@ -101,7 +101,7 @@ def way_of_an_event(
 
 
 def _choose(record: AnalysedRun, metadata: RunMetadata, content: Content) -> tuple[int, list[int]] | None:
-    """The event of the first outage, or else of all, for which most asked; and who did, as places."""
+    """Return the event with the most subscribers, of the first outage if possible, and these clients."""
     outages = bands(record)[:1]
     for band in (*outages, None):
         chosen = np.ones(len(content.t_ns), np.bool_)
@@ -131,7 +131,7 @@ def _most_wanted(content: Content, metadata: RunMetadata, places: Ints) -> tuple
 
 
 def _sent(run: RunDirectory, stream: int, seq: int, metadata: RunMetadata) -> dict[str, tuple[Pair, ...]]:
-    """By message who sent it to whom; nothing if no packets say so."""
+    """Return senders and receivers of the event by message type; empty without packets."""
     if not run.table("transfers").exists():
         return {}
     chosen = (pc.field("stream") == stream) & (pc.field("first_seq") == seq)
@@ -142,7 +142,7 @@ def _sent(run: RunDirectory, stream: int, seq: int, metadata: RunMetadata) -> di
 
 
 def pairs_of(rows: Iterable[Mapping[str, Any]], host_at: Mapping[str, str]) -> dict[str, tuple[Pair, ...]]:
-    """Who sent to whom, by message; not those by way of whom it went between them."""
+    """Return the original sender and final receiver of each message, by message type, without relays."""
     found: dict[str, dict[Pair, None]] = {PASSED_ON: {}, TOLD: {}}
     for row in rows:
         ends = [
@@ -155,7 +155,7 @@ def pairs_of(rows: Iterable[Mapping[str, Any]], host_at: Mapping[str, str]) -> d
 
 
 def _computed(touched: Sequence[Holding], all_of: Sequence[Holding], region: Region) -> tuple[Pair, ...]:
-    """Who had to pass it on to whom, by zones."""
+    """Compute from zones which host had to forward the event to which."""
     found: dict[Pair, None] = {}
     for each in touched:
         around = [other for other in all_of if each.zone.adjacent(other.zone)]

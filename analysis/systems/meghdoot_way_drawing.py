@@ -1,4 +1,4 @@
-"""Draws one event's way: over a slice through its point, and from host to host over the regions."""
+"""Draws the path of one event: over a slice through its point, and from host to host over the regions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,13 +19,13 @@ AFFECTED = 0.75  # shade of zones
 def way_row(
     way: Way, zones: Zones, metadata: RunMetadata, attributes: Sequence[Attribute], where: Places
 ) -> Row:
-    """Both drawings of an event's way."""
+    """Return both drawings of an event's path."""
     name = metadata.stream_names.get(way.stream, f"stream {way.stream}")
-    how = "" if way.is_captured else ", by zones as they stood: there are no packets"
+    how = "" if way.is_captured else "; computed from the zones, without packets"
     title = (
-        f"The way of event {written(way.seq)} of {name}, {seconds(metadata.seconds(way.t_ns))} ({way.says}):"
+        f"Path of event {written(way.seq)} of {name}, {seconds(metadata.seconds(way.t_ns))} ({way.says}):"
         f" {count_of(len(way.zones), 'zone')}, {count_of(len(way.contacted), 'node')} contacted,"
-        f" {len(way.got & way.wanted)} of {count_of(len(way.wanted), 'subscriber')} told{how}"
+        f" {len(way.got & way.wanted)} of {count_of(len(way.wanted), 'subscriber')} notified{how}"
     )
     panels = [_over_regions(way, where)]
     drawn = through(way.point, [each.zone for each in way.zones], attributes)
@@ -57,7 +57,7 @@ def _outline(way: Way, drawn: Slice) -> Box:
 
 
 def _between(way: Way, drawn: Slice) -> Iterator[Edge]:
-    """From zone to zone, as far as both are in the slice."""
+    """Yield the edges between zones that are both in the slice."""
     met: dict[str, Holding] = {each.host: each for each in way.zones if drawn.meets(each.zone)}
     for sender, taker in way.passed_on:
         if sender in met and taker in met:
@@ -67,7 +67,7 @@ def _between(way: Way, drawn: Slice) -> Iterator[Edge]:
 
 
 def _part(way: Way, zone: Zone) -> tuple[float, ...]:
-    """The middle of what of a zone is affected."""
+    """Return the middle of the affected part of a zone."""
     low = map(max, zone.low, way.region.low)
     high = map(min, zone.high, way.region.high)
     return tuple((one + other) / 2 for one, other in zip(low, high, strict=True))
@@ -75,7 +75,7 @@ def _part(way: Way, zone: Zone) -> tuple[float, ...]:
 
 def _over_regions(way: Way, where: Places) -> Panel:
     edges = [*_lines(way.passed_on, where, "kept"), *_lines(way.told, where, "told")]
-    title = f"from node to node: {count_of(len(way.passed_on), 'pass')}"
+    title = f"from node to node: {count_of(len(way.passed_on), 'hop')}"
     if way.is_captured:
         title += f", {count_of(len(way.told), 'notification')}"
     dots = tuple(Dot(*where.of[host], where.colours[host], *_dot(way, host)) for host in where.of)
@@ -89,18 +89,18 @@ def _lines(pairs: Sequence[tuple[str, str]], where: Places, kind: str) -> Iterat
 
 
 def _dot(way: Way, host: str) -> tuple[str, str]:
-    said = [
+    states = [
         word
         for word, holds in (
             ("has the event's zone", host == way.root),
             ("contacted", host in way.contacted),
-            ("told", host in way.got),
-            ("to be told, and was not", host in way.wanted - way.got),
-            ("told, and need not be", host in way.got - way.wanted),
+            ("notified", host in way.got),
+            ("due, not notified", host in way.wanted - way.got),
+            ("not required", host in way.got - way.wanted),
         )
         if holds
     ]
     kinds = ((way.wanted - way.got, "dead"), ({way.root}, "root"), (way.got, "member"),
              (way.contacted, "forwarder"))  # fmt: skip
     kind = next((kind for hosts, kind in kinds if host in hosts), "outside")
-    return kind, f"{host}: {', '.join(said) or 'had nothing to do with it'}"
+    return kind, f"{host}: {', '.join(states) or 'not involved'}"

@@ -1,9 +1,9 @@
-"""Who had which zones at any time of a run, from what nodes wrote down of themselves.
+"""The owners of zones at any time of a run, from the nodes' logs.
 
-Each node says which zones it has whenever that changes, and how often each was taken over: one that was, is
-held in trust for a node that was taken for failed. A process that is killed has none until it has joined
-again. From these follow the volume that nobody has, the volume that several have, and what became of zones
-that were taken over.
+Each node logs its zones whenever they change, and how often each was taken over. A zone that was taken over
+is held for a node that is considered failed. A killed process has no zones until it has rejoined. From these
+logs follow the volume without an owner, the volume with several owners, and the history of zones that were
+taken over.
 """
 
 from bisect import bisect_right
@@ -21,13 +21,13 @@ from experiments.records.rundir import RunDirectory
 from node.protocols.can.zones import Zone
 
 ZONES, TAKEOVER, FAILED = "zones", "takeover", "failed"
-SAMPLES_MAX = 1_000  # changes of which volumes are computed
-NOTHING = 1e-9  # of volume: edges are rounded in logs
+SAMPLES_MAX = 1_000  # changes for which volumes are computed
+NOTHING = 1e-9  # volumes below it count as 0, since edges are rounded in logs
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """A zone of a host. version: how often it was taken over; 0 is nobody else's."""
+    """A zone of a host. version: how often it was taken over; 0: the host is its owner."""
 
     host: str
     version: int
@@ -45,8 +45,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """A host took the zones of another one over. noticed_ns: when it took that one for failed, if it said so.
-    was_alive: the other's process ran. until_ns: when it had given the last of it back, or away.
+    """A host took over the zones of another host. noticed_ns: when it detected the failure, if logged.
+    was_alive: whether the other process ran. until_ns: when it had returned or passed on the last zone.
     """
 
     t_ns: int
@@ -59,13 +59,13 @@ class Takeover:
 
     @property
     def volume(self) -> float:
-        """Of the zones."""
+        """The volume of the zones."""
         return sum(zone.volume for zone in self.zones)
 
 
 @dataclass(frozen=True, slots=True)
 class Volumes:
-    """From `t_ns` on: the volume that nobody has, and that several have, of 1."""
+    """The volume without an owner, and with several, from `t_ns` on; the space has volume 1."""
 
     t_ns: int
     without: float
@@ -74,20 +74,20 @@ class Volumes:
 
 @dataclass(frozen=True)
 class Zones:
-    """All changes of all hosts, in order of time, and what was taken over."""
+    """All changes of all hosts, in order of time, and the takeovers."""
 
     changes: tuple[Change, ...]
     takeovers: tuple[Takeover, ...] = ()
 
     def at(self, t_ns: int) -> dict[str, tuple[Holding, ...]]:
-        """The zones of each host that has any."""
+        """Return the zones of each host that has any at a time."""
         last: dict[str, tuple[Holding, ...]] = {}
         for change in self.changes[: bisect_right(self._times_ns, t_ns)]:
             last[change.host] = change.holdings
         return {host: last[host] for host in sorted(last) if last[host]}
 
     def volumes(self, since_ns: int) -> list[Volumes]:
-        """With each change from a time on; of very many changes, of some that are spread evenly."""
+        """Return the volumes after each change from a time on; at most SAMPLES_MAX, spread evenly."""
         times = sorted({since_ns, *(each for each in self._times_ns if each > since_ns)})
         step = -(-len(times) // SAMPLES_MAX)
         return [Volumes(t_ns, *covered(self._all_at(t_ns))) for t_ns in times[::step]]
@@ -101,7 +101,7 @@ class Zones:
 
 
 def covered(zones: Sequence[Zone]) -> tuple[float, float]:
-    """The volume that none of these zones has, and that more than one of them has."""
+    """Return the volume in none of these zones, and the volume in more than one of them."""
     once = 0.0
     several: list[Zone] = []
     for number, zone in enumerate(zones):
@@ -111,12 +111,12 @@ def covered(zones: Sequence[Zone]) -> tuple[float, float]:
                 several.append(zone.intersection(earlier))
                 rest = [part for each in rest for part in each.without(earlier)]
         once += sum(part.volume for part in rest)
-    twice = sum(part.volume for part in _apart(several))
+    twice = sum(part.volume for part in _disjoint(several))
     return tuple(0.0 if each < NOTHING else each for each in (1 - once, twice))  # type: ignore[return-value]
 
 
-def _apart(zones: Sequence[Zone]) -> list[Zone]:
-    """Boxes that have the same volume together, none of it twice."""
+def _disjoint(zones: Sequence[Zone]) -> list[Zone]:
+    """Return disjoint boxes with the same union."""
     found: list[Zone] = []
     for zone in zones:
         rest = [zone]
@@ -130,7 +130,7 @@ def _apart(zones: Sequence[Zone]) -> list[Zone]:
 
 
 def read_zones(run: RunDirectory, metadata: RunMetadata) -> Zones:
-    """From the logs of all nodes."""
+    """Read the zones from the logs of all nodes."""
     changes: list[Change] = []
     taken: list[tuple[int, str, str]] = []
     failed: list[tuple[int, str, str]] = []
@@ -214,7 +214,7 @@ def _dead(metadata: RunMetadata, t_ns: int) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """A time in which not all volume had one owner; until_ns is None if it never ended."""
+    """A period in which not all volume had exactly one owner. until_ns: None if it lasted to the end."""
 
     since_ns: int
     until_ns: int | None
@@ -223,7 +223,7 @@ class Unsettled:
 
 
 def unsettled(volumes: Sequence[Volumes]) -> list[Unsettled]:
-    """Each time between two in which all was settled, with the most of either."""
+    """Return the periods in which not all volume had one owner, each with the greatest volumes."""
     found: list[Unsettled] = []
     group: list[Volumes] = []
     for each, following in pairwise([*volumes, None]):

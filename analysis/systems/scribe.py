@@ -1,7 +1,7 @@
-"""How Scribe is read: what carries events, what shows that a fault was noticed, and that a node joined anew.
+"""How Scribe is read: the messages that carry events, and the signs of noticed faults and of rejoining.
 
-Events come to a node by several messages (MULTICAST, REPLICATE, PUBLISH), and to nodes that only pass them
-on or keep them for others; so nodes' records decide which events they got, and packets tell by which way.
+Several messages carry events (MULTICAST, REPLICATE, PUBLISH), also to nodes that only forward or store them.
+So the nodes' own records determine which events they received, and packets determine the path.
 """
 
 from node.core.declaration import Reading

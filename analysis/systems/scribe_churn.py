@@ -1,4 +1,4 @@
-"""What of events came while nodes came and went, or transit links were cut: not in the papers."""
+"""Event delivery during churn or cuts of transit links, from Scribe's study. Not in the papers."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 
 
 def page(results: Results) -> Content:
-    """What the study came to."""
+    """Return the study's charts and numbers."""
     rows: list[Row] = [
         row
         for seed in results.seeds
@@ -30,14 +30,14 @@ def page(results: Results) -> Content:
             mine = [row for row in rows if (row["session_min"], row["variant"]) == (minutes, variant)]
             beside += _of_case(f"sessions of {minutes} min" if minutes else "a cut of 60 s", variant, mine)
     charts = (
-        _chart(rows, "lost", "Events that did not come", "of those due, %", _lost),
-        _chart(rows, "repair", "Time until an orphan has another parent", "95 of 100 orphans, s", _repair),
-        _chart(rows, "maintenance", "Messages for maintenance", "a second and node", _maintenance),
+        _chart(rows, "lost", "Missed events", "part of the due events, %", _lost),
+        _chart(rows, "repair", "Time until an orphan has a new parent", "95th percentile, s", _repair),
+        _chart(rows, "maintenance", "Messages for maintenance", "messages/s per node", _maintenance),
     )
     notes = (
-        "Due is an event at a member that had subscribed before it and stayed for a minute after it.",
-        "A node that dies says nothing; another one joins in its place at once, and follows its topics.",
-        "The cut takes all links of one transit domain to others; routes do not change meanwhile.",
+        "An event is due at a member that subscribed before it and stayed for one minute after it.",
+        "Nodes fail without notice; a new node immediately replaces each and follows its topics.",
+        "The cut affects all links of one transit domain to others; routes do not change during it.",
     )
     return Content(charts if rows else (), tuple(beside), notes)
 
@@ -46,21 +46,21 @@ def _of_case(what: str, variant: str, rows: Sequence[Row]) -> list[Beside]:
     if not rows:
         return []
 
-    def told(name: str, value: str) -> Beside:
+    def line(name: str, value: str) -> Beside:
         return Beside(f"{what}, {variant}: {name}", NOT_THERE, value)
 
     middle = {name: median(row[name] for row in rows) for name in rows[0] if name != "variant"}
     return [
-        told(
-            "events that came, of those due",
+        line(
+            "delivered part of the due events",
             f"{100 - median(map(_lost, rows)):.4g} % of {number(middle['due'])}",
         ),
-        told("delay, median and p99", f"{middle['delay_median_s']:.2g} s, {middle['delay_p99_s']:.3g} s"),
-        told(
-            "until an orphan has another parent, median and p95",
+        line("delay, median and p99", f"{middle['delay_median_s']:.2g} s, {middle['delay_p99_s']:.3g} s"),
+        line(
+            "time until an orphan has a new parent, median and p95",
             f"{middle['repair_median_s']:.3g} s, {middle['repair_p95_s']:.3g} s of {middle['repairs']:g}",
         ),
-        told("messages for maintenance, a second and node", f"{middle['maintenance_per_s']:.3g}"),
+        line("messages for maintenance, per second and node", f"{middle['maintenance_per_s']:.3g}"),
     ]
 
 

@@ -1,7 +1,6 @@
-"""Figures 7 to 14 of Scribe's paper of 2002, from the study of many groups, beside the paper's numbers.
+"""Figures 7 to 14 of Scribe's paper of 2002, from the study of many groups, with the paper's numbers.
 
-The paper's curves are lost but for what its text says of them; that stands in the table, and in the plots as
-lines where it is a single number.
+The data of the paper's curves is not available. The table and the plots have the numbers that its text gives.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +15,14 @@ from analysis.pages.study.study_page import Beside, Content
 CURVE_POINTS = 400
 PAPER_NODES = 100_000
 PAPER_RDP = ((1.0, 0.022), (1.65, 0.5), (2.25, 0.8), (4.0, 0.98))
-"""RDP, and the share of members with no more (IV.B)."""
+"""RDP, and the share of members with at most this value (IV.B)."""
 LAN_TO = "each node's LAN link counts as two link directions"
 
 Measure = Callable[[int], float]
 
 
 def page(results: Results) -> Content:
-    """What the study came to."""
+    """Return the study's charts and numbers."""
     if not results.seeds:
         return Content((), ())
     parameters = results.record.parameters
@@ -40,21 +39,21 @@ def _many_groups(results: Results) -> Content:
 
 
 def _bounded(results: Results) -> Content:
-    largest = _of(results, "nodes", "entries", np.max)
+    largest = _statistic(results, "nodes", "entries", np.max)
     joins = _number(results, "members")
     beside = (
-        Beside("Children table entries of a node, most", "64", results.shown(largest)),
+        Beside("Most children table entries of a node", "64", results.shown(largest)),
         Beside("Packets over a link direction, mean", "2.7", results.shown(_per_link(results, "scribe"))),
         Beside(
-            "Packets over a link direction, most",
+            "Most packets over a link direction",
             "4,728",
-            results.shown(_of(results, "links", "scribe", np.max)),
+            results.shown(_statistic(results, "links", "scribe", np.max)),
         ),
         Beside(
-            "Probes a join",
+            "Probes per join",
             "3",
             results.shown(lambda seed: _number(results, "probes")(seed) / joins(seed)),
-            "the paper's parent knows delays to its children; here each is measured when it is first needed",
+            "the paper's parent knows the delays to its children; here each is measured at its first use",
         ),
     )
     charts = (_delays(results), *_nodes(results, "8", "11"), _links(results, "figure 10"))
@@ -67,7 +66,7 @@ def _small_groups(results: Results) -> Content:
         Beside(
             "Children table entries of a node, mean",
             "8.5" if collapsed else "21.2",
-            results.shown(_of(results, "nodes", "entries", np.mean)),
+            results.shown(_statistic(results, "nodes", "entries", np.mean)),
         ),
         Beside(
             "The same with unicasts from the root",
@@ -83,7 +82,7 @@ def _small_groups(results: Results) -> Content:
         Beside("The same, IP multicast", "1.6", results.shown(_per_link(results, "ip")), _FEWER),
         Beside("The same, unicasts", "2.9", results.shown(_per_link(results, "naive"))),
         Beside(
-            "Packets, beside those of IP multicast",
+            "Ratio of packets to those of IP multicast",
             "2.1" if collapsed else "3.8",
             results.shown(lambda seed: _per_link(results, "scribe")(seed) / _per_link(results, "ip")(seed)),
         ),
@@ -103,7 +102,7 @@ def _number(results: Results, name: str) -> Measure:
     return lambda seed: results.number(seed, name)
 
 
-def _of(results: Results, table: str, column: str, statistic: Callable[[Values], float]) -> Measure:
+def _statistic(results: Results, table: str, column: str, statistic: Callable[[Values], float]) -> Measure:
     return lambda seed: float(statistic(results.column(seed, table, column)))
 
 
@@ -120,27 +119,31 @@ def _delay_numbers(results: Results) -> tuple[Beside, ...]:
     def rdp(statistic: Callable[[Values], float]) -> Measure:
         return lambda seed: float(statistic(_ratios(results, seed)))
 
-    network = "GT-ITM's graphs are not at hand: here every domain is as large as the average, a random graph"
+    network = "GT-ITM's graphs are not available: here each domain is a random graph of the average size"
     return (
         Beside(
             "RAD at half of the groups",
             "1.68",
-            results.shown(_of(results, "groups", "rad", np.median)),
+            results.shown(_statistic(results, "groups", "rad", np.median)),
             network,
         ),
-        Beside("RMD at half of the groups", "1.69", results.shown(_of(results, "groups", "rmd", np.median))),
         Beside(
-            "RAD, most",
-            "2",
-            results.shown(_of(results, "groups", "rad", np.max)),
-            "of groups of some eleven members, whose root is near: one number of a long tail",
+            "RMD at half of the groups",
+            "1.69",
+            results.shown(_statistic(results, "groups", "rmd", np.median)),
         ),
-        Beside("RMD, most", "4.26", results.shown(_of(results, "groups", "rmd", np.max))),
+        Beside(
+            "Greatest RAD",
+            "2",
+            results.shown(_statistic(results, "groups", "rad", np.max)),
+            "a group of about eleven members with a near root: an extreme value of a long tail",
+        ),
+        Beside("Greatest RMD", "4.26", results.shown(_statistic(results, "groups", "rmd", np.max))),
         Beside(
             "RDP of the largest group, mean",
             "1.81",
             results.shown(rdp(np.mean)),
-            "depends on where its root is",
+            "depends on the place of its root",
         ),
         Beside("RDP of the largest group, median", "1.65", results.shown(rdp(np.median))),
         Beside(
@@ -162,19 +165,19 @@ def _delay_numbers(results: Results) -> tuple[Beside, ...]:
 
 
 def _node_numbers(results: Results) -> tuple[Beside, ...]:
-    said = (
+    papers = (
         ("tables", "Children tables of a node", "2.4", "2", "40"),
         ("entries", "Entries of a node", "6.2", "3", "1,059"),
     )
-    why = "one number of a long tail: it depends on how many routes of the largest groups meet at one node"
+    why = "an extreme value of a long tail: the number of routes of the largest groups that meet at one node"
     return tuple(
         Beside(
             f"{what}, {name}",
             paper,
-            results.shown(_of(results, "nodes", column, statistic)),
+            results.shown(_statistic(results, "nodes", column, statistic)),
             why if name == "most" else "",
         )
-        for column, what, mean, middle, most in said
+        for column, what, mean, middle, most in papers
         for name, paper, statistic in (
             ("mean", mean, np.mean),
             ("median", middle, np.median),
@@ -198,15 +201,15 @@ def _link_numbers(results: Results) -> tuple[Beside, ...]:
             results.shown(lambda seed: packets(seed) / results.number(seed, "ip_packets")),
         ),
         Beside(
-            "Packets over a link direction, most, Scribe",
+            "Most packets over a link direction, Scribe",
             "4,031",
-            results.shown(_of(results, "links", "scribe", np.max)),
+            results.shown(_statistic(results, "links", "scribe", np.max)),
         ),
-        Beside("The same, IP multicast", "950", results.shown(_of(results, "links", "ip", np.max))),
+        Beside("The same, IP multicast", "950", results.shown(_statistic(results, "links", "ip", np.max))),
         Beside(
             "The same, unicasts from the root",
             "≥ 100,000",
-            results.shown(_of(results, "links", "naive", np.max)),
+            results.shown(_statistic(results, "links", "naive", np.max)),
         ),
         Beside(
             "Packets over a link direction, mean, Scribe",
@@ -219,7 +222,7 @@ def _link_numbers(results: Results) -> tuple[Beside, ...]:
     )
 
 
-_FEWER = "the paper divides by 1,035,295 links, of which its description explains some 220,000; totals agree"
+_FEWER = "the paper divides by 1,035,295 links; its description explains about 220,000; totals agree"
 
 
 def _link_facts(results: Results) -> tuple[Beside, ...]:
@@ -235,15 +238,13 @@ def _link_facts(results: Results) -> tuple[Beside, ...]:
 
 def _notes(results: Results) -> tuple[str, ...]:
     found = [
-        "IP multicast is computed: the union of unicast routes from the root to the members. Joins take the"
-        " same links as multicasts, the other way.",
-        "The overlay is made at once: each entry is the nearest node that fits. All joins and multicasts are"
-        " carried out by the nodes themselves.",
+        "IP multicast is computed: the union of unicast routes from the root to the members. Joins use the"
+        " same links as multicasts in the opposite direction.",
+        "The overlay is constructed directly: each entry is the nearest suitable node. The nodes themselves"
+        " execute all joins and multicasts.",
     ]
     if len(results.seeds) > 1:
-        found.append(
-            "Numbers are medians over seeds, with the least and the most; plots are of the first seed."
-        )
+        found.append("Numbers are medians over seeds, with minimum and maximum; plots show the first seed.")
     if _count(results) not in {PAPER_NODES, 50_000}:
         found.append(f"With {_count(results):,} nodes, fewer than the paper's.")
     return tuple(found)
@@ -253,7 +254,7 @@ def _notes(results: Results) -> tuple[str, ...]:
 
 
 def _cumulative(values: Values) -> tuple[list[float], list[float]]:
-    """Value and the number of those that are no greater."""
+    """Return values, and for each the number of values that are not greater."""
     ordered = np.sort(values)
     at = np.unique(np.linspace(0, len(ordered) - 1, CURVE_POINTS).astype(int))
     return ordered[at].tolist(), (at + 1).tolist()
@@ -270,14 +271,14 @@ def _delays(results: Results) -> SweepChart:
         "figure-7",
         "Delay penalty by group",
         Axis("delay relative to IP multicast"),
-        Axis("groups with no more, cumulative"),
+        Axis("groups with at most this value, cumulative"),
         (
             *(
                 _curve(name.upper(), number, results.column(seed, "groups", name))
                 for number, name in enumerate(("rad", "rmd"))
             ),
             *(
-                _said(f"{name}, paper", number, ((half, count / 2), (most, count)))
+                _paper_points(f"{name}, paper", number, ((half, count / 2), (most, count)))
                 for number, (name, half, most) in enumerate((("RAD", 1.68, 2.0), ("RMD", 1.69, 4.26)))
             ),
         ),
@@ -285,8 +286,8 @@ def _delays(results: Results) -> SweepChart:
     )
 
 
-def _said(name: str, number: int, points: Sequence[tuple[float, float]]) -> Series:
-    """Points that the paper's text gives."""
+def _paper_points(name: str, number: int, points: Sequence[tuple[float, float]]) -> Series:
+    """Return the points that the paper's text gives."""
     x, y = zip(*points, strict=True)
     return sweep_series(name, number, x=x, y=y, form="dots")
 
@@ -297,10 +298,10 @@ def _rdp(results: Results) -> SweepChart:
         "rdp",
         "Delay penalty of each member of the largest group",
         Axis("delay relative to IP unicast"),
-        Axis("members with no more, cumulative"),
+        Axis("members with at most this value, cumulative"),
         (
             _curve("RDP", 0, ratios),
-            _said("paper", 1, tuple((at, share * len(ratios)) for at, share in PAPER_RDP)),
+            _paper_points("paper", 1, tuple((at, share * len(ratios)) for at, share in PAPER_RDP)),
         ),
     )
 
@@ -340,8 +341,8 @@ def _links(results: Results, figure: str) -> SweepChart:
         figure.replace(" ", "-"),
         "Link stress, one event to each group",
         Axis("packets over a link direction between routers", kind="logarithmic"),
-        Axis("link directions with no more, cumulative"),
+        Axis("link directions with at most this value, cumulative"),
         tuple(series),
         of=figure,
-        note="Directions that nothing crossed are left out, as in the paper; LAN links too.",
+        note="Unused directions and LAN links are left out, as in the paper.",
     )

@@ -1,4 +1,4 @@
-"""An overlay made by joins beside the same one made at once, and what the papers say of routes."""
+"""Comparison of an overlay built by joins with the same one constructed directly, and the papers' numbers."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Measure = Callable[[int], float]
 
 
 def page(results: Results) -> Content:
-    """What the study came to."""
+    """Return the study's charts and numbers."""
     if not results.seeds:
         return Content((), ())
     count = results.record.parameters["nodes"]
@@ -33,16 +33,16 @@ def page(results: Results) -> Content:
 
     beside = (
         *rows("Hops of a route", "hops", lambda made: _mean(results, "routes", "hops", made)),
-        *rows("Distance of routes beside the direct one", "distance", lambda made: _distance(results, made)),
+        *rows("Distance of routes over the direct one", "distance", lambda made: _distance(results, made)),
         *rows(
             "Entries of a routing table", "entries", lambda made: _mean(results, "tables", "entries", made)
         ),
         *(
             Beside(what, paper, results.shown(lambda seed, name=name: results.number(seed, name)))  # type: ignore[misc]
             for what, paper, name in (
-                ("Messages a join", "O(log N)", "messages_a_join"),
-                ("Leaf sets that are not the neighbours on the ring", "0", "wrong_leaf_sets"),
-                ("Routes that end elsewhere than at the closest node", "0", "missed_joins"),
+                ("Messages per join", "O(log N)", "messages_a_join"),
+                ("Leaf sets that differ from the neighbours on the ring", "0", "wrong_leaf_sets"),
+                ("Routes that do not end at the closest node", "0", "missed_joins"),
             )
         ),
     )
@@ -50,27 +50,27 @@ def page(results: Results) -> Content:
         _chart(results, "routes", "hops", "Hops of a route"),
         _chart(results, "tables", "entries", "Entries"),
     )
-    notes = ("Each node joins through the nearest one that is there; nothing fails meanwhile.",)
+    notes = ("Each node joins through the nearest present node; there are no failures.",)
     return Content(charts, beside, notes)
 
 
 def _named(made: str) -> str:
-    return {"joins": "by joins", "at once": "made at once"}[made]
+    return {"joins": "by joins", "at once": "constructed directly"}[made]
 
 
-def _of(results: Results, seed: int, table: str, column: str, made: str) -> Values:
+def _values(results: Results, seed: int, table: str, column: str, made: str) -> Values:
     found: Values = results.column(seed, table, column)[results.column(seed, table, "made") == made]
     return found
 
 
 def _mean(results: Results, table: str, column: str, made: str) -> Measure:
-    return lambda seed: float(_of(results, seed, table, column, made).mean())
+    return lambda seed: float(_values(results, seed, table, column, made).mean())
 
 
 def _distance(results: Results, made: str) -> Measure:
     def ratio(seed: int) -> float:
-        took = _of(results, seed, "routes", "took_us", made)
-        return float(took.sum() / _of(results, seed, "routes", "direct_us", made).sum())
+        took = _values(results, seed, "routes", "took_us", made)
+        return float(took.sum() / _values(results, seed, "routes", "direct_us", made).sum())
 
     return ratio
 
@@ -78,7 +78,7 @@ def _distance(results: Results, made: str) -> Measure:
 def _chart(results: Results, table: str, column: str, title: str) -> SweepChart:
     series = []
     for number, made in enumerate(MADE):
-        found, counts = np.unique(_of(results, results.seeds[0], table, column, made), return_counts=True)
+        found, counts = np.unique(_values(results, results.seeds[0], table, column, made), return_counts=True)
         share = 100 * counts / counts.sum()
         series.append(
             sweep_series(_named(made), number, x=tuple(map(float, found.tolist())), y=tuple(share.tolist()))

@@ -1,7 +1,7 @@
-"""What the report of a Scribe run has besides: each topic's tree before, during and after outages.
+"""The report section of Scribe runs: each topic's tree before, during and after outages.
 
-Drawn over the regions, with the children tables, as the papers count them (2002, IV.C: children tables and
-their entries at a node), and what the trees cost the links between regions.
+Trees are drawn over the regions, with the children tables as the papers count them (2002, IV.C: children
+tables and their entries at a node), and the trees' cost for the links between regions.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,18 +21,18 @@ from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.protocols.scribe.messages import topic_key
 
-HOSTS_DRAWN_MAX = 160  # of more, a drawing of this size shows nothing
+HOSTS_DRAWN_MAX = 160  # above it, no drawing: it would be illegible
 TOPICS_DRAWN = 12
 HINT = (
-    "A dot is a node: filled where it follows the topic, hollow where it only passes events on, small where"
-    " it is not in the tree; the largest one is the root. Dashed lines are edges that were not there in the"
-    " drawing before; dotted ones go by way of a third node, for the two do not reach each other directly."
+    "A dot is a node: filled if it follows the topic, hollow if it only forwards events, small if it is not"
+    " in the tree; the largest one is the root. Dashed lines are edges that are not in the previous drawing;"
+    " dotted ones lead over a third node, because the two nodes cannot reach each other directly."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A time at which all trees are looked at."""
+    """The state of all trees at one time."""
 
     at_s: float
     when: str
@@ -42,7 +42,7 @@ class Instant:
 
 
 def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
-    """The sections of one run; none where no node said anything of trees."""
+    """Return the sections of one run; none if no node logged changes of trees."""
     metadata = read_metadata(record.run, record.clocks)
     trees = read_trees(run, metadata)
     if not trees.changes:
@@ -69,7 +69,7 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
 
 
 def _following(planned: Planned, at_s: float) -> frozenset[tuple[str, int]]:
-    """Who is to follow which topic at a time."""
+    """Return the planned followers, as pairs of host and topic, at a time."""
     last = {
         (host, each.number): each.on
         for host, asked in planned.items()
@@ -83,7 +83,7 @@ def _following(planned: Planned, at_s: float) -> frozenset[tuple[str, int]]:
 
 
 def _shape(instants: Sequence[Instant], regions: Mapping[str, str]) -> str:
-    told = []
+    texts = []
     for before, instant in zip([None, *instants], instants, strict=False):
         crossing = sum(tree.crossing(regions) for tree in instant.trees.values())
         edges = sum(len(tree.parents) for tree in instant.trees.values())
@@ -95,20 +95,20 @@ def _shape(instants: Sequence[Instant], regions: Mapping[str, str]) -> str:
                 f", {number(sum(len(_new(before, instant, topic)) for topic in instant.trees))} of them new"
             )
         if relayed:
-            text += f", {number(relayed)} by way of a third node"
-        told.append(text)
-    return f"{count_of(len(instants[0].trees), 'tree')}: " + "; ".join(told) + "."
+            text += f", {number(relayed)} over a third node"
+        texts.append(text)
+    return f"{count_of(len(instants[0].trees), 'tree')}: " + "; ".join(texts) + "."
 
 
 def _cost(record: AnalysedRun) -> Iterator[str]:
     wan = record.summary.get("wan") or {}
     if wan.get("copies_mean") is not None:
         yield (
-            "What they cost: an event crossed a link between regions, if at all,"
+            "Cost: an event that crossed a link between regions did so"
             f" {number(wan['copies_mean'])} times on average, {count_of(wan['copies_max'], 'time')} at most:"
-            " a tree has as many edges over a link as it happens to have, and roots replicate over it, too."
-            f" The busiest direction of a link carried {count_of(wan['stress_max'], 'message')}, all together"
-            f" {number(wan['messages'])}. A comparison holds this against another system's."
+            " a tree may have several edges over a link, and roots also replicate over it."
+            f" The busiest direction of a link carried {count_of(wan['stress_max'], 'message')}, all links"
+            f" {number(wan['messages'])}. A comparison page shows these figures beside another system's."
         )
 
 
@@ -116,7 +116,7 @@ def _cost(record: AnalysedRun) -> Iterator[str]:
 
 
 def _rows(record: AnalysedRun, metadata: RunMetadata, instants: Sequence[Instant]) -> Iterator[Row]:
-    """The topics that changed most first."""
+    """Yield drawings of the topics, those with most changes first."""
     servers = metadata.having(Trait.SERVER)
     if len(servers) > HOSTS_DRAWN_MAX:
         return
@@ -133,9 +133,9 @@ def _rows(record: AnalysedRun, metadata: RunMetadata, instants: Sequence[Instant
             _panel(metadata, before, instant, topic, where)
             for before, instant in zip([None, *instants], instants, strict=False)
         ]
-        told = count_of(changed(topic), "changed edge")
+        changes = count_of(changed(topic), "changed edge")
         yield Row(
-            f"{_named(metadata, topic)} {_key(metadata, topic)}: {told}",
+            f"{_named(metadata, topic)} {_key(metadata, topic)}: {changes}",
             tuple(panels),
         )
 
@@ -161,7 +161,7 @@ def _panel(
 
 
 def _edges(tree: Tree, child: str, where: Places, *, is_new: bool) -> Iterator[Edge]:
-    """From a child to its parent, by way of the relay if there is one."""
+    """Yield the edges from a child to its parent, over the relay if there is one."""
     relay, parent = tree.relays.get(child), tree.parents[child]
     way = [child, parent] if relay is None else [child, relay, parent]
     kind = "relayed" if relay is not None else "new" if is_new else "kept"
@@ -171,25 +171,25 @@ def _edges(tree: Tree, child: str, where: Places, *, is_new: bool) -> Iterator[E
 
 
 def _dot(topic: int, tree: Tree, instant: Instant, host: str) -> tuple[str, str]:
-    """The kind of a host's dot, and what it says."""
+    """Return the kind of a host's dot, and its tooltip."""
     children = tree.children[host]
-    said = f"{host}: {children} {'child' if children == 1 else 'children'}"
+    text = f"{host}: {children} {'child' if children == 1 else 'children'}"
     if host in instant.dead:
         return "dead", f"{host}: not running"
     if host in tree.roots:
-        return "root", f"{said}, the root"
+        return "root", f"{text}, the root"
     if host not in tree.parents:
         return (
-            ("forwarder", f"{said}, without a parent")
+            ("forwarder", f"{text}, without a parent")
             if children
             else ("outside", f"{host}: not in the tree")
         )
     kind = "member" if (host, topic) in instant.following else "forwarder"
-    return kind, f"{said}, parent {tree.parents[host]}"
+    return kind, f"{text}, parent {tree.parents[host]}"
 
 
 def _new(before: Instant, instant: Instant, topic: int) -> dict[str, str]:
-    """The edges of a topic's tree that were not there before, by child."""
+    """Return the new edges of a topic's tree, by child."""
     old = before.trees[topic].parents
     return {
         child: parent for child, parent in instant.trees[topic].parents.items() if old.get(child) != parent
@@ -230,11 +230,11 @@ def _trees_table(metadata: RunMetadata, instants: Sequence[Instant], regions: Ma
         label("When", "when"),
         label("Root", "root"),
         quantity("Nodes", "nodes", number),
-        quantity("Depth", "depth", number, "edges on the longest way from the root"),
+        quantity("Depth", "depth", number, "edges on the longest path from the root"),
         quantity("Most children", "most", number, "of one node"),
         quantity("Between regions", "crossing", number, "edges whose ends are in different regions"),
-        quantity("Relayed", "relayed", number, "edges by way of a third node"),
-        quantity("New edges", "new", number, "children with another parent than at the time before"),
+        quantity("Relayed", "relayed", number, "edges over a third node"),
+        quantity("New edges", "new", number, "children with another parent than at the previous time"),
     )
     return table("trees-table", columns, rows)
 

@@ -1,8 +1,8 @@
-"""The trees of Scribe's topics at any time of a run, from what its nodes wrote down of themselves.
+"""The trees of Scribe's topics at any time of a run, from the nodes' logs.
 
-Each node says when it got a parent, lost it, left, became a root or was it no more; so there are trees in
-virtual time, too, and of nodes through which no event went. A process that was killed is in no tree until it
-is started again. Nodes also say through whom they send what does not reach another one directly.
+Each node logs when it gets or loses a parent, leaves, becomes a root or stops being one. So trees are known
+in virtual time too, and for nodes that forwarded no event. A killed process is in no tree until it is
+restarted. Nodes also log the relay they use to send to a node that they cannot reach directly.
 """
 
 from collections import Counter
@@ -25,10 +25,10 @@ DEPTH_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A node's place in a topic's tree from `t_ns` on: its parent, or that it is a root, or neither."""
+    """A node's place in a topic's tree from `t_ns` on: its parent, the root, or neither."""
 
     t_ns: int
-    topic: int  # the stream that goes by it
+    topic: int  # the number of the topic's stream
     host: str
     parent: str | None
     is_root: bool
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """Through which host another one is sent everything from `t_ns` on; None: directly."""
+    """The relay through which `host` sends to `peer` from `t_ns` on; None: directly."""
 
     t_ns: int
     host: str
@@ -49,22 +49,22 @@ class Tree:
     """A topic's tree at one time."""
 
     parents: Mapping[str, str]
-    roots: tuple[str, ...]  # more than one: a division, or a repair that goes on
-    relays: Mapping[str, str] = field(default_factory=dict)  # by child, through which its parent sends to it
+    roots: tuple[str, ...]  # more than one: a partition, or a repair in progress
+    relays: Mapping[str, str] = field(default_factory=dict)  # by child: the relay from its parent
 
     @cached_property
     def children(self) -> Counter[str]:
-        """How many children each node has that has any."""
+        """The number of children of each node that has any."""
         return Counter(self.parents.values())
 
     @property
     def nodes(self) -> frozenset[str]:
-        """All nodes in it."""
+        """All nodes in the tree."""
         return frozenset((*self.parents, *self.parents.values(), *self.roots))
 
     @property
     def depth(self) -> int:
-        """Edges on the longest way to a root, or to where it ends."""
+        """The edges on the longest path upwards, to a root or to an orphan."""
         return max((sum(1 for _ in self._above(node)) for node in self.parents), default=0)
 
     def _above(self, node: str) -> Iterator[str]:
@@ -75,7 +75,7 @@ class Tree:
             yield node
 
     def crossing(self, region_of: Mapping[str, str]) -> int:
-        """Edges between regions: over so many an event has to go from one to another."""
+        """Return the number of edges between regions, which each event has to cross."""
         return sum(region_of[child] != region_of[parent] for child, parent in self.parents.items())
 
 
@@ -88,11 +88,11 @@ class Trees:
 
     @property
     def topics(self) -> tuple[int, ...]:
-        """The topics of which any node said something."""
+        """The topics in the nodes' logs."""
         return tuple(sorted({change.topic for change in self.changes}))
 
     def at(self, t_ns: int, dead: frozenset[str] = frozenset()) -> dict[int, Tree]:
-        """Each topic's tree at a time, without the hosts whose processes do not live then."""
+        """Return each topic's tree at a time, without the `dead` hosts."""
         last: dict[tuple[int, str], Change] = {}
         for change in self.changes:
             if change.t_ns > t_ns:
@@ -112,7 +112,7 @@ class Trees:
 
 
 def read_trees(run: RunDirectory, metadata: RunMetadata) -> Trees:
-    """From the logs of all nodes; none of a run of before they said so."""
+    """Read the trees from the logs of all nodes; none for runs of versions that did not log them."""
     changes: list[Change] = []
     relays: list[Relay] = []
     for host in metadata.having(Trait.SERVER):

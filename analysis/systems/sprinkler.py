@@ -1,4 +1,4 @@
-"""How Sprinkler is read: what carries events, what shows that a fault was noticed, ranks in diagrams."""
+"""How Sprinkler is read: the messages that carry events, the signs of noticed faults, ranks in diagrams."""
 
 from node.core.declaration import Reading
 from node.protocols.sprinkler.messages import Kind
@@ -18,9 +18,9 @@ READING = Reading(
         "became_head",
         "became_tail",
     ),
-    # An advertisement without counters says only that its sender lives (paper 3.3).
+    # An advertisement without counters only shows that its sender is alive (paper 3.3).
     heartbeat="ADVERTISEMENT",
-    # What is sent seldom, and so says that something changed, has no rank: it is left out last.
+    # Rare messages, which indicate changes, have no rank: they are left out last.
     ranks=(
         "VIEW",
         "STORED",

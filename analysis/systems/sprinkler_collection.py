@@ -1,9 +1,8 @@
-"""Figures 9 and 10 of the paper (5.4): the workload by the age of keys, and what key-based collection saves.
+"""Figures 9 and 10 of the paper (5.4): the workload by age of keys, and the savings of key-based collection.
 
-Figure 9 is of the workload alone, so it is drawn from its generator. For figure 10 proxies log `hist`
-records, for each stream with `events`, as many as were numbered, and `live`, how many of these are not
-collected. Savings depend on how many events there were, so that number always stands beside them (checklist,
-5.4).
+Figure 9 shows only the workload, so it is drawn from its generator. For figure 10 proxies log `hist` records
+for each stream, with the number of `events` so far and the number of `live`, not collected ones. Savings
+depend on the number of events, so they are always shown with it (checklist, 5.4).
 """
 
 import math
@@ -24,23 +23,23 @@ from node.protocols.sprinkler.storage.key_popularity import invalidations_by_age
 
 HIST = "hist"
 TICKS = 5_000
-"""Of figure 9: in each a key is inserted. The paper does not say how many there were."""
+"""Ticks of figure 9, with one key inserted in each. The paper does not state its number."""
 LAMBDAS = (10, 200)
-"""Invalidations for each insertion; with skew 1.1, 200 is what the paper's authors found to be real."""
+"""Invalidations per insertion; the paper's authors consider 200 realistic with skew 1.1."""
 BINS_PER_DECADE = 8
 SAVED_FROM_DECADE = 5
-"""Savings are told at 10^5 events, 10^6 and so on: the checklist's computed values stand there."""
+"""Savings are reported at 10^5 events, 10^6 and so on, for which the checklist has computed values."""
 PAPER_SAVED = {"zeta": "roughly three-fourths", "zipf": "roughly 85 % at skew 1.1, more with a higher skew"}
 
 
 def figure_9(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """How often keys are invalidated, by their age, both logarithmic; for the skews of the sweep."""
+    """Plot invalidations by the keys' age, both logarithmic, for the skews of the sweep."""
     runs = [run for run in _once(sweep) if run.workload("keys")]
     lines: list[Series] = []
     slopes: list[Comparison] = []
     for skew in sorted({float(run.workload("keys")["skew"]) for run in runs}):
         for per_insertion in LAMBDAS:
-            random = Random(sweep.record.seed)  # noqa: S311  (a workload is no secret)
+            random = Random(sweep.record.seed)  # noqa: S311  (not security-relevant)
             counts = invalidations_by_age(skew, per_insertion, TICKS, random)
             points = _binned(counts)
             name = f"skew {skew:g}, λ = {per_insertion}"
@@ -57,13 +56,13 @@ def figure_9(sweep: Sweep) -> tuple[SweepChart, ...]:
             tuple(lines),
             of="figure 9",
             comparisons=tuple(slopes),
-            note="The workload as its generator makes it. Means over logarithmic bins of age.",
+            note="The workload as generated. Means over logarithmic bins of age.",
         ),
     )
 
 
 def figure_10(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Events stored against events generated, both logarithmic. a: unbounded keys, b: a bounded set."""
+    """Plot stored against generated events, both logarithmic. a: unbounded keys, b: a bounded set."""
     charts = []
     for part, kind in (("a", "zeta"), ("b", "zipf")):
         lines: list[Series] = []
@@ -85,20 +84,20 @@ def figure_10(sweep: Sweep) -> tuple[SweepChart, ...]:
                 of=f"figure 10{part}",
                 references=(Reference("without collection", 0.0, 0.0, diagonal=True),),
                 comparisons=tuple(comparisons),
-                note="What is saved grows with the number of events, which the paper's text does not give.",
+                note="Savings grow with the number of events, which the paper's text does not give.",
             )
         )
     return tuple(charts)
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the straight line through the points' logarithms."""
+    """Return the slope of the line fitted to the points' logarithms."""
     xs, ys = np.log10(np.array(points)).T
     return float(np.polyfit(xs, ys, 1)[0]) if len(points) > 1 else math.nan
 
 
 def _binned(counts: NDArray[np.int64]) -> list[tuple[float, float]]:
-    """(age, mean count) over bins of equal width on a logarithmic scale, from age 1 on."""
+    """Return (age, mean count) over bins of equal width on a logarithmic scale, from age 1 on."""
     ages = np.arange(1, len(counts))
     bins = np.floor(np.log10(ages) * BINS_PER_DECADE).astype(np.int64)
     found = []
@@ -111,7 +110,7 @@ def _binned(counts: NDArray[np.int64]) -> list[tuple[float, float]]:
 
 
 def _stored(run: SweepRunResult) -> list[tuple[float, float]]:
-    """(events generated, events stored) of the longest stream at a proxy; all of them store the same."""
+    """Return (events generated, events stored) of the longest stream of a proxy; all store the same."""
     best: list[tuple[float, float]] = []
     for host in _servers(run):
         by_stream: dict[int, list[tuple[float, float]]] = {}
@@ -124,18 +123,18 @@ def _stored(run: SweepRunResult) -> list[tuple[float, float]]:
 
 
 def _saved(points: Sequence[tuple[float, float]]) -> str:
-    """The part of the events that need not be stored, at powers of ten and at the end."""
+    """Return the part of the events that need not be stored, at powers of ten and at the end."""
     xs, ys = np.log10(np.array(points)).T
     decades = [10.0**n for n in range(SAVED_FROM_DECADE, math.ceil(xs[-1])) if n >= xs[0]]
-    told = [(large(n, ""), 1 - 10 ** float(np.interp(math.log10(n), xs, ys)) / n) for n in decades]
+    savings = [(large(n, ""), 1 - 10 ** float(np.interp(math.log10(n), xs, ys)) / n) for n in decades]
     end = large(points[-1][0], "")
-    told = [each for each in told if each[0] != end]  # a run that ends at about a power of ten tells it once
-    told.append((end, 1 - points[-1][1] / points[-1][0]))
-    return ", ".join(f"{percent(saved)} of {n}" for n, saved in told) + " events"
+    savings = [each for each in savings if each[0] != end]  # the run ends at about a power of ten
+    savings.append((end, 1 - points[-1][1] / points[-1][0]))
+    return ", ".join(f"{percent(saved)} of {n}" for n, saved in savings) + " events"
 
 
 def _once(sweep: Sweep) -> tuple[SweepRunResult, ...]:
-    """One run of each combination: repetitions draw the same curve."""
+    """Return one run of each combination, since repetitions have the same curve."""
     return tuple(run for run in sweep.runs if run.plan and run.point.repetition == 0)
 
 

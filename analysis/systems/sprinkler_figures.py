@@ -1,8 +1,8 @@
-"""The figures of the paper's evaluation, drawn from sweeps: which sweep gets which, and the paper's numbers.
+"""The figures of the paper's evaluation, drawn from sweeps, with the paper's numbers.
 
-An experiment names its figures under `paper:`. Of a figure whose points a sweep does not have, nothing is
-drawn here. What the paper says stands beside what we measured; numbers that only its graphics show are lost,
-so only those in its text are given (Sprinkler 5.1, 5.2, 5.4).
+An experiment names its figures under `paper:`. A figure is left out if the sweep lacks its points. The
+paper's numbers are shown beside the measured ones; only those in its text are available, not those in its
+graphics (Sprinkler 5.1, 5.2, 5.4).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,22 +25,22 @@ PAPER_PEAK = (2.6e6, 2.7e6)
 PAPER_LATENCY_MS = 300.0
 PAPER_FANOUT = 4
 SATURATED = 0.97
-"""A system that delivers less of what it is offered is past saturation."""
+"""A system that delivers less than this part of the offered load is saturated."""
 
 
 def charts(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """The plots of a sweep: the paper's figures, or else what serves any sweep."""
+    """Return the plots of a sweep: the paper's figures, or else the generic ones."""
     paper = sweep.experiment.get("paper") or {}
     names = [str(name) for name in paper.get("figures") or ()] if paper.get("document") == SPRINKLER else []
     found: list[SweepChart] = []
     for builder in dict.fromkeys(_FIGURES[name] for name in names if name in _FIGURES):
         found += [chart for chart in builder(sweep) if chart.series]
-    anybodys = (*generic_charts(sweep), *convergence_charts(sweep))
-    return tuple(found) or tuple(chart for chart in anybodys if chart.series)
+    generic = (*generic_charts(sweep), *convergence_charts(sweep))
+    return tuple(found) or tuple(chart for chart in generic if chart.series)
 
 
 def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Throughput, and throughput per driver, against the number of drivers per proxy."""
+    """Plot throughput, and throughput per driver, against the number of drivers per proxy."""
     runs = [run for run in sweep.measured if run.regions and run.drivers]
     proxies = sorted({len(run.regions) for run in runs})
 
@@ -98,7 +98,7 @@ def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:
 
 
 def figure_5(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Mean throughput against the shuffle time, a line per fanout."""
+    """Plot mean throughput against the shuffle time, with a line per fanout."""
     runs = [run for run in sweep.measured if run.parameter("shuffle_time_us") and run.parameter("fanout")]
     if len({run.parameter("shuffle_time_us") for run in runs}) < 2:
         return ()
@@ -122,8 +122,8 @@ def figure_5(sweep: Sweep) -> tuple[SweepChart, ...]:
             comparisons=(
                 Comparison("Best fanout", str(PAPER_FANOUT), NOT_MEASURED if best is None else str(best)),
                 Comparison(
-                    "Throughput at it",
-                    "slightly above the load offered, 2.592 million events/s",
+                    "Throughput with the best fanout",
+                    "slightly above the offered load of 2.592 million events/s",
                     NOT_MEASURED if best is None else large(means[best].high, "events/s"),
                 ),
             ),
@@ -132,7 +132,7 @@ def figure_5(sweep: Sweep) -> tuple[SweepChart, ...]:
 
 
 def figure_6(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Mean latency against throughput as the load grows, a line per fanout, a plot per source region."""
+    """Plot mean latency against throughput by load, with a line per fanout and a plot per source region."""
     runs = [run for run in sweep.measured if run.offered_per_s and run.latency_ms]
     if len({run.offered_per_s for run in runs}) < 2:
         return ()
@@ -144,7 +144,7 @@ def figure_6(sweep: Sweep) -> tuple[SweepChart, ...]:
         if (run.settled_per_s or 0.0) >= SATURATED * (run.offered_per_s or 0.0)
     ]
     worst = with_unit(max(calm), "ms") if calm else NOT_MEASURED
-    told = Comparison("Mean latency before saturation, at most", "generally below 300 ms", worst)
+    comparison = Comparison("Mean latency before saturation, at most", "generally below 300 ms", worst)
     return tuple(
         SweepChart(
             f"figure-6-{place}",
@@ -154,15 +154,15 @@ def figure_6(sweep: Sweep) -> tuple[SweepChart, ...]:
             _by_load(runs, region),
             of="figure 6",
             references=(Reference("paper: 300 ms", PAPER_LATENCY_MS, PAPER_LATENCY_MS),),
-            comparisons=(told,) if place == 0 else (),
-            note="Each line's points are loads, growing from left to right.",
+            comparisons=(comparison,) if place == 0 else (),
+            note="The points of a line are loads, increasing from left to right.",
         )
         for place, region in enumerate(regions)
     )
 
 
 def _by_load(runs: list[SweepRunResult], region: str) -> tuple[Series, ...]:
-    """A line per fanout whose points are in order of the load; their place is the throughput there."""
+    """Return a line per fanout, with points of latency by throughput in order of the load."""
     found = []
     fanouts = sorted({run.parameter("fanout") or 0 for run in runs})
     for place, fanout in enumerate(fanouts):
@@ -180,7 +180,7 @@ def _by_load(runs: list[SweepRunResult], region: str) -> tuple[Series, ...]:
 
 
 def _offered(runs: Sequence[SweepRunResult]) -> tuple[Reference, ...]:
-    """What the drivers offered, where all runs were offered the same."""
+    """Return the offered load as a reference line, if it is the same in all runs."""
     loads = {run.offered_per_s for run in runs}
     load = loads.pop() if len(loads) == 1 else None
     return (Reference(f"offered: {large(load, 'events/s')}", load, load),) if load else ()
@@ -194,4 +194,4 @@ _FIGURES: Mapping[str, Builder] = {
     "9": figure_9,
     **dict.fromkeys(("10", "10a", "10b"), figure_10),
 }
-"""By the paper's number, as experiments name it."""
+"""The builders by the paper's figure number, as experiments name it."""

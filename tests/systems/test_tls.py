@@ -115,7 +115,7 @@ def test_without_a_key_log_and_without_tshark_that_is_said(run, tmp_path, capsys
     assert "not read: no key log of TLS connections was kept" in analyzed(run, capsys)
     kept.rename(run.key_log)
     monkeypatch.setenv("PATH", without("tshark", tmp_path / "bin"))
-    assert "not read: tshark is not here, which decrypts it" in analyzed(run, capsys)
+    assert "not read: tshark is not installed; it decrypts TLS connections" in analyzed(run, capsys)
 
 
 def without(program: str, folder: Path) -> str:

@@ -1,3 +1,3 @@
-"""Machines' clocks: how far each was from the run's reference clock, with a bar, from packets that crossed
-between machines in both directions; and how times by one become times by the other.
+"""Machine clocks: each clock's offset from the run's reference clock with an error bound, estimated from
+packets that crossed between machines in both directions, and the conversion of times between clocks.
 """

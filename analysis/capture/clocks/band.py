@@ -1,10 +1,9 @@
-"""From segments and bounds to a `Clock`: what the offset can have been at every time, given how fast it may
-change.
+"""Computes a `Clock` from segments and bounds: the range of the offset at every time, given its rates.
 
-Where an offset is at most `u` at one time, it is at most `u` and what the fastest rate adds at any later
-time, and at most `u` and what the slowest one takes away at any earlier one; so each packet bounds the whole
-segment, and the least of all is the bound. It is computed at knots and joined by straight lines, which are
-raised by the most that it can rise between two knots.
+If an offset is at most `u` at one time, later it is at most `u` plus the growth at the fastest rate, and
+earlier at most `u` minus the growth at the slowest rate. Each packet thus bounds the whole segment, and the
+tightest bound counts. Bounds are computed at knots and interpolated linearly; the lines are widened by the
+most that the exact bound can lie beyond them between two knots.
 """
 
 from collections.abc import Sequence
@@ -18,9 +17,9 @@ from analysis.capture.clocks.rate_segments import Segment
 
 KNOTS = 512
 UNKNOWN_NS = 3_600_000_000_000
-"""What is bounded on one side only is taken to be known to an hour on the other."""
+"""An offset with only one bound gets a second one at this distance: one hour."""
 BESIDE_NS = 600_000_000_000
-"""So long before the first packet and after the last one a clock is still followed."""
+"""How long before the first and after the last packet a clock is extrapolated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Band:
     rates: tuple[float, float]
 
     def low_high(self, at: Floats) -> tuple[Floats, Floats]:
-        """Least and most that the offset can have been at some times."""
+        """Return the lower and upper bounds of the offset at some times."""
         least, most = self.rates
         return -_upper(self.low_at, -self.low, at, -most, -least), _upper(
             self.high_at, self.high, at, least, most
@@ -44,13 +43,13 @@ class Band:
 
     @property
     def sag(self) -> float:
-        """By so much of the time between two knots a bound may lie beyond the line between them."""
+        """How far a bound may lie beyond the line between two knots, as a part of the time between them."""
         return (self.rates[1] - self.rates[0]) / 4
 
 
 def _upper(at: Floats, bound: Floats, wanted: Floats, least: float, most: float) -> Floats:
-    """What is at most `bound` at these times, and changes at rates between `least` and `most`, is at most so
-    much at the wanted ones.
+    """Return the upper bounds at the wanted times of a value that is at most `bound` at the times `at` and
+    changes at rates between `least` and `most`.
     """
     known = np.isfinite(bound)
     order = np.argsort(at[known], kind="stable")
@@ -63,7 +62,7 @@ def _upper(at: Floats, bound: Floats, wanted: Floats, least: float, most: float)
 
 
 def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
-    """The bands of all segments, in order."""
+    """Return the bands of all segments, in order."""
     found = []
     for place, segment in enumerate(segments):
         mine = bounds.take(slice(segment.begin, segment.end))
@@ -71,8 +70,8 @@ def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
         before = segments[place - 1].end - 1 if place else None
         times = np.concatenate((mine.low_at[np.isfinite(mine.low)], mine.high_at[np.isfinite(mine.high)]))
         first, last = bounds.passed_ns[[segment.begin, segment.end - 1]]
-        # A window passes for one of the segment as long as its best packets do, so the clock may have changed
-        # anywhere in the last one before and in the first one after.
+        # A window fits the segment if its tightest packets do, so the clock may have changed anywhere in the
+        # last window before and in the first one after.
         beside = bounds.window_ns
         begin = -np.inf if before is None else times.min() - (first - bounds.passed_ns[before]) - beside
         end = np.inf if after is None else times.max() + (bounds.passed_ns[after] - last) + beside
@@ -86,12 +85,12 @@ def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
 
 
 def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
-    """Combine bands to a clock: where several or none apply, the union of their bounds."""
+    """Combine bands into a clock. If several bands apply at a time, use the union of their bounds."""
     knots = _knots(bounds, bands)
     middle, width = (knots[:-1] + knots[1:]) / 2, np.diff(knots)
     low, high = (np.full((2, len(middle)), extreme) for extreme in (np.inf, -np.inf))
     times = _times(bounds)
-    within = (middle > times.min()) & (middle < times.max())  # beyond them bounds are straight lines
+    within = (middle > times.min()) & (middle < times.max())  # outside, the bounds are straight lines
     holds = np.stack([(band.begin <= middle) & (middle <= band.end) for band in bands])
     for stretch in np.flatnonzero(~holds.any(axis=0)):  # the clock was set ahead: it never showed these times
         holds[np.searchsorted([band.begin for band in bands], middle[stretch]) - 1, stretch] = True
@@ -112,12 +111,12 @@ def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
 
 
 def _times(bounds: Bounds) -> Floats:
-    """The times at which bounds are known."""
+    """Return the times of the finite bounds."""
     return np.concatenate((bounds.low_at[np.isfinite(bounds.low)], bounds.high_at[np.isfinite(bounds.high)]))
 
 
 def _knots(bounds: Bounds, bands: Sequence[Band]) -> Ints:
-    """When: at the ends of bands, and often enough in between; whole nanoseconds."""
+    """Return knots in whole ns: the ends of bands, and KNOTS evenly spaced times."""
     times = _times(bounds)
     first, last = times.min(), max(times.max(), times.min() + 1)
     ends = np.array([end for band in bands for end in (band.begin, band.end) if np.isfinite(end)])

@@ -1,10 +1,10 @@
-"""What packets say about a clock: bounds of its offset, each hard, at the times of the packets.
+"""Hard bounds of a clock's offset from packets, at the times of the packets.
 
-A packet is never early. One that left the other machine when the reference clock showed `a`, and came here
-when this clock showed `b`, says that this clock's offset was at most `b - a` less the least that the way
-takes; one that left here at `b` and came there at `a` says that it was at least `b - a` and that much more.
-What it says it says of the time `b` by this clock. Of the packets of a short *window* only the two that say
-most are kept: the others bound nothing that these do not, but for what the clock drifts within a window.
+A packet never arrives before it was sent. If it left the other machine at reference time `a` and arrived here
+at time `b` by this clock, this clock's offset at `b` was at most `b - a` minus the path's least delay. If it
+left here at `b` and arrived there at `a`, the offset was at least `b - a` plus that delay. For each short
+*window* only the tightest packet of each direction is retained: except for drift within the window, the
+others add no information.
 """
 
 from dataclasses import dataclass, replace
@@ -17,16 +17,16 @@ from analysis.capture.clocks.clock import Clock, Floats, Ints
 WINDOW_NS = 10_000_000
 WINDOWS_MAX = 4_096
 IDLE_NS_MAX = 1_000_000_000
-"""A longer pause counts as this much time, and so does a clock that is set ahead."""
+"""A longer pause, or a step of the clock ahead, counts as this much time."""
 STAMP_NS = 200
-"""By so much two stamps may be wrong by themselves: their last digits, and processors' counters."""
+"""The error of two time stamps: rounding, and differences between processors' counters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
-    """Packets of one direction between two machines, in the order in which the near one saw them.
+    """Packets of one direction between two machines, in the order of the near machine's capture.
 
-    place: where in the near machine's capture; `near_ns` and `far_ns`: when, by the machines' own clocks.
+    place: offset in the near machine's capture; `near_ns` and `far_ns`: times by the machines' own clocks.
     """
 
     place: Ints
@@ -34,7 +34,7 @@ class Sightings:
     far_ns: Ints
 
     def take(self, rows: Ints | slice) -> "Sightings":
-        """Some of the sightings, by index."""
+        """Return the sightings at these indices."""
         return Sightings(self.place[rows], self.near_ns[rows], self.far_ns[rows])
 
     def __len__(self) -> int:
@@ -43,9 +43,9 @@ class Sightings:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What two machines sent each other: packets that left the near one, and packets that came to it.
+    """Packets between two machines: `left` from the near one, `came` to it.
 
-    There may be many times as many as these: `left` and `came` are the ones that say most.
+    Both hold only the tightest packets of each window; `seen_left` and `seen_came` count all.
     """
 
     left: Sightings
@@ -63,8 +63,8 @@ class Exchange:
 class Bounds:
     """Bounds of a clock's offset, window by window in the order of time.
 
-    Times are by the clock itself, less `origin_ns`; offsets less `base_ns`. A window without packets of one
-    direction bounds nothing on that side: its bound is infinite.
+    Times are by the clock itself, minus `origin_ns`; offsets are minus `base_ns`. If a window has no packets
+    of one direction, the bound on that side is infinite.
     """
 
     origin_ns: int
@@ -77,7 +77,7 @@ class Bounds:
     window_ns: int = WINDOW_NS  # how long a window is
 
     def take(self, rows: "npt.NDArray[np.bool_] | slice") -> "Bounds":
-        """The bounds of some windows, by index."""
+        """Return the bounds of the windows at these indices."""
         return replace(
             self,
             passed_ns=self.passed_ns[rows],
@@ -107,10 +107,10 @@ def thinned(left: Sightings, came: Sightings) -> Exchange:
 
 
 def bounds_of(exchange: Exchange, near: Clock, least_ns: tuple[int, int] = (0, 0)) -> Bounds:
-    """What an exchange says about the far machine's clock.
+    """Return the bounds of the far machine's clock that an exchange gives.
 
-    near: the near machine's clock; what is not known about it widens the bounds. least_ns: what the way
-    takes at least, there and back.
+    near: the near machine's clock; its error widens the bounds. least_ns: the path's least delay, to the far
+    machine and back.
     """
     left, came = exchange.left, exchange.came
     _, ahead = near.bounds(left.near_ns)
@@ -150,10 +150,9 @@ _LATE = np.iinfo(np.int64).max
 
 
 def _windows(t_ns: Ints) -> tuple[Ints, Floats, int]:
-    """The window of each time, the time that passed until it, and how long windows are; of times in the order
-    in which they were.
+    """Return each time's window, the time passed since the first, and the window length, ns.
 
-    A clock that is set back stands still here.
+    Times must be in capture order. A step back of the clock counts as no time.
     """
     passed = np.cumsum(np.clip(np.diff(t_ns, prepend=t_ns[:1]), 0, IDLE_NS_MAX))
     width = max(WINDOW_NS, int(passed[-1]) // WINDOWS_MAX + 1) if len(passed) else WINDOW_NS
@@ -161,7 +160,7 @@ def _windows(t_ns: Ints) -> tuple[Ints, Floats, int]:
 
 
 def _least(window: Ints, values: npt.NDArray[np.float64] | Ints) -> Ints:
-    """The row with the least value of each window."""
+    """Return the row with the least value of each window."""
     order = np.lexsort((values, window))
     first = np.flatnonzero(np.diff(window[order], prepend=-1))
     rows: Ints = np.sort(order[first])

@@ -1,9 +1,9 @@
-"""One machine's clock against the run's reference clock, at every time of the run, with bounds.
+"""Bounds of the offset of one machine's clock from the run's reference clock over the whole run.
 
-A clock's *offset* is what it shows less what the reference clock shows at that moment. Between two
-neighbouring *knots*, times by the machine's own clock, a lower and an upper bound of the offset are straight
-lines; the estimate is their middle and the *bar* half of what is between them. Where a clock was set back, it
-showed the same times twice: there the bounds hold what it was the first and the second time.
+A clock's *offset* is its reading minus the reference clock's reading at the same moment. *Knots* are times by
+the machine's own clock. Between neighbouring knots the lower and the upper bound of the offset are straight
+lines; the estimate is their middle, and the *error bound* half their distance. A clock that was set back
+showed some times twice; the bounds at these times contain both offsets.
 """
 
 from dataclasses import dataclass
@@ -17,32 +17,32 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _STEPS = 2
-"""To find what a clock showed at a time by the reference clock: its offset there changes little with it."""
+"""Fixed-point iterations that convert reference time to own time; the offset changes little with the time."""
 
 KEYS = ("t_ns", "low_ns", "high_ns", "low_next_ns", "high_next_ns")
 
 
 @dataclass(frozen=True, eq=False)
 class Clock:
-    """Bounds of the offset at each knot and, as they are right before it, at the next; ns.
+    """Bounds of the offset, ns, at the beginning and the end of each stretch between two knots.
 
-    Beyond the first and the last knot the outermost lines go on.
+    Before the first and after the last knot the outermost lines are extrapolated.
     """
 
     t_ns: Ints  # knots; one more than there are stretches
     low_ns: Floats  # at the beginning of each stretch
     high_ns: Floats
-    low_next_ns: Floats  # at its end
+    low_next_ns: Floats  # at the end of each stretch
     high_next_ns: Floats
 
     @cached_property
     def is_reference(self) -> bool:
-        """Whether it never differs from the reference clock."""
+        """Whether this clock never differs from the reference clock."""
         bounds = (self.low_ns, self.high_ns, self.low_next_ns, self.high_next_ns)
         return not any(bound.any() for bound in bounds)
 
     def bounds(self, t_ns: Ints) -> tuple[Floats, Floats]:
-        """Least and most that the offset can have been when the clock showed each of these times."""
+        """Return the lower and upper bounds of the offset at times by this clock."""
         stretch = np.clip(np.searchsorted(self.t_ns, t_ns, side="right") - 1, 0, len(self.low_ns) - 1)
         begin = self.t_ns[stretch]
         part = (t_ns - begin) / np.maximum(self.t_ns[stretch + 1] - begin, 1)
@@ -51,7 +51,7 @@ class Clock:
         return low, high
 
     def corrected(self, t_ns: Ints) -> Ints:
-        """Times by this clock as times by the reference clock."""
+        """Convert times by this clock to times by the reference clock."""
         if self.is_reference or not len(t_ns):
             return t_ns
         low, high = self.bounds(t_ns)
@@ -59,16 +59,16 @@ class Clock:
         return corrected
 
     def at(self, t_ns: int) -> int:
-        """One time by this clock as a time by the reference clock."""
+        """Convert one time by this clock to a time by the reference clock."""
         return int(self.corrected(np.array([t_ns], np.int64))[0])
 
     def error_bounds_ns(self, t_ns: Ints) -> Floats:
-        """By how much `corrected` may be wrong, either way, where it gives these times."""
+        """Return the error bounds, in either direction, of times that `corrected` returned."""
         low, high = self.bounds(self.own(t_ns))
         return (high - low) / 2
 
     def own(self, t_ns: Ints) -> Ints:
-        """What this clock showed, about, at times by the reference clock."""
+        """Convert times by the reference clock to times by this clock, approximately."""
         own = t_ns
         for _ in range(_STEPS):
             low, high = self.bounds(own)
@@ -76,7 +76,7 @@ class Clock:
         return own
 
     def reach(self, first_ns: int, last_ns: int) -> tuple[int, int]:
-        """Times by the reference clock that hold whatever this clock showed between two of its own."""
+        """Return a range of reference time that contains all moments between two times by this clock."""
         if self.is_reference:
             return first_ns, last_ns
         inside = self.t_ns[(self.t_ns > first_ns) & (self.t_ns < last_ns)]
@@ -84,7 +84,7 @@ class Clock:
         return int(first_ns - high.max()) - 1, int(last_ns - low.min()) + 1
 
     def as_json(self) -> dict[str, list[Any]]:
-        """Plain data; nanoseconds, bounds to a tenth."""
+        """Return plain data in nanoseconds, bounds rounded to 0.1 ns."""
         return {
             name: (
                 getattr(self, name).tolist() if name == KEYS[0] else np.round(getattr(self, name), 1).tolist()
@@ -94,7 +94,7 @@ class Clock:
 
     @classmethod
     def from_json(cls, content: dict[str, list[Any]]) -> "Clock":
-        """What `as_json` gave. Raises KeyError or ValueError if it is none."""
+        """Read the output of `as_json`. Raises KeyError or ValueError if it is malformed."""
         knots = np.array(content[KEYS[0]], np.int64)
         bounds = [np.array(content[name], np.float64) for name in KEYS[1:]]
         if len(knots) < 2 or any(len(bound) != len(knots) - 1 for bound in bounds):
@@ -103,10 +103,10 @@ class Clock:
 
 
 def constant(low_ns: float, high_ns: float) -> Clock:
-    """A clock whose offset is only known to be between these bounds."""
+    """Return a clock with constant bounds of its offset."""
     low, high = np.array([low_ns]), np.array([high_ns])
     return Clock(np.array([0, 1], np.int64), low, high, low, high)
 
 
 REFERENCE = constant(0.0, 0.0)
-"""The reference clock itself: where all is measured by one clock, there is no other."""
+"""The reference clock; the only clock of a run on one machine."""

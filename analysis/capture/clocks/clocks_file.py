@@ -1,6 +1,6 @@
-"""What clocks.json holds, checked: it stands in a run's directory, which may come from anybody.
+"""Reads and validates clocks.json, since a run's directory may come from an untrusted source.
 
-The analysis writes it (`run_clocks`); whoever reads it gets plain data of the right types, or an InputError.
+The analysis writes the file (`run_clocks`). Readers get plain data of the right types, or an InputError.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from experiments.records.validated_json import STRICT, Count, Name, from_json, t
 from topologies.errors import InputError
 
 MAX_NS = 1 << 61
-"""Of times and offsets: sums of two, and a margin, fit into 64 bits."""
+"""Limit of times and offsets: the sum of two, with a margin, fits into 64 bits."""
 WholeNs = Annotated[int, Field(gt=-MAX_NS, lt=MAX_NS)]
 Ns = Annotated[float, Field(gt=-MAX_NS, lt=MAX_NS)]
 Ppm = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _StretchEntry:
     from_ns: WholeNs
     to_ns: WholeNs
     offset_ns: Ns
@@ -33,7 +33,7 @@ class _Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Clock:
+class _ClockEntry:
     t_ns: Annotated[tuple[WholeNs, ...], Field(min_length=2)]
     low_ns: tuple[Ns, ...]
     high_ns: tuple[Ns, ...]
@@ -42,7 +42,7 @@ class _Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class _Machine:
+class _MachineEntry:
     machine: Name
     source: Literal["reference", "packets", "control", "nothing"]
     way: tuple[Name, ...]
@@ -52,8 +52,8 @@ class _Machine:
     least_used: bool
     bar_median_ns: Ns
     bar_max_ns: Ns
-    stretches: tuple[_Stretch, ...]
-    clock: _Clock
+    stretches: tuple[_StretchEntry, ...]
+    clock: _ClockEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ class _Clocks:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     schema: int
-    machines: tuple[_Machine, ...]
+    machines: tuple[_MachineEntry, ...]
 
 
 def read_machines(run: RunDirectory) -> list[dict[str, Any]]:
-    """What is known of each machine's clock; nothing where there is one clock. Raises InputError."""
+    """Return the entry of each machine; none for a run with one clock. Raises InputError."""
     if not run.clocks.is_file():
         return []
     found = from_json(_Clocks, read_json(run.clocks), run.clocks)
@@ -76,13 +76,13 @@ def read_machines(run: RunDirectory) -> list[dict[str, Any]]:
     return machines
 
 
-def _contradictions(machine: _Machine) -> Iterator[tuple[str, str]]:
-    """Field and problem."""
+def _contradictions(machine: _MachineEntry) -> Iterator[tuple[str, str]]:
+    """Yield the field and the problem of each contradiction."""
     clock = machine.clock
     if any(later < earlier for earlier, later in pairwise(clock.t_ns)):
-        yield "clock.t_ns", "should ascend"
+        yield "clock.t_ns", "must ascend"
     for name in ("low_ns", "high_ns", "low_next_ns", "high_next_ns"):
         if len(getattr(clock, name)) != len(clock.t_ns) - 1:
-            yield f"clock.{name}", "has another length than there are stretches between its knots"
+            yield f"clock.{name}", "must have one entry for each stretch between two knots"
     if machine.source in {"packets", "control"} and not machine.stretches:
-        yield "stretches", "has none, although the clock is known"
+        yield "stretches", "must not be empty if the clock is known"

@@ -1,9 +1,9 @@
-"""Every machine's clock, from what machines saw of each other: link by link away from the reference.
+"""Estimates every machine's clock from the packets between machines, link by link away from the reference.
 
-A machine that exchanged packets with one whose clock is known becomes known itself, and what is not known of
-that one's clock is in its bounds; of several ways the one with the narrowest bar counts, after as few links
-as possible. A machine that no packets reach in both directions falls back on what the control connection
-said of its clock at one moment, with that connection's error, and with the rates that a clock may have.
+A machine that exchanged packets with one whose clock is known becomes known, and the other clock's error
+widens its bounds. Paths with the fewest links are preferred, then the one with the narrowest bounds. If no
+packets reach a machine in both directions, its clock is estimated from one reading over the control
+connection, with that reading's error and the drift that a clock may have.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +18,10 @@ from analysis.capture.clocks.rate_segments import hidden, possible, round_trip_o
 from analysis.capture.clocks.wire import MachineExchange
 
 DRIFT_MAX = 100e-6
-"""What a clock of which no packets tell may drift: makers of crystals allow for so much."""
+"""The drift assumed for a clock without packets: the tolerance of crystals by their manufacturers."""
 CONTRADICTIONS_MAX = 0.1
-"""Of windows; more are not of a clock that was set: the way is shorter than it was said to be."""
+"""Fraction of windows. Above it the path's declared least delay is discarded as too large; below it the
+contradictions are taken for clock steps."""
 UNKNOWN_NS = 3_600_000_000_000
 
 
@@ -42,7 +43,7 @@ class SteadyPeriod:
     from_ns: int
     to_ns: int
     offset_ns: float  # in the middle
-    bar_ns: float  # the widest
+    bar_ns: float  # the widest error bound
     drift_ppm: float
     drift_error_ppm: float
 
@@ -56,10 +57,10 @@ class Estimate:
     source: str  # REFERENCE_SOURCE, PACKETS, CONTROL or NOTHING
     way: tuple[str, ...]
     stretches: tuple[SteadyPeriod, ...] = ()
-    seen_there: int = 0  # packets from the machine before it on the way, and to it
-    seen_back: int = 0
+    seen_there: int = 0  # packets from the previous machine on the way
+    seen_back: int = 0  # packets to it
     contradictions: int = 0  # windows left out because a clock was set within them
-    least_used: bool = True  # whether what the way was said to take at least was believed
+    least_used: bool = True  # whether the path's declared least delay was used
 
 
 REFERENCE_SOURCE, PACKETS, CONTROL, NOTHING = "reference", "packets", "control", "nothing"
@@ -68,7 +69,7 @@ REFERENCE_SOURCE, PACKETS, CONTROL, NOTHING = "reference", "packets", "control",
 def estimate(
     machines: Sequence[str], met: Sequence[MachineExchange], readings: Mapping[str, ControlReading]
 ) -> dict[str, Estimate]:
-    """Every machine's clock by its name; the first machine's is the reference."""
+    """Estimate every machine's clock, by its name; the first machine's is the reference."""
     reference = machines[0]
     known = {reference: Estimate(reference, REFERENCE, REFERENCE_SOURCE, (reference,))}
     while len(known) < len(machines):
@@ -82,7 +83,7 @@ def estimate(
 
 
 def _reached(known: Mapping[str, Estimate], met: Sequence[MachineExchange]) -> dict[str, Estimate]:
-    """Machines not known yet that exchanged packets with known ones: the best estimate of each."""
+    """Return the best estimate of each unknown machine that exchanged packets with a known one."""
     found: dict[str, list[Estimate]] = {}
     for one in met:
         for near, far in ((one.near, one.far), (one.far, one.near)):
@@ -92,7 +93,7 @@ def _reached(known: Mapping[str, Estimate], met: Sequence[MachineExchange]) -> d
 
 
 def _width(tried: Estimate) -> float:
-    """How much is not known, in the middle of the run as it is mostly."""
+    """Return the median width of the bounds, ns."""
     return float(np.median(tried.clock.high_ns - tried.clock.low_ns))
 
 
@@ -138,7 +139,7 @@ def _stretch(bounds: Bounds, band: Band) -> SteadyPeriod:
 def _by_control(
     machine: str, reference: Estimate, met: Sequence[MachineExchange], readings: Mapping[str, ControlReading]
 ) -> Estimate:
-    """Both clocks as the controller saw them, and what packets of one direction say besides."""
+    """Estimate from the controller's readings of both clocks, narrowed by packets of one direction."""
     if machine not in readings or reference.machine not in readings:
         return _unknown(machine)
     here, there = readings[machine], readings[reference.machine]
@@ -151,15 +152,15 @@ def _by_control(
     direct = [one for one in met if {one.near, one.far} == {machine, reference.machine}]
     for one in direct:
         seen = one.seen_from(reference.machine)
-        told = _beside(bounds, bounds_of(seen.exchange, reference.clock, seen.least_ns))
-        better = _of_one_band(machine, reference, told)
+        combined = _combined(bounds, bounds_of(seen.exchange, reference.clock, seen.least_ns))
+        better = _of_one_band(machine, reference, combined)
         if (better.clock.high_ns >= better.clock.low_ns).all():
             estimate = replace(better, seen_there=seen.exchange.seen_left, seen_back=seen.exchange.seen_came)
     return estimate
 
 
-def _beside(bounds: Bounds, more: Bounds) -> Bounds:
-    """Windows of both, by the first one's origin and base."""
+def _combined(bounds: Bounds, more: Bounds) -> Bounds:
+    """Return the windows of both, with the origin and base of the first."""
     time, offset = more.origin_ns - bounds.origin_ns, more.base_ns - bounds.base_ns
     return Bounds(
         bounds.origin_ns,
@@ -180,7 +181,7 @@ def _of_one_band(machine: str, reference: Estimate, bounds: Bounds) -> Estimate:
 
 
 def _at_once(low: float, high: float) -> Bounds:
-    """The bounds of a clock at one moment."""
+    """Return the bounds of a clock at one moment."""
     nothing = np.zeros(1)
     return Bounds(0, 0, nothing, nothing, np.array([low]), nothing, np.array([high]))
 

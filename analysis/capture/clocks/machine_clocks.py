@@ -1,8 +1,8 @@
-"""The clocks of a run's machines: which host and which capture went by which, and times moved to one.
+"""The clocks of a run's machines, by host and by capture, and the conversion of times to one clock.
 
-A run on one machine has one clock, and all of this changes nothing. Of a run on several machines run.json
-says which hosts stood on which; the first machine's clock is the run's reference clock. What run.json tells
-of a machine has times by that machine's clock, until `on_reference` moves them.
+A run on one machine has one clock, and conversions change nothing. For a run on several machines run.json
+assigns hosts to machines; the first machine's clock is the run's reference clock. Records about a machine in
+run.json have times by that machine's clock, until `on_reference` converts them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,34 +19,34 @@ from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
 
 _OF_MACHINES = ("changes", "cpu", "processes")
-"""What stands in run.json with times by the clock of the machine that it was seen on."""
+"""The lists of run.json whose entries have times by the clock of the machine that recorded them."""
 
 
 @dataclass(frozen=True, slots=True)
 class MachineClocks:
-    """The clock of each machine, and the machine of each host. Unnamed ones have the reference clock."""
+    """The clock of each machine and the machine of each host. Others have the reference clock."""
 
     machine_of: Mapping[str, str] = field(default_factory=dict)
     by_machine: Mapping[str, Clock] = field(default_factory=dict)
 
     def of(self, host: str | None) -> Clock:
-        """The clock of the machine that a host is on."""
+        """Return the clock of a host's machine."""
         return self.by_machine.get(self.machine_of.get(host or "", ""), REFERENCE)
 
     def together(self, one: str | None, other: str | None) -> bool:
-        """Whether two hosts have the same clock."""
+        """Return whether two hosts have the same clock."""
         return self.machine_of.get(one or "") == self.machine_of.get(other or "")
 
     def error_bound_ns(self, one: str | None, other: str | None, t_ns: int) -> float | None:
-        """By how much a time from one host to another may be wrong, about this time; None for one clock."""
+        """Return the error bound of a time from one host to another at `t_ns`; None if they share a clock."""
         if self.together(one, other):
             return None
         return float(self.error_bounds_ns((one,), (other,), np.array([t_ns], np.int64))[0])
 
     def error_bounds_ns(self, some: Iterable[str | None], others: Iterable[str | None], t_ns: Ints) -> Floats:
-        """By how much times from any of some hosts to any of the others may be wrong, about these times.
+        """Return the largest error bounds of times from any of some hosts to any of the others, at `t_ns`.
 
-        Two machines' error bounds add, as their clocks may be off to opposite sides; one clock has none.
+        Error bounds of two machines add, since the errors may be opposite; hosts with one clock have none.
         """
         first, second = ({self.machine_of.get(host or "", "") for host in hosts} for hosts in (some, others))
         bounds = {name: self._error_bounds_ns(name, t_ns) for name in sorted(first | second)}
@@ -64,7 +64,7 @@ ONE_CLOCK = MachineClocks()
 
 
 def machine_of_capture(capture: CaptureRecord, record: RunRecord) -> str | None:
-    """The machine on which a capture was made: as it says, or where its host or its side's gateway stands."""
+    """Return the machine of a capture: as recorded, or that of its host or of its side's gateway."""
     if capture.machine is not None:
         return capture.machine
     machine_of = record.machine_of
@@ -77,12 +77,12 @@ def machine_of_capture(capture: CaptureRecord, record: RunRecord) -> str | None:
 
 
 def clock_of_capture(capture: CaptureRecord, record: RunRecord, clocks: MachineClocks) -> Clock:
-    """The clock by which a capture was made."""
+    """Return the clock that stamped a capture."""
     return clocks.by_machine.get(machine_of_capture(capture, record) or "", REFERENCE)
 
 
 def read_clocks(run: RunDirectory, record: RunRecord) -> MachineClocks:
-    """The clocks that were made. Raises InputError if they cannot be read; there are none before."""
+    """Return the estimated clocks, or ONE_CLOCK before the estimate. Raises InputError if unreadable."""
     if not record.machines or not run.clocks.is_file():
         return ONE_CLOCK
     kept = read_details(run)
@@ -92,7 +92,7 @@ def read_clocks(run: RunDirectory, record: RunRecord) -> MachineClocks:
 
 
 def read_details(run: RunDirectory) -> list[dict[str, Any]]:
-    """What is known of each machine's clock, as `clocks.json` keeps it; nothing where there is one clock.
+    """Return the entry of each machine in `clocks.json`; none for a run with one clock.
 
     Raises InputError if it cannot be read.
     """
@@ -100,14 +100,14 @@ def read_details(run: RunDirectory) -> list[dict[str, Any]]:
 
 
 def read_on_reference(run: RunDirectory) -> tuple[RunRecord, MachineClocks]:
-    """The run's record with all times by the run's reference clock, and the clocks."""
+    """Return the run's record with all times by the run's reference clock, and the clocks."""
     record = run.read_run()
     clocks = read_clocks(run, record)
     return on_reference(record, clocks), clocks
 
 
 def on_reference(record: RunRecord, clocks: MachineClocks) -> RunRecord:
-    """The record with all that machines said of themselves at times by the reference clock."""
+    """Return the record with the machines' own times converted to the reference clock."""
     if not clocks.by_machine:
         return record
     moved: dict[str, Any] = {
@@ -121,7 +121,7 @@ def on_reference(record: RunRecord, clocks: MachineClocks) -> RunRecord:
 
 
 def _moved(entry: Any, clock: Clock) -> Any:
-    """An entry of a list with its times moved, and those within it."""
+    """Return a list's entry with its times, and those of nested entries, converted."""
     changed: dict[str, Any] = {}
     for each in fields(entry):
         value = getattr(entry, each.name)

@@ -1,16 +1,16 @@
-"""Cuts the time of a run where a clock did not go on as it went: it was set, or changed its rate.
+"""Cuts a run's time into segments in which a clock ran at a steady rate: at steps and at rate changes.
 
-Two bounds of different times say something about the rate in between. As long as some rate fits all of them,
-give or take WANDER, the clock went on; where none does any more, a new segment begins. Bounds are not
-equally good, so the change lay somewhat before the window that showed it: a segment is also followed back
-from its end, and where both the old and the new one fit, nobody knows which held.
+Two bounds at different times constrain the rate in between. A segment continues while some rate fits all its
+bounds, within WANDER; otherwise a new segment begins. Bounds differ in quality, so a change precedes the
+window that reveals it: each segment is also extended backwards from its end, and windows that fit both
+neighbours belong to neither.
 
-Bounds leave as much room as the way takes there and back, in which a small change would hide. So changes are
-looked for as if what the quickest packets took was nearly all time that every packet takes (`hidden`). Only
-where segments begin depends on that: what is said of a clock within one rests on the bounds as they are, made
-wider by the changes that are too small to be found.
+The bounds are as wide as the round trip, which would hide small changes. The search for changes therefore
+assumes that every packet takes nearly as long as the quickest ones (`hidden`). This assumption only affects
+where segments begin: the bounds of a clock within a segment use the packets' bounds, widened by the changes
+that are too small to be found.
 
-Rates are relative to the machine's own time: 1e-6 is a microsecond a second.
+Rates are relative to the machine's own time: 1e-6 is one microsecond per second.
 """
 
 from dataclasses import dataclass, replace
@@ -24,42 +24,42 @@ from analysis.capture.clocks.bounds import Bounds
 Flags = npt.NDArray[np.bool_]
 
 RATE_MAX = 500e-6
-"""The fastest that the kernel lets anybody steer a clock, without setting it: adjtimex(2), MAXFREQ."""
+"""The largest rate correction that the kernel permits without setting the clock: adjtimex(2), MAXFREQ."""
 WANDER = 1e-6
-"""By so much a clock's rate may change within a segment: more than what a crystal of a machine in a room
-does within minutes, or NTP does to a clock that has settled (RFC 5905, section 12: some tenths of a ppm)."""
-_FIT = WANDER / 2  # either way
+"""The permitted change of a clock's rate within a segment: more than a crystal's within minutes at room
+temperature, or NTP's on a settled clock (RFC 5905, section 12: some tenths of a ppm)."""
+_FIT = WANDER / 2  # in either direction
 HIDDEN_PART, HIDDEN_NS = 0.05, 5_000.0
-"""Changes are not looked for that are smaller than this part of what the quickest packets took both ways, or
-than what from one moment to the next a way may take more in one direction and less in the other."""
+"""Changes smaller than this part of the quickest round trip, or than this asymmetry of a path's delay from
+one moment to the next, are not searched for."""
 CHANGES_WITHIN = 4
-"""So many windows may hold a change: their packets seem to have taken less than any did."""
+"""The number of windows assumed to hold a change; their packets seem quicker than any really was."""
 QUICKER = 3.0
-"""By so many times the difference between the next ones may the quickest of all be quicker than they."""
+"""How far the quickest round trip may lie below the next ones, in multiples of their differences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The least and the most that a clock's rate can be to fit some bounds; crossed where it changed."""
+    """The range of a clock's rate that fits some bounds; least > most if the rate changed."""
 
     least: float = -RATE_MAX
     most: float = RATE_MAX
 
     @property
     def fit(self) -> bool:
-        """Whether a clock with a rate that wanders no more than it may fits all."""
+        """Whether a clock whose rate varies by at most WANDER fits all bounds."""
         return self.least - _FIT <= self.most + _FIT
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """From which to which rate the clock may have been at any moment."""
+        """The least and greatest rate that the clock may have had at any moment."""
         low, high = min(self.least, self.most), max(self.least, self.most)
         return max(low - WANDER, -RATE_MAX - WANDER), min(high + WANDER, RATE_MAX + WANDER)
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Windows in which a clock surely went on as it went. Those between two segments may be of either."""
+    """Windows in which a clock surely ran steadily. Windows between two segments may belong to either."""
 
     begin: int
     end: int
@@ -67,9 +67,9 @@ class Segment:
 
 
 def with_window(rates: Rates, bounds: Bounds, others: slice, new: int) -> Rates:
-    """Narrow rates by what one more window says together with others and by itself.
+    """Narrow the rates by a new window, together with other windows and by itself.
 
-    Windows that contradict each other whatever the rate leave rates that do not fit.
+    If no rate reconciles the windows, the result does not fit.
     """
     least, most = _narrowed(rates, bounds, slice(new, new + 1), others)
     least, most = _narrowed(Rates(least, most), bounds, others, slice(new, new + 1))
@@ -77,7 +77,7 @@ def with_window(rates: Rates, bounds: Bounds, others: slice, new: int) -> Rates:
 
 
 def _narrowed(rates: Rates, bounds: Bounds, lower: slice, upper: slice) -> tuple[float, float]:
-    """By each lower bound against each upper one: the offset rose or fell at least so much between them."""
+    """Narrow by each pair of a lower and an upper bound, which give the least rise or fall between them."""
     time = bounds.low_at[lower] - bounds.high_at[upper]
     rise = bounds.low[lower] - bounds.high[upper]
     known = np.isfinite(rise)
@@ -94,7 +94,7 @@ def _narrowed(rates: Rates, bounds: Bounds, lower: slice, upper: slice) -> tuple
 
 
 def round_trip_of(bounds: Bounds) -> float:
-    """What the quickest packets took there and back, ns; 0 where it is not known."""
+    """Return the round trip of the quickest packets, ns; 0 if unknown."""
     rooms = np.sort((bounds.high - bounds.low)[np.isfinite(bounds.high - bounds.low)])
     if not len(rooms):
         return 0.0
@@ -103,24 +103,24 @@ def round_trip_of(bounds: Bounds) -> float:
 
 
 def possible(bounds: Bounds, round_trip_ns: float) -> Flags:
-    """Which windows do not contradict themselves: in one that does, the clock was set."""
+    """Return which windows are consistent; in an inconsistent one the clock was set."""
     time, rise = bounds.low_at - bounds.high_at, bounds.low - bounds.high
     found: Flags = ~(rise + round_trip_ns - hidden(round_trip_ns) > RATE_MAX * np.abs(time))
     return found
 
 
 def hidden(round_trip_ns: float) -> float:
-    """The largest change that is not looked for."""
+    """Return the largest change, ns, that is not searched for."""
     return min(round_trip_ns, max(HIDDEN_PART * round_trip_ns, HIDDEN_NS))
 
 
 def tightened(bounds: Bounds, by: float) -> Bounds:
-    """The same with less room on either side; wider where `by` is negative."""
+    """Return the bounds narrowed by `by` ns on either side, or widened if it is negative."""
     return replace(bounds, low=bounds.low + by, high=bounds.high - by)
 
 
 def segments_of(whole: Bounds, round_trip_ns: float) -> list[Segment]:
-    """Cut windows, none of which contradicts itself, into as few segments as possible."""
+    """Cut windows into as few segments as possible. Each window must be consistent (`possible`)."""
     bounds = tightened(whole, (round_trip_ns - hidden(round_trip_ns)) / 2)
     starts, fits = [0], []
     rates = Rates()
@@ -145,7 +145,7 @@ def segments_of(whole: Bounds, round_trip_ns: float) -> list[Segment]:
 
 
 def _followed_back(bounds: Bounds, rates: Rates, before: int, begin: int, end: int) -> int:
-    """The first window, after `before`, from which on all fit the segment from `begin` to `end`."""
+    """Return the first window after `before` from which all windows fit the segment begin..end."""
     for window in range(begin - 1, before, -1):
         rates = with_window(rates, bounds, slice(window + 1, end), window)
         if not rates.fit:

@@ -1,10 +1,9 @@
-"""Makes a run's clocks from its captures, and keeps them in `analysis/clocks.json`, whole or not at all.
+"""Estimates a run's clocks from its captures and writes them atomically to `analysis/clocks.json`.
 
-Besides each machine's clock it says what that rests on: how many packets there and back, over which machines,
-the stretches in which the clock went on as it went, and how wide the bar is.
+The file holds each machine's clock and its evidence: the number of packets in each direction, the path of
+machines, the stretches in which the clock ran steadily, and the error bound. `machine_clocks` reads it.
 
-`machine_clocks` reads them. From `clocks.json` comes also what is to be said about machines' clocks, in words
-and as figures for the summary.
+This module also derives the notes about clocks and the figures of the summary from the file's content.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +39,7 @@ DOING = "comparing clocks"
 def make_clocks(
     run: RunDirectory, record: RunRecord, workers: Workers, progress: Callable[[str], None]
 ) -> MachineClocks:
-    """The clocks of a run, anew. Raises AnalysisError for a bad capture."""
+    """Estimate the clocks of a run and replace `clocks.json`. Raises AnalysisError for a bad capture."""
     machines = [machine.name for machine in record.machines]
     if len(machines) < 2:
         run.clocks.unlink(missing_ok=True)
@@ -54,7 +53,7 @@ def make_clocks(
 
 
 def readings(record: RunRecord) -> dict[str, ControlReading]:
-    """FailoverKind the control connections said of each machine's clock."""
+    """Return the reading of each machine's clock over the control connection, where there is one."""
     return {
         each.name: ControlReading(each.zero_ns, each.control_offset_ns, each.control_error_ns)
         for each in record.machines
@@ -65,7 +64,7 @@ def readings(record: RunRecord) -> dict[str, ControlReading]:
 
 
 def ends_to_match(run: RunDirectory, record: RunRecord) -> list[MatchEnds]:
-    """A task for each link between two machines whose captures can be read at both its ends."""
+    """Return a task for each link between two machines with a readable capture at both ends."""
     ends: dict[str, list[tuple[str, LinkEnd]]] = {}
     wires = record.wires
     for capture in record.listed_captures:
@@ -75,7 +74,7 @@ def ends_to_match(run: RunDirectory, record: RunRecord) -> list[MatchEnds]:
         try:
             end = LinkEnd(machine, unpack(path), _senders(capture, machine, record))
         except CaptureError:
-            continue  # the table of captures says what is wrong with it
+            continue  # the table of captures reports the error
         ends.setdefault(capture.link or "", []).append((capture.side or "", end))
     links = {link.name: link for link in record.plan.links}
     return [
@@ -88,7 +87,7 @@ def ends_to_match(run: RunDirectory, record: RunRecord) -> list[MatchEnds]:
 def _ordered(
     name: str, both: list[tuple[str, LinkEnd]], link: LinkPlan | None, record: RunRecord
 ) -> MatchEnds:
-    """Of a link of the plan its first region's end is the near one, so that delays are there and back."""
+    """Return the task with the end of the link's region `a` as the near one; delays are forward, backward."""
     near, far = (end for _, end in sorted(both, key=lambda each: link is not None and each[0] != link.a))
     shapes = [link.forward, link.backward] if link else []
     delays = [0, 0]
@@ -100,7 +99,7 @@ def _ordered(
 
 
 def _senders(capture: CaptureRecord, machine: str, record: RunRecord) -> tuple[tuple[int, int], ...]:
-    """Who sends into a link at one of its ends: a region, or the hosts on a machine where a LAN is spread."""
+    """Return the senders' address ranges at one end: a region, or one machine's hosts if a LAN is spread."""
     for region in record.plan.regions:
         if region.name == capture.side:
             subnet = ip_network(region.subnet)
@@ -131,7 +130,7 @@ def _as_json(one: Estimate) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ClockChange:
-    """A clock changed. step_ns: set ahead by so much; None where only its rate changed."""
+    """A change of a clock. step_ns: how far it was set ahead; None if only its rate changed."""
 
     t_ns: float  # by the reference clock
     step_ns: float | None
@@ -140,9 +139,9 @@ class ClockChange:
 
 
 def changes(machine: Mapping[str, Any]) -> list[ClockChange]:
-    """Where a machine's clock was set, or changed its rate, by more than may be wrong about it.
+    """Return the steps and rate changes of a machine's clock that exceed the error bounds.
 
-    A clock's time is also cut where packets only took otherwise for a while: that is no change.
+    A stretch also ends when only the packets' delays changed; that is not a change of the clock.
     """
     found = []
     for before, after in pairwise(machine["stretches"]):
@@ -162,33 +161,33 @@ def _offset_ns(stretch: Mapping[str, Any], t_ns: int) -> float:
 
 
 def problems(machines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Why times of different machines say nothing about each other."""
+    """Return the reasons why times of different machines cannot be compared."""
     return [
-        f"the clock of {each['machine']} is not known: no packets went both ways, and nobody asked it"
+        f"the clock of {each['machine']} is unknown: no packets in both directions and no control reading"
         for each in machines
         if each["source"] == NOTHING
     ]
 
 
 def notes(machines: Sequence[Mapping[str, Any]], zero_ns: int) -> list[str]:
-    """FailoverKind whoever reads figures across machines should know."""
-    said = []
+    """Return the caveats for figures that compare times of different machines."""
+    texts = []
     for each in machines:
         name = each["machine"]
         if each["source"] == CONTROL:
             seen = each["seen_there"] or each["seen_back"]
             why = "packets went one way only" if seen else "no packets between them were captured"
-            said.append(
+            texts.append(
                 f"clock of {name}: {why}, so it is known from the control connection alone: to"
-                f" {each['stretches'][0]['bar_ns'] / 1e6:.3f} ms at time 0, and worse as it may drift"
+                f" {each['stretches'][0]['bar_ns'] / 1e6:.3f} ms at time 0; drift adds to this error"
             )
         if not each["least_used"]:
-            said.append(f"clock of {name}: packets took less than the site's links are said to take at least")
-        said += [f"clock of {name}: {_told(change, zero_ns)}" for change in changes(each)]
-    return said
+            texts.append(f"clock of {name}: packets took less than the declared delay of the site's links")
+        texts += [f"clock of {name}: {_description(change, zero_ns)}" for change in changes(each)]
+    return texts
 
 
-def _told(change: ClockChange, zero_ns: int) -> str:
+def _description(change: ClockChange, zero_ns: int) -> str:
     at = f"about {(change.t_ns - zero_ns) / 1e9:.1f} s"
     if change.step_ns is None:
         return f"its rate went from {change.before_ppm:.1f} to {change.after_ppm:.1f} ppm {at}"
@@ -197,7 +196,7 @@ def _told(change: ClockChange, zero_ns: int) -> str:
 
 
 def summary(machines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The figures of summary.json: offset and rate in the longest stretch, and the bar."""
+    """Return the figures of summary.json: offset and rate in the longest stretch, and the error bound."""
     found = []
     for each in machines:
         stretch = max(each["stretches"], key=lambda one: one["to_ns"] - one["from_ns"], default=None)

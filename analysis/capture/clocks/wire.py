@@ -1,4 +1,4 @@
-"""Matches packets between two machines, captured at either end of the link that joins them."""
+"""Matches packets between two machines in the captures at the two ends of their link."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ _COLUMNS = ("t_ns", "offset", "src_hi", *KEY_COLUMNS)
 
 @dataclass(frozen=True, slots=True)
 class LinkEnd:
-    """A capture at one end of a link, and the address ranges of the senders there, first and last."""
+    """A capture at one end of a link, and the address ranges (first, last) of the senders there."""
 
     machine: str
     capture: Path
@@ -29,21 +29,21 @@ class LinkEnd:
 
 @dataclass(frozen=True, slots=True)
 class MatchEnds:
-    """Find the packets that both ends of a link saw. A task: its captures are large, its result is small."""
+    """A worker's task: find the packets seen at both ends of a link."""
 
     link: str
     near: LinkEnd
     far: LinkEnd
     mtu_bytes: int
-    least_ns: tuple[int, int]  # what the way takes at least, there and back
+    least_ns: tuple[int, int]  # the path's least delay in each direction
 
     @property
     def weight(self) -> int:
-        """How long it takes, roughly, in bytes of capture."""
+        """The approximate cost, in bytes of capture."""
         return sum(end.capture.stat().st_size for end in (self.near, self.far))
 
     def run(self) -> "MachineExchange":
-        """A capture that cannot be read has no packets: the table of captures says what is wrong with it."""
+        """Match the packets. An unreadable capture counts as empty; the table of captures reports it."""
         here, there = (_read(end.capture) for end in (self.near, self.far))
         left, came = (self._crossed(here, there, sender) for sender in (self.near, self.far))
         return MachineExchange(
@@ -51,7 +51,7 @@ class MatchEnds:
         )
 
     def _crossed(self, here: Mapping[str, Ints], there: Mapping[str, Ints], sender: LinkEnd) -> Sightings:
-        """The packets of one sender that both saw."""
+        """Return one end's packets that both captures hold."""
         (near, near_rows), (far, far_rows) = (
             _sent(packets, sender, self.mtu_bytes) for packets in (here, there)
         )
@@ -72,7 +72,7 @@ class MachineExchange:
     least_ns: tuple[int, int] = (0, 0)
 
     def seen_from(self, machine: str) -> "MachineExchange":
-        """The exchange with one of the two machines as the near one."""
+        """Return the exchange with one of the two machines as the near one."""
         if machine == self.near:
             return self
         left, came = (
@@ -84,7 +84,7 @@ class MachineExchange:
 
 
 def _read(capture: Path) -> dict[str, Ints]:
-    """TCP segments with payload of a capture, in its order."""
+    """Return the TCP segments with payload, in capture order."""
     found = []
     with suppress(CaptureError):
         for span in spans_of(capture, load_index(capture), EVER):
@@ -96,7 +96,7 @@ def _read(capture: Path) -> dict[str, Ints]:
 
 
 def _sent(packets: Mapping[str, Ints], sender: LinkEnd, mtu_bytes: int) -> tuple[Segments, Ints]:
-    """The segments that come from one end, and which rows they stand for."""
+    """Return the segments sent at one end, and their rows."""
     source, sent = packets["src_lo"], np.zeros(len(packets["src_lo"]), np.bool_)
     for first, last in sender.senders:
         sent |= (source >= first) & (source <= last)

@@ -1,10 +1,10 @@
-"""Messages of a reassembled stream, by the very table of fields that the nodes' codec is made from.
+"""Decodes the messages of a reassembled stream, with the same table of fields as the nodes' codec.
 
-For each window of frames and each message type, the fixed heads are gathered as one matrix and its fields
-sliced out as columns (`node.core.message_layout` says where they stand). A frame whose body does not fit its
-type is counted as malformed and left out; the frames after it are not affected. A message is only given out
-if every byte of it was seen on the wire; its head must be in the capture, its payload need not (snap length).
-Of messages within each other a row has the inmost one, and the names of the others (`nested`).
+For each window of frames and each message type, the fixed heads are gathered into one matrix, and its fields
+are sliced into columns (`node.core.message_layout` defines the offsets). A frame whose body does not fit its
+type is counted as malformed and skipped; later frames are not affected. A message is only emitted if all its
+bytes were seen on the wire; its head must be in the capture, but its payload need not (snap length). For
+nested messages a row has the innermost one, and the names of the others (`nested`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -45,20 +45,20 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class KnownRange:
-    """A stretch of a stream in which messages are looked for."""
+    """The part of a stream in which messages are searched."""
 
     pieces: ByteRanges
     complete_ns: Integers
     repeated: Integers  # rows of (start, end), ascending
-    hole: int  # where the stream's first one begins
+    hole: int  # offset of the stream's first gap
 
     @classmethod
     def nothing(cls) -> "KnownRange":
-        """Before anything is known of a stream."""
+        """Return the empty range, before a stream's first part."""
         return cls(no_pieces(), np.zeros(0, np.int64), no_ranges(), np.iinfo(np.int64).max)
 
     def with_next(self, part: SettledRange) -> "KnownRange":
-        """Together with the stream's next part."""
+        """Return the range extended by the stream's next part."""
         return KnownRange(
             join((self.pieces, part.pieces)),
             np.concatenate((self.complete_ns, part.complete_ns)),
@@ -67,7 +67,7 @@ class KnownRange:
         )
 
     def after(self, position: int) -> "KnownRange":
-        """The part of the stretch at `position` or later in the stream."""
+        """Return the part of the range at `position` or later in the stream."""
         first = int(np.searchsorted(self.pieces.end, position, side="right"))
         return KnownRange(
             self.pieces.take(slice(first, None)),
@@ -78,9 +78,7 @@ class KnownRange:
 
 
 class Decoder:
-    """Decodes one stream, which comes part by part. `names` has the values of the columns that are the same
-    for all messages (capture, host, …).
-    """
+    """Decodes one stream, given in parts. names: the columns that are equal for all messages (capture, …)."""
 
     def __init__(self, data: Bytes, codec: Codec, names: Mapping[str, Any], *, synchronised: bool) -> None:
         self.counts = Decoding()
@@ -91,7 +89,7 @@ class Decoder:
         self._known = KnownRange.nothing()
 
     def decode(self, part: SettledRange | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
-        """Decode what is whole with the stream's next part, and count. ended: nothing comes after it."""
+        """Decode the messages that the stream's next part completes, and count. ended: no part follows."""
         if part is not None:
             self._known = self._known.with_next(part)
         known = self._known
@@ -108,7 +106,7 @@ class Decoder:
             self._count_rest()
 
     def _count_rest(self) -> None:
-        """Count the bytes after the last frame, by whether decoding stopped before them; and forget them."""
+        """Count the bytes after the last frame as undecoded or unfinished, and discard them."""
         pieces = self._known.pieces
         rest = int((pieces.end - np.maximum(pieces.start, self._walk.position)).sum())
         if self.counts.stopped:
@@ -143,8 +141,8 @@ def _decode_frames(
 
 
 def _body_fits(layout: Layout, body: Integers) -> Mask:
-    """Whether bodies of these sizes can be this message: a fixed head, then nothing, bytes, or whole rows."""
-    size = layout.head.size + (layout.codec is not None)  # what holds a message has at least its type
+    """Return whether bodies of these sizes fit the message: a fixed head, then nothing, bytes or rows."""
+    size = layout.head.size + (layout.codec is not None)  # a nested message has at least its type
     fits: Mask = body == size if layout.tail is None else body >= size
     row_bytes = _row_bytes(layout)
     return fits & ((body - size) % row_bytes == 0) if row_bytes else fits
@@ -155,7 +153,7 @@ def _row_bytes(layout: Layout) -> int:
 
 
 def _seen_bytes(frames: Frames, pieces: ByteRanges) -> Integers:
-    """Bytes of each frame that were seen on the wire."""
+    """Return the number of bytes of each frame that were seen on the wire."""
     before = np.cumsum(pieces.length) - pieces.length
 
     def up_to(position: Integers) -> Integers:
@@ -167,7 +165,7 @@ def _seen_bytes(frames: Frames, pieces: ByteRanges) -> Integers:
 
 
 def seen_columns(start: Integers, length: Integers, known: KnownRange) -> dict[str, pa.Array]:
-    """Where messages stand in their stream, when they came, and whether parts of them came again."""
+    """Return columns of messages: stream offset, length, times, and whether bytes were retransmitted."""
     pieces, (repeated_start, repeated_end) = known.pieces, known.repeated.T
     first = np.searchsorted(pieces.start, start, side="right") - 1
     last = np.searchsorted(pieces.start, start + length - 1, side="right") - 1
@@ -183,7 +181,7 @@ def seen_columns(start: Integers, length: Integers, known: KnownRange) -> dict[s
 
 
 def _heads(inmost: Opened, types: list[Layout], chosen: Integers) -> dict[str, pa.Array]:
-    """The columns that come from the fixed heads and from rows."""
+    """Return the columns that come from fixed heads and from rows."""
     frames = inmost.frames
     values = {name: np.zeros(chosen.size, np.int64) for name in _FIELD_COLUMNS}
     absent = {name: np.ones(chosen.size, np.bool_) for name in _FIELD_COLUMNS}
@@ -214,7 +212,7 @@ def _heads(inmost: Opened, types: list[Layout], chosen: Integers) -> dict[str, p
 
 
 def _keys(frames: Frames, types: list[Layout], chosen: Integers) -> pa.Array:
-    """The column of keys: null for messages without one."""
+    """Return the column of keys; null for messages without one."""
     width = WIDTHS[KEY]
     found, there = np.zeros((chosen.size, width), np.uint8), np.zeros(chosen.size, np.bool_)
     for layout in types:
@@ -229,7 +227,7 @@ def _keys(frames: Frames, types: list[Layout], chosen: Integers) -> pa.Array:
 
 
 def _covered(frames: Frames, types: list[Layout], chosen: Integers, count: Integers) -> pa.Array:
-    """How many sequence numbers each batch of events covers: what a field says, or the sum of numbers."""
+    """Return the number of sequence numbers that each batch of events covers: a field, or a sum of rows."""
     found, absent = np.zeros(chosen.size, np.int64), np.ones(chosen.size, np.bool_)
     for layout in types:
         if not (layout.summed(_COVERED) or any(_COVERED in field.columns for field in layout.fields)):
@@ -248,7 +246,7 @@ def _covered(frames: Frames, types: list[Layout], chosen: Integers, count: Integ
 
 
 def _row_places(first: Integers, counts: Integers, row_bytes: int) -> tuple[Integers, Integers]:
-    """For rows that stand one after the other: whose each is, and where it begins."""
+    """Return the owner and the offset of each row, given the offset of each owner's first row."""
     ends = np.cumsum(counts)
     owner = np.repeat(np.arange(counts.size), counts)
     within = np.arange(owner.size) - np.repeat(ends - counts, counts)
@@ -256,13 +254,13 @@ def _row_places(first: Integers, counts: Integers, row_bytes: int) -> tuple[Inte
 
 
 def _rows(frames: Frames, types: list[Layout], chosen: Integers, name: str) -> pa.Array:
-    """A list for each message with rows for this column; null for the others and where bytes are missing.
+    """Return a list column from messages with rows for it; null for others and if bytes are missing.
 
-    Of a row it has the fields that the column's lists have, or the row's first field.
+    A list's element has the column's struct fields of a row, or the row's first field.
     """
     kind = MESSAGES.field(name).type
     null, counts = np.ones(chosen.size, np.bool_), np.zeros(chosen.size, np.int64)
-    places, values = [], []  # of rows: whose, and their fields
+    places, values = [], []  # owner and fields of rows
     for layout in types:
         if layout.row is None or layout.row.column != name:
             continue

@@ -1,9 +1,8 @@
 """Header fields as columns: IPv4 with options, IPv6 with extension headers, TCP, UDP.
 
-Given records of any format and link type, each layer's header is gathered in one go for all packets that
-have it, and fields are sliced out of the copies: no loop over packets anywhere. A field is only taken from
-bytes that were captured; a header that is cut off counts as absent. IP fragments after the first have no
-ports here: see `fragments`.
+Records may have any format and link type. Each layer's header is gathered at once for all packets that have
+it, and fields are sliced from the copies, without a loop over packets. Fields are only read from captured
+bytes; a truncated header counts as absent. IP fragments after the first have no ports here: see `fragments`.
 """
 
 from collections.abc import Collection
@@ -29,7 +28,7 @@ Column = npt.NDArray[np.integer]
 Columns = dict[str, Column]
 
 DIRECTION = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
-"""The columns that name one direction between two ports."""
+"""The columns that identify one direction between two ports."""
 
 _WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
 ALL = frozenset(_WIDTHS)
@@ -38,31 +37,31 @@ _OF_RECORD = frozenset(("t_ns", "offset", "length", "wire_length", "capture"))
 
 @dataclass(frozen=True, slots=True)
 class _Bodies:
-    """What was captured: where each record's data begins in the file, and how many bytes it has."""
+    """The captured data of each record: its offset in the file, and its length in bytes."""
 
     data: Bytes
     begin: Integers
     length: Integers
 
     def header(self, where: HistoryFilter, at: Integers, width: int) -> Bytes:
-        """Gather a header of some records, which begins `at` bytes into each."""
+        """Gather a header of some records, at offset `at` in each."""
         return gather(self.data, self.begin[where] + at, width)
 
 
 @dataclass(slots=True)
 class _Layers:
-    """What one layer tells the next, per packet. Offsets count from the record's data."""
+    """The input of the next layer, per packet. Offsets count from the record's data."""
 
-    at: Integers  # where the layer that comes next begins
-    end: Integers  # where the IP packet ends on the wire
+    at: Integers  # offset of the next layer
+    end: Integers  # end of the IP packet on the wire
     proto: Integers
     whole: npt.NDArray[np.bool_]  # the next layer's header is expected here (not in a later fragment)
 
 
 def read_fields(data: Bytes, records: Records, names: Collection[str] = ALL) -> Columns:
-    """Take columns of `PACKETS` (but for `capture`) from records.
+    """Read columns of `PACKETS`, except `capture`, from records.
 
-    More columns than `names` may be there: layers are looked at whole, or not at all if no name needs them.
+    The result may have more columns than `names`: all layers are read, or none if no name needs them.
     """
     columns: Columns = {
         "t_ns": records.t_ns,
@@ -77,7 +76,7 @@ def read_fields(data: Bytes, records: Records, names: Collection[str] = ALL) -> 
 
 
 def _as_int32(values: Integers) -> npt.NDArray[np.int32]:
-    """Lengths beyond what a column can hold are lies, but must not become negative."""
+    """Clip lengths to 32 bits. Larger ones are wrong, but must not become negative."""
     return np.minimum(values, _INT32_MAX).astype(np.int32)
 
 
@@ -98,7 +97,7 @@ def _read_layers(data: Bytes, records: Records, columns: Columns) -> None:
 
 
 def _where(mask: npt.NDArray[np.bool_]) -> HistoryFilter:
-    """An index of the packets in a mask: a slice if it is all of them, which spares copies."""
+    """Return an index of a mask's packets; a slice if it has all of them, to avoid copies."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
@@ -107,7 +106,7 @@ def _none(where: HistoryFilter) -> bool:
 
 
 def _read_ipv4(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
-    """RFC 791. A total length of 0 is a segmentation-offloaded packet over 64 KiB: it ends with the frame."""
+    """Read IPv4 headers (RFC 791). Total length 0: an offloaded packet over 64 KiB, ends with the frame."""
     where = _where(mask & (bodies.length >= layers.at + _IPV4_BYTES))
     if _none(where):
         return
@@ -128,7 +127,7 @@ def _read_ipv4(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, co
 
 
 def _read_ipv6(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns) -> None:
-    """RFC 8200. A payload length of 0 (RFC 2675, or an offloaded packet) means: it ends with the frame."""
+    """Read IPv6 headers (RFC 8200). Payload length 0 (RFC 2675, or offloaded): it ends with the frame."""
     where = _where(mask & (bodies.length >= layers.at + _IPV6_BYTES))
     if _none(where):
         return
@@ -149,7 +148,7 @@ def _read_ipv6(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, co
 
 
 def _skip_extension_headers(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers) -> None:
-    """Follow the chain of extension headers; one that is cut off leaves `proto` at its own number."""
+    """Follow the chain of extension headers. A truncated one leaves `proto` at its own number."""
     for _ in range(EXTENSION_HEADERS_MAX):
         more = mask & layers.whole & np.isin(layers.proto, _EXTENSIONS) & (bodies.length >= layers.at + 8)
         where = np.flatnonzero(more)
@@ -182,7 +181,7 @@ def _read_tcp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:
 
 
 def _read_udp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:
-    """RFC 768. The IP length rules: UDP's own may be 0 when offloaded."""
+    """Read UDP's header (RFC 768). The IP length is used: UDP's own may be 0 when offloaded."""
     where = _where(layers.whole & (layers.proto == _UDP) & (bodies.length >= layers.at + _UDP_BYTES))
     if _none(where):
         return

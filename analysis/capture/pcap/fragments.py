@@ -1,12 +1,13 @@
-"""TCP segments that IP cut into fragments: each later fragment is given its place in the stream.
+"""IP fragments of TCP segments: each later fragment gets its place in the stream.
 
-Only the first fragment of a datagram has TCP's header. Nothing is copied together: since that header says
-where the segment's payload stands in the stream, a later fragment is as good as a segment of its own, with
-the same ports and a sequence number further on, and TCP's reassembly does the rest. This is done once, when
-the index is made, over the whole capture in its order; fragments are few, so one after the other.
+Only the first fragment of a datagram has the TCP header. The fragments are not reassembled: since that header
+gives the position of the payload in the stream, a later fragment is treated as a segment with the same ports
+and a higher sequence number, and TCP's reassembly does the rest. This is done once, when the index is built,
+over the whole capture in order. Fragments are rare, so they are processed one by one.
 
-Fragments belong together by addresses, protocol and identification (RFC 791, section 3.2; RFC 8200, section
-4.5), for a minute at most and until their datagram is whole. They may come in any order.
+Fragments belong to the same datagram if addresses, protocol and identification agree (RFC 791, section 3.2;
+RFC 8200, section 4.5), for at most one minute and until the datagram is complete. They may arrive in any
+order.
 """
 
 import struct
@@ -21,23 +22,23 @@ from analysis.capture.pcap.files.format import Bytes, column, gather
 from analysis.capture.pcap.files.records import Records
 from analysis.capture.pcap.link_types import ETHERNET, ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
 
-FRAGMENTS_MAX = 100_000  # that are given a place
-DATAGRAMS_MAX = 4_096  # waited for at once
-WAITING_MAX = 64  # fragments of one of them, for the first
+FRAGMENTS_MAX = 100_000  # that get a place; others are lost
+DATAGRAMS_MAX = 4_096  # incomplete at the same time; the oldest is abandoned
+WAITING_MAX = 64  # fragments of a datagram that wait for its first one; others are lost
 TOGETHER_NS = 60 * 1_000_000_000
 
 _TCP, _FRAGMENT = 6, 44
-_UNCUT = (_TCP, 17, 58)  # what follows IPv6's header when it has no extensions: TCP, UDP, ICMP
+_UNCUT = (_TCP, 17, 58)  # next headers of IPv6 packets without extensions: TCP, UDP, ICMP
 _EXTENSIONS = (0, 43, 60, 135)
 _TCP_BYTES, _HEADERS_BYTES_MAX = 20, 512
-_OF_CONNECTION = 0x02 | 0x01 | 0x04  # SYN, FIN, RST: of the first fragment alone
+_OF_CONNECTION = 0x02 | 0x01 | 0x04  # SYN, FIN, RST: apply to the first fragment only
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A later fragment of a TCP segment, as a segment of its own."""
+    """A later fragment of a TCP segment, as a separate segment."""
 
-    at: int  # where its captured bytes begin in the file
+    at: int  # offset of its captured bytes in the file
     sport: int
     dport: int
     seq: int
@@ -46,38 +47,38 @@ class Fragment:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """A fragment as it is in the capture."""
+class _CapturedFragment:
+    """A fragment in the capture."""
 
     at: int
-    key: bytes  # what it has in common with the others of its datagram
+    key: bytes  # identifies the datagram
     offset: int  # in the datagram
     length: int
-    more: bool  # whether it is not the last
-    tcp: bytes  # TCP's header, if it is the first
+    more: bool  # whether more fragments follow
+    tcp: bytes  # the TCP header, in the first fragment
 
 
 @dataclass(slots=True)
 class _Datagram:
-    """A datagram as far as it has been put together."""
+    """An incomplete datagram."""
 
     since_ns: int
     lengths: dict[int, int] = field(default_factory=dict)  # by offset
-    size: int | None = None  # known when the last one came
+    size: int | None = None  # known once the last fragment arrived
     first: Fragment | None = None  # as if its payload began at offset 0
-    waiting: list[_Part] = field(default_factory=list)  # for the first
+    waiting: list[_CapturedFragment] = field(default_factory=list)  # for the first
 
 
 @dataclass(slots=True)
 class Fragments:
-    """All later fragments of TCP segments in a capture, in its order."""
+    """All later fragments of TCP segments in a capture, in capture order."""
 
     placed: list[Fragment] = field(default_factory=list)
-    lost: int = 0  # whose first never came, or had not all of TCP's header
+    lost: int = 0  # the first fragment is missing, or lacks part of the TCP header
     _datagrams: dict[bytes, _Datagram] = field(default_factory=dict)
 
     def collect(self, data: Bytes, records: Records) -> None:
-        """Find the fragments of IP packets among records."""
+        """Find the IP fragments among records."""
         for row, at, is_ipv4 in _suspects(data, records):
             begin, length = int(records.begin[row]), int(records.length[row])
             content = data[begin + at : begin + min(length, at + _HEADERS_BYTES_MAX)].tobytes()
@@ -86,12 +87,12 @@ class Fragments:
                 self._take(part, int(records.t_ns[row]))
 
     def finish(self) -> tuple[Fragment, ...]:
-        """All that were given a place, in the order of the capture; the rest is lost."""
+        """Return all placed fragments in file order; waiting fragments count as lost."""
         self.lost += sum(len(datagram.waiting) for datagram in self._datagrams.values())
         self._datagrams.clear()
         return tuple(sorted(self.placed, key=lambda fragment: fragment.at))
 
-    def _take(self, part: _Part, t_ns: int) -> None:
+    def _take(self, part: _CapturedFragment, t_ns: int) -> None:
         datagram = self._datagrams.get(part.key)
         if datagram is None or t_ns - datagram.since_ns > TOGETHER_NS:
             self._give_up(part.key)
@@ -114,7 +115,7 @@ class Fragments:
         if datagram.size is not None and sum(datagram.lengths.values()) >= datagram.size:
             self._give_up(part.key)
 
-    def _place(self, first: Fragment, part: _Part) -> None:
+    def _place(self, first: Fragment, part: _CapturedFragment) -> None:
         if len(self.placed) == FRAGMENTS_MAX:
             self.lost += 1
         else:
@@ -126,7 +127,7 @@ class Fragments:
 
 
 def place(columns: Columns, fragments: Sequence[Fragment]) -> None:
-    """Fill in the columns of later fragments among some packets; `fragments` are those of their capture."""
+    """Fill in the columns of later fragments among some packets. fragments: all of the capture."""
     if not fragments or "sport" not in columns or columns["offset"].size == 0:
         return
     offsets = columns["offset"]
@@ -141,15 +142,15 @@ def place(columns: Columns, fragments: Sequence[Fragment]) -> None:
 
 
 def within(fragments: Sequence[Fragment], start: int, end: int) -> tuple[Fragment, ...]:
-    """The fragments in a stretch of the file."""
+    """Return the fragments in a range of the file."""
     first, last = (bisect_left(fragments, at, key=lambda one: one.at) for at in (start, end))
     return tuple(fragments[first:last])
 
 
 def _suspects(data: Bytes, records: Records) -> list[tuple[int, int, bool]]:
-    """Which records may hold a fragment of a TCP segment, where IP begins in them, and whether it is IPv4."""
+    """Return records that may hold a fragment of a TCP segment: row, offset of IP, whether it is IPv4."""
     rows = np.arange(records.at.size)
-    if isinstance(records.link_type, int) and records.link_type == ETHERNET:  # by far most: in one look
+    if isinstance(records.link_type, int) and records.link_type == ETHERNET:  # nearly all packets
         plain = (column(records.head, 12, ">u2") == ETHERTYPE_IPV4) & (
             column(records.head, 20, ">u2") & 0x3FFF == 0
         )
@@ -168,7 +169,7 @@ def _suspects(data: Bytes, records: Records) -> list[tuple[int, int, bool]]:
     ]
 
 
-def _ipv4(packet: bytes, at: int) -> _Part | None:
+def _ipv4(packet: bytes, at: int) -> _CapturedFragment | None:
     if len(packet) < 20 or packet[0] >> 4 != 4:
         return None
     header_bytes, (total, number, position) = (packet[0] & 0x0F) * 4, struct.unpack_from(">HHH", packet, 2)
@@ -185,7 +186,7 @@ def _ipv4(packet: bytes, at: int) -> _Part | None:
     )
 
 
-def _ipv6(packet: bytes, at: int) -> _Part | None:
+def _ipv6(packet: bytes, at: int) -> _CapturedFragment | None:
     if len(packet) < 40 or packet[0] >> 4 != 6:
         return None
     kind, end, header = packet[6], 40 + int.from_bytes(packet[4:6]), 40
@@ -200,17 +201,17 @@ def _ipv6(packet: bytes, at: int) -> _Part | None:
 
 def _part(
     packet: bytes, at: int, key: bytes, body: tuple[int, int], *, offset: int, more: int
-) -> _Part | None:
-    """body: where the datagram's part begins in the packet, and its length."""
+) -> _CapturedFragment | None:
+    """Return the fragment. body: its offset in the packet, and its length."""
     begin, length = body
     if offset == 0 and not more:
-        return None  # a datagram in one piece, though it says that it might be cut (RFC 6946)
+        return None  # an atomic fragment: a whole datagram with a fragment header (RFC 6946)
     tcp = packet[begin : begin + min(length, _TCP_BYTES)] if offset == 0 else b""
-    return _Part(at, key, offset, length, bool(more), tcp)
+    return _CapturedFragment(at, key, offset, length, bool(more), tcp)
 
 
-def _segment(part: _Part) -> Fragment | None:
-    """The first fragment's segment, with the sequence number that a byte at offset 0 would have."""
+def _segment(part: _CapturedFragment) -> Fragment | None:
+    """Return the first fragment as a segment, with the sequence number of a byte at offset 0."""
     if len(part.tcp) < _TCP_BYTES:
         return None
     sport, dport, seq, ack, size, flags = struct.unpack_from(">HHIIBB", part.tcp)

@@ -1,12 +1,12 @@
-"""Frames in a reassembled stream: where each begins, and what its head says.
+"""Frames in a reassembled stream: offsets and header fields.
 
-Stream bytes are copied out of the capture in windows of bounded size, the chain of frame lengths is followed
-through each, and heads are gathered for all frames of a window at once. The layout of a frame is that of
-`node.core.framing`; nothing about it stands here a second time.
+Stream bytes are copied from the capture in windows of bounded size. The chain of frame lengths is followed
+through each window, and the headers of all frames of a window are gathered at once. `node.core.framing`
+defines the layout.
 
-A hole in the bytes (missing from the capture, or beyond its snap length) is survived only if the chain
-proves where the next frame begins: the hole must lie inside one frame whose header is known. Otherwise the
-walk stops for good and says why. There is no searching for something that looks like a frame.
+After a gap in the bytes (missing from the capture, or beyond its snap length) the walk continues only if the
+gap lies inside one frame with a known header, because then the chain proves where the next frame begins.
+Otherwise the walk stops and records the reason. It never searches for bytes that look like a frame.
 """
 
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
 
 _EVER = np.iinfo(np.int64)
-WINDOW_BYTES = 8 * 1024 * 1024  # of stream bytes copied at once; a frame is smaller
+WINDOW_BYTES = 8 * 1024 * 1024  # stream bytes copied at once; a frame is smaller
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """The frames of one window, in stream order. `content` holds their bytes; each begins in it at `at`."""
+    """The frames of one window, in stream order. content: their bytes, in which each begins at `at`."""
 
-    start: Integers  # in the stream
+    start: Integers  # stream offset
     length: Integers  # of the whole frame
     type: Integers
     known: Integers  # bytes of it, from its start, that are in `content`
@@ -36,20 +36,20 @@ class Frames:
 
 
 class FrameWalk:
-    """Walks the frames of one stream, which comes part by part. `position` is where the next frame begins."""
+    """Walks the frames of one stream, given in parts. `position` is the stream offset of the next frame."""
 
     def __init__(self, data: Bytes) -> None:
         self._data = data
-        self._limit = 0  # frames that end beyond are not known well enough yet
-        self._waits = False  # such a one is next
+        self._limit = 0  # frames that end beyond it must wait for the next part
+        self._waits = False  # the next frame must wait
         self.position = 0
         self.stopped: str | None = None
 
     def frames(self, pieces: ByteRanges, *, ended: bool) -> Iterator[Frames]:
-        """The next frames whose header is known, window by window.
+        """Yield the next frames with a known header, window by window.
 
-        pieces: from `position` on, or from some way before. ended: nothing comes after them; otherwise a
-        frame that may go on after the last piece is left for the next time.
+        pieces: must begin at or before `position`. ended: no piece follows; otherwise a frame that may
+        continue after the last piece is left for the next call.
         """
         if self.stopped or not pieces.start.size:
             return
@@ -66,7 +66,7 @@ class FrameWalk:
                 return
 
     def _walk_run(self, pieces: ByteRanges, first: int, last: int, *, more_follow: bool) -> Iterator[Frames]:
-        """Walk through pieces first to last, whose bytes follow each other without a hole."""
+        """Walk through the pieces from first to last, which have no gap between them."""
         first += int(np.searchsorted(pieces.end[first:last], self.position, side="right"))
         rest, rest_start = b"", int(pieces.start[first])
         for piece, following in windows(pieces, first, last):
@@ -81,10 +81,9 @@ class FrameWalk:
             rest, rest_start = content[kept:], rest_start + kept
 
     def _chain(self, content: bytes, content_start: int, *, final: bool) -> Frames:
-        """Follow frame lengths from `position`. A frame that goes on after the window is left for the next
-        one.
+        """Follow frame lengths from `position`. A frame that continues after the window is left for the next.
 
-        In the final window of a run it is taken too, as far as its bytes are known.
+        In the final window of a run it is included, with the bytes that are known.
         """
         begins: list[int] = []
         read = HEADER.unpack_from
@@ -114,7 +113,7 @@ def _gather_frames(content: bytes, content_start: int, at: Integers) -> Frames:
 
 
 def runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
-    """First and last piece of each run of bytes without a hole."""
+    """Yield the first and last piece of each run without a gap."""
     breaks = np.flatnonzero(pieces.known_end[:-1] != pieces.start[1:]) + 1
     bounds = [0, *breaks.tolist(), pieces.start.size]
     for first, following in pairwise(bounds):
@@ -123,7 +122,7 @@ def runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
 
 
 def windows(pieces: ByteRanges, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Cut a run of pieces into stretches of about WINDOW_BYTES: (first piece, piece after the last)."""
+    """Cut a run of pieces into windows of about WINDOW_BYTES: (first piece, piece after the last)."""
     ends = pieces.end[first : last + 1]
     piece = first
     while piece <= last:
@@ -134,7 +133,7 @@ def windows(pieces: ByteRanges, first: int, last: int) -> Iterator[tuple[int, in
 
 
 def copied(data: Bytes, pieces: ByteRanges, first: int, following: int) -> bytes:
-    """Copy the captured bytes of some pieces, one after the other."""
+    """Copy and concatenate the captured bytes of some pieces."""
     buffer = data.data
     begins = pieces.at[first:following]
     ends = (begins + pieces.captured[first:following]).tolist()

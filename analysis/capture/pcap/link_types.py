@@ -1,8 +1,8 @@
-"""What comes before the network layer, by link type: Ethernet with stacked VLAN tags, Linux cooked captures
-v1 and v2, raw IP, null and loopback.
+"""Link-layer headers by link type: Ethernet with stacked VLAN tags, Linux cooked captures v1 and v2, raw IP,
+null and loopback.
 
 Numbers and layouts: the registry of link-layer header types (draft-ietf-opsawg-pcaplinktype, tcpdump.org).
-Packets of other link types have a time and lengths, and nothing else is read of them.
+For packets of other link types only the time and the lengths are read.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from analysis.capture.pcap.files.records import HEAD_BYTES, Records
 ETHERTYPE_IPV4, ETHERTYPE_IPV6 = 0x0800, 0x86DD
 VLAN_TAGS_MAX = 4
 
-_ETHERTYPES_VLAN = (0x8100, 0x88A8, 0x9100)  # IEEE 802.1Q, 802.1ad, and what was used before it
+_ETHERTYPES_VLAN = (0x8100, 0x88A8, 0x9100)  # IEEE 802.1Q, 802.1ad, and its predecessor
 _VLAN_BYTES = 4
 ETHERNET = 1
 _NULL, _LOOP, _COOKED, _COOKED_2 = 0, 108, 113, 276
@@ -24,11 +24,11 @@ _IPV4_FAMILIES = (2,)
 _IPV6_FAMILIES = (10, 23, 24, 28, 30)  # AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin
 
 Layer = tuple[Integers, int]
-"""The ethertype of each packet, and where what it names begins in it."""
+"""The ethertype of each packet, and the offset of the network layer in it."""
 
 
 def network_layer(data: Bytes, records: Records) -> tuple[Integers, Integers]:
-    """Where each packet's network layer begins, counted from its data, and its ethertype; 0 for none."""
+    """Return each packet's ethertype, 0 for none, and the offset of its network layer in its data."""
     if isinstance(records.link_type, int):
         ethertype, header_bytes = _layer(records.link_type, records.head, records.length)
         begin = np.full(ethertype.size, header_bytes)
@@ -42,7 +42,7 @@ def network_layer(data: Bytes, records: Records) -> tuple[Integers, Integers]:
 
 
 def is_known(link_type: int) -> bool:
-    """Whether anything is read of packets of this link type."""
+    """Return whether packets of this link type can be read."""
     return link_type in _READERS
 
 
@@ -59,13 +59,13 @@ def _ethertype_at(offset: int) -> Callable[[Bytes], Integers]:
 
 
 def _by_version(head: Bytes) -> Integers:
-    """The version of IP, from the first four bits of its header."""
+    """Return the ethertype by the version of IP, the first four bits of its header."""
     version = column(head, 0, "u1") >> 4
     return np.select([version == 4, version == 6], [ETHERTYPE_IPV4, ETHERTYPE_IPV6], 0)
 
 
 def _by_family(head: Bytes) -> Integers:
-    """An address family, in the byte order of the host that captured (null) or of the network (loop)."""
+    """Return the ethertype by address family, in the capturing host's (null) or network byte order (loop)."""
     either = [column(head, 0, kind) for kind in (">u4", "<u4")]
     ipv4, ipv6 = (
         np.isin(either[0], families) | np.isin(either[1], families)
@@ -84,7 +84,7 @@ _READERS: dict[int, tuple[int, Callable[[Bytes], Integers]]] = {
 
 
 def _skip_vlan_tags(data: Bytes, records: Records, ethertype: Integers, begin: Integers) -> None:
-    """Move `begin` behind the tags; `ethertype` becomes that of the innermost."""
+    """Move `begin` past the tags, and set `ethertype` to that of the innermost tag."""
     for _ in range(VLAN_TAGS_MAX):
         tagged = np.flatnonzero(np.isin(ethertype, _ETHERTYPES_VLAN))
         if tagged.size == 0:

@@ -1,8 +1,8 @@
-"""Messages within others: which message is the inmost one of each frame, and what it came in.
+"""Nested messages: finds the innermost message of each frame, and the messages around it.
 
-All frames of a window are opened at once, one level after the other, as far as their bytes were captured: the
-head of a message inside has to be known, or its outer message stands for itself. What cannot be opened though
-all of it is there (nothing in it, or more messages within each other than a node takes) has no type.
+All frames of a window are opened at once, level by level. If the head of an inner message was not captured,
+the outer message counts as the innermost. A completely captured message that cannot be opened (it is empty,
+or nested deeper than nodes accept) has no type.
 """
 
 from dataclasses import dataclass, replace
@@ -22,17 +22,17 @@ NUMBER_KINDS = {
     "I": ">u4",
     "Q": ">u8",
     "d": ">f8",
-}  # of fields that are numbers; keys stay bytes
+}  # NumPy types of numeric fields; keys remain bytes
 _TYPES = 256
 _NO_TYPE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The inmost messages, each as if its frame began HEADER_BYTES before its body.
+    """The innermost messages, each as if its frame began HEADER_BYTES before its body.
 
-    within: the names of those around it, the outermost first; null for a message in none. ends: columns that
-    those around it have, where there is a value: (values, absent).
+    within: the names of the messages around it, outermost first; null if there are none. ends: columns taken
+    from the messages around it: (values, absent).
     """
 
     frames: Frames
@@ -41,7 +41,7 @@ class Opened:
 
 
 def opened(frames: Frames, codec: Codec) -> Opened:
-    """Open what holds other messages."""
+    """Open the messages that contain other messages."""
     size = frames.start.size
     ends = {name: (np.zeros(size, np.int64), np.ones(size, np.bool_)) for name in ENDS_COLUMNS}
     holders = [each for each in codec.by_type.values() if each.codec and (frames.type == each.type).any()]
@@ -64,7 +64,7 @@ def _next_level(
     head_bytes: Integers,
     ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]],
 ) -> tuple[Frames, Integers]:
-    """One level less around every message that is in one; and which those are. `path` and `ends` grow."""
+    """Open one level, and return the frames and the indices of those opened. Updates `path` and `ends`."""
     kinds, at, length, known = (getattr(frames, name).copy() for name in ("type", "at", "length", "known"))
     found = [np.zeros(0, np.int64)]
     for layout in codec.by_type.values():
@@ -105,7 +105,7 @@ def _keep_ends(
 
 
 def _names(path: Integers, codec: Codec) -> pa.Array:
-    """The names along each path of types."""
+    """Return the names along each path of types."""
     paths, places = np.unique(path, return_inverse=True)
     texts = []
     for one in paths.tolist():

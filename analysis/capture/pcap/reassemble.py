@@ -1,18 +1,17 @@
-"""TCP directions put together again: from segments in the order of capture to a byte stream by reference.
+"""Reassembly of TCP directions: from segments in capture order to a byte stream by reference.
 
-A connection takes segments window by window and gives out, piece by piece, the part of its stream that
-nothing will change any more: what came, without a hole, long enough ago that a segment sent again would have
-been seen (`HORIZON_NS`). What stands behind a hole waits until it is filled; it is given up when TCP itself
-could not fill it any more, or when too many pieces wait. So memory holds what is out of order and the last
-seconds, never a whole stream.
+A connection takes segments window by window and returns the settled parts of its stream: bytes without a gap
+before them that arrived long enough ago that a retransmission would have been seen (`HORIZON_NS`). Bytes
+after a gap wait until it is filled. A gap is abandoned when TCP itself could not fill it any more, or when
+too many pieces wait. So memory holds out-of-order segments and the last seconds, never a whole stream.
 
-Sequence numbers are unwrapped by their distance from the segment before (RFC 9293, section 3.4), so a stream
-may be of any length; a byte that came more than once counts when it came first; the time by which everything
-up to a byte was there is the running maximum of arrival times in stream order. A time stamp that is far ahead
-of what stands behind it in the stream is wrong (`MISDATED_NS`): nothing but its own bytes is dated by it.
+Sequence numbers are unwrapped by their distance from the previous segment (RFC 9293, section 3.4), so a
+stream may have any length. A byte that arrives more than once has the time of its first arrival. The time
+when everything up to a byte had arrived is the running maximum of arrival times in stream order. A time stamp
+far later than those of later bytes in the stream is wrong (`MISDATED_NS`); only its own bytes get it.
 
-What is not in the capture is a gap, and stays one: neither acknowledgements of the other direction nor a
-FIN are taken as proof that something was sent.
+Bytes that are not in the capture remain a gap: neither acknowledgements of the other direction nor a FIN are
+taken as proof that they were sent.
 """
 
 from collections.abc import Iterator
@@ -34,31 +33,29 @@ from analysis.capture.pcap.files.byte_ranges import (
 from analysis.capture.pcap.files.format import Integers
 
 SYN, RST = 0x02, 0x04
-WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: nothing can be further ahead
-HORIZON_NS = 5_000_000_000  # a first retransmission comes after a second or so (RFC 6298, section 2)
+WINDOW_BYTES_MAX = 1 << 30  # RFC 7323, section 2.3: no segment can be further ahead
+HORIZON_NS = 5_000_000_000  # a first retransmission follows after about a second (RFC 6298, section 2)
 MISDATED_NS = 3_600_000_000_000
-"""No sender tries for so long (RFC 9293, section 3.8.3), and nothing behind a hole comes much before it."""
-PIECES_MAX = 1 << 19  # that wait in one capture: 40 bytes each
+"""No sender retransmits for this long (RFC 9293, section 3.8.3), so no gap is filled this much later."""
+PIECES_MAX = 1 << 19  # limit of waiting pieces in one capture, 40 bytes each
 _Number = TypeVar("_Number", int, Integers)
 _EVER = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class SettledRange:
-    """The next part of a stream that nothing will change any more. Stream offset 0 is the first byte after
-    SYN, or the lowest that was seen.
-    """
+    """The next final part of a stream. Stream offset 0 is the first byte after SYN, or the lowest seen."""
 
     pieces: ByteRanges
-    complete_ns: Integers  # per piece: when it and all seen bytes before it were there
-    repeated: Integers  # bytes that came again, as rows of (start, end), ascending; some from before
-    missing: tuple[Integers, Integers]  # starts and lengths of what is in no record, between bytes that are
+    complete_ns: Integers  # per piece: when it and all seen bytes before it had arrived
+    repeated: Integers  # retransmitted bytes as rows of (start, end), ascending; may begin before the part
+    missing: tuple[Integers, Integers]  # starts and lengths of gaps in the capture
 
 
 class Numbering:
-    """Numbers the connections that use one TCP direction. A SYN begins one unless it repeats the SYN before.
+    """Numbers the connections of one TCP direction. A SYN begins one unless it repeats the previous SYN.
 
-    What comes before the first SYN is a connection too.
+    Segments before the first SYN are a connection too.
     """
 
     def __init__(self) -> None:
@@ -66,7 +63,7 @@ class Numbering:
         self._connection = -1
 
     def split(self, segments: Segments) -> Iterator[tuple[int, Segments]]:
-        """Some more segments, cut where a connection begins: its number and its share."""
+        """Split the next segments by connection; yield each connection's number and segments."""
         syns = np.flatnonzero(segments.flags & SYN)
         begins = np.zeros(segments.seq.size, np.int64)
         if syns.size:
@@ -83,13 +80,13 @@ class Numbering:
 
 
 class Connection:
-    """One direction of one connection, put together as its segments come."""
+    """Reassembly of one direction of one connection."""
 
     def __init__(self, number: int, first: Segments) -> None:
-        """first: its first segments; more than none."""
+        """first: the first segments, at least one."""
         syn = bool(first.flags[0] & SYN)
         self.number = number
-        self.synchronised = syn  # SYN was captured, so offset 0 is the beginning
+        self.synchronised = syn  # SYN was captured: offset 0 is the stream's first byte
         self.reset = False
         self.segments = 0  # with payload
         self.stray_segments = 0
@@ -97,19 +94,19 @@ class Connection:
         self.bytes = self.repeated_bytes = self.missing_bytes = self.snapped_bytes = 0
         self._held = no_pieces()
         self._again = no_ranges()
-        self._seq, self._position = int(first.seq[0]) + syn, 0  # of the segment before
+        self._seq, self._position = int(first.seq[0]) + syn, 0  # of the previous segment
         self._ahead = 0
         self._lowest = 0 if syn else -WINDOW_BYTES_MAX
-        self._given = 0  # everything before was given out
+        self._given = 0  # everything before was returned
         self._complete_ns = int(_EVER.min)
 
     @property
     def waiting(self) -> int:
-        """How many pieces were not given out yet."""
+        """The number of pieces not yet returned."""
         return int(self._held.start.size)
 
     def add(self, segments: Segments) -> None:
-        """Take the connection's next segments, in the order of capture."""
+        """Take the connection's next segments, in capture order."""
         resets = segments.flags & RST != 0
         self.reset |= bool(resets.any())
         segments = segments.take((segments.length > 0) & ~resets)
@@ -124,14 +121,14 @@ class Connection:
         before, waiting = int(self._held.length.sum()), self.waiting
         self._held, more = lay_out(join((self._held, pieces)))
         again = np.concatenate((again, more[:, :2]))
-        assert int(self._held.length.sum()) >= before, "bytes that came are gone"
+        assert int(self._held.length.sum()) >= before, "bytes were lost"
         self.bytes += int(self._held.length.sum()) - before
         self.repeated_bytes += int((again[:, 1] - again[:, 0]).sum())
         self.repeated_segments += np.union1d(late, rows[more[:, 2] - waiting]).size
         self._again = ascending(np.concatenate((self._again, again)))
 
     def settle(self, before_ns: int, waiting_max: int) -> SettledRange | None:
-        """Give out what was complete before this time, and what would not wait any longer."""
+        """Return what was complete before this time, and what exceeds the limits of waiting."""
         held = self._held
         if not held.start.size:
             return None
@@ -148,7 +145,7 @@ class Connection:
         return self._give(count, complete_ns[:count]) if count else None
 
     def end(self) -> SettledRange | None:
-        """Give out what is left: there will be no more segments."""
+        """Return the rest, after the last segment."""
         return self.settle(int(_EVER.max), 0)
 
     @property
@@ -160,11 +157,13 @@ class Connection:
             self._begin_at(int(self._held.start[0]))
         pieces, self._held = self._held.take(slice(count)), self._held.take(slice(count, None))
         ends = np.concatenate(([self._given], pieces.end))
-        assert (pieces.start >= ends[:-1]).all(), "given out twice, or out of order"
+        assert (pieces.start >= ends[:-1]).all(), "returned twice, or out of order"
         holes = np.flatnonzero(pieces.start > ends[:-1])
         missing = ends[holes], pieces.start[holes] - ends[holes]
         self._given, self._complete_ns = int(ends[-1]), int(complete_ns[-1])
-        complete_ns = np.where(pieces.t_ns > complete_ns, pieces.t_ns, complete_ns)  # wrong, and to be seen
+        complete_ns = np.where(
+            pieces.t_ns > complete_ns, pieces.t_ns, complete_ns
+        )  # a wrong time stays visible
         self.missing_bytes += int(missing[1].sum())
         self.snapped_bytes += int(pieces.snapped[1].sum())
         repeated = self._again[self._again[:, 0] < self._given]
@@ -172,7 +171,7 @@ class Connection:
         return SettledRange(pieces, complete_ns, repeated, missing)
 
     def _begin_at(self, origin: int) -> None:
-        """Count stream offsets from the lowest byte that was seen before the first were given out."""
+        """Count stream offsets from the lowest byte seen before the first part was returned."""
         self._held = replace(self._held, start=self._held.start - origin)
         self._again = self._again - origin
         self._position -= origin
@@ -180,7 +179,7 @@ class Connection:
         self._lowest = 0
 
     def _place(self, segments: Segments) -> tuple[Segments, Integers]:
-        """Where segments stand in the stream; those that cannot belong to it are counted and left out."""
+        """Return the segments and their stream offsets. Those that cannot belong to it are only counted."""
         self.segments += segments.seq.size
         if not segments.seq.size:
             return segments, segments.seq
@@ -199,7 +198,7 @@ class Connection:
         return segments, positions
 
     def _place_one_by_one(self, numbers: Integers, lengths: Integers) -> tuple[Integers, Integers]:
-        """The same where there are strays, which tell nothing about those after them."""
+        """Place segments one by one if there are strays, which must not affect later segments."""
         seq, position, ahead = self._seq, self._position, self._ahead
         rows, positions = [], []
         for row, (number, length) in enumerate(zip(numbers.tolist(), lengths.tolist(), strict=True)):
@@ -212,7 +211,10 @@ class Connection:
 
 
 def _running_maximum(t_ns: Integers) -> Integers:
-    """Of arrival times in stream order, but for those that are wrong; the last of all may be and not show."""
+    """Return the running maximum of arrival times in stream order, without wrong ones.
+
+    A wrong time of the last segment cannot be recognised.
+    """
     least_behind = np.minimum.accumulate(t_ns[::-1])[::-1]
     wrong = t_ns > least_behind + MISDATED_NS
     found: Integers = np.maximum.accumulate(np.where(wrong, _EVER.min, t_ns))
@@ -220,5 +222,5 @@ def _running_maximum(t_ns: Integers) -> Integers:
 
 
 def distance(steps: _Number) -> _Number:
-    """From one sequence number to another, given their differences: within 2 GiB, forward or back."""
+    """Return the signed distance of sequence numbers from their differences: within 2 GiB, either way."""
     return (steps + 0x8000_0000) % 0x1_0000_0000 - 0x8000_0000

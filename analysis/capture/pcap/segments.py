@@ -1,4 +1,4 @@
-"""TCP segments among the packets of a capture: those that carry payload, or begin or reset a connection."""
+"""Selects the TCP segments of a capture that carry payload, or begin or reset a connection."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ TCP = 6
 
 
 def segment_rows(columns: Columns, port: int | None) -> Integers:
-    """The numbers of packets from or to a port (None: any) that are TCP segments which carry payload, or
-    begin or reset a connection.
+    """Return the indices of TCP segments from or to a port (None: any) that carry payload, or begin or reset
+    a connection.
     """
     wanted = columns["proto"] == TCP
     if port is not None:
@@ -20,9 +20,7 @@ def segment_rows(columns: Columns, port: int | None) -> Integers:
 
 
 def pick_segments(columns: Columns, port: int | None) -> Columns:
-    """The columns of `DIRECTION` and of `Segments` of packets from or to a port (None: any) that carry
-    payload, or begin or reset a connection.
-    """
+    """Return the columns of `DIRECTION` and `Segments` of the segments that `segment_rows` selects."""
     rows = segment_rows(columns, port)
     payload_at = columns["payload_offset"][rows].astype(np.int64)
     length = columns["payload_length"][rows].astype(np.int64)

@@ -1,8 +1,8 @@
-"""All TCP streams of one host's capture, and the messages in them: those of a codec, or markers of events.
+"""All TCP streams of one host's capture, and their messages: those of a codec, or markers of events.
 
-The capture is read window by window. Segments that belong to a port are picked out (six numbers each, no
-payload), grouped by direction and put together; what is complete and old enough is decoded and given out.
-Between windows memory holds what a connection still waits for, whatever the size of the capture.
+The capture is read window by window. The segments of a port are selected (six numbers each, no payload),
+grouped by direction and reassembled. Messages that are complete and old enough are decoded and emitted.
+Between windows memory holds only the segments that still wait, whatever the size of the capture.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -40,13 +40,13 @@ Emit = Callable[[str, pa.RecordBatch], None]
 """Takes a batch of the table of this name: messages, gaps or decoding."""
 _COUNTS_ROWS = 4_096
 MISDATED_MAX = 8
-"""So many packets of a window may be dated later than all others, and nothing is taken for old by them."""
+"""This many of a window's latest time stamps are ignored when its end is determined: they may be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostCapture:
-    """A capture of one host. `address` tells in from out; `port` is where the system under test listens,
-    None is any; `clock` is the host's.
+    """A capture of one host. address: the host's, to distinguish in from out. port: where the system under
+    test listens; None is any. clock: the host's.
     """
 
     path: str
@@ -58,7 +58,7 @@ class HostCapture:
 
 @dataclass(frozen=True, slots=True)
 class WaitLimits:
-    """How long packets wait for others that may still come: see `analysis.capture.pcap.reassemble`."""
+    """How long segments wait for earlier ones: see `analysis.capture.pcap.reassemble`."""
 
     horizon_ns: int = HORIZON_NS
     pieces_max: int = PIECES_MAX
@@ -67,10 +67,10 @@ class WaitLimits:
 def extract_messages(
     capture: HostCapture, codec: Codec | Markers, emit: Emit, tls: TlsConnections | None = None
 ) -> None:
-    """Decode every stream of a capture and hand out batches of MESSAGES, GAPS and DECODING, roughly in order
-    of time; those in TLS connections come last. tls: reads these.
+    """Decode every stream of a capture and emit batches of MESSAGES, GAPS and DECODING, roughly in order of
+    time; messages in TLS connections come last.
 
-    Raises CaptureError if the capture cannot be read at all.
+    tls: reads TLS connections. Raises CaptureError if the capture cannot be read at all.
     """
     path = Path(capture.path)
     data = map_bytes(path)
@@ -93,7 +93,7 @@ def extract_messages(
 
 
 class Conversations:
-    """All streams of one host's capture, which comes window by window."""
+    """All streams of one host's capture, read window by window."""
 
     def __init__(
         self,
@@ -117,11 +117,11 @@ class Conversations:
         self._tls_ended: list[tuple[dict[str, Any], TlsDecoder]] = []
 
     def take(self, window: Iterable[Columns]) -> None:
-        """Take the packets that came next, and give out the messages that are complete and old enough."""
+        """Take the next packets, and emit the messages that are complete and old enough."""
         self.take_segments(directions(window, self._capture.port))
 
     def take_segments(self, found: Iterable[tuple[Direction, Segments]]) -> None:
-        """Take the segments of each direction that came next, as `take` does."""
+        """Take the next segments of each direction, and emit messages as `take` does."""
         times = []
         for direction, segments in found:
             times.append(segments.t_ns)
@@ -139,7 +139,7 @@ class Conversations:
             self._tls.settled()
 
     def end(self) -> None:
-        """Give out what is left: the capture has no more packets."""
+        """Emit the rest, after the last packet."""
         for flow in self._flows.values():
             self._end(flow)
         self._flows.clear()
@@ -179,7 +179,7 @@ class Conversations:
     def _end(self, flow: "_Flow") -> None:
         self._give(flow, flow.connection.end(), ended=True)
         if isinstance(flow.decoder, TlsDecoder):
-            self._tls_ended.append((_count(flow), flow.decoder))  # what it has is not known yet
+            self._tls_ended.append((_count(flow), flow.decoder))  # its counts are not known yet
             return
         self._counts.append(_count(flow))
         if len(self._counts) >= _COUNTS_ROWS:
@@ -201,13 +201,13 @@ class _Flow:
 
 
 def _latest(t_ns: Integers) -> int:
-    """How far a window has come, whatever a few wrong time stamps say."""
+    """Return the latest time of a window, ignoring a few wrong time stamps."""
     place = max((t_ns.size - 1) // 2, t_ns.size - 1 - MISDATED_MAX)
     return int(np.partition(t_ns, place)[place])
 
 
 def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Direction, Segments]]:
-    """The segments of each TCP direction from or to a port, or of all, in the order of capture."""
+    """Yield the segments of each TCP direction, from or to a port or all, in capture order."""
     parts = [pick_segments(columns, port) for columns in window]
     if not parts:
         return
@@ -222,7 +222,7 @@ def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Di
 
 
 def _group(columns: Columns) -> Integers:
-    """Number each row's TCP direction, by hashing one key column after the other (exact, and no sort)."""
+    """Assign a number to each row's TCP direction by hashing the key columns in turn (exact, unsorted)."""
     groups = np.zeros(columns["sport"].size, np.int64)
     for name in DIRECTION:
         codes = pa.array(columns[name]).dictionary_encode()
@@ -246,7 +246,7 @@ def _name(capture: HostCapture, direction: Direction) -> dict[str, pa.Scalar]:
 
 
 def format_address(high: int, low: int) -> str:
-    """An address as people write it, from its columns in PACKETS. All below 2^32 is taken for IPv4."""
+    """Format an address from its two columns in PACKETS. Values below 2^32 are IPv4 addresses."""
     value = (high & 0xFFFF_FFFF_FFFF_FFFF) << 64 | low & 0xFFFF_FFFF_FFFF_FFFF
     return str(IPv4Address(value) if value < 1 << 32 else IPv6Address(value))
 

@@ -1,11 +1,11 @@
-"""Where the records of a capture begin: the chain of record lengths, followed exactly and fast.
+"""Finds the offsets of a capture's records by following the chain of record lengths, exactly and fast.
 
-Each record's header (in pcapng, each block's) says how long it is, so record n is only known after record
-n - 1: a plain loop does about three million records a second. Here many lanes walk at once, one NumPy step
-for all. Where a lane might start is guessed, but a guess is never believed: a lane counts only if the chain
-from the one before lands exactly on its start, and is walked again from there otherwise. (A guess alone is
-not enough: a TCP transfer of a pcap file holds perfectly plausible record headers.) So the result is that of
-the plain loop, whatever is in the file.
+Each record's header (in pcapng, each block's) has its length, so record n is only known after record n - 1; a
+plain loop reads about three million records per second. Here several lanes walk in parallel, with one NumPy
+step for all. The start of a lane is guessed and then verified: a lane is used only if the chain of the
+previous lane lands exactly on its start; otherwise that part is walked again. (A guess alone is not enough: a
+TCP transfer of a pcap file contains plausible record headers.) So the result always equals that of the plain
+loop.
 """
 
 import struct
@@ -19,18 +19,18 @@ import numpy as np
 from analysis.capture.pcap.files.format import PCAP, Bytes, Format, Integers
 
 LANE_BYTES = 262_144
-LANES_MIN = 8  # fewer are not worth the set-up
-SEARCH_BYTES = 4_096  # of each lane for a plausible start; none found: the lane before walks on through it
+LANES_MIN = 8  # fewer do not repay the set-up
+SEARCH_BYTES = 4_096  # searched for a plausible start of a lane; if none is found, the previous lane goes on
 CANDIDATES_MAX = 16
-CHAIN = 3  # records that must look plausible, one after the other
-_PACKET_BLOCKS = (6, 3, 2)  # of pcapng: enhanced, simple, obsolete
+CHAIN = 3  # consecutive records that must look plausible
+_PACKET_BLOCKS = (6, 3, 2)  # types of pcapng's packet blocks: enhanced, simple, obsolete
 
 
 def walk(data: Bytes, start: int, stop: int, form: Format) -> tuple[Integers, int]:
     """Follow the chain from `start` (a record's beginning) while records begin before `stop`.
 
-    Only lengths are looked at, so after a damaged header the chain is that of its wrong length. Returns the
-    offsets of the records, of which only the last may reach beyond `stop`, and where the next would begin.
+    Only lengths are read, so a damaged header continues the chain with its wrong length. Returns the offsets
+    of the records, and the offset of the next one. Only the last record may end after `stop`.
     """
     stop = min(stop, data.size - form.chain.header_bytes + 1)
     if stop - start < LANES_MIN * LANE_BYTES:
@@ -47,7 +47,7 @@ def walk(data: Bytes, start: int, stop: int, form: Format) -> tuple[Integers, in
 def _walk_plainly(
     data: Bytes, start: int, stop: int, form: Format, until: frozenset[int]
 ) -> tuple[Integers, int]:
-    """Walk as the file format says, one record at a time, to `stop` or to an offset in `until`."""
+    """Walk one record at a time, to `stop` or to an offset in `until`."""
     read_length = struct.Struct(form.order + "I").unpack_from
     buffer = data.data
     length_at, beside, least = form.chain.length_at, form.chain.beside, form.chain.least
@@ -60,11 +60,10 @@ def _walk_plainly(
 
 
 def _walk_lanes(data: Bytes, starts: Integers, stops: Integers, form: Format) -> tuple[Integers, Integers]:
-    """Walk all lanes in step. Row n of the matrix holds each lane's n-th offset; ended lanes repeat their
-    last.
+    """Walk all lanes in step. Row n of the matrix has each lane's n-th offset; ended lanes repeat their last.
 
-    After as many steps as a lane can have records, lanes are left where they are: one long lane of short
-    records must not make the matrix as wide as all lanes and as long as that one.
+    The number of steps is limited to the records that fit into LANE_BYTES, so that one long lane of short
+    records cannot make the matrix huge.
     """
     chain = form.chain
     lengths = np.ndarray((data.size - 3,), form.order + "u4", data, strides=(1,))
@@ -86,7 +85,7 @@ def _join(
     stop: int,
     plainly: Callable[..., tuple[Integers, int]],
 ) -> tuple[Integers, int]:
-    """Keep the lanes that the chain reaches, and walk plainly through those that it does not."""
+    """Join the lanes that the chain reaches, and walk the others one record at a time."""
     lanes = {int(start): lane for lane, start in enumerate(starts)}
     reachable = frozenset(lanes)
     pieces: list[Integers] = []
@@ -113,11 +112,11 @@ def _lane_starts(data: Bytes, start: int, stop: int, form: Format) -> Iterator[i
 
 
 Guesses = tuple[Callable[[int], Integers], Callable[[int], bool]]
-"""Where records might begin from an offset on, counted from it; and whether a few follow each other there."""
+"""Returns candidates for a record's start, relative to an offset; and checks if a plausible chain follows."""
 
 
 def _guessing_pcap(data: Bytes, start: int, form: Format) -> Guesses:
-    """The upper half of the seconds stays the same for 18 hours, and then is one more."""
+    """Guess by the upper half of the seconds, which is constant for 18 hours and then increases by one."""
     halves = np.ndarray((data.size - 1,), form.order + "u2", data, strides=(1,))
     high_at = 2 if form.order == "<" else 0
     seconds_high = halves[start + high_at]
@@ -147,7 +146,7 @@ def _plausible_pcap(data: Bytes, form: Format, seconds_high: int, offset: int) -
 
 
 def _guessing_pcapng(data: Bytes, start: int, form: Format) -> Guesses:
-    """Blocks of packets begin with one of three numbers, and say their length at both ends."""
+    """Guess by the block type of packet blocks, and verify that both length fields agree."""
     kinds = [np.array(kind, form.order + "u4").tobytes() for kind in _PACKET_BLOCKS]
     enhanced, simple, obsolete = (np.frombuffer(kind, np.uint32)[0] for kind in kinds)
 

@@ -1,6 +1,6 @@
-"""All TLS connections of one host's capture: their streams as they come, and their events when all have.
+"""All TLS connections of one host's capture: collects their streams, and finds events after the last packet.
 
-What could not be read of a stream is counted as undecoded, and its row of DECODING says why.
+Unreadable bytes of a stream are counted as undecoded, and its row of DECODING gives the reason.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ Flags = npt.NDArray[np.bool_]
 Emit = Callable[[str, pa.RecordBatch], None]
 
 EMPTY_BYTES_MAX = 24
-"""Of the body of a record without payload: what the cipher adds. It need not be decrypted."""
+"""The largest body of a record without payload: the cipher's overhead. It need not be decrypted."""
 NO_KEY_LOG = "no key log of TLS connections was kept"
 NO_KEYS = "the key log has no keys of the TLS connection"
 NOT_DECRYPTED = "tshark did not decrypt records of the TLS connection, though the key log has keys of it"
@@ -37,17 +37,17 @@ _COUNTS_ROWS = 4_096
 
 @dataclass(frozen=True, slots=True)
 class TlsKeys:
-    """How to read TLS: by this key log, if there is one. why_not: why there is none."""
+    """The key log with which to read TLS, if there is one. why_not: the reason if there is none."""
 
     key_log: Path | None
     why_not: str = NO_KEY_LOG
 
 
 class TlsConnections:
-    """All TLS connections of one capture, while its streams come and when they have. A context manager."""
+    """All TLS connections of one capture, during and after the reading of its streams. A context manager."""
 
     def __init__(self, markers: Markers, keys: TlsKeys, folder: Path) -> None:
-        """folder: for files that are only needed until all is decrypted."""
+        """folder: for temporary files, needed until all is decrypted."""
         self._markers = markers
         self._keys = keys
         self._folder = folder
@@ -60,17 +60,18 @@ class TlsConnections:
         self._sessions.close()
 
     def decoder(self, data: Bytes, names: Mapping[str, Any], *, synchronised: bool) -> "TlsDecoder":
-        """Of a stream that has begun."""
+        """Return the decoder of a new stream."""
         records = TlsRecords(data, self._markers, names, synchronised=synchronised)
         return TlsDecoder(records, self._sessions)
 
     def settled(self) -> None:
-        """What came since the last time is all that there is of that time."""
+        """Write the records of a completed time window."""
         self._sessions.write()
 
     def end(self, emit: Emit, ended: list[tuple[dict[str, Any], "TlsDecoder"]]) -> None:
-        """Decrypt all, and hand out the events and the counts. ended: rows of DECODING without what decoders
-        count, with theirs.
+        """Decrypt all records, and emit the events and the counts.
+
+        ended: rows of DECODING without decoding counts, each with the decoder that has them.
         """
         self._sessions.write()
         self._sessions.close()
@@ -94,7 +95,7 @@ class TlsConnections:
             share.remove()
 
     def _means(self) -> tuple[Path, Tshark]:
-        """What it takes to decrypt. Raises AnalysisError if something is missing."""
+        """Return the key log and tshark. Raises AnalysisError if either is missing."""
         if self._keys.key_log is None:
             raise AnalysisError(self._keys.why_not)
         profile = self._folder / "profile"
@@ -103,7 +104,7 @@ class TlsConnections:
 
 
 class TlsDecoder:
-    """One stream, as `Conversations` takes it."""
+    """The decoder of one stream, for `Conversations`."""
 
     def __init__(self, records: TlsRecords, sessions: Sessions) -> None:
         self._records = records
@@ -112,11 +113,11 @@ class TlsDecoder:
 
     @property
     def counts(self) -> Decoding:
-        """What was found."""
+        """The counts so far."""
         return self._records.counts
 
     def decode(self, part: SettledRange | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
-        """Events of a stream in the clear; those of TLS come at the end."""
+        """Return the events of a cleartext stream; events in TLS follow after the last packet."""
         taken: list[Record] = []
         yield from self._records.decode(part, ended=ended, take=taken.append)
         if taken and self._stream is None:
@@ -130,19 +131,19 @@ class Decryption:
     """One share of a capture's connections."""
 
     def __init__(self, share: Share, streams: Sequence[TlsStream], markers: Markers) -> None:
-        """streams: of all shares, by their numbers."""
+        """streams: the streams of all shares, by number."""
         self._share = share
         self._streams = streams
         self._markers = markers
         self._rows = np.memmap(share.rows, ROW, "r")  # a share has at least the record that began it
 
     def give_up(self, why: str) -> None:
-        """Nothing of it can be decrypted."""
+        """Count all records as unread, with this reason."""
         nothing = np.zeros(self._rows.size, np.uint8)
         self._note_unread(nothing.astype(np.bool_), nothing, lambda _: why)
 
     def events(self, tshark: Tshark, key_log: Path, known: frozenset[bytes]) -> Iterator[pa.RecordBatch]:
-        """Decrypt it and search it. known: the client randoms of which there are keys."""
+        """Decrypt the share and search it for events. known: the client randoms with keys in the key log."""
         is_read, kinds = np.zeros(self._rows.size, np.bool_), bytearray(self._rows.size)
         found: dict[int, Plaintext] = {}
         failure = ""
@@ -165,14 +166,14 @@ class Decryption:
         self._note_unread(is_read, np.frombuffer(kinds, np.uint8), why)
 
     def remove(self) -> None:
-        """Remove its files: there may be many as large."""
+        """Remove the share's files, to free the disk for the next share."""
         self._share.capture.unlink()
         self._share.rows.unlink()
 
     def _note_unread(
         self, is_read: Flags, kinds: npt.NDArray[np.uint8], why: Callable[[Session], str]
     ) -> None:
-        """Count what was not read of each stream, and say why. kinds: 0 where it is not known."""
+        """Count each stream's unread bytes and note the reason. kinds: 0 if unknown."""
         rows = self._rows
         is_application = (rows["kind"] == APPLICATION) & ((kinds == APPLICATION) | (kinds == 0))
         unread = ~is_read & is_application & (rows["length"] > HEADER.size + EMPTY_BYTES_MAX)

@@ -1,13 +1,12 @@
-"""Events in what the records of one TLS stream held, searched as a stream in the clear is
-(`analysis.capture.markers`).
+"""Events in the plaintext of one TLS stream, searched like a cleartext stream (`analysis.capture.markers`).
 
-An event stands in its stream where its bytes would if they were not encrypted: today's ciphers keep bytes in
-their places, from the record's header on (some of TLS 1.2 have 8 bytes between), so the packets that carry it
-are found by its place.
+An event's stream offset is the offset of its plaintext within its record. Current ciphers keep the order and
+size of the bytes behind the record's header (some of TLS 1.2 insert 8 bytes), so the packets that carry an
+event are found by its offset.
 
-Nobody can read a record before it is whole, for its end says whether it is genuine. So an event is whole
-when the last record with bytes of it was, that is when that record's last segment was there; and its first
-byte is dated by when the first such record's was seen.
+A receiver can only read a complete record, since its authentication tag comes last. So an event is complete
+when the last segment of its last record has arrived. Its first time is that of the first byte of its first
+record.
 """
 
 from collections.abc import Iterator
@@ -22,14 +21,12 @@ from analysis.capture.tls.records import HEADER
 from analysis.capture.tls.sessions import ROW, TlsStream
 
 SEARCHED_BYTES = 1 << 18
-"""Plaintext of a stream is searched so many bytes at a time."""
+"""Plaintext bytes searched at a time."""
 
 
 @dataclass(slots=True)
 class Plaintext:
-    """What a stream's records held, as far as it was not searched yet. rows: the records that it is of;
-    starts: where each begins in it.
-    """
+    """The plaintext of a stream that was not searched yet. rows: its records; starts: where each begins."""
 
     stream: TlsStream
     markers: Markers
@@ -44,7 +41,7 @@ class Plaintext:
         self.ways = self.markers.written()
 
     def add(self, row: Any, plaintext: bytes) -> Iterator[pa.RecordBatch]:
-        """The next record's."""
+        """Append the next record's plaintext, and yield the events found."""
         self.starts.append(self.size)
         self.rows.append(row)
         self.more.append(plaintext)
@@ -53,7 +50,7 @@ class Plaintext:
             yield from self._search(is_final=False)
 
     def end(self) -> Iterator[pa.RecordBatch]:
-        """Nothing more comes."""
+        """Search the rest of the plaintext."""
         yield from self._search(is_final=True)
 
     def _search(self, *, is_final: bool) -> Iterator[pa.RecordBatch]:
@@ -90,6 +87,6 @@ class Plaintext:
 
 
 def _in_stream(at: Any, starts: Any, rows: Any, row: Any) -> Any:
-    """Where bytes of the plaintext stand in the stream: within their record."""
+    """Return the stream offsets of plaintext bytes, at most the last byte of their record."""
     place = np.minimum(HEADER.size + at - starts[row], rows["length"][row].astype(np.int64) - 1)
     return rows["at"][row] + place

@@ -1,8 +1,8 @@
-"""The records of one TCP direction that speaks TLS (RFC 8446, 5.1; RFC 5246, 6.2.1).
+"""The TLS records of one TCP direction (RFC 8446, 5.1; RFC 5246, 6.2.1).
 
-Which it does if its first bytes are the header of a record; any other stream is searched for markers as it
-is. Records are cut at their lengths and handed on; a stream is followed as far as its bytes are in the
-capture. What stands behind a hole cannot be decrypted, by us or by whom it was for, and is counted.
+A stream is TLS if its first bytes are a record header; any other stream is searched for markers directly.
+Records are cut by their lengths and passed on, up to the first gap in the stream. Bytes after a gap cannot be
+decrypted, not even by the receiver; they are counted.
 """
 
 import struct
@@ -30,8 +30,8 @@ NO_BEGINNING = "the beginning of the TLS connection is not in the capture"
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record. at: of its first byte in the stream. first_ns, complete_ns: when its first byte was seen,
-    and when all of it and everything before it was there. is_repeated: some of it was seen more than once.
+    """One record. at: stream offset of its first byte. first_ns: when its first byte was seen. complete_ns:
+    when it and everything before it had arrived. is_repeated: whether some of it was retransmitted.
     """
 
     at: int
@@ -42,7 +42,7 @@ class Record:
 
     @property
     def kind(self) -> int:
-        """What it holds; of encrypted records of TLS 1.3 always application data (RFC 8446, 5.2)."""
+        """The content type; encrypted records of TLS 1.3 always have application data (RFC 8446, 5.2)."""
         return self.data[0]
 
 
@@ -50,9 +50,7 @@ Take = Callable[[Record], None]
 
 
 class TlsRecords:
-    """Takes one stream part by part, as `MarkerDecoder` does, and hands its records on; or, if it is in the
-    clear, its events.
-    """
+    """Cuts one stream, given in parts as to `MarkerDecoder`, into records; finds events in cleartext."""
 
     def __init__(
         self, data: Bytes, markers: Markers, names: Mapping[str, Any], *, synchronised: bool
@@ -60,26 +58,26 @@ class TlsRecords:
         self._data = data
         self._synchronised = synchronised
         self._clear = MarkerDecoder(data, markers, names)
-        self._waiting: list[SettledRange] = []  # before it is known what it is
+        self._waiting: list[SettledRange] = []  # until it is known whether the stream is TLS
         self._counts = Decoding()
         self._known = KnownRange.nothing()
         self._position = 0  # everything before was cut into records
-        self._has_ended = False  # what comes cannot be records any more
+        self._has_ended = False  # no further records can be read
         self.is_tls: bool | None = None
         self.names = names
 
     @property
     def counts(self) -> Decoding:
-        """What was found so far."""
+        """The counts so far."""
         return self._counts if self.is_tls else self._clear.counts
 
     def stop(self, why: str) -> None:
-        """Take nothing more for records, for this reason."""
+        """Read no further records, for this reason."""
         self._counts.stopped = self._counts.stopped or why
         self._has_ended = True
 
     def decode(self, part: SettledRange | None, *, ended: bool, take: Take) -> Iterator[pa.RecordBatch]:
-        """Cut what is whole with the stream's next part. ended: nothing comes after it."""
+        """Cut the records that the stream's next part completes. ended: no part follows."""
         self._waiting += [part] if part is not None else []
         if self.is_tls is None:
             self.is_tls = self._looks_like(ended=ended)
@@ -98,7 +96,7 @@ class TlsRecords:
             yield from self._clear.decode(None, ended=True)
 
     def _looks_like(self, *, ended: bool) -> bool | None:
-        """Whether it is TLS, by its first bytes; None as long as they are not all there."""
+        """Return whether the stream is TLS, by its first bytes; None until they have arrived."""
         if not self._waiting:
             return False if ended else None
         pieces = self._waiting[0].pieces
@@ -106,11 +104,11 @@ class TlsRecords:
             self.stop(NO_BEGINNING)
             return True
         if pieces.start[0] > 0:
-            self._has_ended = True  # as behind any other hole
+            self._has_ended = True  # as after any other gap
             return True
         begin = b""
         for part in self._waiting:
-            begin += copied(self._data, part.pieces, 0, HEADER.size)  # so many pieces have so many bytes
+            begin += copied(self._data, part.pieces, 0, HEADER.size)  # a piece has at least one byte
             if len(begin) >= HEADER.size:
                 return _is_header(begin, 0)
         return False if ended else None
@@ -139,7 +137,7 @@ class TlsRecords:
         return int(np.maximum(pieces.end - np.maximum(pieces.start, self._position), 0).sum())
 
     def _walk(self, first: int, last: int, take: Take) -> None:
-        """Cut pieces first to last, whose bytes follow each other without a hole."""
+        """Cut the pieces from first to last, which have no gap between them."""
         pieces = self._known.pieces
         first += int(np.searchsorted(pieces.end[first:last], self._position, side="right"))
         rest, rest_start = b"", int(pieces.start[first])
@@ -171,7 +169,7 @@ class TlsRecords:
         seen = seen_columns(start, length, self._known)
         columns = (seen[name].to_pylist() for name in ("t_first_ns", "t_complete_ns", "retransmitted"))
         for begin, size, first_ns, complete_ns, again in zip(begins, sizes, *columns, strict=True):
-            # nothing is cut behind the first hole, so the time when it was whole is known
+            # no record is cut after the first gap, so complete_ns is known
             take(Record(begin + content_start, content[begin : begin + size], first_ns, complete_ns, again))
 
 

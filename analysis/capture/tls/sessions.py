@@ -1,12 +1,12 @@
-"""Which two streams are one TLS connection, and its records as captures for tshark to decrypt.
+"""Pairs the two streams of each TLS connection, and writes its records to captures for tshark to decrypt.
 
-Records of both directions are written in the order in which they were whole, which is one in which tshark can
-follow the handshake: whoever answers a record had it before. Each is a packet of its own, between addresses
-that number the connection, so that nothing has to be put together again there, and what comes out of a packet
-came out of one record. Which record that was stands beside the capture, in a file of rows.
+Records of both directions are written in the order in which they were complete. tshark can follow the
+handshake in this order, because an endpoint has a complete record before it answers. Each record is one
+packet, between addresses that number the connection, so tshark need not reassemble, and each packet yields
+the plaintext of one record. A file of rows beside the capture identifies the record of each packet.
 
-A capture takes connections until it is large: each is decrypted by a process of its own, whose memory grows
-with it.
+A new capture is begun when one is large. Each capture is decrypted by its own process, whose memory grows
+with the capture.
 """
 
 import struct
@@ -22,11 +22,11 @@ from analysis.capture.pcap.decode import Decoding
 from analysis.capture.tls.records import HANDSHAKE, HEADER, NO_BEGINNING, Record, TlsRecords
 
 SHARE_BYTES = 64 << 20
-"""A capture that has so many takes no further connections."""
+"""A capture of this size takes no further connections."""
 SHARE_SESSIONS_MAX = 256
 CLIENT_PORT, SERVER_PORT = 40_000, 4433
 CLIENT_HELLO = 1  # RFC 8446, section 4
-RANDOM_AT, RANDOM_BYTES = HEADER.size + 6, 32  # behind the message's type, length and version
+RANDOM_AT, RANDOM_BYTES = HEADER.size + 6, 32  # after the message's type, length and version
 ROW = np.dtype(
     [("stream", "<i4"), ("kind", "u1"), ("again", "u1"), ("at", "<i8"), ("length", "<i4"),
      ("first_ns", "<i8"), ("complete_ns", "<i8")]
@@ -43,7 +43,7 @@ _ACK_AND_PUSH = 0x18
 
 @dataclass(slots=True)
 class TlsStream:
-    """One direction of a connection. names: the columns of its messages; counts: what became of it."""
+    """One direction of a connection. names: constant columns of its messages; counts: its decoding."""
 
     number: int
     names: Mapping[str, Any]
@@ -56,7 +56,7 @@ class TlsStream:
 
 @dataclass(slots=True)
 class Session:
-    """One connection. client_random: by which a key log names it; b"" where its first record is too short."""
+    """One connection. client_random: its key in a key log; b"" if the first record is too short."""
 
     share: "Share"
     place: int  # among the connections of its share
@@ -78,7 +78,7 @@ class Share:
 
     @property
     def is_full(self) -> bool:
-        """Whether it takes no further connections."""
+        """Whether the share takes no further connections."""
         return self.bytes >= SHARE_BYTES or len(self.sessions) >= SHARE_SESSIONS_MAX
 
 
@@ -86,7 +86,7 @@ class Sessions:
     """The TLS connections of a capture, whose records come roughly in order of time."""
 
     def __init__(self, folder: Path) -> None:
-        """folder: for files that are only needed until all is decrypted."""
+        """folder: for temporary files, needed until all is decrypted."""
         self._folder = folder
         self.shares: list[Share] = []
         self.streams: list[TlsStream] = []
@@ -95,7 +95,7 @@ class Sessions:
         self._open = ExitStack()
 
     def stream(self, names: Mapping[str, Any], counts: Decoding) -> TlsStream:
-        """A stream that has begun."""
+        """Register a new stream."""
         source = names["src"].as_py(), names["sport"].as_py()
         target = names["dst"].as_py(), names["dport"].as_py()
         found = TlsStream(len(self.streams), names, counts, frozenset((source, target)))
@@ -103,11 +103,11 @@ class Sessions:
         return found
 
     def take(self, stream: TlsStream, source: TlsRecords, record: Record) -> None:
-        """The next record of a stream; it is written with the next `write`."""
+        """Take the next record of a stream, for the next `write`."""
         self._waiting.append((stream, source, record))
 
     def write(self) -> None:
-        """Write down what was taken since, in order of time."""
+        """Write the records taken since the last `write`, in order of time."""
         waiting, self._waiting = self._waiting, []
         for stream, source, record in sorted(waiting, key=lambda each: each[2].complete_ns):
             if stream.session is None and not self._begin(stream, record):
@@ -117,11 +117,11 @@ class Sessions:
                 _write(stream.session, stream, record)
 
     def close(self) -> None:
-        """Nothing more comes: the files are whole. Idempotent."""
+        """Close the files. Idempotent."""
         self._open.close()
 
     def _begin(self, stream: TlsStream, record: Record) -> bool:
-        """Find the connection that a stream with this first record belongs to."""
+        """Assign the connection of a stream with this first record, and return whether there is one."""
         data = record.data
         if data[0] == HANDSHAKE and data[HEADER.size : HEADER.size + 1] == bytes([CLIENT_HELLO]):
             share = self._share()

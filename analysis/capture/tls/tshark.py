@@ -1,10 +1,9 @@
-"""tshark decrypts: a capture of TLS records and a key log to what each record held.
+"""Decrypts a capture of TLS records with tshark and a key log.
 
-It is asked for two things at once: a line for each packet, which says of what kind the record really is
-(RFC 8446, 5.2), and the connections' contents by packet (`-z follow,tls,yaml`). Both come from its standard
-output, the lines first, and are read as they come. It is an argument list, a process of its own with a limit
-of memory and of time, and a profile of its own: nothing of the user's, and no other protocols than TLS's, so
-that it takes what it decrypts for bytes and nothing else.
+One call of tshark gives a line for each packet, with the real content type of the record (RFC 8446, 5.2), and
+the connections' contents by packet (`-z follow,tls,yaml`). Its standard output has the lines first, and is
+read as it arrives. tshark runs without a shell, with limits of memory and time, and with its own profile: no
+settings of the user, and no protocols above TLS, so that it treats plaintext as bytes.
 """
 
 import base64
@@ -29,19 +28,19 @@ PROTOCOLS = frozenset(("frame", "raw", "ip", "tcp", "tls", "data"))
 MEMORY_BYTES_MAX = 2 << 30
 START_S = 120.0
 BYTES_PER_S_MIN = 50_000
-"""Of a capture: of small records it takes 1 MB a second, where it has a processor to itself."""
+"""The slowest accepted rate, in bytes of capture. With small records tshark reads 1 MB/s on a free CPU."""
 _DISABLED = "disabled_protos"  # a file of a profile, wireshark(4)
 _PACKET, _DATA, _CONTENT = "  - packet: ", "    data: ", "      "
 
 
 class Tshark:
-    """tshark on this machine, with a profile in a folder that lasts as long as it is used."""
+    """tshark on this machine, with a profile in a folder that must exist as long as this is used."""
 
     def __init__(self, folder: Path) -> None:
-        """Raises AnalysisError if it is not here, or does not work."""
+        """Find tshark and write the profile. Raises AnalysisError if it is missing or does not work."""
         found = shutil.which(PROGRAM)
         if found is None:
-            raise AnalysisError(f"{PROGRAM} is not here, which decrypts it")
+            raise AnalysisError(f"{PROGRAM} is not installed; it decrypts TLS connections")
         self._path = found
         self._folder = folder
         self._environment = {**os.environ, "WIRESHARK_CONFIG_DIR": str(folder), "LC_ALL": "C"}
@@ -51,18 +50,18 @@ class Tshark:
     def decrypted(
         self, capture: Path, key_log: Path, connections: int, kinds: bytearray
     ) -> Iterator[tuple[int, bytes]]:
-        """What packets of a capture hold, with their numbers from 0, connection by connection.
+        """Yield the number, from 0, and the plaintext of each packet, connection by connection.
 
-        kinds: takes the kind of each packet's record, 0 where it is not known. Raises AnalysisError if tshark
-        fails; what came until then is good.
+        kinds: receives the content type of each packet's record, 0 if unknown. Raises AnalysisError if tshark
+        fails; the packets yielded before are valid.
         """
         limit_s = START_S + capture.stat().st_size / BYTES_PER_S_MIN
-        with tempfile.TemporaryFile(dir=self._folder) as said:
+        with tempfile.TemporaryFile(dir=self._folder) as errors:
             process = child_processes.start(
                 [self._path, *options(capture, key_log, connections)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=errors,
                 env=self._environment,
                 text=True,
                 encoding="ascii",
@@ -70,28 +69,30 @@ class Tshark:
             )
             with contextlib.suppress(
                 ProcessLookupError, PermissionError
-            ):  # it has ended, or has less already
+            ):  # it has ended, or already has a lower limit
                 resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
-            patience = threading.Timer(limit_s, process.kill)
-            patience.start()
+            timeout = threading.Timer(limit_s, process.kill)
+            timeout.start()
             assert process.stdout is not None
             try:
                 yield from read(process.stdout, kinds)
                 code = process.wait()
             finally:
-                patience.cancel()
-                process.kill()  # nothing, unless whoever read has had enough
+                timeout.cancel()
+                process.kill()  # no effect unless the consumer stopped early
                 process.wait()
                 process.stdout.close()
             if code != 0:
-                said.seek(0)
-                lines = said.read().decode(errors="replace").strip().splitlines()
-                raise AnalysisError(f"{PROGRAM} ended with code {code}: {lines[-1] if lines else 'no word'}")
+                errors.seek(0)
+                lines = errors.read().decode(errors="replace").strip().splitlines()
+                raise AnalysisError(
+                    f"{PROGRAM} ended with code {code}: {lines[-1] if lines else 'no output'}"
+                )
 
 
 @functools.cache
 def _protocols(path: str) -> tuple[str, ...]:
-    """All that this tshark knows. Raises AnalysisError if it does not work."""
+    """Return all protocols that this tshark knows. Raises AnalysisError if it does not work."""
     try:
         done = child_processes.run(
             [path, "-G", "protocols"],
@@ -107,7 +108,7 @@ def _protocols(path: str) -> tuple[str, ...]:
 
 
 def options(capture: Path, key_log: Path, connections: int) -> Sequence[str]:
-    """The arguments: see tshark(1)."""
+    """Return the arguments; see tshark(1)."""
     fields = ("frame.number", "tls.record.opaque_type", "tls.record.content_type")
     return [
         *("-n", "-r", str(capture), "-d", f"tcp.port=={SERVER_PORT},tls"),
@@ -118,7 +119,7 @@ def options(capture: Path, key_log: Path, connections: int) -> Sequence[str]:
 
 
 def read(lines: IO[str], kinds: bytearray) -> Iterator[tuple[int, bytes]]:
-    """Read both kinds of answers; see `Tshark.decrypted`."""
+    """Read both parts of the output; see `Tshark.decrypted`."""
     number, content = -1, []
     for line in lines:
         if line.startswith(_CONTENT):
@@ -136,7 +137,7 @@ def read(lines: IO[str], kinds: bytearray) -> Iterator[tuple[int, bytes]]:
 
 
 def _note_kind(line: str, kinds: bytearray) -> None:
-    """A line of fields. What was not decrypted of TLS 1.3 has no kind but the one that all have."""
+    """Note the content type from a line of fields. Undecrypted records of TLS 1.3 have only the outer one."""
     number, _, kind = line.rstrip("\n").split("\t")
     place, first = int(number) - 1, kind.partition(",")[0]
     if first.isdigit() and place < len(kinds):

@@ -1,7 +1,7 @@
-"""What of a run's TLS connections could not be read, in words: from the table of decoding.
+"""Reports which of a run's TLS connections could not be read, from the table of decoding.
 
-One connection that was not read may have held any event. So nobody counts on packets then, and events rest on
-what clients wrote down.
+An unread connection may have carried any event. If there is one, the analysis takes events from the clients'
+own records instead of from packets.
 """
 
 from collections import defaultdict
@@ -23,9 +23,10 @@ _COLUMNS = [
 
 
 def unread_in(record: RunRecord, decoding: pa.Table) -> str:
-    """How many connections, and why; "" if all were. decoding: rows of `analysis.schemas.DECODING`.
+    """Return the number of unread connections by reason; "" if all were read.
 
-    What a whole capture misses never reached its host, which could read nothing behind it, either.
+    decoding: rows of `analysis.schemas.DECODING`. Bytes missing from a capture without drops never reached
+    the host, which could not read anything after them either.
     """
     if not record.plan.declared.logs_keys:
         return ""
@@ -39,13 +40,13 @@ def unread_in(record: RunRecord, decoding: pa.Table) -> str:
         if why and connection not in met:
             met.add(connection)
             found[why].add(connection)
-    said = [f"{_number(len(which))} not read: {why}" for why, which in sorted(found.items())]
-    more = [f"and {len(said) - REASONS_MAX} reasons more"] if len(said) > REASONS_MAX else []
-    return "; ".join((*said[:REASONS_MAX], *more))
+    texts = [f"{_number(len(which))} not read: {why}" for why, which in sorted(found.items())]
+    more = [f"and {len(texts) - REASONS_MAX} more reasons"] if len(texts) > REASONS_MAX else []
+    return "; ".join((*texts[:REASONS_MAX], *more))
 
 
 def unread(run: RunDirectory) -> str:
-    """The same of a run that was analysed; "" of another."""
+    """Return the report of `unread_in` for an analysed run; "" for another."""
     path = run.table("decoding")
     return unread_in(run.read_run(), pq.read_table(path)) if path.is_dir() else ""
 

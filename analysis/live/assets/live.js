@@ -1,5 +1,5 @@
-// Follows the run: takes the whole state once, then what changes, and shows it. Once the server is gone, what
-// was shown stays.
+// Follows the run: receives the whole state once, then changes, and shows them. The last state remains visible
+// when the server has ended.
 "use strict";
 (() => {
   const QUANTITIES = ["p50", "p95", "p99"];
@@ -35,7 +35,7 @@
     Plots.start();
   };
 
-  // Middles of bins, and what is in column `at`; a gap where bins are missing.
+  // Middles of bins and the values in column `at`, with a gap for missing bins.
   const points = (rows, at) => {
     const x = [], y = [];
     let before = null;
@@ -61,7 +61,7 @@
     };
   };
 
-  // Not more often than the screen shows, and not at all while nobody looks.
+  // At most once per screen refresh, and never while the page is hidden.
   const draw = () => {
     if (drawing) return;
     drawing = true;
@@ -87,10 +87,10 @@
   };
 
   const showMessage = () => {
-    if (status.report) say(`The run ${status.verdict}. Its report stands at ${status.report}`, status.verdict !== "passed");
-    else if (lost) say(`The command has ended. What was seen stays here; the run is kept at ${fixed ? fixed.path : "its directory"}`, false);
-    else if (status.failed) say(`Nothing more is shown here: ${status.failed}. The run goes on.`, true);
-    else if (status.ended) say("The run has ended and is being analysed; its report will be named here.", false);
+    if (status.report) say(`The run ${status.verdict}. Its report is ${status.report}`, status.verdict !== "passed");
+    else if (lost) say(`The command has ended. This page keeps its last state; the run is stored in ${fixed ? fixed.path : "its directory"}`, false);
+    else if (status.failed) say(`This page is no longer updated: ${status.failed}. The run continues.`, true);
+    else if (status.ended) say("The run has ended and is being analysed; a link to its report will appear here.", false);
     else say("", false);
   };
 
@@ -99,7 +99,7 @@
     find("phase").textContent = lost && !status.report ? "ended" : phase;
     const duration = fixed.duration_s, elapsed = Math.max(0, Math.min(status.elapsed_s || 0, duration));
     find("progress").value = elapsed / duration;
-    find("elapsed").textContent = status.running ? `${elapsed.toFixed(0)} of ${duration.toFixed(0)} s` : `${duration.toFixed(0)} s are planned`;
+    find("elapsed").textContent = status.running ? `${elapsed.toFixed(0)} of ${duration.toFixed(0)} s` : `${duration.toFixed(0)} s planned`;
     text("rate", status.events_per_s, 0);
     text("p95", status.p95_ms, 1);
     const over = status.ended || lost;
@@ -133,7 +133,7 @@
   stream.addEventListener("message", (event) => { lost = false; take(JSON.parse(event.data)); });
   stream.addEventListener("error", () => {
     lost = true;
-    if (status.ended) stream.close(); // nothing will answer any more
+    if (status.ended) stream.close(); // the server has ended
     if (fixed) { showNow(); showMessage(); }
   });
 })();

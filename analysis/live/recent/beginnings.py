@@ -1,12 +1,12 @@
-"""Where the first message begins, in a TCP direction that is seen from its middle on.
+"""Finds the first message in a TCP direction that is seen from its middle on.
 
-Bytes of the first segments are put in order, and every place that looks like a frame's header is tried: it
-counts if the chain of frame lengths from there holds for a few frames more, or comes out exactly at the end
-of what is there. What lies before it is taken away from the segments, and the one that it is in is marked as
-the connection's first, so that decoding begins there.
+The bytes of the first segments are put in order, and every place that looks like a frame header is tried. It
+is accepted if the chain of frame lengths from there is valid for a few frames, or ends exactly at the end of
+the bytes. Earlier bytes are removed from the segments, and the segment with the message is marked as the
+connection's first, so that decoding begins there.
 
-A guess stays a guess: events whose payload holds whole chains of frames could fool it. The analysis of the
-whole run, which reads from the beginning, does not guess.
+This is a heuristic: events whose payload contains chains of frames can mislead it. The analysis of the whole
+run reads from the beginning and does not guess.
 """
 
 from collections.abc import Collection
@@ -20,20 +20,20 @@ from analysis.capture.pcap.reassemble import SYN, distance
 from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, LENGTH_BYTES, VERSION, read_header
 
-CHAIN = 3  # frames, one after the other, that are enough
+CHAIN = 3  # consecutive valid frames that are sufficient
 SEARCH_BYTES = 2 * FRAME_LIMIT_BYTES
-FIRST_BYTES = 1 << 15  # tried alone first: mostly a message begins there
+FIRST_BYTES = 1 << 15  # searched first: usually a message begins there
 SEQUENCE_MASK = 0xFFFF_FFFF
 
 
 def begin_at_message(data: Bytes, segments: Segments, types: Collection[int]) -> tuple[Segments, int | None]:
-    """Leave out of a direction what comes before its first whole message.
+    """Remove the bytes before a direction's first whole message.
 
-    segments: one or more. types: of messages. Returns what is left, and the TCP sequence number of its first
-    byte; nothing and None where no message begins.
+    segments: one or more. types: message types. Returns the remaining segments, and the TCP sequence number
+    of their first byte; no segments and None if no message begins.
     """
     syns = np.flatnonzero(segments.flags & SYN)
-    if syns.size:  # connections before do not count
+    if syns.size:  # ignore earlier connections
         return segments.take(slice(int(syns[-1]), None)), int(segments.seq[syns[-1]] + 1) & SEQUENCE_MASK
     positions = np.cumsum(distance(np.diff(segments.seq, prepend=segments.seq[:1])))
     begin = _first_message(data, segments, positions, types)
@@ -43,8 +43,8 @@ def begin_at_message(data: Bytes, segments: Segments, types: Collection[int]) ->
 
 
 def begin_at_first(segments: Segments) -> tuple[Segments, int]:
-    """A direction in which messages may begin anywhere, as those of programs, from its first byte or its last
-    connection on; and the TCP sequence number of that byte.
+    """Return the last connection of a direction in which messages may begin anywhere (those of programs), and
+    the TCP sequence number of its first byte.
     """
     syns = np.flatnonzero(segments.flags & SYN)
     if syns.size:
@@ -54,7 +54,7 @@ def begin_at_first(segments: Segments) -> tuple[Segments, int]:
 
 
 def _from(segments: Segments, positions: Integers, begin: int) -> tuple[Segments, int]:
-    """What comes from a byte on, as if the connection began there; and its TCP sequence number."""
+    """Return the segments from a byte on, as if the connection began there; and its TCP sequence number."""
     skipped = np.clip(begin - positions, 0, segments.length)
     seq, flags = (segments.seq + skipped) & SEQUENCE_MASK, segments.flags.copy()
     opening = np.flatnonzero((positions <= begin) & (positions + segments.length > begin))[0]
@@ -75,11 +75,11 @@ def _from(segments: Segments, positions: Integers, begin: int) -> tuple[Segments
 def _first_message(
     data: Bytes, segments: Segments, positions: Integers, types: Collection[int]
 ) -> int | None:
-    """Where a message begins, counted as `positions` are."""
+    """Return the position of the first message, on the scale of `positions`; None if there is none."""
     run, run_start, enough = bytearray(), 0, FIRST_BYTES
     for row in np.argsort(positions, kind="stable").tolist():
         skipped = run_start + len(run) - int(positions[row])
-        if not run or skipped < 0:  # the first one, or a hole before this one
+        if not run or skipped < 0:  # the first segment, or a gap before this one
             begin = _in_run(bytes(run), types)
             if begin is not None:
                 return run_start + begin
@@ -98,7 +98,7 @@ def _first_message(
 
 
 def _in_run(content: bytes, types: Collection[int]) -> int | None:
-    """The first place in bytes without a hole where a chain of frames begins."""
+    """Return the first offset in contiguous bytes at which a chain of frames begins."""
     if len(content) < HEADER_BYTES:
         return None
     octets = np.frombuffer(content, np.uint8)

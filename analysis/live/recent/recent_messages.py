@@ -1,12 +1,13 @@
-"""Messages of the last seconds of a run that goes on, as rows of TRANSFERS.
+"""Messages of the last seconds of a running run, as rows of TRANSFERS.
 
-Both ends of each message are matched by TCP's sequence numbers, from the newest parts of the hosts' captures.
-What the kernel and tcpdump still hold, about the last second, is not seen. A message that left just before is
-not called lost, though nobody has seen it come; nor is one to where the stream could not be followed.
+Both ends of each message are matched by TCP sequence numbers, from the newest parts of the hosts' captures.
+Packets still buffered by the kernel and tcpdump, about the last second, are not seen. A message without an
+observed arrival is not called lost if it left just before the end of the receiver's capture, or if the
+receiver's stream could not be followed.
 
-The newest parts of a host's growing capture (`experiments.records.capture_parts`) are put together in a
-temporary file, every direction is made to begin with a message (`analysis.live.recent.beginnings`), and the
-analysis' own machinery does the rest.
+The newest parts of a host's growing capture (`experiments.records.capture_parts`) are joined in a temporary file,
+every direction is made to begin with a message (`analysis.live.recent.beginnings`), and the code of the
+complete analysis does the rest.
 """
 
 import tempfile
@@ -42,13 +43,13 @@ from experiments.records import capture_parts
 from experiments.records.rundir import RunDirectory
 from node.core.message_layout import Codec
 
-GRACE_NS = 1_000_000_000  # after which a message that nobody saw come is called lost
+GRACE_NS = 1_000_000_000  # after which a message without an observed arrival is called lost
 TOGETHER_NS = 2_500_000_000
-"""Captures of interfaces in use end within so long; all are shown until the first of them ends."""
+"""Captures of busy interfaces end within this time of each other; all are shown up to the earliest end."""
 
 _Ends = tuple[str, int, str, int]
-"""Of a TCP direction: source and its port, destination and its port."""
-LEAD_S = 1  # read before what is asked for, to find where messages begin
+"""A TCP direction: source address and port, destination address and port."""
+LEAD_S = 1  # read in addition before the requested time, to find where messages begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ class RecentBytes:
     """Rows of MESSAGES whose `stream_offset` is TCP's sequence number and whose connection is 0."""
 
     messages: pa.Table
-    last_ns: int | None  # the last packet's stamp; None: nothing came yet
-    undecoded: frozenset[Key] = frozenset()  # not, or not to the end
+    last_ns: int | None  # time stamp of the last packet; None: no packet yet
+    undecoded: frozenset[Key] = frozenset()  # directions not decoded, or not to the end
 
 
 NOTHING = RecentBytes(MESSAGES.empty_table(), None)
@@ -65,7 +66,7 @@ NOTHING = RecentBytes(MESSAGES.empty_table(), None)
 
 @dataclass(frozen=True, slots=True)
 class RecentTransfers:
-    """Rows of TRANSFERS by time, and until when captures were seen (CLOCK_REALTIME ns; None: nothing yet)."""
+    """Rows of TRANSFERS by time, and the end of the captures (CLOCK_REALTIME ns; None: no packet yet)."""
 
     rows: pa.Table
     seen_until_ns: int | None
@@ -74,24 +75,24 @@ class RecentTransfers:
 def look(
     run: RunDirectory, plan: Plan, codec: Codec | Markers, from_ns: int, hosts: Collection[str] | None = None
 ) -> RecentTransfers:
-    """What was sent or came since `from_ns`.
+    """Return the messages sent or received since `from_ns`.
 
-    codec: of the system's messages; of programs the markers of events, which are looked for in TCP. hosts:
-    one end at least is among them (all are, unless given); captures of others are read only where they had to
-    do with these. Raises AnalysisError without captures.
+    codec: of the system's messages; for programs the markers of events, searched in TCP. hosts: at least one
+    end of each message is among them (default: all); captures of other hosts are read only if they
+    communicated with these. Raises AnalysisError if no host is captured.
     """
     addresses = {host.name: host.address for host in plan.hosts}
     names = {address: name for name, address in addresses.items()}
     captures = {capture.host: capture.file for capture in plan.captures if capture.host}
     port = None if isinstance(codec, Markers) else plan.port or 0
     if not captures:
-        raise AnalysisError("there is nothing to look at: no host of this experiment is captured")
+        raise AnalysisError("no recent messages: no host of this experiment is captured")
     tables: list[pa.Table] = [MESSAGES.empty_table()]
     seen: dict[str, int] = {}
     undecoded: set[Key] = set()
 
     def read(some: Collection[str]) -> set[str]:
-        """Read these hosts' captures; whom they had to do with."""
+        """Read these hosts' captures, and return the hosts that they communicated with."""
         peers: set[str] = set()
         for name in some:
             path = run.captures / captures[name]
@@ -121,7 +122,7 @@ def look(
 
 
 def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
-    """What left less than GRACE_NS before its receiver's capture ends is not lost, but unseen so far."""
+    """Mark lost messages that left less than GRACE_NS before their receiver's capture ends as unseen."""
     hosts = pa.array(list(seen), pa.string())
     ends = pa.array(list(seen.values()), pa.int64())
     until = ends.take(pc.index_in(rows.column("receiver"), value_set=hosts).combine_chunks())
@@ -133,7 +134,7 @@ def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
 
 
 def newest(capture: Path, host: HostCapture, codec: Codec | Markers, from_ns: int) -> RecentBytes:
-    """What a host sent and got since `from_ns`, and a little before. capture: the file that will be there."""
+    """Return a host's messages since shortly before `from_ns`. capture: the path of the joined capture."""
     with scratch("cutset-recent-", Path(tempfile.gettempdir())) as folder:
         path = folder / capture.name
         _join(_newest_parts(capture_parts.folder_of(capture), from_ns), path)
@@ -141,14 +142,14 @@ def newest(capture: Path, host: HostCapture, codec: Codec | Markers, from_ns: in
 
 
 def _newest_parts(folder: Path, from_ns: int) -> list[Path]:
-    """The parts that hold what came from LEAD_S before `from_ns` on."""
+    """Return the parts with packets from LEAD_S before `from_ns` on."""
     parts = capture_parts.parts(folder)
     begun = [part for part in parts if capture_parts.number(part) <= from_ns // 10**9 - LEAD_S]
     return parts[max(0, len(begun) - 1) :]
 
 
 def _join(parts: Sequence[Path], path: Path) -> None:
-    """Parts as one capture; the last of them may still grow, and end within a packet."""
+    """Join parts to one capture. The last part may still grow, and end within a packet."""
     with path.open("wb") as whole:
         for part in parts:
             content = part.read_bytes()
@@ -201,7 +202,7 @@ def _unconnected(row: Mapping[str, Any]) -> Key:
 
 
 def _numbered(batch: pa.RecordBatch, bases: Mapping[_Ends, int]) -> pa.RecordBatch:
-    """With TCP's sequence numbers, which both ends see alike, in place of offsets from where each begins."""
+    """Replace stream offsets by TCP sequence numbers, which are equal at both ends."""
     src, sport, dst, dport = (batch.column(name)[0].as_py() for name in ("src", "sport", "dst", "dport"))
     offsets = batch.column("stream_offset").to_numpy() + bases[src, sport, dst, dport]
     columns = {name: batch.column(name) for name in MESSAGES.names}

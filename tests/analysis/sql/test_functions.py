@@ -40,7 +40,7 @@ def test_a_fault_lasts_until_its_end_and_in_its_own_run():
 
 def test_runs_that_went_on_at_once_have_no_times_of_their_own():
     beside = Span("beside", 20 * S, 50 * S, 21 * S, ())
-    with pytest.raises(AnalysisError, match="first and beside went on at once"):
+    with pytest.raises(AnalysisError, match="first and beside overlap in time"):
         called("since_start", pa.array([25 * S]), spans=(FIRST, beside))
 
 

@@ -120,7 +120,7 @@ def test_a_table_that_a_run_lacks_has_no_rows(runs, ask):
         ("COPY packets TO '/tmp/stolen.parquet'", "disabled"),
         ("INSTALL httpfs", "disabled"),
         ("SET enable_external_access = true", "lock"),
-        ("-- nothing", "no question"),
+        ("-- nothing", "only statements that return rows"),
     ],
 )
 def test_what_cannot_be_answered_is_said_in_a_line(runs, wrong, said):
@@ -133,7 +133,7 @@ def test_what_cannot_be_answered_is_said_in_a_line(runs, wrong, said):
 def test_what_a_function_cannot_know_is_said_in_a_line(runs):
     with duckdb_engine(read_cases(runs)) as engine, pytest.raises(AnalysisError) as raised:
         engine.ask("SELECT since_start(t_ns) FROM packets").table()
-    assert str(raised.value).startswith("a-run and o'brien's \\ run went on at once")
+    assert str(raised.value).startswith("a-run and o'brien's \\ run overlap in time")
 
 
 def test_a_run_that_was_not_analysed_is_not_asked(tmp_path):

@@ -141,7 +141,7 @@ def test_the_section_draws_zones_around_each_fault_and_tells_what_was_taken_over
     assert "In 2\u00a0takeovers the zones of 2\u00a0nodes were taken over; in 1 of them" in section.words[1]
     assert "38\u00a0% of the space had no owner" in section.words[2]
     texts = [[cell.text for cell in row] for row in section.tables[0].table.rows]
-    assert [row[1:4] for row in texts] == [[A, B, "alive, not reached"], [A, C, "gone"]]
+    assert [row[1:4] for row in texts] == [[A, B, "alive, unreachable"], [A, C, "failed"]]
 
 
 def test_a_run_whose_nodes_said_nothing_has_no_section(tmp_path):

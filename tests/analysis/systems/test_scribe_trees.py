@@ -104,7 +104,7 @@ def test_the_section_has_a_drawing_for_each_time_and_marks_what_changed(run):
         host: "member" if host in following else "forwarder" for host in in_tree
     }
     assert {shown[host] for host in shown.keys() - in_tree - {ROOT}} == {"outside"}
-    assert "3\u00a0edges, 3 between regions, 1 of them new, 1 by way of a third node" in section.words[0]
+    assert "3\u00a0edges, 3 between regions, 1 of them new, 1 over a third node" in section.words[0]
     trees, children = (each.table for each in section.tables)
     assert len(trees.rows) == 3
     texts = {row[0].text: [cell.text for cell in row[1:]] for row in children.rows}

@@ -1,6 +1,4 @@
-"""Parts of a TCP direction by reference: segments as they were captured, and byte ranges in the order of the
-stream.
-"""
+"""Parts of a TCP direction by reference: segments in capture order, and byte ranges in stream order."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -14,29 +12,29 @@ from analysis.capture.pcap.files.format import Integers
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segments of one TCP direction, in the order of capture. All arrays have the same length."""
+    """Segments of one TCP direction, in capture order. All arrays have the same length."""
 
     t_ns: Integers
     seq: Integers
     flags: Integers
-    at: Integers  # where the payload stands in the file
+    at: Integers  # offset of the payload in the file
     length: Integers  # payload bytes on the wire
-    captured: Integers  # of which the file has this many
+    captured: Integers  # payload bytes in the file
 
     def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "Segments":
-        """Some of the segments, by index, mask or slice."""
+        """Return some of the segments, by index, mask or slice."""
         return Segments(*(getattr(self, field.name)[where] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRanges:
-    """Parts of a stream. Laid out, they ascend and do not overlap. All arrays have the same length."""
+    """Parts of a stream. After `lay_out` they ascend and do not overlap. All arrays have the same length."""
 
-    start: Integers  # in the stream
+    start: Integers  # stream offset
     length: Integers
     captured: Integers  # bytes from `start` on whose content the file has
-    at: Integers  # where they stand in the file
-    t_ns: Integers  # when they came
+    at: Integers  # their offset in the file
+    t_ns: Integers  # arrival time
 
     @property
     def end(self) -> Integers:
@@ -45,22 +43,22 @@ class ByteRanges:
 
     @property
     def known_end(self) -> Integers:
-        """Where the content that the file has of each ends in the stream."""
+        """One past each range's last byte whose content the file has."""
         return self.start + self.captured
 
     @property
     def snapped(self) -> tuple[Integers, Integers]:
-        """Starts and lengths of what came but was cut off by the snap length."""
+        """Starts and lengths of bytes that arrived but were cut off by the snap length."""
         cut = self.length - self.captured
         where = np.flatnonzero(cut > 0)
         return self.known_end[where], cut[where]
 
     def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "ByteRanges":
-        """Some of the ranges, by index, mask or slice."""
+        """Return some of the ranges, by index, mask or slice."""
         return ByteRanges(*(getattr(self, field.name)[where] for field in fields(self)))
 
     def from_position(self, position: int) -> tuple["ByteRanges", Integers]:
-        """What of them stands at `position` or later, and which those are."""
+        """Return the parts of the ranges at `position` or later, and the indices of their ranges."""
         if not self.start.size or int(self.start.min()) >= position:
             return self, np.arange(self.start.size)
         rows = np.flatnonzero(self.end > position)
@@ -68,17 +66,17 @@ class ByteRanges:
 
 
 def no_pieces() -> ByteRanges:
-    """Byte ranges of nothing."""
+    """Return empty byte ranges."""
     return ByteRanges(*(np.zeros(0, np.int64) for _ in fields(ByteRanges)))
 
 
 def no_ranges() -> Integers:
-    """Ranges of nothing, as rows of (start, end)."""
+    """Return no rows of (start, end)."""
     return np.zeros((0, 2), np.int64)
 
 
 def join(parts: Sequence[ByteRanges]) -> ByteRanges:
-    """Byte ranges one after the other, in the order given."""
+    """Concatenate byte ranges in the order given."""
     filled = [part for part in parts if part.start.size]
     if len(filled) < 2:
         return filled[0] if filled else no_pieces()
@@ -88,14 +86,13 @@ def join(parts: Sequence[ByteRanges]) -> ByteRanges:
 
 
 def lay_out(pieces: ByteRanges) -> tuple[ByteRanges, Integers]:
-    """Lay pieces, given in the order in which they came, out in the order of the stream.
+    """Arrange pieces, given in order of arrival, in stream order without overlaps.
 
-    Returns those that do not overlap any more, and the ranges that came again as rows of (start, end, which
-    piece brought it).
+    Returns these, and the retransmitted ranges as rows of (start, end, piece that repeated them).
     """
     if (pieces.start[1:] >= pieces.end[:-1]).all():  # in order: the usual case
         return pieces, np.zeros((0, 3), np.int64)
-    order = np.lexsort((pieces.length, pieces.start))  # stable: equal ones stay in the order of capture
+    order = np.lexsort((pieces.length, pieces.start))  # stable: equal ones stay in capture order
     start, end = pieces.start[order], pieces.end[order]
     again = np.concatenate(([False], (start[1:] == start[:-1]) & (end[1:] == end[:-1])))
     repeated = np.stack((start[again], end[again], order[again]), axis=1)
@@ -116,17 +113,17 @@ def lay_out(pieces: ByteRanges) -> tuple[ByteRanges, Integers]:
 
 
 def ascending(ranges: Integers) -> Integers:
-    """Rows of (start, end) in ascending order of start."""
+    """Sort rows of (start, end) by start."""
     return ranges[np.argsort(ranges[:, 0], kind="stable")]
 
 
 def _paint(order: Integers, clusters: Integers, pieces: ByteRanges) -> tuple[Integers, Integers]:
-    """Lay pieces down in this order, each keeping what was still free. Clusters do not touch each other.
+    """Place pieces in this order, each only where no earlier piece is. Clusters do not touch each other.
 
-    Returns rows of (piece, start, end) for what was kept, and of (start, end, piece) for what was there
-    already.
+    Returns rows of (piece, start, end) for the placed parts, and rows of (start, end, piece) for the parts
+    that were already covered.
     """
-    starts: list[int] = []  # covered so far of this cluster: disjoint, ascending, neighbours joined
+    starts: list[int] = []  # covered so far in this cluster: disjoint, ascending, neighbours joined
     ends: list[int] = []
     kept: list[tuple[int, int, int]] = []
     covered: list[tuple[int, int, int]] = []
@@ -151,7 +148,7 @@ def _paint(order: Integers, clusters: Integers, pieces: ByteRanges) -> tuple[Int
 
 
 def _cut(pieces: ByteRanges, source: Integers, start: Integers, end: Integers) -> ByteRanges:
-    """The parts [start, end) of the pieces `source`."""
+    """Return the parts [start, end) of the pieces `source`."""
     skipped, length = start - pieces.start[source], end - start
     return ByteRanges(
         start=start,

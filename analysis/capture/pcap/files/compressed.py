@@ -1,4 +1,4 @@
-"""Compressed captures: decompressed once, into a file that is then read as any other."""
+"""Compressed captures: each is decompressed once, into a file that is then read like any other."""
 
 import json
 import os
@@ -18,16 +18,16 @@ from analysis.errors import CaptureError
 from experiments.files.whole_files import replacing, write_whole
 from experiments.records.rundir import RunDirectory
 
-GROWTH_MAX = 4_000  # times the compressed size; all-zero payload in large packets reaches some hundreds
+GROWTH_MAX = 4_000  # times the compressed size; all-zero payload in large packets reaches several hundred
 SIZE_ALWAYS_ALLOWED = 1 << 30  # bytes
 DISK_RESERVE_BYTES = 512 << 20
-WINDOW_BYTES_MAX = 128 << 20  # of Zstandard: `zstd --long` needs so much, and nothing needs more
-_INPUT_BYTES = 4_096  # at once: no more than 128 MB come of that, 128 KiB of every 4 bytes
-_CHECK_BYTES = 64 << 20  # between two looks at the disk
+WINDOW_BYTES_MAX = 128 << 20  # Zstandard's window with `zstd --long`
+_INPUT_BYTES = 4_096  # read at once; they expand to at most 128 MB, 128 KiB per 4 bytes
+_CHECK_BYTES = 64 << 20  # written between two checks of the disk
 
 
 class _Engine(Protocol):
-    """Unpacks one member or frame."""
+    """Decompresses one gzip member or Zstandard frame."""
 
     @property
     def eof(self) -> bool: ...
@@ -47,10 +47,10 @@ def _zstd() -> _Engine:
 
 
 def _engine(first: bytes) -> Callable[[], _Engine] | None:
-    """What unpacks a file that begins so, if it is compressed."""
+    """Return the factory of engines for a file with this beginning; None if it is not compressed."""
     if first[:2] == b"\x1f\x8b":
         return _gzip
-    # A frame, or one to be skipped (RFC 8878, section 3.1).
+    # A frame, or a skippable frame (RFC 8878, section 3.1).
     zstd = first[:4] == b"\x28\xb5\x2f\xfd" or (
         first[:1] != b"" and first[0] >> 4 == 5 and first[1:4] == b"\x2a\x4d\x18"
     )
@@ -59,7 +59,7 @@ def _engine(first: bytes) -> Callable[[], _Engine] | None:
 
 @dataclass(frozen=True, slots=True)
 class _SourceStamp:
-    """Identifies the file that a decompressed file was made from."""
+    """Identifies the compressed file of a decompressed one."""
 
     file: str
     file_bytes: int
@@ -68,19 +68,20 @@ class _SourceStamp:
 
 
 def capture_name(capture: Path) -> str:
-    """The name of a capture in tables: its file's name without suffixes of format and compression."""
+    """Return a capture's name in tables: its file name without suffixes of format and compression."""
     return Path(without_compression(capture.name)).stem
 
 
 def readable(capture: Path) -> Path:
-    """Where the records of a capture can be read: itself or, if it is compressed, where `unpack` puts it."""
+    """Return the file with a capture's records: itself or, if it is compressed, the output of `unpack`."""
     return capture if _engine(_first(capture)) is None else _place(capture)
 
 
 def unpack(capture: Path) -> Path:
-    """Make a compressed capture readable, if that was not done yet, and say where. Others stay as they are.
+    """Decompress a capture, if that is necessary and was not done yet, and return the readable file.
 
-    Raises CaptureError if nothing can be had of it, or if the disk or any sense of proportion forbids it.
+    Raises CaptureError if nothing can be decompressed, the disk lacks space, or the result is implausibly
+    large.
     """
     engine = _engine(_first(capture))
     if engine is None:
@@ -98,7 +99,7 @@ def unpack(capture: Path) -> Path:
         with capture.open("rb") as source, replacing(place, sync=False) as target:
             problem = _copy(source, target, engine, capture)
             note = _SourceStamp(capture.name, status.st_size, status.st_mtime_ns, problem)
-            _note(place).unlink(missing_ok=True)  # of another file, which would be taken for this one's
+            _note(place).unlink(missing_ok=True)  # a stale stamp must not describe the new file
         write_whole(_note(place), json.dumps(asdict(note)), sync=False)
     except OSError as error:
         raise CaptureError(f"{capture.name}: cannot be unpacked to {place}: {error.strerror}") from error
@@ -106,16 +107,16 @@ def unpack(capture: Path) -> Path:
 
 
 def unpacking_problem(path: Path) -> str | None:
-    """What was wrong with the compressed file that this was unpacked from, if anything was."""
+    """Return the problem of the compressed file that this file was decompressed from, if any."""
     found = _read_note(path)
     return None if found is None else found.problem
 
 
 def _copy(source: IO[bytes], target: IO[bytes], engine: Callable[[], _Engine], capture: Path) -> str | None:
-    """Unpack as far as possible. Returns what is wrong with the rest."""
+    """Decompress as far as possible, and return the problem with the rest, if any."""
     allowed = max(SIZE_ALWAYS_ALLOWED, os.fstat(source.fileno()).st_size * GROWTH_MAX)
     written, checked = 0, -_CHECK_BYTES
-    beginning = b""  # until it is long enough to tell what it is of
+    beginning = b""  # until it is long enough to recognise the format
     try:
         for unpacked in _pieces(source, engine):
             piece = beginning + unpacked
@@ -131,24 +132,24 @@ def _copy(source: IO[bytes], target: IO[bytes], engine: Callable[[], _Engine], c
             target.write(piece)
             written += len(piece)
             if written > allowed:
-                raise CaptureError(f"{capture.name}: unpacks to more than {allowed:,} bytes; no capture does")
+                raise CaptureError(f"{capture.name}: unpacks to more than {allowed:,} bytes, the limit")
     except (zlib.error, zstandard.ZstdError, EOFError) as error:
         if written == 0:
-            raise CaptureError(f"{capture.name}: nothing of it can be unpacked: {error}") from error
+            raise CaptureError(f"{capture.name}: cannot be decompressed: {error}") from error
         return f"unpacked to byte {written} only: {error}"
     if written == 0:
-        raise CaptureError(f"{capture.name}: {len(beginning)} bytes when unpacked are no capture")
+        raise CaptureError(f"{capture.name}: unpacks to {len(beginning)} bytes, too few for a capture")
     return None
 
 
 def _pieces(source: IO[bytes], engine: Callable[[], _Engine]) -> Iterator[bytes]:
-    """Unpack bit by bit. Raises EOFError where the file is cut off, and the libraries' errors."""
+    """Decompress piece by piece. Raises EOFError if the file is truncated, and the libraries' errors."""
     current, begun = engine(), False
     rest = b""
     while data := rest or source.read(_INPUT_BYTES):
         rest = b""
         if not begun and engine is _gzip and not data.strip(b"\0"):
-            continue  # zeros may fill up a tape's block: gzip(1)
+            continue  # trailing zeros may pad a tape block: gzip(1)
         begun = True
         yield current.decompress(data)
         if current.eof:
@@ -162,14 +163,14 @@ def _check_disk(folder: Path, wanted: int, capture: Path) -> None:
     if free < DISK_RESERVE_BYTES + _CHECK_BYTES + wanted:
         raise CaptureError(
             f"{capture.name}: no room to unpack it in {folder}: {free >> 20} MiB are free, "
-            f"of which {DISK_RESERVE_BYTES >> 20} are to stay so"
+            f"{DISK_RESERVE_BYTES >> 20} MiB must remain free"
         )
 
 
 def _first(capture: Path) -> bytes:
     if not capture.is_file():
         return b""
-    with suppress(OSError), capture.open("rb") as file:  # who reads it will say what is wrong
+    with suppress(OSError), capture.open("rb") as file:  # the error appears again when the file is read
         return file.read(4)
     return b""
 
@@ -182,7 +183,7 @@ def _place(capture: Path) -> Path:
 
 
 def without_compression(name: str) -> str:
-    """A capture's name when it is plain."""
+    """Return a capture's file name without suffixes of compression."""
     return name.removesuffix(".gz").removesuffix(".zst")
 
 
@@ -191,7 +192,7 @@ def _note(place: Path) -> Path:
 
 
 def _read_note(place: Path, wanted: _SourceStamp | None = None) -> _SourceStamp | None:
-    """The note beside an unpacked file, if there is one and it tells of the same file as `wanted`."""
+    """Return a decompressed file's stamp, if there is one and it identifies the same file as `wanted`."""
     with suppress(OSError, ValueError, TypeError):
         found = _SourceStamp(**json.loads(_note(place).read_text()))
         same = wanted is None or (found.file, found.file_bytes, found.file_mtime_ns) == (

@@ -1,10 +1,9 @@
-"""Capture files: what the analysis knows of a format, classic pcap's headers, and how to look at bytes as
-numbers.
+"""Capture file formats: the parameters of a format, classic pcap's headers, and vectorised access to fields.
 
-A capture is read in *sections*, each with its own `Format`: the byte order, how records follow each other,
-and the interfaces. A classic pcap file is one section with one interface; a pcapng file (`pcapng`) may have
-many of both. Records are looked at through overlapping views: a NumPy array with a stride of one byte, so
-that a header anywhere in the file is one element of it and a gather of n headers is one indexing operation.
+A capture is read in *sections*, each with its own `Format`: the byte order, the chain of records, and the
+interfaces. A classic pcap file is one section with one interface; a pcapng file (`pcapng`) may have many of
+both. Records are read through overlapping views: a NumPy array with a stride of one byte, so that a header
+anywhere in the file is one element, and a gather of n headers is one indexing operation.
 
 Sources: the drafts "PCAP Capture File Format" (draft-ietf-opsawg-pcap) and "PCAP Now Generic"
 (draft-ietf-opsawg-pcapng).
@@ -31,12 +30,12 @@ _MAGIC = {0xA1B2C3D4: 1_000_000, 0xA1B23C4D: 1_000_000_000}  # time stamps: frac
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """How to find the next record: the position of a record's length, and how many bytes that excludes."""
+    """How to find the next record: the offset of a record's length field, and the bytes it excludes."""
 
-    header_bytes: int  # needed to know anything about a record
+    header_bytes: int  # needed to read a record's length
     length_at: int
     beside: int  # bytes of a record that its length does not count
-    least: int  # bytes of any record, so that a length of 0 does not stop the walk
+    least: int  # minimum size of a record, so that length 0 does not stop the walk
 
 
 PCAP = "pcap"
@@ -68,12 +67,12 @@ class Format:
 
     @property
     def chain(self) -> Chain:
-        """How records follow each other."""
+        """The chain of records in this format."""
         return _CHAINS[self.kind]
 
     @property
     def record_bytes_max(self) -> int:
-        """More captured bytes than this cannot be: the record header is damaged. For classic pcap."""
+        """The most captured bytes of a record; a header with more is damaged. For classic pcap."""
         return max(RECORD_BYTES_MAX, min(self.interfaces[0].snaplen, SNAPLEN_MAX))
 
     @property
@@ -83,26 +82,26 @@ class Format:
 
 
 def begins_pcap(content: bytes) -> bool:
-    """Whether a file that begins so is a classic pcap file."""
+    """Return whether a file with this beginning is a classic pcap file."""
     return any(int.from_bytes(content[:4], order) in _MAGIC for order in ("little", "big"))
 
 
 def parse_file_header(header: bytes, name: str) -> Format:
-    """Read the first 24 bytes of a classic pcap file. Raises CaptureError if they are none of that."""
+    """Read the 24-byte header of a classic pcap file. Raises CaptureError if it is not one."""
     if len(header) < FILE_HEADER_BYTES:
         raise CaptureError(f"{name}: {len(header)} bytes are too few for a pcap file header")
     for order in "<>":
         magic, _, _, _, _, snaplen, link_type = struct.unpack(order + "IHHiIII", header[:FILE_HEADER_BYTES])
         if magic in _MAGIC:
-            # The upper half may tell of a frame check sequence: draft-ietf-opsawg-pcap, section 4.
+            # The upper half may describe a frame check sequence: draft-ietf-opsawg-pcap, section 4.
             return Format(PCAP, order, (Interface(link_type & 0xFFFF, snaplen, _MAGIC[magic]),))
     raise CaptureError(f"{name}: neither a pcap nor a pcapng file (it begins with {header[:4].hex()})")
 
 
 def gather(data: Bytes, at: Integers, width: int) -> Bytes:
-    """Copy `width` bytes from each offset in `at`: a matrix of len(at) rows. Beyond the end there are zeros.
+    """Copy `width` bytes from each offset in `at` into a matrix of len(at) rows, with zeros beyond the end.
 
-    One contiguous copy a row is three times as fast as one gather a field: the cache misses once.
+    One contiguous copy per row is three times as fast as one gather per field, with one cache miss per row.
     """
     last = data.size - width
     if at.size == 0 or (last >= 0 and int(at.max()) <= last):

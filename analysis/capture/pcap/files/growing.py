@@ -1,19 +1,19 @@
-"""A folder of captures that grows: how far each can be read, and what of them stands between two places.
+"""A growing folder of captures: how far each can be read, and its records between two places.
 
-A place counts the bytes of a capture as it is when it is plain and whole. So one that is compressed
-meanwhile, or whose parts are joined, goes on where it was, and rows are those that the whole capture has.
-Three forms are known:
+A place is an offset in the plain, whole capture. So if a capture is compressed in the meantime, or its parts
+are joined, reading continues at the same place, with the rows that the whole capture has. There are three
+forms:
 
-- plain files are read to their last whole record, and gone on with when there is more;
-- folders of parts (`experiments.records.capture_parts`) part by part: a part is there once the next one
-  was begun, the last one once a file says that nothing follows;
-- compressed files are unpacked once they were the same at two looks.
+- plain files are read to their last whole record, and continued when there is more;
+- folders of parts (`experiments.records.capture_parts`) are read part by part: a part is complete once the next one
+  was begun, the last one once the file `ended` exists;
+- compressed files are decompressed once two successive checks found them unchanged.
 
-Captures are only ever added to. One that gets shorter, or is another than the one that was read (told by a
-checksum of its beginning and of what stands before the place), is damaged. What was read of a capture that is
-gone is forgotten, so what comes under its name later is new.
+Captures may only be appended to. A capture that became shorter, or differs from the one that was read (by a
+checksum of its beginning and of the bytes before the place), is damaged. When a capture was removed, its
+place is discarded, and a later capture with this name is read from the beginning.
 
-What was looked at is kept, so that no record is walked over twice; it can be made anew from the places.
+The state of each walk is retained so that no record is walked twice. It can be restored from the places.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,22 +35,22 @@ from experiments.records.rundir import CAPTURE_ENDINGS
 
 BYTES, PART, CHECKSUM = "bytes", "part", "checksum"
 Place = Mapping[str, int]
-"""How much of a capture was read, in BYTES; of one in parts also the number of the last PART, of a file the
-CHECKSUM by which it is known again.
+"""How much of a capture was read, in BYTES; for a folder of parts also the number of the last PART, for a
+file the CHECKSUM that identifies it.
 """
 Places = Mapping[str, Place]
-"""By the name of a capture's plain file."""
+"""Places by the name of a capture's plain file."""
 NOTHING_READ: Place = {BYTES: 0}
 FORMS = (*CAPTURE_ENDINGS[:1], CAPTURE_ENDINGS[0] + capture_parts.SUFFIX, *CAPTURE_ENDINGS[1:])
-"""Of several forms of a capture the first is read."""
+"""The forms of a capture in order of preference."""
 CHECKED_FIRST, CHECKED_LAST = 64, 4096
-"""Bytes of a capture's beginning, and of what stands before a place: of each some record's time."""
+"""Bytes of the checksum: at the capture's beginning, and before the place. Both contain a record's time."""
 PACKED = tuple({Path(ending).suffix for ending in CAPTURE_ENDINGS} - {".pcap", ".pcapng"})
 
 
 @dataclass(slots=True)
 class _Look:
-    """A file as it was looked at last."""
+    """The state of a file at the last check."""
 
     path: Path
     scan: Scan
@@ -60,27 +60,29 @@ class _Look:
 
 @dataclass(slots=True)
 class GrowingCaptures:
-    """The captures that a path means, now and later: a folder, a capture in one, or a pattern of names in
-    one. ended: a file that is there once no part is written any more.
+    """The captures at a path, now and later: a folder, or a name or glob pattern in a folder.
+
+    ended: a file that exists once no part is written any more.
     """
 
     path: str
     ended: Path | None = None
     lenience: Lenience = STRICT
     problems: dict[str, str] = field(default_factory=dict)
-    """What was found wrong, by capture; also what may only be not there yet."""
+    """Problems by capture, including unfinished records that may still be completed."""
     _looks: dict[str, _Look] = field(default_factory=dict)
     _targets: dict[str, int] | None = None
 
     def latest(self, start: Places, bytes_max: int | None) -> dict[str, Place]:
-        """How far a batch may read that begins at `start`: what came first comes first, to about
-        `bytes_max`. Raises CaptureError.
+        """Return the end of a batch that begins at `start`: oldest data first, about `bytes_max` bytes.
+
+        Raises CaptureError.
         """
         if not self._folder().is_dir():
             return dict(start)
         there = self._there()
         for name in sorted(start.keys() - there.keys()):
-            self._gone(name, start[name])
+            self._forget_removed(name, start[name])
         end = {name: place for name, place in start.items() if name in there}
         room = bytes_max
         for _, name, path in sorted(self._waiting(there, start)):
@@ -91,14 +93,14 @@ class GrowingCaptures:
             if room is not None:
                 read = after[BYTES] - before[BYTES]
                 if read > room and PART in after and room != bytes_max:
-                    break  # for the next batch; one that is larger than any is read alone
+                    break  # leave it to the next batch; a part larger than bytes_max is read alone
                 room -= read
             if after != before:
                 end[name] = after
         return end
 
     def between(self, start: Places, end: Places) -> Iterator[Span | Part]:
-        """What stands between two places, in the order of each capture. Raises CaptureError."""
+        """Yield the records between two places, in the order of each capture. Raises CaptureError."""
         there = self._there()
         for name, last in sorted(end.items()):
             first = start.get(name, NOTHING_READ)
@@ -106,19 +108,19 @@ class GrowingCaptures:
                 continue
             path = there.get(name)
             if path is None:
-                self._miss(name, first, last)
+                self._report_removed(name, first, last)
             elif path.is_dir():
                 yield from self._parts(name, path, first, last)
             else:
                 yield from self._spans(name, path, first, last)
 
     def report(self) -> dict[str, Places | Mapping[str, str]]:
-        """How much of each capture is there, and what is wrong with what follows the good part."""
+        """Return the size of each capture, and the problems after its valid part."""
         sizes = {name: {BYTES: look.size} for name, look in sorted(self._looks.items())}
         return {"captures": sizes, "problems": dict(sorted(self.problems.items()))}
 
     def stop_growing(self) -> None:
-        """From here on read no more than is there now, and do not wait for compressed files to settle."""
+        """Stop at the present end of all captures, and do not wait for compressed files to settle."""
         targets = {}
         for name, path in self._there().items():
             if path.is_dir():
@@ -132,7 +134,7 @@ class GrowingCaptures:
         return path if path.is_dir() else path.parent
 
     def _there(self) -> dict[str, Path]:
-        """The captures that are there now, each in the form that is read, by the name of its plain file."""
+        """Return the present captures, each in its preferred form, by the name of its plain file."""
         pattern = None if Path(self.path).is_dir() else Path(self.path).name
         found: dict[str, tuple[int, str, Path]] = {}
         folder = self._folder()
@@ -152,12 +154,12 @@ class GrowingCaptures:
         return {name: path for name, path in wanted.items() if name in self._targets}
 
     def _closed(self, folder: Path) -> list[Path]:
-        """The parts of a folder to which nothing will be added."""
+        """Return the complete parts of a folder."""
         found = capture_parts.parts(folder)
         return found if self.ended is not None and self.ended.exists() else found[:-1]
 
     def _waiting(self, there: Mapping[str, Path], start: Places) -> Iterator[tuple[int, str, Path]]:
-        """Parts and files that may hold more, with the second in which each was begun or last added to."""
+        """Yield parts and files that may have unread data, with the second of their begin or last change."""
         for name, path in there.items():
             place = start.get(name, NOTHING_READ)
             if path.is_dir():
@@ -170,7 +172,7 @@ class GrowingCaptures:
                 yield status[1] // 10**9, name, path
 
     def _after(self, name: str, path: Path, place: Place, room: int | None) -> Place:
-        """The place up to which a file, or a part, can be read."""
+        """Return the place up to which a file or a part can be read."""
         if path.parent.name == name + capture_parts.SUFFIX:
             status = _status(path) or (0, 0)
             return {BYTES: joined(place[BYTES], status[0]), PART: capture_parts.number(path)}
@@ -183,7 +185,7 @@ class GrowingCaptures:
             return place
 
     def _walk(self, name: str, path: Path, place: Place, room: int | None) -> Place:
-        """Walk on through a file's records; returns where they end for now. Raises CaptureError."""
+        """Continue the walk through a file's records, and return its present end. Raises CaptureError."""
         start = place[BYTES]
         identity, is_packed = _status(path), path.suffix in PACKED
         look = self._looks.get(name)
@@ -197,7 +199,9 @@ class GrowingCaptures:
         file = unpack(path)
         look.size = file.stat().st_size
         if look.size < start:
-            raise CaptureError(f"{name}: has {look.size} bytes, of which {start} were read before")
+            raise CaptureError(
+                f"{name}: became shorter: {start} bytes were read before, {look.size} are left"
+            )
         until = look.size if self._targets is None or is_packed else min(look.size, self._targets[name])
         if until < max(start, FILE_HEADER_BYTES):
             return place
@@ -215,11 +219,11 @@ class GrowingCaptures:
         return {BYTES: look.scan.end, CHECKSUM: _checksum(data, look.scan.end)}
 
     def _go_to(self, scan: Scan, name: str, file: Path, place: int) -> None:
-        """Walk to a place in a file where a record was read to. Raises CaptureError if there is none."""
+        """Walk to a place that was read to before. Raises CaptureError if no record ends there."""
         if scan.end < place:
             scan.go_on(map_bytes(file), place)
             if scan.end != place:
-                raise CaptureError(f"{name}: no record ends at byte {place}, to which it was read before")
+                raise CaptureError(f"{name}: was read to byte {place} before, but no record ends there")
 
     def _note(self, name: str, scan: Scan) -> None:
         self.problems.pop(name, None)
@@ -229,7 +233,7 @@ class GrowingCaptures:
             self.problems[name] = scan.problem
 
     def _spans(self, name: str, path: Path, first: Place, last: Place) -> Iterator[Span]:
-        """The records of a file between two places."""
+        """Yield the records of a file between two places."""
         start, end = first[BYTES], last[BYTES]
         try:
             file = readable(path) if readable(path).exists() else unpack(path)
@@ -242,7 +246,7 @@ class GrowingCaptures:
                 self._go_to(look.scan, name, file, end)
         except CaptureError as error:
             if not path.exists():
-                self._miss(name, first, last)
+                self._report_removed(name, first, last)
             elif not self.lenience.corrupt:
                 raise
             else:
@@ -253,7 +257,7 @@ class GrowingCaptures:
         yield from cut(of, look.scan.between(start, end))
 
     def _parts(self, name: str, folder: Path, first: Place, last: Place) -> Iterator[Part]:
-        """The parts of a capture after one place, up to and with another."""
+        """Yield the parts of a capture after one place, up to and including another."""
         place = first[BYTES]
         for path in capture_parts.parts(folder):
             status = _status(path)
@@ -262,46 +266,46 @@ class GrowingCaptures:
                 yield Part(str(path), Path(name).stem, following - status[0], 0, status[0])
                 place = following
         if place != last[BYTES]:
-            self._miss(name, first, last)
+            self._report_removed(name, first, last)
 
     def _pass_over(self, name: str, error: CaptureError) -> None:
-        """Leave a file as it is until it changes, and walk it from its beginning then."""
+        """Skip a file until it changes; then walk it from its beginning."""
         self.problems[name] = str(error)
         if name in self._looks:
             self._looks[name].scan = Scan(name)
 
-    def _gone(self, name: str, place: Place) -> None:
-        """A capture is there no more; was all of it read?"""
+    def _forget_removed(self, name: str, place: Place) -> None:
+        """Forget a removed capture, and report it if not all of it was read."""
         look = self._looks.pop(name, None)
         self.problems.pop(name, None)
         if look is not None and look.scan.problem is None and look.size > place[BYTES]:
-            self._miss(name, place, {BYTES: look.size})
+            self._report_removed(name, place, {BYTES: look.size})
 
-    def _miss(self, name: str, first: Place, last: Place) -> None:
-        problem = f"{name}: bytes {first[BYTES]} to {last[BYTES]} are gone before they were read"
+    def _report_removed(self, name: str, first: Place, last: Place) -> None:
+        problem = f"{name}: bytes {first[BYTES]} to {last[BYTES]} were removed before they were read"
         if not self.lenience.missing:
             _refuse(problem)
         self.problems[name] = problem
 
 
 def _checksum(data: Bytes, end: int) -> int:
-    """By which a capture that was read up to a place is known again."""
+    """Return the checksum that identifies a capture read up to a place."""
     first, last = data[: min(CHECKED_FIRST, end)], data[max(0, end - CHECKED_LAST) : end]
     return crc32(last.tobytes(), crc32(first.tobytes()))
 
 
 def _check(name: str, data: Bytes, place: Place) -> None:
-    """Raises CaptureError if this is not the capture that was read up to a place."""
+    """Check that this is the capture that was read up to a place. Raises CaptureError if not."""
     if len(data) >= place[BYTES] and CHECKSUM in place and place[CHECKSUM] != _checksum(data, place[BYTES]):
-        raise CaptureError(f"{name}: is another capture than the one that was read to byte {place[BYTES]}")
+        raise CaptureError(f"{name}: differs from the capture that was read to byte {place[BYTES]}")
 
 
 def _refuse(problem: str) -> NoReturn:
-    raise CaptureError(f"{problem}; with the option ignoreMissingFiles the rest is read")
+    raise CaptureError(f"{problem}; the option ignoreMissingFiles skips them")
 
 
 def _status(path: Path) -> tuple[int, int] | None:
-    """A file's size and the time of its last change; None if it is gone."""
+    """Return a file's size and modification time, ns; None if it is gone."""
     try:
         status = path.stat()
     except FileNotFoundError:

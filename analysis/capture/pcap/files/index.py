@@ -1,13 +1,12 @@
-"""The sidecar index of a capture: what makes one big file splittable, and lets a time filter skip most of it.
+"""The sidecar index of a capture: makes one big file splittable, and lets a time filter skip most of it.
 
-An index says where a record begins every 4 MB or so, how many records and which time span each split holds,
-and how much of the file is good. It is exact: made by walking every record header from the beginning. It
-stands beside its capture, is written atomically, and is made again when it is missing, unreadable, or older
-than the capture. Nothing here depends on it being there.
+An index cuts a capture into splits of about 4 MB at record boundaries, with the number of records and the
+time range of each, and gives the length of the valid part. It is exact: built by a walk over every record
+header. It is stored beside its capture, written atomically, and rebuilt when it is missing, unreadable, or of
+another version of the capture. It only saves time.
 
-A damaged header (a length or time that cannot be) or a cut-off tail ends the good part; what follows is not
-read, because nothing says where the next record begins. `problem` says so in words. What is in the good part
-and cannot be used all the same is counted by name in `unused`.
+A damaged header (an impossible length or time) or a truncated tail ends the valid part (`scan`); `problem`
+describes it. Unusable records within the valid part are counted by reason in `unused`.
 """
 
 import json
@@ -39,14 +38,14 @@ class CaptureIndex:
     file_mtime_ns: int
     good_bytes: int
     splits: tuple[Split, ...]
-    problem: str | None  # what is wrong with the bytes from `good_bytes` on
-    unused: dict[str, int]  # what cannot be used of those before, by name: how many
+    problem: str | None  # with the bytes from `good_bytes` on
+    unused: dict[str, int]  # counts of unusable records before `good_bytes` by reason
     fragments: tuple[Fragment, ...] = ()  # later fragments of TCP segments, in the order of the file
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is of one classic pcap file, whose records need nothing that stands before them, and it
-        says of all of them where they are.
+        """Whether the capture is a classic pcap file, whose records can be read independently, and the splits
+        cover all its records.
         """
         places = [FILE_HEADER_BYTES, *(place for split in self.splits for place in (split.offset, split.end))]
         joined = all(end == begin for end, begin in zip(places[::2], places[1::2], strict=False))
@@ -59,7 +58,7 @@ class CaptureIndex:
 
     @property
     def packets(self) -> int:
-        """How many whole records the capture holds."""
+        """The number of whole records in the capture."""
         return sum(split.packets for split in self.splits)
 
     @property
@@ -74,24 +73,24 @@ class CaptureIndex:
 
 
 def sidecar(capture: Path) -> Path:
-    """The path of a capture's index."""
+    """Return the path of a capture's index."""
     return RunDirectory(capture.parent.parent).capture_index(capture)
 
 
 def load_index(capture: Path) -> CaptureIndex:
     """Read the index beside a capture, or build and store it. Raises CaptureError if it is not a capture."""
-    with suppress(OSError, ValueError):  # missing, torn or of another schema: made again
+    with suppress(OSError, ValueError):  # missing, torn or of another schema: rebuilt below
         index = parse_index(sidecar(capture).read_bytes())
         if (index.file_bytes, index.file_mtime_ns) == _identity(capture):
             return index
     index = build_index(capture)
-    with suppress(OSError):  # a read-only run directory: the index is only a saving of time
+    with suppress(OSError):  # a read-only run directory: the index only saves time
         write_whole(sidecar(capture), json.dumps({"schema": SCHEMA, **asdict(index)}), sync=False)
     return index
 
 
 def build_index(capture: Path) -> CaptureIndex:
-    """Walk a whole capture. Memory is bounded by the window, not by the file."""
+    """Walk a whole capture. The window bounds the memory. Raises CaptureError if it is not a capture."""
     data = map_bytes(capture)
     status = capture.stat()
     scan = Scan(capture.name)
@@ -120,25 +119,25 @@ def _identity(capture: Path) -> tuple[int, int]:
 
 
 def parse_index(content: bytes) -> CaptureIndex:
-    """An index as it stands in a file. Raises ValueError if it is torn, of another schema, or none."""
+    """Parse an index file's content. Raises ValueError if it is torn, of another schema, or not an index."""
     try:
         fields = json.loads(content)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
     if not isinstance(fields, dict) or fields.pop("schema", None) != SCHEMA:
         raise ValueError("another schema")
     found = _reader().validate_python(fields)
     end = 0
     for split in found.splits:
         if not (0 <= split.section < len(found.sections) and end <= split.offset < split.end):
-            raise ValueError("splits that cannot be")
+            raise ValueError("impossible splits")
         end = split.end
     if not found.sections or not all(form.interfaces for form in found.sections if form.kind == PCAP):
         raise ValueError("no sections")
     if not end <= found.good_bytes <= found.file_bytes:
-        raise ValueError("it goes on beyond its capture")
+        raise ValueError("ends beyond its capture")
     if [form.kind for form in found.sections] == [PCAP] and not found.is_plain:
-        raise ValueError("it leaves something out")
+        raise ValueError("does not cover the whole capture")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Files as bytes in memory: mapped, never read whole, and let go of when they were looked at."""
+"""Memory-mapped files, whose pages are released after use."""
 
 import mmap
 from pathlib import Path
@@ -14,8 +14,8 @@ def map_bytes(path: Path) -> Bytes:
 
     The mapping lasts as long as the array. The file must not shrink meanwhile.
     """
-    if path.exists() and not path.is_file():  # a pipe would keep whoever opens it waiting
-        raise CaptureError(f"{path.name}: is no file")
+    if path.exists() and not path.is_file():  # opening a named pipe would block
+        raise CaptureError(f"{path.name}: is not a regular file")
     try:
         with path.open("rb") as file:
             return np.frombuffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ), np.uint8)
@@ -26,9 +26,9 @@ def map_bytes(path: Path) -> Bytes:
 
 
 def release(data: Bytes) -> None:
-    """Let go of all pages of a file that `map_bytes` mapped; they are mapped again when touched (madvise(2)).
+    """Release all pages of a file mapped by `map_bytes`; access maps them again (madvise(2)).
 
-    Of an array that is no mapping, nothing.
+    Has no effect on an array that is not a mapping.
     """
     owner = getattr(data.base, "obj", None)
     if isinstance(owner, mmap.mmap):

@@ -1,4 +1,4 @@
-"""Which files are captures, by their names: of several forms of one, the first counts."""
+"""Finds captures by file name. If one exists in several forms, the first of CAPTURE_ENDINGS is used."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -10,10 +10,10 @@ from experiments.records.rundir import CAPTURE_ENDINGS
 
 
 def find_captures(path: str) -> list[Path]:
-    """The captures that a path means, by name. Raises CaptureError if there are none.
+    """Return the captures at a path, sorted by name. Raises CaptureError if there are none.
 
-    Each capture counts once, also if it is there both as it was and compressed; a pattern is one of the names
-    that captures have when they are plain, or have now.
+    path: a file, a folder, or a glob pattern of names in a folder. A pattern may match a capture's name with
+    or without the suffix of compression. A capture that is also there in compressed form counts once.
     """
     place = Path(path)
     if place.is_file():
@@ -27,7 +27,7 @@ def find_captures(path: str) -> list[Path]:
 
 
 def captures_among(names: Iterable[str], pattern: str = "*") -> list[str]:
-    """Those of some files' names that are captures and match, each capture once, in order."""
+    """Return the file names that are captures and match, each capture once, sorted."""
     forms: dict[str, tuple[int, str]] = {}
     for name in names:
         order = next((order for order, ending in enumerate(CAPTURE_ENDINGS) if name.endswith(ending)), None)

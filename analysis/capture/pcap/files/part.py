@@ -1,5 +1,5 @@
-"""Parts of a capture as tasks read them: each a file of its own, with the places of the capture that they are
-joined to (`experiments.records.capture_parts`).
+"""Parts of a capture, each in its own file (`experiments.records.capture_parts`), as tasks read them. Offsets are
+those of the joined capture.
 """
 
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from analysis.errors import CaptureError
 
 @dataclass(frozen=True, slots=True)
 class Lenience:
-    """What is passed over rather than raised, as of Spark's own files."""
+    """Errors to skip instead of raising, as with Spark's own file sources."""
 
-    missing: bool = False  # captures, or parts, that are gone before they were read
-    corrupt: bool = False  # files that are no captures, or not what was read before
+    missing: bool = False  # captures or parts that were removed before they were read
+    corrupt: bool = False  # files that are not captures, or not the ones read before
 
 
 STRICT = Lenience()
@@ -26,18 +26,18 @@ STRICT = Lenience()
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A whole part of a capture, for a task to read."""
+    """A complete part of a capture, for a task to read."""
 
     path: str
     capture: str
-    shift: int  # what a place in the capture is more than one in the part
+    shift: int  # offset in the capture minus offset in the part
     start: int
     end: int
 
     def spans(self, lenience: Lenience) -> Iterator[Span]:
-        """The records of the part, as far as they are good. Raises CaptureError."""
+        """Yield the part's records up to the first damaged one. Raises CaptureError."""
         path = Path(self.path)
-        if self.end < FILE_HEADER_BYTES:  # begun as the writer died
+        if self.end < FILE_HEADER_BYTES:  # the writer died as it began the part
             return
         try:
             index = build_index(path)
@@ -50,7 +50,7 @@ class Part:
 
 
 def pieces(stretch: Span | Part, lenience: Lenience) -> Iterator[Span]:
-    """The spans of what `between` gave."""
+    """Yield the spans of a span or part, as `GrowingCaptures.between` returns them."""
     if isinstance(stretch, Part):
         yield from stretch.spans(lenience)
     else:
@@ -58,7 +58,7 @@ def pieces(stretch: Span | Part, lenience: Lenience) -> Iterator[Span]:
 
 
 def joined(place: int, size: int) -> int:
-    """Where a part of this size ends in the capture that its parts are joined to, after those before it."""
+    """Return the end, in the joined capture, of a part of this size that begins at `place`."""
     if size < FILE_HEADER_BYTES:
         return place
     return place + size - (FILE_HEADER_BYTES if place else 0)

@@ -1,9 +1,9 @@
-"""pcapng: sections, interfaces, and blocks that hold packets (draft-ietf-opsawg-pcapng).
+"""pcapng: sections, interfaces, and packet blocks (draft-ietf-opsawg-pcapng).
 
-A file is a chain of blocks, each with its length at both ends. A section header block begins a section, which
-has a byte order and interfaces of its own; an interface is known from its description block on. Packets stand
-in enhanced, simple and obsolete packet blocks. All other blocks (name resolution, statistics, secrets, custom
-ones, unknown ones) and all options but the time stamps' are passed over.
+A file is a chain of blocks, each with its length at both ends. A section header block begins a section with
+its own byte order and interfaces; an interface is known from its description block on. Packets are in
+enhanced, simple and obsolete packet blocks. All other blocks (name resolution, statistics, secrets, custom
+and unknown ones) and all options except those for time stamps are skipped.
 """
 
 import struct
@@ -23,17 +23,17 @@ _SECTION, _INTERFACE, _OBSOLETE, _SIMPLE, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 6
 _PASSED_OVER = (4, 5, 10, 0xBAD, 0x4000_0BAD)  # names, statistics, secrets, custom blocks
 _BYTE_ORDER_MAGIC = 0x1A2B3C4D
 _SECTION_BYTES, _INTERFACE_BYTES = 28, 20
-_PACKET_AT, _SIMPLE_PACKET_AT = 28, 12  # where the packet begins in its block
+_PACKET_AT, _SIMPLE_PACKET_AT = 28, 12  # offset of the packet in its block
 _OPTION_END, _OPTION_RESOLUTION, _OPTION_OFFSET = 0, 9, 14
-_MICROSECONDS = 6  # the resolution unless an option says another: 10^-6 s
+_MICROSECONDS = 6  # the default resolution: 10^-6 s
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """The packets of some blocks."""
 
-    at: Integers  # where the block begins
-    begin: Integers  # where the packet does
+    at: Integers  # offset of the block
+    begin: Integers  # offset of the packet
     interface: Integers
     time: npt.NDArray[np.uint64]  # in units of the interface
     timed: npt.NDArray[np.bool_]  # simple packet blocks have no time
@@ -45,17 +45,16 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class ChainCheck:
-    """The result of checking a stretch of a chain of blocks."""
+    """The result of checking a part of a chain of blocks."""
 
-    good: int  # records, from the first on
+    good: int  # number of valid records, from the first on
     form: Format  # with the interfaces described in it
-    problem: str | None = None  # what is wrong with what comes next
-    section: bool = False  # whether another section comes next
+    problem: str | None = None  # the problem of the next record
+    section: bool = False  # whether another section follows
 
 
 def begin_section(data: Bytes, offset: int) -> tuple[Format, int] | str:
-    """Read a section header. Returns the section's format and where its first block begins, or what is
-    wrong."""
+    """Read a section header. Returns the section's format and its first block's offset, or the problem."""
     header = data[offset : offset + _SECTION_BYTES].tobytes()
     if len(header) < _SECTION_BYTES:
         return f"cut off: {len(header)} bytes of a section header at byte {offset}"
@@ -77,7 +76,7 @@ def begin_section(data: Bytes, offset: int) -> tuple[Format, int] | str:
 
 
 def check_blocks(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
-    """Keep the good blocks of a walk, up to where a section begins, and learn of interfaces."""
+    """Check the blocks of a walk up to the next section, and read the interface descriptions."""
     headers = gather(data, offsets, BLOCK_BYTES_LEAST)
     kind, length = column(headers, TYPE_AT, form.order + "u4"), column(headers, LENGTH_AT, form.order + "u4")
     end = offsets + length
@@ -111,7 +110,7 @@ def _problem(at: int, length: int, last: int, size: int) -> str:
 
 
 def _interface(block: bytes, at: int, order: str) -> Interface | None:
-    """An interface description; None if it is too short to be one."""
+    """Read an interface description; None if it is too short."""
     if len(block) < _INTERFACE_BYTES:
         return None
     link_type, _, snaplen = struct.unpack_from(order + "HHI", block, 8)
@@ -132,7 +131,7 @@ def _interface(block: bytes, at: int, order: str) -> Interface | None:
 
 
 def read_blocks(data: Bytes, offsets: Integers, form: Format, head_bytes: int) -> Blocks:
-    """Take the packets out of some blocks of a section, whose chain was checked."""
+    """Read the packets of a section's blocks, which `check_blocks` accepted."""
     rows = gather(data, offsets, _PACKET_AT + head_bytes)
     word = form.order + "u4"
     kind = column(rows, TYPE_AT, word)
@@ -162,7 +161,7 @@ def read_blocks(data: Bytes, offsets: Integers, form: Format, head_bytes: int) -
 
 
 def _read_others(data: Bytes, blocks: Blocks, rows: Bytes, kind: Integers, form: Format) -> None:
-    """What simple and obsolete packet blocks have elsewhere than enhanced ones."""
+    """Read the fields that simple and obsolete packet blocks have at other offsets than enhanced ones."""
     obsolete, simple = np.flatnonzero(kind == _OBSOLETE), np.flatnonzero(kind == _SIMPLE)
     blocks.interface[obsolete] = column(rows[obsolete], 8, form.order + "u2")
     wire_length = column(rows[simple], 8, form.order + "u4")
@@ -176,7 +175,7 @@ def _read_others(data: Bytes, blocks: Blocks, rows: Bytes, kind: Integers, form:
 
 
 def _usable(blocks: Blocks, block_length: Integers, kind: Integers, form: Format) -> Blocks:
-    """Leave out packets of interfaces that were not described, and those longer than their block."""
+    """Remove packets of interfaces that were not described, and packets longer than their block."""
     defined_at = np.array([interface.defined_at for interface in form.interfaces] or [0], np.int64)
     count = len(form.interfaces)
     known = blocks.interface < count

@@ -1,8 +1,7 @@
-"""Records of captures as Arrow batches of `PACKETS`, stretch by stretch: what every reader of captures
-shares.
+"""Records of captures as Arrow batches of `PACKETS`, span by span; shared by all readers of captures.
 
-A span is a stretch of whole records of one file, as the index cuts it. Files are mapped, never read whole;
-a span's memory is that of one window of offsets and one batch.
+A span is a range of whole records of one file, cut with the index. Files are mapped, never read whole. A span
+needs memory for one window of offsets and one batch.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,7 +24,7 @@ from analysis.capture.pcap.walk import walk
 from analysis.capture.time_range import EVER, TimeRange
 from analysis.schemas import PACKETS
 
-BATCH_ROWS = 8_192  # columns of one batch fit the processor's cache, and the allocator keeps their memory
+BATCH_ROWS = 8_192  # columns of a batch fit the CPU's cache, and the allocator reuses their memory
 SPAN_BYTES = 64 * 1024 * 1024
 _WINDOW_BYTES = 64 * 1024 * 1024
 
@@ -38,14 +37,14 @@ class Span:
     form: Format
     start: int
     end: int
-    fragments: tuple[Fragment, ...] = ()  # of its packets, those that need another one to be understood
-    clock: Clock = REFERENCE  # by which it was captured
+    fragments: tuple[Fragment, ...] = ()  # later fragments of TCP segments among its packets
+    clock: Clock = REFERENCE  # the clock of its time stamps
     capture: str = ""  # its name in tables; empty: the file's
-    shift: int = 0  # what a place in the capture is more than one in the file, which may be a part of it
+    shift: int = 0  # offset in the capture minus offset in the file, which may be a part of it
 
 
 class Found(Protocol):
-    """What is known of a capture: an index, or a part of one."""
+    """The contents of a capture: an index, or a part of one."""
 
     @property
     def sections(self) -> Sequence[Format]: ...
@@ -58,7 +57,7 @@ class Found(Protocol):
 
 
 class Stretch(Protocol):
-    """Bytes of a file, for a task to read."""
+    """A range of a file, for a task to read."""
 
     @property
     def start(self) -> int: ...
@@ -71,17 +70,15 @@ S = TypeVar("S", bound=Stretch)
 
 
 def spans_of(path: Path, index: CaptureIndex, times: TimeRange, clock: Clock = REFERENCE) -> Iterator[Span]:
-    """Cut a capture into spans of about SPAN_BYTES, leaving out splits of other times.
+    """Cut a capture into spans of about SPAN_BYTES, leaving out splits outside the time range.
 
-    times: by the run's reference clock. clock: by which it was captured.
+    times: by the run's reference clock. clock: the clock of the capture's time stamps.
     """
     return cut(Span(str(path), index.sections[0], 0, 0, clock=clock), index, times)
 
 
 def cut(of: Span, found: Found, times: TimeRange = EVER) -> Iterator[Span]:
-    """Cut a capture into spans of about SPAN_BYTES at the splits that were found in it. of: whose file, names
-    and clock they have.
-    """
+    """Cut a capture into spans of about SPAN_BYTES at its splits. of: a span with file, name and clock."""
     start = end = 0
     form = of.form
     for split in found.splits:
@@ -102,23 +99,23 @@ def _span(of: Span, form: Format, start: int, end: int, found: Found) -> Span:
 
 
 def pack(spans: Iterable[S]) -> Iterator[tuple[S, ...]]:
-    """Put small spans together until they are worth a task."""
-    together: list[S] = []
+    """Combine small spans into tasks of about SPAN_BYTES."""
+    group: list[S] = []
     size = 0
     for span in spans:
-        if together and size + span.end - span.start > SPAN_BYTES * 3 // 2:
-            yield tuple(together)
-            together, size = [], 0
-        together.append(span)
+        if group and size + span.end - span.start > SPAN_BYTES * 3 // 2:
+            yield tuple(group)
+            group, size = [], 0
+        group.append(span)
         size += span.end - span.start
-    if together:
-        yield tuple(together)
+    if group:
+        yield tuple(group)
 
 
 def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
-    """Read a span's packets as NumPy columns, BATCH_ROWS at a time. See `read_fields` about `names`.
+    """Read a span's packets as NumPy columns, BATCH_ROWS at a time. See `read_fields` for `names`.
 
-    Beside columns of PACKETS there is `link_type`. Times are by the run's reference clock.
+    The columns are those of PACKETS and `link_type`. Times are by the run's reference clock.
     """
     data = map_bytes(Path(span.path))
     start = span.start
@@ -135,7 +132,7 @@ def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
 
 
 Pick = Callable[[Columns], Integers]
-"""Which of some packets are wanted, by their number. It may ask for any layer's columns."""
+"""Returns the indices of the wanted packets. It may use columns of any layer."""
 
 
 def read_span(

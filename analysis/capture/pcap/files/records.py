@@ -1,5 +1,5 @@
-"""What the records of a stretch of a capture are, in whatever format: where the captured bytes stand, when,
-how many, of how many, on what kind of link. All that comes after this knows no formats.
+"""The records of a range of a capture, independent of its format: offset of the captured bytes, time,
+captured length, original length and link type. Later steps know no file formats.
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +20,10 @@ from analysis.capture.pcap.files.pcapng import Blocks, read_blocks
 
 HEAD_BYTES = 24
 NS = 1_000_000_000
-PYTHON_UNITS = 10 * NS  # a second; finer stamps are computed one by one, since their fractions overflow
-SECONDS_MAX = (1 << 63) // NS - 1  # what a bigint of nanoseconds holds: until the year 2262
+PYTHON_UNITS = (
+    10 * NS
+)  # per second; finer time stamps are computed one by one, since their fractions overflow
+SECONDS_MAX = (1 << 63) // NS - 1  # limit of a bigint of nanoseconds: until the year 2262
 
 Flags = npt.NDArray[np.bool_]
 Units = npt.NDArray[np.uint64]
@@ -32,17 +34,17 @@ HistoryFilter = Integers | slice
 class Records:
     """Packets of a capture, in the order of the file."""
 
-    at: Integers  # where each one's header begins in the file
-    begin: Integers  # where its captured bytes begin
-    t_ns: Integers  # 0 where the record has no time
+    at: Integers  # offset of each record's header in the file
+    begin: Integers  # offset of its captured bytes
+    t_ns: Integers  # 0 if the record has no time
     length: Integers  # captured bytes
     wire_length: Integers
     link_type: int | Integers  # one for all, or one for each
-    head: Bytes  # the first HEAD_BYTES from `begin`; beyond `length` they are of whatever follows
-    unused: dict[str, int] = field(default_factory=dict)  # what could not be read here, by name: how many
+    head: Bytes  # the first HEAD_BYTES from `begin`; beyond `length` they belong to what follows
+    unused: dict[str, int] = field(default_factory=dict)  # counts of unreadable records by reason
 
     def take(self, rows: Integers) -> "Records":
-        """Some of the packets, by index."""
+        """Return the packets at these indices."""
         return Records(
             at=self.at[rows],
             begin=self.begin[rows],
@@ -55,7 +57,7 @@ class Records:
 
 
 def read_records(data: Bytes, offsets: Integers, form: Format) -> Records:
-    """Look at the records whose headers are at these offsets, all of one section; `walk` finds them."""
+    """Read the records whose headers are at these offsets of one section; `walk` finds the offsets."""
     if form.kind == PCAPNG:
         return _of_blocks(read_blocks(data, offsets, form, HEAD_BYTES), form)
     rows = gather(data, offsets, RECORD_HEADER_BYTES + HEAD_BYTES)
@@ -72,7 +74,7 @@ def read_records(data: Bytes, offsets: Integers, form: Format) -> Records:
 
 
 def _of_blocks(blocks: Blocks, form: Format) -> Records:
-    """Packets of pcapng: their interface says what their time and their first bytes mean."""
+    """Return the packets of pcapng blocks, with time and link type by their interface."""
     t_ns = np.zeros(blocks.at.size, np.int64)
     possible = np.ones(blocks.at.size, np.bool_)
     for (units_per_s, offset_s), rows in _by(
@@ -101,7 +103,7 @@ def _of_blocks(blocks: Blocks, form: Format) -> Records:
 
 
 def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], HistoryFilter]]:
-    """The rows of each meaning that an interface can have; in most files there is one."""
+    """Return the rows of each distinct meaning of interfaces; most files have only one."""
     different = list(dict.fromkeys(meanings))
     if len(different) <= 1:
         return [(meaning, slice(None)) for meaning in different]
@@ -110,7 +112,7 @@ def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tupl
 
 
 def to_ns(units: Units, units_per_s: int, offset_s: int) -> tuple[Integers, Flags]:
-    """Turn time stamps into nanoseconds, rounded down; and tell which of them a bigint can hold."""
+    """Convert time stamps to nanoseconds, rounded down. Also return which ones fit into a bigint."""
     if units_per_s > PYTHON_UNITS:
         exact = [int(value) * NS // units_per_s + offset_s * NS for value in units.tolist()]
         possible = np.array([abs(value) < SECONDS_MAX * NS for value in exact], np.bool_)

@@ -1,9 +1,8 @@
-"""A walk through a capture's record headers from the beginning: where its records can be cut, how much of it
-is good, and what is wrong with the rest. It can be gone on with where the file has grown.
+"""A resumable walk through a capture's record headers: finds splits, the length of the valid part, and the
+problem with the rest. It can continue after the file has grown.
 
-A damaged header (a length or time that cannot be) or a cut-off tail ends the good part; what follows is not
-read, because nothing says where the next record begins. More bytes may mend a tail that was cut off, and only
-that.
+A damaged header (an impossible length or time) or a truncated tail ends the valid part. The rest is not read,
+because the next record's offset is unknown. When the file grows, only a truncated tail can become valid.
 """
 
 from collections import Counter
@@ -34,8 +33,8 @@ from analysis.capture.pcap.walk import walk
 SPLIT_BYTES = 4 * 1024 * 1024
 SECTIONS_MAX = 1_024
 _WINDOW_BYTES = 64 * 1024 * 1024  # walked at once
-_FIRST_WINDOW_BYTES = 4_096  # of a section of pcapng: another may begin anywhere, and the walk goes past it
-_BATCH_RECORDS = 32_768  # looked at at once
+_FIRST_WINDOW_BYTES = 4_096  # of a section of pcapng, since the walk may pass the begin of another section
+_BATCH_RECORDS = 32_768  # checked at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +42,16 @@ class Split:
     """Consecutive records of a capture."""
 
     offset: int  # of the first record's header
-    end: int  # where the next split begins
+    end: int  # one past the last record
     packets: int
-    first_ns: int  # smallest and largest time stamp in it
-    last_ns: int
-    section: int  # which of the capture's it is in
+    first_ns: int  # smallest time stamp
+    last_ns: int  # largest time stamp
+    section: int  # index of its section
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a walk found between two places of a file."""
+    """The result of a walk between two offsets of a file."""
 
     sections: tuple[Format, ...]
     splits: tuple[Split, ...]
@@ -61,28 +60,29 @@ class Findings:
 
 @dataclass(slots=True)
 class Scan:
-    """A walk through a capture that may still grow, and what was found so far."""
+    """A walk through a capture that may still grow, and its results so far."""
 
-    name: str  # of the file, for what is said of it
+    name: str  # of the file, for messages
     end: int = 0
-    """How much of the file is good, as far as the walk has come; a record or a section ends there."""
+    """The valid bytes walked so far; a record or a section ends there."""
     problem: str | None = None
-    """What is wrong with what comes next: nothing, if the walk came to the end or was not to go on."""
+    """The problem at `end`; None if the walk reached the end of the file or its limit."""
     sections: list[Format] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
     unused: Counter[str] = field(default_factory=Counter)
     fragments: Fragments = field(default_factory=Fragments)
-    _between: bool = True  # sections: a header comes next
+    _between: bool = True  # a section header is next
     _window_bytes: int = 0
 
     @classmethod
     def within(cls, name: str, form: Format, start: int) -> "Scan":
-        """A walk that begins in a section of this form, where a record does."""
+        """Return a walk that begins at a record in a section of this format."""
         return cls(name, end=start, sections=[form], _between=False, _window_bytes=_WINDOW_BYTES)
 
     def go_on(self, data: Bytes, stop: int | None = None) -> None:
-        """Walk on while records begin before `stop`; None is the end of the file, of which `data` is all
-        that is there. Raises CaptureError if it begins as no capture does.
+        """Continue the walk while records begin before `stop`; None is the end of the file.
+
+        data: the whole file. Raises CaptureError if its beginning is not that of a capture.
         """
         stop = data.size if stop is None else min(stop, data.size)
         self.problem = None
@@ -93,12 +93,12 @@ class Scan:
                 self._walk(data, stop)
 
     def forget(self, before: int) -> None:
-        """Let go of what was found before a place in the file, but for what the rest needs."""
+        """Discard results before an offset of the file, except those that the rest needs."""
         self.splits = [split for split in self.splits if split.end > before]
         self.fragments.placed = [one for one in self.fragments.placed if one.at >= before]
 
     def between(self, start: int, end: int) -> Findings:
-        """What was found between two places where records end."""
+        """Return the results between two ends of records."""
         splits = (split for split in self.splits if split.offset < end and split.end > start)
         return Findings(
             tuple(self.sections),
@@ -132,7 +132,7 @@ class Scan:
         self._window_bytes = min(self._window_bytes * 2, _WINDOW_BYTES)
 
     def _window(self, data: Bytes, offsets: Integers, following: int) -> tuple[int, ChainCheck]:
-        """Look at the records of a walk, as far as they are good. Returns where the next begins."""
+        """Check the records of a walk, and collect the valid ones. Returns the offset of the next record."""
         found: list[tuple[Integers, Integers]] = []
         checked, end = ChainCheck(0, self.sections[-1]), following
         for first in range(0, max(offsets.size, 1), _BATCH_RECORDS):
@@ -154,7 +154,7 @@ class Scan:
         return end, checked
 
     def _count(self, records: Records) -> None:
-        """Count the records that cannot be used, by the reason, and those that were not captured whole."""
+        """Count the unusable records by reason, and the truncated ones."""
         self.unused.update(records.unused)
         snapped = int(np.count_nonzero(records.length < records.wire_length))
         if snapped:
@@ -168,19 +168,19 @@ class Scan:
 
 
 def _check_records(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
-    """Tell how many records of a walk through classic pcap are good, and what is wrong with the next."""
+    """Check the records of a walk through classic pcap."""
     headers = gather(data, offsets, RECORD_HEADER_BYTES)
     fraction, length = column(headers, 4, form.order + "u4"), column(headers, 8, form.order + "u4")
     damaged = np.flatnonzero((length > form.record_bytes_max) | (fraction >= form.fraction_max))
     if damaged.size:
         good = int(damaged[0])
         end = int(offsets[good])
-        said = f"damaged record header at byte {end}: length {length[good]}, fraction {fraction[good]}"
-        return ChainCheck(good, form, said)
+        problem = f"damaged record header at byte {end}: length {length[good]}, fraction {fraction[good]}"
+        return ChainCheck(good, form, problem)
     if following > data.size:
         end = int(offsets[-1])
-        said = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
-        return ChainCheck(offsets.size - 1, form, said)
+        problem = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
+        return ChainCheck(offsets.size - 1, form, problem)
     tail = data.size - following
     if 0 < tail < RECORD_HEADER_BYTES:
         return ChainCheck(offsets.size, form, f"cut off: {tail} bytes of a record header at byte {following}")
@@ -188,7 +188,7 @@ def _check_records(data: Bytes, offsets: Integers, following: int, form: Format)
 
 
 def _split(offsets: Integers, times: Integers, end: int, section: int) -> Iterator[Split]:
-    """Cut consecutive records about every SPLIT_BYTES."""
+    """Cut consecutive records into splits of about SPLIT_BYTES."""
     if offsets.size == 0:
         return
     begins = np.flatnonzero(np.diff((offsets - offsets[0]) // SPLIT_BYTES, prepend=-1))

@@ -1,11 +1,11 @@
-"""Spark's view of captures: `spark.read.format("pcap").load(folder)`, and `spark.readStream` of a folder that
-grows.
+"""The Spark data source for captures: `spark.read.format("pcap").load(folder)`, and `spark.readStream` for a
+growing folder.
 
-The partitions of a batch come from the captures' indices, so one big file is read by many tasks, and a filter
-on `t_ns` skips what it can; one that asks numbers (ports, protocols) to be certain ones is applied before
-rows leave Python. A stream's offsets say how much of each capture was read (`growing`); Spark tells it no
-filters. Rows are those of `analysis.schemas.PACKETS`, or of a narrower schema given with `.schema(…)`: Spark
-does not prune the columns of Python sources by itself. No payload travels; it is found by `offset`.
+Partitions come from the captures' indices: several tasks share one big file, and a filter on `t_ns` skips
+other parts. Filters that compare numbers (ports, protocols) with constants are applied before rows leave
+Python. A stream's offsets record how much of each capture was read (`growing`); Spark pushes no filters to
+streams. Rows have the schema `analysis.schemas.PACKETS`, or a narrower one given with `.schema(…)`: Spark
+does not prune the columns of Python sources. Payload is not copied; it is found by `offset`.
 """
 
 import re
@@ -64,10 +64,12 @@ class PcapPartition(InputPartition):
 
 
 class PcapSource(DataSource):
-    """The data source `pcap`. Options: `path`, a capture, a folder of captures, or a glob of them, here or
-    at a URL; `segments`, a port, of which only TCP segments that carry payload or begin a connection are
-    read. Of streams: `ended`, a file that is there once no parts of captures are written any more;
-    `maxBytesPerTrigger`; `ignoreMissingFiles` and `ignoreCorruptFiles`, as Spark's own files have them.
+    """The data source `pcap`.
+
+    Options: `path`, a capture, a folder of captures or a glob, local or at a URL; `segments`, a port, to read
+    only its TCP segments that carry payload or begin or reset a connection. Options of streams: `ended`, a
+    file that exists once no part of a capture is written any more; `maxBytesPerTrigger`; `ignoreMissingFiles`
+    and `ignoreCorruptFiles`, as for Spark's own file sources.
     """
 
     @classmethod
@@ -83,7 +85,7 @@ class PcapSource(DataSource):
     def streamReader(self, schema: StructType) -> "PcapStreamReader":  # noqa: N802  (Spark's name)
         options = self.options
         if is_url(self._path):
-            raise CaptureError(f"{self._path}: captures that grow are read from folders, not by URL")
+            raise CaptureError(f"{self._path}: growing captures can be read from folders only, not by URL")
         ended = options.get(ENDED)
         lenience = Lenience(
             missing=_flag(options.get(IGNORE_MISSING)), corrupt=_flag(options.get(IGNORE_CORRUPT))
@@ -94,7 +96,7 @@ class PcapSource(DataSource):
 
     @property
     def _path(self) -> str:
-        """Where the captures are. Hadoop's URL of a file here, with two slashes or without, is its path."""
+        """The location of the captures. A `file:` URL of Hadoop, with or without `//`, becomes a path."""
         given = self.options.get("path", "")
         local = re.fullmatch(r"file:(?://)?(/.*)", given, re.DOTALL)
         return given if local is None else unquote(local[1])
@@ -106,8 +108,8 @@ class PcapSource(DataSource):
 
 def _number(option: str, given: str, allowed: range) -> int:
     if not given.isdecimal() or int(given) not in allowed:
-        last = f" to {allowed[-1]}" if allowed == PORTS else " on"
-        raise CaptureError(f"option {option} is {given!r}, which should be a number from {allowed[0]}{last}")
+        last = f" to {allowed[-1]}" if allowed == PORTS else " up"
+        raise CaptureError(f"option {option} must be a number from {allowed[0]}{last} (got {given!r})")
     return int(given)
 
 
@@ -116,7 +118,7 @@ def _flag(given: str | None) -> bool:
 
 
 class PcapReader(DataSourceReader):
-    """Plans and reads. The filters that it takes are applied exactly, so Spark need not apply them again."""
+    """Plans and reads a batch. It applies accepted filters exactly, so Spark need not apply them again."""
 
     def __init__(self, path: str, schema: StructType, pick: Pick | None = None) -> None:
         self._path = path
@@ -144,7 +146,7 @@ class PcapReader(DataSourceReader):
         else:
             paths = map(unpack, self._captures)
             spans = (span for path in paths for span in spans_of(path, load_index(path), self._times))
-        # At least one: Spark makes one of its own where there is none, of which `read` would know nothing.
+        # At least one: if there is none, Spark makes a partition that `read` does not know.
         return [PcapPartition(together) for together in pack(spans)] or [PcapPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -156,7 +158,7 @@ class PcapReader(DataSourceReader):
 
 
 class PcapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans what a batch takes of captures that grow, in one process, and reads it in others."""
+    """Plans the batches of growing captures in one process, and reads them in others."""
 
     def __init__(
         self,
@@ -201,19 +203,19 @@ class PcapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def arrow_schema(asked: StructType) -> pa.Schema:
-    """The columns of PACKETS that were asked for. Raises CaptureError for another name or type."""
+    """Return the requested columns of PACKETS. Raises CaptureError for another name or type."""
     known = {field.name: field for field in spark_schema(PACKETS)}
     for field in asked:
         if field.name not in known:
-            raise CaptureError(f"packets have no column {field.name!r}; there are {', '.join(known)}")
+            raise CaptureError(f"packets have no column {field.name!r}; columns are {', '.join(known)}")
         wanted = known[field.name].dataType
         if field.dataType != wanted:
-            raise CaptureError(f"column {field.name!r} of packets is {wanted.simpleString()}")
+            raise CaptureError(f"column {field.name!r} of packets must be {wanted.simpleString()}")
     return pa.schema([PACKETS.field(field.name).with_nullable(field.nullable) for field in asked])
 
 
 def narrow(times: TimeRange, given: Filter) -> TimeRange | None:
-    """Narrow a time range by a filter on `t_ns`; None for a filter that says something else."""
+    """Narrow a time range by a filter on `t_ns`; None for any other filter."""
     if getattr(given, "attribute", None) != ("t_ns",):
         return None
     value = getattr(given, "value", None)
@@ -230,7 +232,7 @@ def narrow(times: TimeRange, given: Filter) -> TimeRange | None:
 
 
 def among(given: Filter) -> tuple[str, frozenset[int]] | None:
-    """The column and the values that a filter asks for, if it asks a number to be one of some."""
+    """Return the column and the permitted values of a filter that compares numbers; None for another."""
     values: object
     match given:
         case EqualTo(attribute=(str(name),), value=value):
@@ -246,7 +248,7 @@ def among(given: Filter) -> tuple[str, frozenset[int]] | None:
 
 
 def _chosen(batch: pa.RecordBatch, wanted: Mapping[str, frozenset[int]]) -> pa.RecordBatch:
-    """The rows whose numbers are among those that are wanted."""
+    """Return the rows with wanted values in these columns."""
     for name, values in wanted.items():
         column = batch.column(name)
         batch = batch.filter(pc.is_in(column, pa.array(sorted(values), column.type)))
@@ -254,5 +256,5 @@ def _chosen(batch: pa.RecordBatch, wanted: Mapping[str, frozenset[int]]) -> pa.R
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data source's format known to a Spark session."""
+    """Register the data source with a Spark session."""
     spark.dataSource.register(PcapSource)

@@ -1,10 +1,9 @@
-"""Captures that a URL names (`experiments.archives.stores`): listed by who plans, fetched by the tasks that
-read them.
+"""Captures at a URL (`experiments.archives.stores`): listed by the planner, fetched by the tasks that read them.
 
-A plain capture with its index beside it is read by many tasks, each of which fetches its own bytes. They come
-into a file as large as the capture with nothing in the rest of it, so places are those of the capture. What
-an index says is believed no further than the records that are then found. Any other capture is fetched whole,
-by one task. What is fetched goes when it was read; it is never more than half of what is free.
+A plain capture with an index beside it is read by many tasks. Each fetches its own bytes into a sparse file
+as large as the capture, so offsets are those of the capture. The index is verified against the records found.
+Any other capture is fetched whole, by one task. Fetched bytes are removed after reading, and are never more
+than half of the free disk space.
 """
 
 import shutil
@@ -35,16 +34,16 @@ FREE_SHARE = 0.5
 INDEX_BYTES_MAX = 64 << 20
 FETCHING = "cutset-captures-"
 RECORD_TIME_BYTES = 8
-"""With which a record of classic pcap begins."""
+"""The size of the time stamp at the beginning of a classic pcap record."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSpan:
     """Bytes of a capture at a URL, for a task to fetch.
 
-    url: leads to the store. path: of the capture there. size, changed_ns: of it, when that was planned. span:
-    what stands in these bytes, and splits, as an index says; None: they are all of the file. times: which
-    packets of it are wanted.
+    url: of the store. path: of the capture there. size, changed_ns: the file's size and modification time at
+    planning. span: the records in these bytes by the index; None: the whole file. splits: the span's, by the
+    index. times: the wanted time range.
     """
 
     url: str
@@ -59,7 +58,7 @@ class StoredSpan:
 
     @contextmanager
     def fetched(self) -> Iterator[Iterator[Span]]:
-        """The spans in it, which can be read until the end of the block. Raises CaptureError."""
+        """Fetch the bytes, and return their spans, valid within the block. Raises CaptureError."""
         with scratch(FETCHING, local_folder()) as folder:
             file = folder / PurePosixPath(self.path).name
             with _captured(self.url):
@@ -70,14 +69,14 @@ class StoredSpan:
     def _check_room(self, folder: Path) -> None:
         free, needed = shutil.disk_usage(folder).free, self.end - self.start
         if needed > free * FREE_SHARE:
-            said = f"only {free:,} bytes are free in {folder.parent}"
-            raise CaptureError(f"{self.path}: {needed:,} bytes are to be fetched, and {said}")
+            allowed = f"at most {FREE_SHARE:.0%} of the {free:,} bytes free in {folder.parent} may be used"
+            raise CaptureError(f"{self.path}: cannot fetch {needed:,} bytes: {allowed}")
 
     def _fetch(self, file: Path) -> None:
         store, _ = reached(self.url)
         now = store.get_file_info(self.path)
         if (now.size, now.mtime_ns) != (self.size, self.changed_ns):
-            raise CaptureError(f"{self.path}: is another file than when the reading of it was planned")
+            raise CaptureError(f"{self.path}: changed since its reading was planned")
         with store.open_input_file(self.path) as source, file.open("wb") as target:
             target.truncate(self.size)
             source.seek(self.start)
@@ -92,7 +91,7 @@ class StoredSpan:
         yield from spans_of(plain, build_index(plain), self.times)
 
     def _part(self, span: Span, file: Path) -> Iterator[Span]:
-        """A span, once it is sure that there are records from its beginning to its end."""
+        """Yield the span if there are records from its beginning to its end. Raises CaptureError if not."""
         scan = Scan.within(file.name, span.form, span.start)
         scan.go_on(map_bytes(file), span.end)
         if scan.problem is not None or scan.end != span.end or _sums(scan.splits) != _sums(self.splits):
@@ -103,14 +102,14 @@ class StoredSpan:
 
 
 def _sums(splits: Sequence[Split]) -> tuple[int, int | None, int | None]:
-    """How many packets they have, and their first and last time."""
+    """Return the number of packets, and the first and last time."""
     first = min((split.first_ns for split in splits), default=None)
     last = max((split.last_ns for split in splits), default=None)
     return sum(split.packets for split in splits), first, last
 
 
 def stored_spans(url: str, times: TimeRange) -> Iterator[StoredSpan]:
-    """All of the captures that a URL means: a capture, a folder of captures, or a pattern of names in one.
+    """Yield the spans of all captures at a URL: a capture, a folder, or a pattern of names in a folder.
 
     Raises CaptureError if there are none.
     """
@@ -146,7 +145,7 @@ def _spans(
 def _index(
     store: pafs.FileSystem, capture: pafs.FileInfo, index: pafs.FileInfo | None
 ) -> CaptureIndex | None:
-    """The index of a plain capture; None if there is none, or if it is of another one."""
+    """Return the index of a plain capture; None if there is none, or if it is of another capture."""
     if index is None:
         return None
     try:
@@ -159,9 +158,7 @@ def _index(
 
 
 def _has_records(store: pafs.FileSystem, path: str, index: CaptureIndex) -> bool:
-    """Whether records stand where an index says, with times that it says: of the first, middle and last
-    split.
-    """
+    """Return whether the first, middle and last split begin with a record within the index's times."""
     form, splits = index.sections[0], index.splits
     with store.open_input_file(path) as source:
         for split in {splits[0], splits[len(splits) // 2], splits[-1]}:
@@ -175,7 +172,7 @@ def _has_records(store: pafs.FileSystem, path: str, index: CaptureIndex) -> bool
 
 @contextmanager
 def _captured(url: str) -> Iterator[None]:
-    """What is wrong with a store, as CaptureError."""
+    """Turn errors of the store into CaptureError."""
     try:
         with told(url):
             yield

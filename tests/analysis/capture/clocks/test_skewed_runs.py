@@ -238,5 +238,6 @@ def test_nothing_known_of_a_clock_makes_the_run_invalid(plain: RunDirectory, tmp
     fidelity = analysed(run)["fidelity"]
     assert not fidelity["valid"]
     assert (
-        "the clock of r1 is not known: no packets went both ways, and nobody asked it" in fidelity["reasons"]
+        "the clock of r1 is unknown: no packets in both directions and no control reading"
+        in fidelity["reasons"]
     )

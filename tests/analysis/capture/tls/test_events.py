@@ -167,7 +167,7 @@ def test_without_tshark_that_is_said(tmp_path, own, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     found = extract(tmp_path, talk.frames(), tmp_path / "keys")
     assert seqs(found) == []
-    assert "tshark is not here, which decrypts it" in reasons(found)
+    assert "tshark is not installed; it decrypts TLS connections" in reasons(found)
 
 
 def test_behind_bytes_that_are_missing_nothing_is_read(tmp_path, own):

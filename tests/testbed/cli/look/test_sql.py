@@ -41,7 +41,7 @@ def test_a_long_table_is_shown_in_part_and_says_so(run, capsys):
     assert main.run(["sql", str(run.path), "SELECT range AS n FROM range(1000)"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 203
-    assert lines[-1] == "(1000 rows, the first 200 are shown: --format csv gives all)"
+    assert lines[-1] == "(1000 rows, first 200 shown; --format csv writes all)"
 
 
 def test_rows_are_csv_with_lists_and_bytes_as_text(run, capfdbinary):

@@ -96,9 +96,9 @@ def test_garbage_behind_the_last_member_costs_nothing_but_is_named(tmp_path: Pat
     [
         (gzip.compress(b"no capture at all", mtime=0), "neither a pcap nor a pcapng"),
         (gzip.compress(gzip.compress(CONTENT, mtime=0), mtime=0), "neither a pcap nor a pcapng"),
-        (gzip.compress(b"", mtime=0), "0 bytes when unpacked"),
-        (b"\x1f\x8b\x08", "nothing of it can be unpacked"),
-        (b"\x28\xb5\x2f\xfd\xff\xff", "nothing of it can be unpacked"),
+        (gzip.compress(b"", mtime=0), "unpacks to 0 bytes"),
+        (b"\x1f\x8b\x08", "cannot be decompressed"),
+        (b"\x28\xb5\x2f\xfd\xff\xff", "cannot be decompressed"),
     ],
 )
 def test_what_holds_no_capture_is_refused_and_leaves_nothing(

@@ -291,18 +291,18 @@ def test_a_file_that_is_no_capture_is_named_or_passed_over_as_asked(tmp_path: Pa
 
 def shorter(capture: Path) -> str:
     write_pcap(capture, records(2))
-    return "were read before"
+    return "became shorter"
 
 
 def alike(capture: Path) -> str:
     """Another one whose records are as long, and more."""
     write_pcap(capture, at_intervals(segment(number, bytes(10)) for number in range(3 * PACKETS_THERE)))
-    return "is another capture than the one that was read"
+    return "differs from the capture that was read"
 
 
 def another(capture: Path) -> str:
     write_pcap(capture, at_intervals(segment(number, bytes(17)) for number in range(3 * PACKETS_THERE)))
-    return "is another capture than the one that was read"
+    return "differs from the capture that was read"
 
 
 @pytest.mark.parametrize("change", [shorter, another, alike])
@@ -328,7 +328,7 @@ def test_nothing_is_read_of_a_capture_that_is_another_as_long_as_it_is(tmp_path:
     assert reading.rows() == []
     capture.write_bytes(capture.read_bytes() + b"more")
     assert reading.rows() == []
-    assert "is another capture than the one that was read" in reading.report()["problems"]["a.pcap"]
+    assert "differs from the capture that was read" in reading.report()["problems"]["a.pcap"]
     capture.write_bytes(content + pcap_bytes(records(2))[HEADER_BYTES:])
     assert len(reading.rows()) == 2
 
@@ -344,7 +344,7 @@ def gone_between(captures: Path, lenience: Lenience) -> list[dict[str, Any]]:
 def test_a_capture_that_is_gone_before_it_was_read_is_named_or_passed_over_as_asked(tmp_path: Path) -> None:
     for name in "ab":
         write_pcap(tmp_path / f"{name}.pcap", records())
-    with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ are gone .* ignoreMissingFiles"):
+    with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ were removed .* ignoreMissingFiles"):
         gone_between(tmp_path, STRICT)
     write_pcap(tmp_path / "a.pcap", records())
     assert gone_between(tmp_path, Lenience(missing=True)) == core_rows(tmp_path / "b.pcap")
@@ -365,7 +365,7 @@ def test_a_part_that_is_gone_before_it_was_read_is_named(parts: Path) -> None:
     reader = Reading(parts).reader
     end = reader.latestOffset({}, ReadAllAvailable())
     capture_parts.parts(parts / "a.pcap.parts")[0].unlink()
-    with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ are gone"):
+    with pytest.raises(CaptureError, match=r"a\.pcap: bytes 0 to \d+ were removed"):
         list(reader.partitions({}, end))
 
 
