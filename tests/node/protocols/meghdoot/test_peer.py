@@ -127,7 +127,7 @@ def test_what_is_no_value_cannot_be_published(values, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"delivry": "best-effort"}, "there is no parameter 'delivry': there are "),
+        ({"delivry": "best-effort"}, "unknown parameter 'delivry'; known ones: "),
         ({"attributes": (*QUOTES, QUOTES[1])}, "there are two attributes 'price'"),
     ],
 )
