@@ -1,7 +1,8 @@
-"""A subscriber: it says what it wants until its zone has confirmed it, and again now and then; takes events.
+"""A subscriber: it sends its subscriptions until they are confirmed, repeats them periodically, and processes
+events.
 
-An event counts once, whoever notifies of it, and only if the subscriber has asked for it in this life: zones
-may know of a subscription that is over, or of an earlier life.
+An event counts once, whichever zone notifies of it, and only if this process generation has subscribed to it:
+zones may have a subscription that has ended, or that of an earlier process generation.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,19 +22,21 @@ from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscri
 from node.protocols.meghdoot.window import Window
 
 DELIVERED_MAX = 1 << 20
-"""Events of a stream that are remembered as delivered, where publishers do not say what is settled."""
+"""Events of a stream that are remembered as delivered, if publishers do not report what is settled."""
 ROWS_MAX = 1_000
 AGAIN_MAX = 8
-"""Between two words there are at most so many times the first wait."""
+"""Maximum interval of repetitions, in units of `retransmit`."""
 FIRST, LEAST, MOST = 8, 1, 64
-"""Words that may be without an answer: at first, at least, at most. Others wait."""
+"""Initial, minimum and maximum number of unanswered updates. Others wait."""
 LATE_US = 1_000_000
-"""After its end was confirmed, how old an event may be to count for a subscription, beyond its age."""
+"""Time after a confirmed end in which the computed publication time of an event may lie."""
 
 
 @dataclass(slots=True)
 class Own:
-    """A subscription of this peer. count: of its words in this life. ended_us: when its end was confirmed."""
+    """A subscription of this peer. count: its updates in this process generation. ended_us: time of its
+    confirmed end.
+    """
 
     asked: Asked
     count: int
@@ -47,13 +50,15 @@ class Own:
 
 @dataclass(slots=True)
 class Known:
-    """What a life of a publisher has delivered here; nothing before `settled` comes any more."""
+    """Events of a process generation of a publisher delivered here; events before `settled` never arrive
+    again.
+    """
 
     settled: int = 0
     delivered: dict[int, None] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Make room: of what is settled, else of what is oldest."""
+        """Make room: forget settled events, then the oldest."""
         self.delivered = {seq: None for seq in self.delivered if seq >= self.settled}
         while len(self.delivered) >= DELIVERED_MAX:
             del self.delivered[next(iter(self.delivered))]
@@ -64,7 +69,7 @@ Deliver = Callable[[Notify], None]
 
 
 class Subscriber:
-    """What a peer subscribes to. interest, deliver: are told what is to be written down."""
+    """Subscriptions of a peer. interest, deliver: called with what is to be recorded."""
 
     def __init__(
         self,
@@ -87,7 +92,8 @@ class Subscriber:
         self._deliver = deliver
         self._packing = Packing(len(space.attributes))
         self._words = Subscriptions(space)
-        self._said: dict[int, int] = {}  # subscriptions of which a word has no answer, and since when
+        # subscriptions with an unanswered update, and the time of the last one
+        self._said: dict[int, int] = {}
         self._window = Window(FIRST, LEAST, MOST)
         self._known: dict[tuple[int, int], Known] = {}
         self.answers: dict[Address, list[EventName]] = {}
@@ -95,7 +101,7 @@ class Subscriber:
     # --- Subscriptions
 
     def subscribe(self, asked: Asked) -> None:
-        """Ask for something, or for its end."""
+        """Start or end a subscription."""
         known = self.own.get(asked.number)
         now_us = self._mail.now_us
         kind = RecordKind.SUBSCRIBING if asked.on else RecordKind.UNSUBSCRIBING
@@ -120,7 +126,7 @@ class Subscriber:
             self._say(own)
 
     def _say(self, own: Own) -> None:
-        """One word to the zone, which is said again if there is no answer, less and less often."""
+        """Send an update to the zone; it is repeated without an answer at increasing intervals."""
         now_us, retransmit_us = self._mail.now_us, self._parameters.retransmit_us
         own.wait_us = min(max(2 * own.wait_us, retransmit_us), AGAIN_MAX * retransmit_us)
         own.due_us = now_us + own.wait_us
@@ -135,12 +141,12 @@ class Subscriber:
         return Subscription(self._mail.own, asked.number, version, own.is_on, now_us, ranges)
 
     def leave(self) -> None:
-        """This peer leaves: no zone has to notify it any more."""
+        """End all subscriptions, since this peer leaves."""
         for own in [own for own in self.own.values() if own.is_on]:
             self.subscribe(replace(own.asked, on=False))
 
     def confirmed(self, words: Iterable[Word]) -> None:
-        """Zones have taken words."""
+        """Process confirmations of updates."""
         for word in words:
             own = self.own.get(word.number)
             if own is None or word.version != version_of(self._life, own.count):
@@ -157,9 +163,10 @@ class Subscriber:
                 self._interest(kind, own.asked)
 
     def tick(self) -> None:
-        """Say again what was not confirmed, or not for long; where answers are late they are waited for.
+        """Repeat unconfirmed updates, and those due for a refresh.
 
-        Where there is room for a few, those that were due first come first: others would expire.
+        Late answers extend the wait. If the window is small, the longest due ones are first; otherwise they
+        would expire.
         """
         now_us = self._mail.now_us
         said_by_us = now_us - self._mail.late_us
@@ -181,7 +188,7 @@ class Subscriber:
     # --- Events
 
     def notify(self, sender: Address, message: Notify) -> None:
-        """An event."""
+        """Process an event."""
         if self._parameters.is_confirming:
             self.answers.setdefault(sender, []).append(
                 EventName(message.stream, message.first_seq, message.life)
@@ -192,7 +199,7 @@ class Subscriber:
             self._deliver(message)
 
     def _is_new(self, message: Notify) -> bool:
-        """Whether it did not come before; publishers say up to where nothing comes any more."""
+        """Return whether the event did not arrive before; publishers report which events are settled."""
         life = message.stream, epoch_of(message.first_seq)
         known = self._known.setdefault(life, Known())
         known.settled = max(known.settled, message.settled)
@@ -203,8 +210,9 @@ class Subscriber:
         return True
 
     def _is_wanted(self, message: Notify) -> bool:
-        """Whether one of the subscriptions matches, as they were when it was published: no later than its age
-        says, if it waited on its way.
+        """Return whether a subscription matches that was active at the latest possible publication time.
+
+        The message's age does not include transmission delays.
         """
         seen = self._reader.read(bytes(message.payload))
         published_us = self._mail.now_us - message.age_us
@@ -216,12 +224,12 @@ class Subscriber:
         return False
 
     def flush(self) -> None:
-        """Tell senders what came."""
+        """Acknowledge all received events."""
         for address in list(self.answers):
             self.flush_to(address)
 
     def flush_to(self, address: Address) -> None:
-        """Tell one of them, to whom something goes anyway."""
+        """Acknowledge events to one sender, together with other messages to it."""
         names = self.answers.pop(address, ())
         for first in range(0, len(names), ROWS_MAX):
             self._mail.send(address, Notified(tuple(names[first : first + ROWS_MAX])))
