@@ -24,14 +24,14 @@ from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.reachability import Reachability
 
 TIMER: m.Timer = ("boundary",)
-ASKED = 8  # nodes to ask about one gap
+ASKED_MAX = 8  # nodes to ask about one gap
 GAPS_MAX = 4  # gaps that are searched at a time
 HOPS_MAX = 16
-ROUNDABOUT = 3  # a search is forwarded to one of this many nodes nearest to the point
+FORWARD_CHOICES = 3  # a search is forwarded to one of this many nodes nearest to the point
 PATIENCE = 12  # checks of one gap until it is taken over
 # of a box taken over without knowledge of its owner: any other claim outranks it
 GAP_VERSION = VERSION_MAX // 2
-SMALL = 1e-9  # rounding tolerance, as part of a face
+ROUNDING = 1e-9  # rounding tolerance, as part of a face
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class BoundaryWatch:
                     if edge == float(is_above):
                         continue
                     beside = touches[:, dimension]
-                    if areas[beside].sum() < 1.0 - SMALL:
+                    if areas[beside].sum() < 1.0 - ROUNDING:
                         zones = [table.zones[row] for row in rows[beside]]
                         yield from self._behind(zone, dimension, is_above, zones)
 
@@ -104,11 +104,11 @@ class BoundaryWatch:
         for box in rest:
             at = zone.high[dimension] if is_above else float(np.nextafter(zone.low[dimension], 0.0))
             point = (*box.middle[:dimension], at, *box.middle[dimension + 1 :])
-            gap = self._up_to_others(box, dimension, is_above)
+            gap = self._unclaimed_part(box, dimension, is_above)
             if not gap.is_empty:  # else both sides of the face are claimed, which is settled elsewhere
                 yield point, gap
 
-    def _up_to_others(self, box: Zone, dimension: int, is_above: bool) -> Zone:
+    def _unclaimed_part(self, box: Zone, dimension: int, is_above: bool) -> Zone:
         """Return the part of the box that no known zone overlaps."""
         low, high = box.low[dimension], box.high[dimension]
         for row in np.flatnonzero(self.claims.table.intersecting(box)).tolist():
@@ -138,9 +138,9 @@ class BoundaryWatch:
     def _ask(self, point: Point) -> None:
         own = self.claims.own.node.address
         message = Find(own, 0, coordinates_of(point))
-        nearest = self._nearest(point, ASKED)
+        nearest = self._nearest(point, ASKED_MAX)
         others = [address for address in self.claims.others if address not in nearest]
-        chosen = [others.pop(self.rng.randrange(len(others))) for _ in range(min(ASKED, len(others)))]
+        chosen = [others.pop(self.rng.randrange(len(others))) for _ in range(min(ASKED_MAX, len(others)))]
         for address in chain(nearest, chosen):
             self.reach.send(address, message)
 
@@ -163,8 +163,10 @@ class BoundaryWatch:
             if holder.node.address != message.address:
                 self.reach.send(message.address, *holder.told())
         if not holders and message.hops < HOPS_MAX:
-            others = [each for each in self._nearest(point, ASKED) if each not in {message.address, sender}]
-            for address in others[self.rng.randrange(ROUNDABOUT) :][:1]:
+            others = [
+                each for each in self._nearest(point, ASKED_MAX) if each not in {message.address, sender}
+            ]
+            for address in others[self.rng.randrange(FORWARD_CHOICES) :][:1]:
                 self.reach.send(address, Find(message.address, message.hops + 1, message.point))
 
 

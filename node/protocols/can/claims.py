@@ -174,15 +174,15 @@ class Claims:
         the table contains exactly the known zones.
         """
         zones = tuple(self.own.versions)
-        assert not zones or self.original is None, "zones of its own, and a replica"
+        assert not zones or self.original is None, "a replica with own zones"
         for number, zone in enumerate(zones):
             assert not any(zone.intersects(other) for other in zones[:number]), "its own zones overlap"
         own = self.own.node.address
         assert own not in self.others, "a neighbour of itself"
         known = {(own, zone) for zone in zones}
         known |= {(address, zone) for address, holder in self.others.items() for zone in holder.versions}
-        assert known == set(self.table), "zones that the table does not know, or others"
-        assert len(self.acquaintances) <= ACQUAINTANCES_MAX, "more acquaintances than may be"
+        assert known == set(self.table), "the table differs from the known zones"
+        assert len(self.acquaintances) <= ACQUAINTANCES_MAX, "too many acquaintances"
 
     def _replace(self, address: Address, before: Versions, after: Versions) -> None:
         for zone in before:

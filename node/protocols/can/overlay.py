@@ -49,7 +49,7 @@ from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability, Relays
 
 HOPS_MAX = 1_024
-SAID_EACH = 4
+FORCED_EACH = 4
 """Each nth heartbeat is always sent, for its sequence; the others only if nothing else was sent."""
 TICK: m.Timer = ("can",)
 ACKNOWLEDGE: m.Timer = ("acknowledge",)
@@ -455,7 +455,7 @@ class Can:
         recently_us = self._parameters.heartbeat_us // 2
         self._ticks += 1
         for node, since_us in self._watched():
-            if self._ticks % SAID_EACH == 0 or not self.reach.has_sent(node.address, recently_us):
+            if self._ticks % FORCED_EACH == 0 or not self.reach.has_sent(node.address, recently_us):
                 self.reach.send(node.address, heartbeat)
             is_new = self.reach.now_us - since_us < silent_us
             if not is_new and self.reach.is_silent(node.address, silent_us):

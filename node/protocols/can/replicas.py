@@ -121,7 +121,7 @@ class Replicas:
         Stop following a node that has no zone any more.
         """
         if self.claims.original is None:
-            self._tell_again()
+            self._repeat_claims()
         elif not self.claims.held:
             self._stop_following()
         else:
@@ -131,7 +131,7 @@ class Replicas:
             self._turn = (self._turn + 1) % len(others)
             self.reach.probe(others[self._turn])
 
-    def _tell_again(self) -> None:
+    def _repeat_claims(self) -> None:
         """Repeat to all replicas the claims of one neighbour in turn."""
         others = list(self.claims.others.values())
         if self.claims.own.replicas and others:

@@ -148,9 +148,9 @@ class Takeover:
         if is_replica:
             self.adopt(orphan.replicas)
         for reporter in self._reported.pop(address, ()):
-            self._tell(reporter)
+            self._send_claims(reporter)
 
-    def _tell(self, address: Address) -> None:
+    def _send_claims(self, address: Address) -> None:
         self.reach.send(address, Tell(self.claims.own.node.id), *self.claims.own.told())
 
     def report(self, sender: Address, report: Report) -> None:
@@ -164,7 +164,7 @@ class Takeover:
             if known is not None:
                 self.reach.probe(known.node, is_missed=True)
         if known is None:
-            self._tell(sender)
+            self._send_claims(sender)
 
     # --- Outcome (`layers.Orphans`)
 

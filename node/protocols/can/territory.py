@@ -146,7 +146,7 @@ class Territory:
                 return
         if known is not None and known.node != node:
             if sequence > known.sequence:
-                self._is_reborn(known)
+                self._note_restart(known)
             known = None
         if known is None:
             self.orphans.returned(node)
@@ -159,7 +159,7 @@ class Territory:
         """Process the join of a node; one with a newer id at a known address replaces a failed process."""
         known = self.claims.others.get(node.address)
         if known is not None and known.node != node and sequence > known.sequence:
-            self._is_reborn(known)
+            self._note_restart(known)
         for replica in self.claims.own.replicas:
             if replica.address == node.address and replica != node:
                 self._failed(replica)
@@ -168,7 +168,7 @@ class Territory:
         address = holder.node.address
         known = self.claims.others.get(address)
         if known is not None and known.node != holder.node and holder.sequence > known.sequence:
-            self._is_reborn(known)
+            self._note_restart(known)
             known = None
         is_direct = sender == address
         if self.claims.is_past(holder):
@@ -196,7 +196,7 @@ class Territory:
             self.introduce(holder, sender)
         if known is None or not _is_within(holder.versions, known.versions):
             self._settle(holder, sender)
-        self._look_at(known)
+        self._check_lost_zones(known)
         if concerns or known is not None:
             self._application.zones_changed()
 
@@ -206,11 +206,11 @@ class Territory:
         if self._reach.is_failed(holder.node.address):
             self._reach.probe(holder.node, told_by)
 
-    def _is_reborn(self, known: Holder) -> None:
+    def _note_restart(self, known: Holder) -> None:
         """Treat the earlier process at the same address as failed."""
         self._failed(known.node)
 
-    def _look_at(self, before: Holder | None) -> None:
+    def _check_lost_zones(self, before: Holder | None) -> None:
         """Check whether the zones that a node lost have a known new owner."""
         if before is None:
             return

@@ -127,12 +127,12 @@ class ZoneTable(Generic[O]):
     def containing(self, point: Point) -> Mask:
         """Return a mask of the zones that contain the point."""
         at = np.asarray(point)
-        return _rows_of((self.low <= at) & (at < self._closed[: len(self.owners)]))
+        return _true_in_all((self.low <= at) & (at < self._closed[: len(self.owners)]))
 
     def intersecting(self, box: Zone) -> Mask:
         """Return a mask of the zones that share volume with the box."""
         inside = (self.low < np.asarray(box.high)) & (np.asarray(box.low) < self.high)
-        return _rows_of(inside)
+        return _true_in_all(inside)
 
     def touching(self, box: Zone) -> Mask:
         """Return a mask of the zones that touch the box, edges included on both sides.
@@ -140,7 +140,7 @@ class ZoneTable(Generic[O]):
         The box may be flat in some or all dimensions.
         """
         inside = (self.low <= np.asarray(box.high)) & (np.asarray(box.low) <= self.high)
-        return _rows_of(inside)
+        return _true_in_all(inside)
 
     def adjacent(self, zone: Zone) -> Mask:
         """Return a mask of the zones that share a face with the given zone."""
@@ -150,7 +150,7 @@ class ZoneTable(Generic[O]):
         return self.touching(zone) & touched_once
 
 
-def _rows_of(inside: Mask) -> Mask:
+def _true_in_all(inside: Mask) -> Mask:
     """Return the mask of the rows that are true in all dimensions."""
     rows: Mask = np.logical_and.reduce(inside, axis=1)
     return rows

@@ -92,7 +92,7 @@ class Zone:
 
     def split(self, dimension: int, at: float) -> tuple["Zone", "Zone"]:
         """Return the part below the coordinate and the part from there on."""
-        assert self.low[dimension] < at < self.high[dimension], "a zone is split between its edges"
+        assert self.low[dimension] < at < self.high[dimension], "a split outside the zone"
         below = (*self.high[:dimension], at, *self.high[dimension + 1 :])
         above = (*self.low[:dimension], at, *self.low[dimension + 1 :])
         return Zone(self.low, below), Zone(above, self.high)

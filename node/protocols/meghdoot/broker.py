@@ -119,13 +119,13 @@ class Broker:
         self.takes[type(message)](sender, message)
 
     def _publish(self, sender: Address, message: Publish) -> None:
-        spread = self._came(message)
+        spread = self._read_event(message)
         self.propagation.begin(spread, spread.seen.point, message.address)
 
     def _event(self, sender: Address, message: Event) -> None:
-        self.propagation.take(self._came(message), sender, message.zone)
+        self.propagation.take(self._read_event(message), sender, message.zone)
 
-    def _came(self, message: Publish | Event) -> EventSpread:
+    def _read_event(self, message: Publish | Event) -> EventSpread:
         payload = message.payload if type(message.payload) is bytes else bytes(message.payload)
         seen = self._reader.read(payload)
         self.load.visited(seen, len(self.keeping.subscriptions))

@@ -63,7 +63,7 @@ class Doubts:
     ) -> None:
         self._doubts: list[Doubt] = []
         # zones given away in doubt: zone, receiver, end of the doubt
-        self._owed: list[tuple[Zone, Address, int]] = []
+        self._given_in_doubt: list[tuple[Zone, Address, int]] = []
         self._parameters = parameters
         self._mail = mail
         self._hand_over = hand_over
@@ -122,14 +122,14 @@ class Doubts:
                 part = each.zone.intersection(zone)
                 doubted.append((part, to, each.until_us))
                 known = [piece for other in known for piece in other.without(part)]
-        self._owed = [*self._owed, *doubted][-OWED_MAX:]
+        self._given_in_doubt = [*self._given_in_doubt, *doubted][-OWED_MAX:]
         self._hand_over(zone, to)
         for part, _, until_us in doubted:
-            self._say(part, to, max(0, until_us - self._mail.now_us))
+            self._confirm(part, to, max(0, until_us - self._mail.now_us))
         for part in known:
-            self._say(part, to, 0)
+            self._confirm(part, to, 0)
 
-    def _say(self, zone: Zone, to: Address, doubt_us: int) -> None:
+    def _confirm(self, zone: Zone, to: Address, doubt_us: int) -> None:
         self._mail.send(to, Handed(doubt_us, self.edges_of(zone)))
 
     def _remove(self, doubt: Doubt, zone: Zone) -> None:
@@ -140,7 +140,7 @@ class Doubts:
     def handed(self, message: Handed) -> None:
         """Process a confirmation of completeness, by a giver or by the owner of a replicated zone."""
         zone = self.zone_of(message.edges)
-        if not message.doubt_us and self._is_copy(zone) and not self._is_drowsy:
+        if not message.doubt_us and self._is_copy(zone) and not self._woke_lately:
             # or it was sent to an earlier process generation
             self._assured[zone] = self._mail.now_us + ASSURED * self._parameters.retransmit_us
         until_us = self._mail.now_us + message.doubt_us
@@ -152,10 +152,10 @@ class Doubts:
                     part = each.zone.intersection(zone)
                     self._doubts.append(Doubt(part, until_us, is_given=True, again_us=each.again_us))
         if not message.doubt_us:
-            self._pay(zone)
+            self._complete_given(zone)
 
     @property
-    def _is_drowsy(self) -> bool:
+    def _woke_lately(self) -> bool:
         """Whether received confirmations may have been sent while this peer did not run."""
         return (
             self._woke_us is not None and self._mail.now_us < self._woke_us + self._parameters.retransmit_us
@@ -165,17 +165,17 @@ class Doubts:
         """End a doubt, since the zone is complete."""
         self._doubts.remove(doubt)
         self._mail.emit(Log("recovered", {"how": how}))
-        self._pay(doubt.zone)
+        self._complete_given(doubt.zone)
 
-    def _pay(self, zone: Zone) -> None:
+    def _complete_given(self, zone: Zone) -> None:
         """Send completed zones to the peers that received them in doubt."""
-        owed, self._owed = self._owed, []
+        owed, self._given_in_doubt = self._given_in_doubt, []
         for part, to, until_us in owed:
             if not zone.covers(part):
-                self._owed.append((part, to, until_us))
+                self._given_in_doubt.append((part, to, until_us))
                 continue
             self._hand_over(part, to)
-            self._say(part, to, 0)
+            self._confirm(part, to, 0)
 
     def count_in(self, held: HeldZone, without: int = 0) -> int:
         """Return 1 if part of a zone is in doubt, else 0.
@@ -191,7 +191,7 @@ class Doubts:
     def assure(self, zone: Zone, replica: Address) -> None:
         """Confirm to a replica that it has all data of a zone, unless the zone is in doubt."""
         if not any(each.zone.intersects(zone) for each in self._doubts):
-            self._say(zone, replica, 0)
+            self._confirm(zone, replica, 0)
 
     def tick(self) -> None:
         """End expired doubts and confirmations."""
@@ -201,8 +201,8 @@ class Doubts:
         for each in self:
             if each.until_us <= now_us:
                 self.end(each, "refreshed")
-        if self._owed:
-            self._owed = [each for each in self._owed if each[2] > now_us]
+        if self._given_in_doubt:
+            self._given_in_doubt = [each for each in self._given_in_doubt if each[2] > now_us]
 
     # --- Encoding
 

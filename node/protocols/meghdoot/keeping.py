@@ -92,7 +92,7 @@ class Keeping:
         else:
             self.add(told)
         if message.purpose == Purpose.RECOVERED:
-            self._copy_on(told)
+            self._copy_to_replicas(told)
         self._mail.send(message.address, Stored(message.number))
 
     def take_copy(self, message: StoreAt) -> None:
@@ -115,7 +115,7 @@ class Keeping:
         known = self.subscriptions.get(told.key)
         if known is None or known.version != told.version:
             return  # outdated
-        self._put_where_it_must_be(told)
+        self._start_installation(told)
 
     def _note_repeated(self, known: Subscription | None, told: Subscription, asker: Address) -> None:
         """Probe the sender of an early repetition, which may have missed the answer, as across a cut.
@@ -140,9 +140,9 @@ class Keeping:
             and known.version == late.word.version
             and self._owns(self.space.point(known.ranges))
         ):
-            self._put_where_it_must_be(known)
+            self._start_installation(known)
 
-    def _put_where_it_must_be(self, told: Subscription) -> None:
+    def _start_installation(self, told: Subscription) -> None:
         now_us = self._mail.now_us
         word = Word(told.number, told.version)
         under_way = self._installing.get(told.key)
@@ -157,12 +157,12 @@ class Keeping:
         zone = self._held.containing(point)
         for replica in self._overlay.replicas(zone.zone) if zone else ():
             installation.waits.add(replica.address)
-            done = partial(self._is_at, installation, replica.address)
+            done = partial(self._has_arrived, installation, replica.address)
             self.stores.send(replica.address, Purpose.REPLICA, (told,), done)
         place = self.copy_place(point)
         if place is not None:
             installation.waits.add(COPY)
-            self._place_copy(told, place, partial(self._is_at, installation, COPY))
+            self._place_copy(told, place, partial(self._has_arrived, installation, COPY))
         self._confirm_if_installed(installation)
 
     def copy_place(self, point: Point) -> Point | None:
@@ -187,7 +187,7 @@ class Keeping:
 
         self.stores.copy(place, told, arrived)
 
-    def _is_at(self, installation: Installation, where: str | Address) -> None:
+    def _has_arrived(self, installation: Installation, where: str | Address) -> None:
         installation.waits.discard(where)
         self._confirm_if_installed(installation)
 
@@ -270,7 +270,7 @@ class Keeping:
         """Return whether this peer replicates a zone."""
         return zone in self._overlay.held() and not self._overlay.is_owner(zone)
 
-    def _copy_on(self, told: Iterable[Subscription]) -> None:
+    def _copy_to_replicas(self, told: Iterable[Subscription]) -> None:
         """Forward subscriptions of this peer's zones to the replicas."""
         by_copy: dict[NodeHandle, list[Subscription]] = {}
         for each in told:

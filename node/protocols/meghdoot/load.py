@@ -21,7 +21,7 @@ from node.protocols.meghdoot.layers import Mail
 from node.protocols.meghdoot.messages import Climb, Load, Loaded
 from node.protocols.meghdoot.parameters import Parameters
 
-KEPT = 0.5
+DECAY = 0.5
 """Part of the counts that remains after each exchange."""
 CLIMBS_MAX = 64
 TOLD_MAX = 16
@@ -105,7 +105,7 @@ class LoadBook:
         for number in range(min(len(around), TOLD_MAX)):
             self._mail.send(around[(self._turn + number) % len(around)], told)
         self._turn += TOLD_MAX
-        self.events, self.matches = self.events * KEPT, self.matches * KEPT
+        self.events, self.matches = self.events * DECAY, self.matches * DECAY
 
     def _forget(self) -> None:
         old_us = self._mail.now_us - OLD * self._parameters.load_us
@@ -123,8 +123,8 @@ class LoadBook:
         most, room = self.most, self._parameters.loaded_peers
         least = min([each.load for each in most.values()]) if len(most) >= room else -1.0
         for each in message.peers:
-            if KEPT * each.load >= least and each.address not in most:
-                self._merge(each.address, KEPT * each.load)
+            if DECAY * each.load >= least and each.address not in most:
+                self._merge(each.address, DECAY * each.load)
 
     def _merge(self, address: Address, load: float) -> None:
         """Keep the most loaded peers, by their latest reports."""
@@ -145,7 +145,7 @@ class LoadBook:
         wanted = max(self.most, key=lambda each: (self.most[each].load, each), default=None)
         if self._parameters.join != "by-load" or wanted is None or self.most[wanted].load <= self.load:
             return False
-        self._send_on(wanted, Climb(join.id, join.address, join.sequence, 0, self.load))
+        self._forward(wanted, Climb(join.id, join.address, join.sequence, 0, self.load))
         return True
 
     def climb(self, sender: Address, message: Climb) -> Join | None:
@@ -158,14 +158,14 @@ class LoadBook:
         steepest = max(known, key=lambda each: (known[each], each), default=None)
         if steepest is not None and known[steepest] > self.load and message.hops < CLIMBS_MAX:
             onward = Climb(message.id, message.address, message.sequence, message.hops + 1, self.load)
-            self._send_on(steepest, onward)
+            self._forward(steepest, onward)
             return None
         zone = max(self._held.by_id.values(), key=lambda each: each.zone.volume, default=None)
         if zone is None:
             return None
         return Join(message.id, message.address, message.sequence, coordinates_of(zone.zone.middle))
 
-    def _send_on(self, address: Address, message: Climb) -> None:
+    def _forward(self, address: Address, message: Climb) -> None:
         """Forward a joining peer, and halve the receiver's assumed load until its next report."""
         self._mail.send(address, message)
         if address in self._neighbours:

@@ -73,8 +73,8 @@ class MeghdootNode:
         self.confirmed: Callable[[int], None] = lambda number: None
         self._leaving_until_us: int | None = None
         self._published = self._measured_us = self._tick_us = 0
-        self._asleep_us = max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us
-        self._asleep_at_us = NEVER_US
+        self._pause_us = max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us
+        self._pause_at_us = NEVER_US
         self._delivered: Counter[int] = Counter()
         self._counts = Counts()
         # each process generation has another id even with the same `rng`
@@ -106,7 +106,7 @@ class MeghdootNode:
         """See `node.core.peer_pool.PeerMachine`."""
         self._effects = []
         self.post.now_us = self.can.reach.now_us = now_us
-        if self._asleep_at_us < now_us and self._asleep_at_us + self.post.own_late_us < now_us:
+        if self._pause_at_us < now_us and self._pause_at_us + self.post.own_late_us < now_us:
             self._wake(now_us)
         match given:
             case ReceivedFrom():
@@ -189,7 +189,7 @@ class MeghdootNode:
         self.can.claims.check()
         self.broker.publisher.check()
         self.broker.keeping.stores.check()
-        assert not self.post.here, "what it sent itself was not taken"
+        assert not self.post.here, "a message of the peer to itself is unprocessed"
 
     def _contacts(self) -> list[Address]:
         """Return the peers to join through; none for the very first peer."""
@@ -219,7 +219,7 @@ class MeghdootNode:
 
     def _ticks_at(self, tick_us: int) -> None:
         """Set the time of the next tick, and the time after which this peer counts as not having run."""
-        self._tick_us, self._asleep_at_us = tick_us, tick_us + self._asleep_us
+        self._tick_us, self._pause_at_us = tick_us, tick_us + self._pause_us
 
     def _wake(self, now_us: int) -> None:
         """Process that this peer did not run for almost as long as it takes to be considered failed.

@@ -71,7 +71,7 @@ class MeghdootPeer:
         Parameters.refuse_unknown(parameters)
         names = [each.name for each in attributes]
         if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-            raise ValueError(f"there are two attributes {twice!r:.40}")
+            raise ValueError(f"duplicate attribute {twice!r:.40}")
         members = tuple(Member(each, each, "", "peer", 0, each) for each in contacts)
         workload = {"attributes": [asdict(each) for each in attributes]}
         spec = NodeSpec(
@@ -82,7 +82,7 @@ class MeghdootPeer:
         self._attributes = tuple(attributes)
         self._values = struct.Struct(f">{len(self._attributes)}d")
         self._node = MeghdootNode(spec, rng)
-        self._node.told, self._node.confirmed = self._told, self._confirmed
+        self._node.told, self._node.confirmed = self._on_notify, self._confirmed
         self._handlers: dict[int, tuple[tuple[Range, ...], Handler]] = {}
         self._asked = 0
         self._requests: deque[Callable[[], Any]] = deque()
@@ -174,7 +174,7 @@ class MeghdootPeer:
     def _confirmed(self, number: int) -> None:
         self.confirmed(number)
 
-    def _told(self, message: Notify) -> None:
+    def _on_notify(self, message: Notify) -> None:
         """Call the handlers of the subscriptions that match an event."""
         payload = bytes(message.payload)
         numbers = self._values.unpack_from(payload)

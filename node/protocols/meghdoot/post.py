@@ -89,9 +89,9 @@ class View:
     def of(self, can: Can, changed: Callable[[], None]) -> None:
         """Connect to a node's claims; `changed` is called with each change."""
         self._can, self._changed = can, changed
-        can.claims.table.watch = self._note
+        can.claims.table.watch = self._on_change
 
-    def _note(self, owner: Address, zone: Zone, is_there: bool) -> None:
+    def _on_change(self, owner: Address, zone: Zone, is_there: bool) -> None:
         if len(self._news) <= NEWS_MAX:
             self._news.append(News(owner, zone, is_there))
         self._changed()

@@ -101,9 +101,11 @@ class Publisher:
         """Assert that unconfirmed events are in order and counted correctly."""
         for each in self.publications.values():
             spreading = sum([not pending.is_answered for pending in each.pending.values()])
-            assert each.spreading == spreading, "events on their way counted wrong"
-            assert list(each.pending) == sorted(each.pending), "events not in their order"
-            assert not each.pending or next(reversed(each.pending)) <= each.last, "numbered ahead"
+            assert each.spreading == spreading, "wrong number of events without an answer"
+            assert list(each.pending) == sorted(each.pending), "events out of order"
+            assert not each.pending or next(reversed(each.pending)) <= each.last, (
+                "a pending event after the last one"
+            )
 
     @property
     def is_silent(self) -> bool:

@@ -82,7 +82,7 @@ class Stores:
 
     def check(self) -> None:
         """Assert the limit of unacknowledged batches."""
-        assert len(self._lots) <= OUTSTANDING_MAX, "more lots without an answer than may be"
+        assert len(self._lots) <= OUTSTANDING_MAX, "too many unacknowledged batches"
 
     def tick(self) -> None:
         """Give up unacknowledged batches after the timeout."""

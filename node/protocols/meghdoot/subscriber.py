@@ -91,9 +91,9 @@ class Subscriber:
         self._interest = interest
         self._deliver = deliver
         self._packing = Packing(len(space.attributes))
-        self._words = Subscriptions(space)
+        self._updates = Subscriptions(space)
         # subscriptions with an unanswered update, and the time of the last one
-        self._said: dict[int, int] = {}
+        self._unanswered: dict[int, int] = {}
         self._window = Window(FIRST, LEAST, MOST)
         self._known: dict[tuple[int, int], Known] = {}
         self.answers: dict[Address, list[EventName]] = {}
@@ -108,33 +108,33 @@ class Subscriber:
         count = known.count + 1 if known else 0
         if known is None or asked.on:
             self.own[asked.number] = Own(asked, count, asked.on, now_us, now_us)
-            self._words.remove((self._mail.own, asked.number))
-            self._words.put(self._word(self.own[asked.number]))
+            self._updates.remove((self._mail.own, asked.number))
+            self._updates.put(self._update_of(self.own[asked.number]))
         else:
             known.count, known.is_on, known.is_confirmed, known.due_us = count, False, False, now_us
             known.wait_us = 0
         self._interest(kind, asked)
-        self._say_if_there_is_room(self.own[asked.number])
+        self._send_if_room(self.own[asked.number])
 
-    def _say_if_there_is_room(self, own: Own) -> None:
+    def _send_if_room(self, own: Own) -> None:
         number, now_us = own.asked.number, self._mail.now_us
-        said_us = self._said.get(number)
+        said_us = self._unanswered.get(number)
         if said_us is not None:
             self._window.unanswered(said_us, now_us)
-        if said_us is not None or len(self._said) < int(self._window.size):
-            self._said[number] = now_us
-            self._say(own)
+        if said_us is not None or len(self._unanswered) < int(self._window.size):
+            self._unanswered[number] = now_us
+            self._send_update(own)
 
-    def _say(self, own: Own) -> None:
+    def _send_update(self, own: Own) -> None:
         """Send an update to the zone; it is repeated without an answer at increasing intervals."""
         now_us, retransmit_us = self._mail.now_us, self._parameters.retransmit_us
         own.wait_us = min(max(2 * own.wait_us, retransmit_us), AGAIN_MAX * retransmit_us)
         own.due_us = now_us + own.wait_us
-        packed = self._packing.pack((self._word(own),), now_us)
+        packed = self._packing.pack((self._update_of(own),), now_us)
         point = self._space.point(own.asked.ranges)
         self._mail.route(Store(self._mail.own, 0, Purpose.INSTALL, packed), point)
 
-    def _word(self, own: Own) -> Subscription:
+    def _update_of(self, own: Own) -> Subscription:
         asked, version = own.asked, version_of(self._life, own.count)
         ranges: tuple[Range, ...] = asked.ranges
         now_us = self._mail.now_us
@@ -151,7 +151,7 @@ class Subscriber:
             own = self.own.get(word.number)
             if own is None or word.version != version_of(self._life, own.count):
                 continue
-            said_us = self._said.pop(word.number, None)
+            said_us = self._unanswered.pop(word.number, None)
             if said_us is not None:
                 self._window.answered(said_us, self._mail.own_late_since(said_us), self._mail.now_us)
             own.due_us, own.wait_us = self._mail.now_us + self._parameters.refresh_us, 0
@@ -174,16 +174,16 @@ class Subscriber:
         due = [
             own
             for number, own in self.own.items()
-            if own.ended_us is None and own.due_us <= (said_by_us if number in self._said else now_us)
+            if own.ended_us is None and own.due_us <= (said_by_us if number in self._unanswered else now_us)
         ]
         for own in sorted(due, key=attrgetter("due_us")):
-            self._say_if_there_is_room(own)
+            self._send_if_room(own)
 
     def _forget_ended(self, until_us: int) -> None:
         for number, own in list(self.own.items()):
             if own.ended_us is not None and own.ended_us < until_us:
                 del self.own[number]
-                self._words.remove((self._mail.own, number))
+                self._updates.remove((self._mail.own, number))
 
     # --- Events
 
@@ -216,7 +216,7 @@ class Subscriber:
         """
         seen = self._reader.read(bytes(message.payload))
         published_us = self._mail.now_us - message.age_us
-        for each in self._words.matching(seen.values):
+        for each in self._updates.matching(seen.values):
             own = self.own[each.number]
             has_asked = own.asked_us <= published_us
             if has_asked and (own.ended_us is None or published_us <= own.ended_us + LATE_US):

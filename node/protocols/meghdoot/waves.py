@@ -143,9 +143,9 @@ class Waves:
         for wave in list(self._begun_before(now_us + timeout_us - patience_us // 2)):
             begun_us = wave.until_us - timeout_us
             if wave.children and wave.onward is not None:
-                self._pass_on_again(wave, wave.onward, begun_us)
+                self._forward_again(wave, wave.onward, begun_us)
             if wave.told:
-                self._tell_again(wave, begun_us)
+                self._notify_again(wave, begun_us)
                 if now_us >= max(begun_us + patience_us, wave.told_us + patience_us // 2):
                     self._give_up_subscribers(wave)
             if wave.until_us <= now_us:
@@ -158,7 +158,7 @@ class Waves:
                 return
             yield wave
 
-    def _pass_on_again(self, wave: Wave, onward: Onward, begun_us: int) -> None:
+    def _forward_again(self, wave: Wave, onward: Onward, begun_us: int) -> None:
         """Forward again to zones to which a way was found since; search a way to silent ones."""
         since_us = max(begun_us, wave.passed_us)
         for zone, address in wave.children.items():
@@ -168,7 +168,7 @@ class Waves:
             elif self._mail.is_silent(address, self._silent_us) and not self._mail.is_failed(address):
                 self._mail.miss(address)
 
-    def _tell_again(self, wave: Wave, begun_us: int) -> None:
+    def _notify_again(self, wave: Wave, begun_us: int) -> None:
         """Notify again subscribers to which a way was found since; search a way once."""
         since_us = max(begun_us, wave.told_us)
         for address, life in wave.told.items():

@@ -11,7 +11,7 @@ LATE_US = 250_000
 """A later peer is overloaded."""
 GROWTH = 4
 """Growth of the window per window of answers."""
-KEPT = 0.7
+SHRINK_FACTOR = 0.7
 """Part of the window that remains after a late answer."""
 
 
@@ -38,5 +38,5 @@ class Window:
 
     def _shrink(self, sent_us: int, now_us: int) -> None:
         if sent_us > self._shrunk_us:
-            self.size = self._threshold = max(KEPT * self.size, self._least)
+            self.size = self._threshold = max(SHRINK_FACTOR * self.size, self._least)
             self._shrunk_us = now_us

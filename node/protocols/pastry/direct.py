@@ -53,7 +53,7 @@ class DirectOverlay:
         self._proximity = proximity
         top = [handle.id >> (ID_BITS - TOP_BITS) for handle in self.handles]
         self._top = np.array(top, np.uint64)
-        assert len(np.unique(self._top)) == len(top), "two ids are the same in their first half"
+        assert len(np.unique(self._top)) == len(top), "two ids share their first 64 bits"
         self._entries = self._slots()
 
     # --- Tables

@@ -63,9 +63,9 @@ class LeafSet:
         own = self.own.id
         for side, sign in ((self.smaller, -1), (self.larger, 1)):
             away = [sign * (each.id - own) % RING for each in side]
-            assert len(side) <= self._half, "more leafs than may be"
-            assert 0 not in away, "a leaf of itself"
-            assert away == sorted(set(away)), "leafs that are not in order"
+            assert len(side) <= self._half, "too many leafs"
+            assert 0 not in away, "a node is its own leaf"
+            assert away == sorted(set(away)), "leafs out of order"
 
     def would_take(self, node: NodeHandle) -> bool:
         """Return whether `add` would add the node."""

@@ -84,9 +84,9 @@ class Pastry:
         self._carrier = Carrier[Route](
             parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
         )
-        self._be(own)
+        self._set_id(own)
 
-    def _be(self, own: NodeHandle) -> None:
+    def _set_id(self, own: NodeHandle) -> None:
         """Take this id and forget all known nodes."""
         parameters, rng, emit = self._parameters, self._rng, self._emit
         self.own = own
@@ -265,7 +265,7 @@ class Pastry:
         """Take another id, since the join ended at a node that has this one (X = Z)."""
         now_us, known = self.reach.now_us, self._joining.known
         self._emit(m.Log("id_taken", {"id": f"{self.own.id:032x}"}, "warning"))
-        self._be(NodeHandle(id_of(f"{self.own.id:032x}"), self.own.address))
+        self._set_id(NodeHandle(id_of(f"{self.own.id:032x}"), self.own.address))
         self.reach.now_us = now_us
         self._considered.clear()
         self._joining.start(*known)

@@ -137,7 +137,7 @@ class Reachability:
         self._watcher = watcher
         self._probes: dict[Address, _Probe] = {}
         self._pings: dict[int, tuple[Address, int, Told | None]] = {}
-        self._lost: dict[Address, _Lost] = {}
+        self._failed: dict[Address, _Lost] = {}
         self._times: dict[Address, _Times] = {}
         self._long_messages = LongMessages(parameters.probe_timeout_us // 4)
         self._answered: dict[tuple[Address, int], int] = {}  # answers to each probe, oldest first
@@ -238,7 +238,7 @@ class Reachability:
         """Record that messages arrived from a node, directly or through relays."""
         times = self._times_of(address)
         times.heard_us = self.now_us
-        lost = self._lost.get(address) if self._lost else None
+        lost = self._failed.get(address) if self._failed else None
         if lost is not None:
             lost.again_us = min(lost.again_us, self.now_us + self._parameters.direct_again_us)
         if relays is None:
@@ -279,13 +279,13 @@ class Reachability:
 
     def is_failed(self, address: Address) -> bool:
         """Return whether the node is known as failed."""
-        return address in self._lost
+        return address in self._failed
 
     def lately_silent(self, within_us: int) -> list[NodeHandle]:
         """Return nodes that failed within the time but may be alive, since their hosts did not refuse."""
         return [
             lost.node
-            for lost in self._lost.values()
+            for lost in self._failed.values()
             if not lost.is_refused and self.now_us - lost.since_us < within_us
         ]
 
@@ -314,7 +314,7 @@ class Reachability:
     def answered(self, node: NodeHandle, number: int, relays: Relays | None) -> None:
         """Process the answer to a probe, which came the way of the probe."""
         address = node.address
-        self._lost.pop(address, None)
+        self._failed.pop(address, None)
         probe = self._probes.get(address)
         if relays is None and probe is not None and number in probe.sent_us:
             took_us = self.now_us - probe.sent_us[number]
@@ -409,7 +409,7 @@ class Reachability:
         if self.now_us > probe.until_us + self._parameters.probe_timeout_us // 4:
             self.lateness.note(self.now_us - probe.until_us, self.now_us)
             self._wait_for(probe)  # this node is slow: the answer may already be here
-        elif self.now_us < self._enough_us(probe):
+        elif self.now_us < self._deadline_us(probe):
             self._wait_for(probe)  # other nodes turned out to be slow
         elif self.is_coming(address):
             self._wait_for(probe)  # the probe is queued behind a long message
@@ -422,7 +422,7 @@ class Reachability:
         else:
             self._give_up(probe)
 
-    def _enough_us(self, probe: _Probe) -> int:
+    def _deadline_us(self, probe: _Probe) -> int:
         """Return the end of the wait by the current estimate of lateness."""
         return probe.since_us + self.patience_us - self._parameters.probe_timeout_us // 4
 
@@ -450,7 +450,7 @@ class Reachability:
         del self._probes[address]
         self.relays_of.pop(address, None)
         self._emit(Forget(address))
-        self._bury(probe.node, is_refused=is_refused)
+        self._remember_failed(probe.node, is_refused=is_refused)
         if not probe.is_hope or any(node == probe.node for node in self._watcher.relays()):
             self._emit(m.Log("failed", {"peer": address}))
             self._watcher.failed(probe.node)
@@ -460,14 +460,14 @@ class Reachability:
         if not self.is_probing:
             self._watcher.settled()
 
-    def _bury(self, node: NodeHandle, *, is_refused: bool) -> None:
-        known = self._lost.pop(node.address, None)
+    def _remember_failed(self, node: NodeHandle, *, is_refused: bool) -> None:
+        known = self._failed.pop(node.address, None)
         again_us = self._parameters.direct_again_us
         wait_us = min(known.wait_us * 2, again_us * AGAIN_MAX) if known else again_us
         since_us = known.since_us if known else self.now_us
-        self._lost[node.address] = _Lost(node, since_us, self.now_us + wait_us, wait_us, is_refused)
-        while len(self._lost) > FAILED_MAX:
-            del self._lost[next(iter(self._lost))]
+        self._failed[node.address] = _Lost(node, since_us, self.now_us + wait_us, wait_us, is_refused)
+        while len(self._failed) > FAILED_MAX:
+            del self._failed[next(iter(self._failed))]
 
     # --- Round-trip times
 
@@ -506,13 +506,13 @@ class Reachability:
         sent_by_us = self.now_us - self.patience_us
         for number in [number for number, (_, sent_us, _) in self._pings.items() if sent_us <= sent_by_us]:
             del self._pings[number]
-        for lost in [lost for lost in self._lost.values() if lost.again_us <= self.now_us]:
-            self._ask_again(lost)
+        for lost in [lost for lost in self._failed.values() if lost.again_us <= self.now_us]:
+            self._probe_failed(lost)
         if self.now_us >= self._direct_again_us:
             self._direct_again_us = self.now_us + self._parameters.direct_again_us
             self._try_directly()
 
-    def _ask_again(self, lost: _Lost) -> None:
+    def _probe_failed(self, lost: _Lost) -> None:
         """Probe a failed node once, through most relays; first directly if its host refused."""
         node = lost.node
         if node.address not in self._probes:

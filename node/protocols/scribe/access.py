@@ -108,7 +108,7 @@ class Access:
         self._listener = listener
         self._creations: dict[int, _Creation] = {}
         self._replications: dict[int, _Replication] = {}
-        trees.carry |= {Create: self._told, Created: self._created, Denied: self._denied}
+        trees.carry |= {Create: self._take_grants, Created: self._created, Denied: self._denied}
         trees.opening |= {Create, Denied}
         trees.access = self
 
@@ -138,7 +138,7 @@ class Access:
         """Process a CREATE at the root: the first one is valid, and later versions by its creator."""
         known, pastry = topic.grants, self._trees.pastry
         if known is not None and known.credentials != message.credentials:
-            self._say("create_denied", topic, message.address)
+            self._log_denied("create_denied", topic, message.address)
             pastry.send(Denied(topic.key, Right.CREATE, message.credentials), message.address)
             return
         if known is None or message.version > known.version:
@@ -176,7 +176,7 @@ class Access:
         """
         if allows(topic.grants, Right.SUBSCRIBE, topic.credentials):
             return True
-        self._say("subscribe_denied", topic, self._trees.pastry.own.address)
+        self._log_denied("subscribe_denied", topic, self._trees.pastry.own.address)
         self._trees.leave(topic.key)
         self._listener.on_denied(topic.key, Right.SUBSCRIBE)
         return False
@@ -184,16 +184,16 @@ class Access:
     def _check(self, topic: Topic, right: Right, credentials: int, address: Address) -> bool:
         if allows(topic.grants, right, credentials):
             return True
-        self._say(f"{right.name.lower()}_denied", topic, address)
+        self._log_denied(f"{right.name.lower()}_denied", topic, address)
         self._trees.pastry.send(Denied(topic.key, right, credentials), address)
         return False
 
-    def _say(self, event: str, topic: Topic, peer: Address) -> None:
+    def _log_denied(self, event: str, topic: Topic, peer: Address) -> None:
         self._emit(m.Log(event, {"topic": f"{topic.key:032x}", "peer": peer}, "warning"))
 
     # --- All nodes
 
-    def _told(self, topic: Topic, sender: Address, message: Create) -> None:
+    def _take_grants(self, topic: Topic, sender: Address, message: Create) -> None:
         """Process grants, from a root for its replica or from a parent."""
         self._take(topic, message)
         self._trees.pastry.send(Created(topic.key, message.version), sender)
@@ -222,9 +222,9 @@ class Access:
         elif right == Right.PUBLISH:
             self._listener.on_denied(topic.key, right)
         else:
-            self._not_adopted(topic, message)
+            self._remove_denied(topic, message)
 
-    def _not_adopted(self, topic: Topic, message: Denied) -> None:
+    def _remove_denied(self, topic: Topic, message: Denied) -> None:
         for child in [each for each in topic.children.values() if each.credentials == message.credentials]:
             del topic.children[child.node.address]
             self._trees.pastry.send(message, child.node.address)

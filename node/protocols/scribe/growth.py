@@ -73,7 +73,7 @@ class Growth:
         """
         if self._trees.entries() - 1 <= self._parameters.entries_max:
             return
-        if far := self._farther():
+        if far := self._distant_child():
             self._let_go(*far, is_detour=False)
         elif strangers := self.strangers():
             self._let_go(*strangers[self._rng.randrange(len(strangers))], is_detour=True)
@@ -81,7 +81,7 @@ class Growth:
     def _shared(self, one: int, key: int) -> int:
         return shared_digits(one, key, self._parameters.b)
 
-    def _farther(self) -> Entry | None:
+    def _distant_child(self) -> Entry | None:
         """Return a child of more than one hop, by the draft's two rules."""
         topics = [
             topic

@@ -63,13 +63,13 @@ class Population:
         parameters: Mapping[str, Any] | None = None,
         on_done: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self.network = FlatNetwork(proximity.delay_between(), self._told)
+        self.network = FlatNetwork(proximity.delay_between(), self._on_effect)
         self.proximity = proximity
         self.nodes: list[ScribeNode] = []
         self._tree: Tree | None = None
         self._began_us = 0
         self.probes = 0
-        self._met: dict[Address, None] = {}
+        self._contacted: dict[Address, None] = {}
         used = {**QUIET, **(parameters or {})}
         names = sorted((f"node-{number}" for number in range(count)), key=id_of)
         self.handles = [NodeHandle(id_of(name), address) for address, name in enumerate(names)]
@@ -93,8 +93,8 @@ class Population:
 
     def join(self, stream: int, members: Sequence[Address], batch: int = 0) -> None:
         """Make nodes join a topic, `batch` at a time (0: all), and wait until they have."""
-        self._met.clear()
-        self.network.watch = self._joining
+        self._contacted.clear()
+        self.network.watch = self._on_join_message
         step = batch or max(1, len(members))
         for first in range(0, len(members), step):
             for address in members[first : first + step]:
@@ -102,8 +102,8 @@ class Population:
             self.settle()
         self.network.watch = None
 
-    def _joining(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
-        self._met[target] = None
+    def _on_join_message(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+        self._contacted[target] = None
         self.probes += sum(type(each) is Ping for each in messages)
 
     def tend(self, stream: int) -> None:
@@ -115,7 +115,7 @@ class Population:
         before = -1
         while self.network.sent != before:
             before = self.network.sent
-            for address in self._met:
+            for address in self._contacted:
                 self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.tend(key)))
             self.settle()
 
@@ -123,7 +123,7 @@ class Population:
         """Make the root of a topic publish one event, and wait until it is delivered everywhere."""
         tree = self._tree = Tree(self.root_of(stream))
         self._began_us = self.network.clock.now_us
-        self.network.watch = self._sent
+        self.network.watch = self._on_multicast
         self.network.call(
             tree.root,
             lambda node, now_us: node.act(now_us, lambda: node.publish(stream, 1, EVENT, now_us)),
@@ -141,10 +141,10 @@ class Population:
         """Run until no messages are in transit."""
         self.network.run(self.network.clock.now_us + SETTLE_US)
 
-    def _sent(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+    def _on_multicast(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
         assert self._tree is not None
         self._tree.edges += ((source, target) for each in messages if type(each) is Multicast)
 
-    def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
+    def _on_effect(self, address: Address, time_us: int, effect: m.Effect) -> None:
         if self._tree is not None and type(effect) is m.Record and effect.kind == RecordKind.DELIVERED:
             self._tree.came.append((address, time_us - self._began_us))

@@ -54,8 +54,10 @@ class Publisher:
     def check(self) -> None:
         """Assert that no acknowledged batch counts as unanswered."""
         for each in self.publications.values():
-            assert all(batch.first_seq > each.acknowledged for batch in each.unanswered), "sent again in vain"
-            assert each.acknowledged <= each.last, "acknowledged what was not published"
+            assert all(batch.first_seq > each.acknowledged for batch in each.unanswered), (
+                "an acknowledged batch counts as unanswered"
+            )
+            assert each.acknowledged <= each.last, "acknowledged an unpublished event"
 
     @property
     def is_silent(self) -> bool:
@@ -81,10 +83,10 @@ class Publisher:
             publication.sent_us = now_us
         publication.unanswered.append(message)
         self._send(publication, message)
-        self._forget(publication)
+        self._drop_if_best_effort(publication)
         return message
 
-    def _forget(self, publication: Publication) -> None:
+    def _drop_if_best_effort(self, publication: Publication) -> None:
         """Drop all unanswered batches if delivery is best-effort."""
         if self._parameters.is_best_effort and publication.is_known:
             publication.unanswered.clear()
@@ -106,7 +108,7 @@ class Publisher:
         is_here = sender == self.pastry.own.address
         publication.root = None if is_here else NodeHandle(message.id, sender)
         if not publication.is_known:
-            self._begin(publication, message.next)
+            self._start_numbering(publication, message.next)
             return ()
         unanswered, acknowledged = publication.unanswered, []
         while unanswered and unanswered[0].first_seq + unanswered[0].count <= message.next:
@@ -116,7 +118,7 @@ class Publisher:
             publication.sent_us = now_us
         return acknowledged
 
-    def _begin(self, publication: Publication, following: int) -> None:
+    def _start_numbering(self, publication: Publication, following: int) -> None:
         """Start numbering after the root's progress, in a new epoch if an earlier process began the
         stream."""
         publication.is_known = True
@@ -127,7 +129,7 @@ class Publisher:
             publication.unanswered.append(replace(batch, first_seq=publication.last + 1))
             publication.last += batch.count
             self._send(publication, publication.unanswered[-1])
-        self._forget(publication)
+        self._drop_if_best_effort(publication)
 
     def failed(self, node: NodeHandle) -> None:
         """Forget the root if it failed; routing finds the next one."""

@@ -52,7 +52,7 @@ class Roots:
     def publish(self, topic: Topic, message: Publish) -> None:
         """Process a publisher's batch at the root."""
         if not message.count:
-            self._tell_how_far(topic, message)
+            self._send_progress(topic, message)
             return
         publisher = topic.publishers[message.stream] = NodeHandle(message.id, message.address)
         if message.first_seq < topic.next_of(message.stream):
@@ -77,7 +77,7 @@ class Roots:
         is_first = first_seq == first_of(epoch_of(first_seq)) and first_seq > before
         return is_first and self._has_all(topic)
 
-    def _tell_how_far(self, topic: Topic, message: Publish) -> None:
+    def _send_progress(self, topic: Topic, message: Publish) -> None:
         """Send the progress of a stream to a publisher that does not know it."""
         if self._has_all(topic):
             following = topic.next_of(message.stream)
@@ -95,8 +95,8 @@ class Roots:
         """Assert that no more was acknowledged than exists."""
         for (key, stream), told in self._answered.items():
             topic = self._trees.topics.get(key)
-            assert topic is not None, "acknowledged a topic that is not here"
-            assert told <= topic.next_of(stream), "acknowledged what is not here"
+            assert topic is not None, "acknowledged an unknown topic"
+            assert told <= topic.next_of(stream), "acknowledged events that are missing here"
 
     def lost(self, address: Address) -> None:
         """Note a lost connection, so that the replica's progress is requested again."""
@@ -151,9 +151,9 @@ class Roots:
             for topic in self._trees.topics.values():
                 if topic.is_root and topic.streams:
                     for node in self._targets(topic):
-                        self._bring_up(topic, node, now_us)
+                        self._send_missing(topic, node, now_us)
                         if node.address in self._lost:
-                            self._ask_how_far(topic, node)
+                            self._request_progress(topic, node)
                 if topic.is_root:
                     self._succession.look_after_root(topic, is_behind=self._is_behind(topic))
             self._lost.clear()
@@ -162,7 +162,7 @@ class Roots:
             self.pastry.send(Replicated(key, stream, reached), sender)
         self._unconfirmed.clear()
 
-    def _bring_up(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
+    def _send_missing(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
         """Send all events since the last ones sent; after a time without progress, since the last confirmed
         ones.
         """
@@ -186,7 +186,7 @@ class Roots:
             self.pastry.reach.send(node.address, *gone, *messages)
         known.sent = {stream: state.next for stream, state in topic.streams.items()}
 
-    def _ask_how_far(self, topic: Topic, node: NodeHandle) -> None:
+    def _request_progress(self, topic: Topic, node: NodeHandle) -> None:
         """Request a replica's progress, which it reports after any batch."""
         for stream, state in topic.streams.items():
             nothing = Replicate(topic.key, stream, state.next, state.next - 1, 0, b"")
@@ -215,9 +215,9 @@ class Roots:
             events = message.first_seq, message.after, message.count, bytes(message.payload)
             self._events.take(topic, Multicast(topic.key, stream, *events))
         self._unconfirmed[topic.key, stream] = topic.kept_for = sender
-        self._ask_for_the_rest(topic, stream, sender)
+        self._request_older(topic, stream, sender)
 
-    def _ask_for_the_rest(self, topic: Topic, stream: int, root: Address) -> None:
+    def _request_older(self, topic: Topic, stream: int, root: Address) -> None:
         """Request the events before all that are stored here.
 
         No root sends them unasked if an earlier process generation confirmed them, or if this node joined the

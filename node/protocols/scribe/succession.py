@@ -113,7 +113,7 @@ class Succession:
         now_us, retransmit_us = self._trees.now_us, self._parameters.retransmit_us
         if now_us - topic.sought_us > GAP_RETRANSMITS * retransmit_us:
             topic.seeking_since_us = now_us
-        if self._is_gone(topic.root_since_us, topic.seeking_since_us):
+        if self._is_lost(topic.root_since_us, topic.seeking_since_us):
             return True
         if now_us - topic.sought_us >= retransmit_us:
             topic.sought_us = now_us
@@ -121,7 +121,7 @@ class Succession:
                 self._events.ask_before(topic, address)
         return False
 
-    def _is_gone(self, changed_us: int, missed_us: int, retransmits: int = GAP_RETRANSMITS) -> bool:
+    def _is_lost(self, changed_us: int, missed_us: int, retransmits: int = GAP_RETRANSMITS) -> bool:
         """Return whether missing events are lost: after a time without change of the ring, or when stores
         expired.
         """
@@ -148,13 +148,13 @@ class Succession:
 
     def look_after_root(self, topic: Topic, *, is_behind: bool) -> None:
         """Request missing events again, or give them up. is_behind: whether a replica has more."""
-        ahead = self._who_is_ahead(topic)
+        ahead = self._nodes_ahead(topic)
         missing = is_behind or bool(ahead)
         for stream, state in topic.streams.items():
             gap = state.gap
             if not state.early or gap.next != state.next:
                 state.gap = Gap(state.next, self._trees.now_us, self._trees.now_us)
-            elif not self._is_gone(
+            elif not self._is_lost(
                 gap.changed_us, gap.missed_us, GAP_RETRANSMITS if state.kept else FIRST_RETRANSMITS
             ):
                 missing = True
@@ -170,7 +170,7 @@ class Succession:
         if self.has_waited(topic):
             self._settle(topic)
 
-    def _who_is_ahead(self, topic: Topic) -> list[Address]:
+    def _nodes_ahead(self, topic: Topic) -> list[Address]:
         """Return nodes that lately reported more than this root has, and still have more."""
         since_us = self._trees.now_us - GAP_RETRANSMITS * self._parameters.retransmit_us
         topic.ahead = {

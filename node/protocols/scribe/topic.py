@@ -112,13 +112,15 @@ class StreamState:
 
     def check(self) -> None:
         """Assert that stored batches are in order and that not too many wait."""
-        assert len(self.early) <= EARLY_MAX, "more came early than is to be kept"
-        assert all(first > self.next for first in self.early), "waits for what is there"
+        assert len(self.early) <= EARLY_MAX, "too many early batches"
+        assert all(first > self.next for first in self.early), "an early batch that is not early"
         newest = [batch for _, batch in islice(reversed(self.kept), CHECKED)][::-1]
         for batch, following in pairwise(newest):
-            assert batch.first_seq + batch.count - 1 == following.after, "events kept with a gap"
-        assert not newest or newest[-1].first_seq + newest[-1].count <= self.next, "kept beyond its end"
-        assert self.events >= sum([batch.count for batch in newest]), "counted wrong"
+            assert batch.first_seq + batch.count - 1 == following.after, "a gap in the stored events"
+        assert not newest or newest[-1].first_seq + newest[-1].count <= self.next, (
+            "events stored beyond the end of the stream"
+        )
+        assert self.events >= sum([batch.count for batch in newest]), "fewer events counted than stored"
 
     def since(self, seq: int) -> Sequence[Multicast]:
         """Return the stored batches from a sequence number on: mostly none, or a few of the newest."""
@@ -214,9 +216,9 @@ class Topic:
     def check(self, own: NodeHandle) -> None:
         """Assert the invariants of this topic."""
         assert not (self.is_root and self.parent is not None), "a root with a parent"
-        assert own.address not in self.children, "its own child"
-        assert self.parent_address != own.address, "its own parent"
-        assert own.id not in self.path, "below itself"
+        assert own.address not in self.children, "a node is its own child"
+        assert self.parent_address != own.address, "a node is its own parent"
+        assert own.id not in self.path, "a node is below itself"
         for state in self.streams.values():
             state.check()
 

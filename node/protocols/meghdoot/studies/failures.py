@@ -73,16 +73,16 @@ class _Scenario:
             "heartbeat_timeout_us": 3 * parameters.heartbeat_us,
             "tick_us": SECOND_US // 2,
         }
-        self._peers = Peers(workload, given.rng, {**beats, **variant}, self._told, quiet_us=SHORT_US)
+        self._peers = Peers(workload, given.rng, {**beats, **variant}, self._on_effect, quiet_us=SHORT_US)
         self._subscribers: list[Address] = []
         self._names: list[tuple[int, int]] = []
-        self._came_us: dict[tuple[int, int, Address], int] = {}
+        self._delivered_us: dict[tuple[int, int, Address], int] = {}
         self._failed_us = 0
         self.published_us: list[int] = []
 
-    def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
+    def _on_effect(self, address: Address, time_us: int, effect: m.Effect) -> None:
         if isinstance(effect, m.Record) and effect.kind == RecordKind.DELIVERED:
-            self._came_us.setdefault((effect.stream, effect.first_seq, address), time_us)
+            self._delivered_us.setdefault((effect.stream, effect.first_seq, address), time_us)
 
     # --- Execution
 
@@ -138,7 +138,7 @@ class _Scenario:
         missed, late = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for number, subscribers in enumerate(wanted):
             for subscriber in sorted(subscribers):
-                came_us = self._came_us.get((*self._names[number], subscriber))
+                came_us = self._delivered_us.get((*self._names[number], subscriber))
                 missed[number] += came_us is None
                 late[number] += came_us is not None and came_us > self.published_us[number] + LATE_US
         return {

@@ -43,7 +43,7 @@ def carry_out(parameters: PaperParameters, given: Surroundings) -> None:
     with quiet():
         paper = _Paper(parameters, given)
         paper.run()
-        paper.put_down()
+        paper.write_results()
 
 
 class _Paper:
@@ -120,7 +120,7 @@ class _Paper:
         ends = (np.array(region.low) < high) | (high == TOP)
         return int((begins & ends).all(axis=1).sum())
 
-    def put_down(self) -> None:
+    def write_results(self) -> None:
         """Write the counts."""
         given, nodes = self._given, self._peers.nodes
         given.write("events", {"visited": np.array(self._visited), "peers": np.array(self._there)})

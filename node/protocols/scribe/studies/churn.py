@@ -101,19 +101,19 @@ class Scenario:
         self._routers = self._rng.integers(0, len(self._delays_us), count + deaths)
         where = Routers(self._delays_us, self._routers, LAN_US, self._rng)
         self._where = where
-        self._network = FlatNetwork(where.delay_between(), self._told)
-        self._network.watch = self._watch
+        self._network = FlatNetwork(where.delay_between(), self._on_effect)
+        self._network.watch = self._on_message
         self._machines: dict[Address, ScribeNode] = {}
         self._topics: dict[Address, Sequence[int]] = {}
         self._born_s: dict[Address, int] = {}
-        self._dies_s: dict[Address, float] = {}
+        self._death_s: dict[Address, float] = {}
         self._gone_s: dict[Address, int] = {}
         self._joining: list[Address] = []
         self._next = count
         self._maintenance = 0
         self._published_s: dict[int, list[int]] = defaultdict(list)
         self._since: dict[tuple[Address, int], int] = {}
-        self._got: dict[tuple[Address, int], dict[int, int]] = defaultdict(dict)
+        self._delivered_us: dict[tuple[Address, int], dict[int, int]] = defaultdict(dict)
         self._orphans: dict[tuple[Address, int], int] = {}
         self._repairs_s: list[int] = []
         self._begin()
@@ -146,7 +146,7 @@ class Scenario:
         self._born_s[address] = self._now_s
         self._joining.append(address)
         if self._minutes and address >= self._parameters.topics:  # publishers stay
-            self._dies_s[address] = self._now_s + self._rng.exponential(self._minutes * MINUTE_S)
+            self._death_s[address] = self._now_s + self._rng.exponential(self._minutes * MINUTE_S)
 
     @staticmethod
     def _member(address: Address) -> Member:
@@ -158,7 +158,7 @@ class Scenario:
 
     def _replace(self, address: Address) -> None:
         """Kill a node and start another one in its place."""
-        del self._dies_s[address]
+        del self._death_s[address]
         self._gone_s[address] = self._now_s
         for key, topic in self._machines[address].trees.topics.items():
             for child in topic.children:
@@ -179,14 +179,14 @@ class Scenario:
         for second in range(WARM_S + self.duration_s + GRACE_S):
             is_measured = WARM_S <= second < WARM_S + self.duration_s
             if is_measured and self._next < len(self._routers):
-                for address in [each for each, dies_s in self._dies_s.items() if dies_s <= second]:
+                for address in [each for each, dies_s in self._death_s.items() if dies_s <= second]:
                     self._replace(address)
             if not self._minutes and second in {cut_from, cut_from + MINUTE_S}:
                 self._cut(is_cut=second == cut_from)
             self._follow()
             if is_measured:
                 self._publish()
-            self._look_at_orphans()
+            self._record_repairs()
             self._network.run((second + 1) * SECOND_US)
             yield second
 
@@ -210,7 +210,7 @@ class Scenario:
             self._published_s[stream].append(self._now_s)
             self._network.call(stream, partial(_publish, stream))
 
-    def _look_at_orphans(self) -> None:
+    def _record_repairs(self) -> None:
         """Record the repair of nodes that have a new parent or are the root."""
         nodes = self._network.nodes
         for (address, key), since_s in list(self._orphans.items()):
@@ -223,18 +223,18 @@ class Scenario:
 
     # --- Observation
 
-    def _watch(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+    def _on_message(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
         for message in messages:
             kind = type(message.message) if type(message) is Route else type(message)
             self._maintenance += kind not in EVENTS
 
-    def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
+    def _on_effect(self, address: Address, time_us: int, effect: m.Effect) -> None:
         if type(effect) is m.Record:
             if effect.kind == RecordKind.SUBSCRIBED:
                 if not self._since.get((address, effect.stream)):
                     self._since[address, effect.stream] = effect.first_seq
             elif effect.kind == RecordKind.DELIVERED:
-                got = self._got[address, effect.stream]
+                got = self._delivered_us[address, effect.stream]
                 for seq in range(effect.first_seq, effect.first_seq + effect.count):
                     got.setdefault(seq, time_us)
 
@@ -248,7 +248,7 @@ class Scenario:
             for seq, published_s in enumerate(self._published_s[stream], 1):
                 if seq >= first and published_s + GRACE_S <= gone_s:
                     due += 1
-                    got_us = self._got[address, stream].get(seq)
+                    got_us = self._delivered_us[address, stream].get(seq)
                     if got_us is not None:
                         came += 1
                         late_s.append(got_us / SECOND_US - published_s)

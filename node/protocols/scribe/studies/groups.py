@@ -89,7 +89,9 @@ class _Groups:
 
     def _look_at(self, stream: int, members: Ints, tree: Tree) -> None:
         """Compare the delays of one multicast with those of IP multicast."""
-        assert len(tree.came) == len(members), f"group {stream}: {len(tree.came)} of {len(members)} got it"
+        assert len(tree.came) == len(members), (
+            f"group {stream}: {len(tree.came)} of {len(members)} members got the event"
+        )
         came = np.array(tree.came)
         came = came[came[:, 0] != tree.root]
         ip_us = self._proximity.delays_us(np.full(len(came), tree.root), came[:, 0])

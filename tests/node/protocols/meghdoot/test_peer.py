@@ -128,7 +128,7 @@ def test_what_is_no_value_cannot_be_published(values, said):
     ("given", "said"),
     [
         ({"delivry": "best-effort"}, "unknown parameter 'delivry'; known ones: "),
-        ({"attributes": (*QUOTES, QUOTES[1])}, "there are two attributes 'price'"),
+        ({"attributes": (*QUOTES, QUOTES[1])}, "duplicate attribute 'price'"),
     ],
 )
 def test_a_peer_is_not_made_of_what_makes_no_sense(given, said):
