@@ -170,8 +170,10 @@ class Claims:
         return holder.sequence < past or (holder.sequence == past and not self.concerns(holder))
 
     def check(self) -> None:
-        """Assert the invariants: the node's own zones are disjoint, a node with zones is not a replica, and
-        the table contains exactly the known zones.
+        """Assert the invariants of the claims.
+
+        The node's own zones are disjoint, a node with zones is not a replica, and the table contains exactly
+        the known zones.
         """
         zones = tuple(self.own.versions)
         assert not zones or self.original is None, "a replica with own zones"

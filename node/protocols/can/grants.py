@@ -153,9 +153,7 @@ class Grants:
     # --- Receiver
 
     def take(self, sender: Address, message: Grant, *, is_joining: bool) -> bool:
-        """Accept a zone; return whether the grant is new. The giver announces the first zone of a joining
-        node.
-        """
+        """Accept a zone; return whether the grant is new. The giver announces a node's first zone."""
         self._reach.send(sender, Granted(message.number))
         if (sender, message.number) in self._taken:
             return False

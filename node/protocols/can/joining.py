@@ -1,8 +1,8 @@
-"""How a node gets its first zone (2.1): it asks for part of the zone that contains a point until it is
-granted one.
+"""How a node gets its first zone (2.1): it requests part of the zone that contains a point.
 
-The request is routed through a known node. The owner of the zone splits it where its application decides, or
-at the middle of the longest side. A node with several zones, after a takeover, gives one away whole.
+The request is routed through a known node, and repeated until a zone is granted. The owner of the zone splits
+it where its application decides, or at the middle of the longest side. A node with several zones, after a
+takeover, gives one away whole.
 """
 
 from collections.abc import Callable, Iterable

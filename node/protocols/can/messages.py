@@ -227,7 +227,7 @@ CAN_MESSAGES = (
 
 
 def can_layouts(first: int = 1) -> list[Layout]:
-    """Return the layouts of all messages, numbered from `first`, for the codec of a system on top of CAN."""
+    """Return the layouts of all messages, numbered from `first`, for a codec of a system on CAN."""
     return [Layout(message, first + number) for number, message in enumerate(CAN_MESSAGES)]
 
 

@@ -199,8 +199,7 @@ class Can:
         self.reach.send(address, message)
 
     def neighbours(self, zone: Zone) -> Iterator[tuple[Zone, tuple[Address, ...]]]:
-        """Yield neighbouring zones that share a face with the given zone, each with its owner and
-        replicas."""
+        """Yield the zones that share a face with the given one, each with its owner and replicas."""
         for holder, other in self.claims.beside(zone):
             yield other, holder.addresses
 
@@ -298,8 +297,7 @@ class Can:
             self._application.deliver(route.message, point)
 
     def _pass_to(self, holder: Holder, route: Route, *, is_last: bool) -> None:
-        """Forward to the holder of a zone; in the last hop, take turns among owner and replicas if
-        allowed."""
+        """Forward to the holder of a zone, or, in the last hop, to it and its replicas in turn."""
         following, message = holder.node, route.message
         if is_last and not isinstance(message, Join) and self._application.is_shared(message):
             if following.address == self.claims.original:

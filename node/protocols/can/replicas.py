@@ -92,8 +92,10 @@ class Replicas:
     # --- This node as a replica
 
     def follow(self, sender: Address) -> None:
-        """Become a replica of the sender, which sends its zones next; refuse if this node got a zone
-        since."""
+        """Become a replica of the sender, which sends its zones next.
+
+        Refuse if this node got a zone since it asked.
+        """
         own = self.claims.own
         if own.versions:
             self.reach.send(sender, Disown(own.node.id, own.sequence))

@@ -136,8 +136,7 @@ class Territory:
                 self.claims.meet(node)
 
     def meet(self, node: NodeHandle, sequence: int) -> None:
-        """Process a sign of life with the sequence of a node's zones; request the zones if they are
-        unknown."""
+        """Process the sequence of a live node's zones; request the zones if they are unknown."""
         known = self.claims.others.get(node.address)
         for replica in self.claims.own.replicas:
             if replica.address == node.address:

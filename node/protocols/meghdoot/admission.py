@@ -50,8 +50,7 @@ def visiting_both(events: Floats | None, cut: Cut) -> float:
 
 
 def _median(coordinates: Floats, low: float, high: float) -> tuple[float, int] | None:
-    """Return a coordinate between two points that divides them most evenly, and the number of points
-    below."""
+    """Return a coordinate that divides the points most evenly, and the number of points below it."""
     count = len(coordinates)
     steps = np.flatnonzero(coordinates[1:] != coordinates[:-1]) + 1
     if not len(steps):

@@ -1,5 +1,4 @@
-"""Many boxes in an array; one comparison finds those that cover another box or touch it. A point counts as a
-box.
+"""Many boxes in an array; one comparison finds those that cover or touch another box, or a point.
 
 A box is a column of its lower edges, then of its negated upper edges. A query is a column, too (`covering`,
 `touching`), and fits a box if no element is less than the box's. An edge that does not belong to its box is

@@ -169,9 +169,7 @@ class Broker:
             self.recovery.doubts.taken_over(zone)
 
     def woke(self) -> None:
-        """Mark this peer's zones as incomplete, since it did not run for so long that others may have taken
-        them over.
-        """
+        """Mark this peer's zones as in doubt, since others may have taken them over while it did not run."""
         zones = [each.zone for each in self.held.by_id.values() if self.keeping.is_own(each.zone)]
         self.recovery.doubts.woke(zone for zone in zones if zone.volume < 1.0)
 

@@ -46,8 +46,10 @@ def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
 
 
 def remembers(parameters: Mapping[str, Any]) -> int:
-    """Return how long a subscriber may be silent: its last update may be almost `refresh` old when it
-    stops."""
+    """Return how long a subscriber may be silent without loss of its subscription.
+
+    Its last update may be almost `refresh` old when it stops.
+    """
     given = Parameters(**parameters)
     return min(given.gone_us, given.expire_us - given.refresh_us)
 

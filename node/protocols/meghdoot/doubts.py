@@ -30,11 +30,11 @@ ASSURED = 3
 
 @dataclass(slots=True)
 class Doubt:
-    """A zone, or part of one, in doubt. is_given: its giver will confirm the end. is_old: this peer had all
-    data when it stopped.
+    """A zone, or part of one, in doubt.
 
-    until_us: time by which every subscriber has repeated its subscriptions. awaited: unanswered recovery
-    requests by number, and the zones that they ask (`messages.Where`).
+    is_given: its giver will confirm the end. is_old: this peer had all data when it stopped. until_us: time
+    by which every subscriber has repeated its subscriptions. awaited: unanswered recovery requests by number,
+    and the zones that they ask (`messages.Where`).
     """
 
     zone: Zone
@@ -47,8 +47,10 @@ class Doubt:
 
 
 class Doubts:
-    """All doubts of a peer. hand_over: sends a zone's data to another peer. is_own, is_copy: whether this
-    peer owns a zone, or replicates it.
+    """All doubts of a peer.
+
+    hand_over: sends a zone's data to another peer. is_own, is_copy: whether this peer owns a zone, or
+    replicates it.
     """
 
     def __init__(
@@ -103,9 +105,7 @@ class Doubts:
         self._doubts.append(Doubt(zone, self._until_us(), is_given=True, again_us=again_us))
 
     def _until_us(self) -> int:
-        """Return the time when all reachable subscribers have repeated themselves and the others are given
-        up.
-        """
+        """Return the time by which subscribers have repeated themselves or are given up."""
         longest_us = max(self._parameters.refresh_us, self._parameters.gone_us)
         return self._mail.now_us + longest_us + 2 * self._parameters.retransmit_us
 

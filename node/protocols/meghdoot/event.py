@@ -16,8 +16,9 @@ SPACES_MAX = 16
 
 
 class SeenEvent:
-    """The content of an event. values: query for matching subscriptions (`bounds`). Other properties are
-    lazy.
+    """The content of an event. values: query for matching subscriptions (`bounds`).
+
+    Other properties are computed on first use.
     """
 
     def __init__(self, space: Space, values: Sequence[float]) -> None:

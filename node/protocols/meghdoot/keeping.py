@@ -47,8 +47,7 @@ class Installation:
 
 @dataclass(slots=True)
 class Copying:
-    """Transfer to a replica. waits: batches that it may not have; after `again_us` everything is sent
-    again."""
+    """Transfer to a replica. waits: batches that it may not have; after `again_us` all are sent again."""
 
     again_us: int
     waits: int = 0

@@ -186,9 +186,7 @@ Visits = Annotated[tuple[Visited, ...], Tail("rows", "results of waves", Visited
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """Results of waves, from a zone to the one that forwarded them: all zones and subscribers beyond have
-    answered.
-    """
+    """Results of waves, from a zone to the one that forwarded them, after all answers from beyond."""
 
     reads: ClassVar = ("{visits}",)
 
@@ -254,9 +252,7 @@ WhereAsked = Annotated[int, Field("B", "", "zones that are asked", Where)]
 
 @dataclass(frozen=True, slots=True)
 class Recover:
-    """A request for all data of a zone that the requesting peer took over; it spreads over a region as an
-    event does.
-    """
+    """A request for all data of a zone that was taken over; it spreads over a region as an event does."""
 
     reads: ClassVar = ("{where}", "for {address}")
 
@@ -311,8 +307,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """A join on its way to a loaded peer: to a neighbour with more load, until no neighbour has more
-    (4.2)."""
+    """A join on its way to a loaded peer: to a neighbour with more load, until none has more (4.2)."""
 
     reads: ClassVar = ("{id}", "for {address}")
 

@@ -340,9 +340,7 @@ class MeghdootNode:
         self.broker.gave(zone, to.address)
 
     def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
-        """See `layers.Application`. As a replica it has copied data, without confirmation that they are
-        complete.
-        """
+        """See `layers.Application`. A replica has no giver that confirms its data as complete."""
         other = None if giver is None or giver == self.can.own else giver.address
         self.broker.gained(zone, other)
 

@@ -81,8 +81,9 @@ class EventSpread:
         self._notification.send(subscriber, self.notify(life, waited_us))
 
     def notify(self, life: int, waited_us: int) -> Notify:
-        """Return the notification for a process generation of a subscriber, `waited_us` after the event
-        arrived.
+        """Return the notification for a process generation of a subscriber.
+
+        waited_us: time since the event arrived.
         """
         message = self._message
         return Notify(
@@ -102,8 +103,9 @@ class Notification:
         self._answered: dict[tuple[Address, int, int], int] = {}  # process generation by subscriber and event
 
     def visit(self, spread: EventSpread, zone: HeldZone) -> dict[Address, int]:
-        """Notify matching subscribers of a zone; return those that must answer, with their process
-        generations.
+        """Notify matching subscribers of a zone; return those that must answer.
+
+        The result maps their addresses to process generations.
         """
         if not len(self._keeping.subscriptions):
             return {}

@@ -34,7 +34,7 @@ Wanted = float | str | tuple[float | str | None, float | str | None]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event for a subscriber. publisher: number of one process generation of a peer, which numbers its
+    """An event for a subscriber. publisher: number of a peer's process generation, which numbers its
     events.
     """
 

@@ -1,5 +1,4 @@
-"""Events at a zone: notification of subscribers, and forwarding to the next zones (3.4, algorithm Deliver
-Event).
+"""Events at a zone: notification and forwarding to the next zones (3.4, algorithm Deliver Event).
 
 Everything that spreads over a region is forwarded in the same way; the action at a zone differs
 (`Spread.visit`): an event notifies subscribers, a recovery (4.3) sends subscriptions.
@@ -34,8 +33,9 @@ class Spread(Protocol):
         """Grid steps of the region."""
 
     def visit(self, zone: HeldZone) -> dict[Address, int]:
-        """Execute the action at a zone; return the subscribers that must answer, with their process
-        generations.
+        """Execute the action at a zone; return the subscribers that must answer.
+
+        The result maps their addresses to process generations.
         """
 
     def doubts(self, zone: HeldZone) -> int:

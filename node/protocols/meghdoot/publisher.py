@@ -184,9 +184,7 @@ class Publisher:
             self._settle(message.stream, pending, message.attempt)
 
     def _settle(self, stream: int, pending: Pending, attempt: int) -> None:
-        """Start to notify the remaining subscribers, once an attempt reached all zones and all reports are
-        here.
-        """
+        """Start to notify the remaining subscribers, once all zones were visited and all reports are here."""
         zones = pending.reported.get(attempt, {})
         if sum(map(len, zones.values())) != pending.expected.get(attempt, -1):
             return

@@ -185,8 +185,9 @@ class NextZones:
 
 @dataclass(frozen=True, slots=True)
 class _Boxes:
-    """Upper-left neighbours of a zone by row: their edges, and the box of event points for which the zone is
-    their parent. One column per neighbour.
+    """Upper-left neighbours of a zone by row, one column each.
+
+    Edges of the neighbours, and the boxes of event points for which the zone is their parent.
     """
 
     rows: Indices

@@ -38,11 +38,10 @@ class Space:
         return TOP if share >= 1.0 else int(share * GRID) / GRID
 
     def point(self, ranges: Sequence[Range]) -> Point:
-        """Return the point of a subscription <l1, h1, l2, h2, ...> (3.3) or an event <c11, c12, c21, c22,
-        ...> (3.4).
+        """Return the point of a subscription (3.3) or an event (3.4).
 
-        The range of an attribute that is not given covers all its values; an event's value is a range of one
-        value.
+        A subscription is <l1, h1, l2, h2, ...>, an event <c11, c12, c21, c22, ...>. The range of an attribute
+        that is not given covers all its values; an event's value is a range of one value.
         """
         found: list[float] = []
         for attribute, (low, high) in enumerate(ranges):

@@ -1,8 +1,8 @@
-"""A subscriber: it sends its subscriptions until they are confirmed, repeats them periodically, and processes
-events.
+"""A subscriber: it sends and repeats its subscriptions, and processes events.
 
-An event counts once, whichever zone notifies of it, and only if this process generation has subscribed to it:
-zones may have a subscription that has ended, or that of an earlier process generation.
+It sends a subscription until it is confirmed, and again periodically. An event counts once, whichever zone
+notifies of it, and only if this process generation has subscribed to it: zones may have a subscription that
+has ended, or that of an earlier process generation.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,8 +34,9 @@ LATE_US = 1_000_000
 
 @dataclass(slots=True)
 class Own:
-    """A subscription of this peer. count: its updates in this process generation. ended_us: time of its
-    confirmed end.
+    """A subscription of this peer.
+
+    count: its updates in this process generation. ended_us: time of its confirmed end.
     """
 
     asked: Asked
@@ -50,8 +51,8 @@ class Own:
 
 @dataclass(slots=True)
 class Known:
-    """Events of a process generation of a publisher delivered here; events before `settled` never arrive
-    again.
+    """Events of one process generation of a publisher delivered here; earlier ones than `settled` never
+    arrive.
     """
 
     settled: int = 0

@@ -94,8 +94,7 @@ class Waves:
         return wave is not None and wave.parent == parent
 
     def begin(self, wave: Wave) -> None:
-        """Add a wave that was received and forwarded; answer at once if there is no other answer to wait
-        for."""
+        """Add a wave that was received and forwarded; answer at once if all have answered."""
         if wave.key[2] and wave.is_root:
             self._mail.miss(wave.publisher)
         if wave.is_done or len(self._waves) >= WAVES_MAX:

@@ -59,8 +59,7 @@ class DirectOverlay:
     # --- Tables
 
     def _slots(self) -> tuple[Places, Places, Places, Places]:
-        """Return the entries of all tables by owner: start index per owner; row, column and node per
-        entry."""
+        """Return the entries of all tables: start index per owner; row, column and node per entry."""
         found: list[tuple[Places, int | Places, int | Places, Places]] = []
         buckets, row = [np.arange(len(self.handles))], 0
         while buckets:

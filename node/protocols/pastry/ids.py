@@ -27,7 +27,5 @@ def distance(first: int, second: int) -> int:
 
 
 def closest(key: int, candidates: Iterable[NodeHandle]) -> NodeHandle:
-    """Return the node that is numerically closest to the key; of two at the same distance, that with the
-    smaller id.
-    """
+    """Return the node numerically closest to the key; at the same distance, that with the smaller id."""
     return min(candidates, key=lambda each: (distance(each.id, key), each.id))

@@ -27,8 +27,7 @@ HELPED_MAX = 1_024  # nodes that are remembered as having been sent a leaf set
 
 
 class Joining:
-    """Joins of one node. begin: called when it is in the ring. has_leaves: it was sent an initial leaf
-    set."""
+    """Joins of one node. begin: called when it is in the ring. has_leaves: it got an initial leaf set."""
 
     def __init__(
         self,
@@ -63,9 +62,7 @@ class Joining:
     # --- Joining node
 
     def start(self, contacts: Iterable[Address], last: Iterable[NodeHandle]) -> None:
-        """Join through a contact or a node of the last leaf set; without any this is the first node of a
-        ring.
-        """
+        """Join through a contact or a node of the last leaf set; without any, start a ring."""
         self._contacts = [each for each in contacts if each != self._own.address]
         self._last.extend(last)
         if self._contacts or self._last:

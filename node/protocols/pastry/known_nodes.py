@@ -90,8 +90,7 @@ class KnownNodes:
         return [node for node in known if is_fit(node) and not self._is_suspect(node)]
 
     def _closest(self, key: int, nodes: Iterable[NodeHandle]) -> NodeHandle:
-        """Return the closest of the nodes that are closer to the key and share no fewer digits, or the node
-        itself.
+        """Return the closest node that shares no fewer digits with the key, or the node itself.
 
         A node that is being probed is chosen only if there is no other: the message waits for it, since this
         node is not the closest one while that node is alive.

@@ -54,8 +54,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class JoinRing:
-    """A join, routed to the joining node's own id; each node on the way sends it rows of its routing
-    table."""
+    """A join, routed to the joining node's own id; nodes on the way send it rows of their routing tables."""
 
     reads: ClassVar = ("{id}",)
 
@@ -121,6 +120,5 @@ PASTRY_MESSAGES = (
 
 
 def pastry_layouts(first: int = 1) -> list[Layout]:
-    """Return the layouts of all messages, numbered from `first`, for the codec of a system on top of
-    Pastry."""
+    """Return the layouts of all messages, numbered from `first`, for a codec of a system on Pastry."""
     return [Layout(message, first + number) for number, message in enumerate(PASTRY_MESSAGES)]

@@ -46,9 +46,7 @@ class RoutingTable:
         return [node for node, _ in self.rows.get(number, {}).values()]
 
     def is_wanted(self, node: NodeHandle) -> bool:
-        """Return whether the round-trip time is worth measuring: the node's slot is empty or has another
-        node.
-        """
+        """Return whether the node's slot is empty or has another node, so that it should be measured."""
         if node.id == self._own:
             return False
         row, column = self.slot(node.id)
@@ -56,8 +54,7 @@ class RoutingTable:
         return found is None or found[0].id != node.id
 
     def offer(self, node: NodeHandle, rtt_us: int = UNMEASURED_US) -> bool:
-        """Add a node if its slot is empty or has a node further away; return whether it is in the slot
-        now."""
+        """Add a node if its slot is empty or has a node further away; return whether it is there now."""
         if node.id == self._own:
             return False
         row, column = self.slot(node.id)

@@ -13,8 +13,10 @@ NEVER_US = -(1 << 60)
 
 @dataclass(slots=True)
 class _Times:
-    """Times per node. part: last part of a message received; first_part: first one without a long pause
-    since; told: last notification of the sender; coming: last notification from the other node.
+    """Times of the last events per node.
+
+    part: part of a message received; first_part: first one without a long pause since; told: notification
+    sent to the sender; coming: notification received from the other node.
     """
 
     part_us: int = NEVER_US

@@ -1,5 +1,4 @@
-"""Messages by which nodes find out which nodes are reachable, and how. The sender's address is the
-connection's.
+"""Messages by which nodes find out which nodes are reachable, and how. Connections give the sender's address.
 
 ROUTED acknowledges each hop of a routed message (MSPastry, 3.2: Castro, Costa, Rowstron: Performance and
 Dependability of Structured Peer-to-Peer Overlays, DSN 2004). RELAY carries a message around a link that is
@@ -14,7 +13,7 @@ from node.core.message_layout import ADDRESS, Field, Tail
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """An acknowledgement: the sender forwards the message from here. Without it the message takes another
+    """The sender forwards the acknowledged message from here. Without ROUTED the message takes another
     way.
     """
 
@@ -31,8 +30,9 @@ class Ping:
 
 @dataclass(frozen=True, slots=True)
 class Pong(Ping):
-    """The answer to PING, or to a PONG that contains a ping. Number 0 answers no ping: it reports that parts
-    of a long message arrive.
+    """The answer to PING, or to a PONG that contains a ping.
+
+    Number 0 answers no ping: it reports that parts of a long message arrive.
     """
 
     back: Annotated[int, Field("I", "", "number of a ping back to the receiver; 0: none")]

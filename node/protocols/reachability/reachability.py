@@ -115,9 +115,7 @@ def _relay(source: Address, target: Address, way: Relays, search: int, message: 
 
 
 class Reachability:
-    """Reachability of other nodes from one node. `effects` receives effects; `relays_of` has the relays in
-    use.
-    """
+    """Reachability of other nodes from one node. `relays_of` has the relays in use."""
 
     def __init__(
         self,

@@ -171,8 +171,9 @@ class Access:
         return self._check(topic, Right.SUBSCRIBE, join.credentials, join.address)
 
     def may_stay(self, topic: Topic) -> bool:
-        """Return whether this node, a root or forwarder, may be a member of the tree; if not, end its
-        membership.
+        """Return whether this node may be a member of the tree; if not, end its membership.
+
+        The node is in the tree as its root or as a forwarder.
         """
         if allows(topic.grants, Right.SUBSCRIBE, topic.credentials):
             return True

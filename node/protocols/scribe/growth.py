@@ -1,5 +1,4 @@
-"""Growth of a tree by load (draft of 2001, 3.4.1): nodes on the way of a join become forwarders only if
-needed.
+"""Growth of a tree by load (draft of 2001, 3.4.1): nodes become forwarders only if needed.
 
 A join is routed to the first forwarder, or to the root. If that is not overloaded, it adopts the sender. If
 it is, the previous node on the way becomes its child and adopts the sender instead, by the same rule. So
@@ -47,8 +46,7 @@ class Growth:
         return self._trees.entries() > self._parameters.entries_max
 
     def passes(self, key: int, join: Join) -> Join | None:
-        """Return the join to forward, one hop longer; None if this node is a forwarder and must process
-        it."""
+        """Return the join to forward, one hop longer; None if this node is a forwarder."""
         topic = self._trees.topics.get(key)
         if topic is not None and (topic.is_attached or topic.is_joining or topic.children):
             return None

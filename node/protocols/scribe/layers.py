@@ -103,7 +103,7 @@ class Events(Protocol):
         """Request the events before all that are stored here."""
 
     def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> tuple[Position, ...]:
-        """Send the stored events from the positions on; request the missing ones from the parent.
+        """Send the stored events from the positions on; request older ones from the parent.
 
         Return the positions whose events are not stored here any more.
         """

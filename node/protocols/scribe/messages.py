@@ -242,7 +242,7 @@ class Sibling:
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """The receiver is no child any more, since the sender is overloaded: join a sibling (2002, IV.E)."""
+    """A request of an overloaded parent to leave it and join a sibling (2002, IV.E)."""
 
     reads: ClassVar = ("{topic}", "{siblings}")
 
@@ -263,7 +263,9 @@ class JoinAt:
 
 @dataclass(frozen=True, slots=True)
 class Grow:
-    """A request of an overloaded node to become its child and adopt this node (draft of 2001, 3.4.1)."""
+    """A request of an overloaded node to become its child and adopt this other node (draft of 2001,
+    3.4.1).
+    """
 
     reads: ClassVar = ("{topic}",)
 
@@ -273,8 +275,7 @@ class Grow:
 
 @dataclass(frozen=True, slots=True)
 class Rejoin:
-    """The receiver is no child any more, since the sender is overloaded: join again (draft of 2001,
-    3.4.1)."""
+    """A request of an overloaded parent to leave it and join again (draft of 2001, 3.4.1)."""
 
     reads: ClassVar = ("{topic}",)
 
@@ -284,9 +285,7 @@ class Rejoin:
 
 @dataclass(frozen=True, slots=True)
 class Shrink:
-    """A request of a node with few children that the receiver takes them (draft of 2001, 3.4.2). Answered by
-    SHRINK_ANSWER.
-    """
+    """A request to take the sender's few children (draft of 2001, 3.4.2). Answered by SHRINK_ANSWER."""
 
     reads: ClassVar = ("{topic}", "{children}")
 
@@ -326,8 +325,9 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A topic and its grants: routed to its root, sent to its replicas and down the tree (2002, III.A). All
-    nodes have a right that is granted to none.
+    """A topic and its grants: routed to its root, sent to its replicas and down the tree (2002, III.A).
+
+    All nodes have a right that is granted to none.
     """
 
     reads: ClassVar = ("{topic}", "version {version}")

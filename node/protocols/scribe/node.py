@@ -348,8 +348,7 @@ class ScribeNode:
             self.application.on_created(key)
 
     def on_denied(self, key: int, right: Right) -> None:
-        """See `access.AccessListener`: a denied subscription ends, so that its events do not count as
-        lost."""
+        """See `access.AccessListener`: end a denied subscription, so that no event counts as lost."""
         self._emit(m.Log("denied", {"topic": f"{key:032x}", "right": right.name.lower()}, "warning"))
         if right == Right.PUBLISH:
             self.publisher.denied(key)

@@ -12,8 +12,9 @@ Delivery = Literal["exactly-once", "best-effort"]
 
 @dataclass(frozen=True, slots=True)
 class Parameters(PastryParameters):
-    """Parameters of Scribe; times are in microseconds. Sections are those of the 2001 draft unless 2002 is
-    named.
+    """Parameters of Scribe; times are in microseconds.
+
+    Sections are those of the 2001 draft unless 2002 is named.
     """
 
     port: int = 7400

@@ -37,7 +37,7 @@ STREAM_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message delivered to a member. publisher: number of the sender, whose messages arrive in order of
+    """A message delivered to a member. publisher: number of the sender; its messages arrive in order of
     seq.
     """
 
@@ -200,9 +200,7 @@ class ScribePeer:
 
 
 class _Upcalls:
-    """Upcalls of the layers below, mapped to the application's handlers (`node.Application`,
-    `layers.Upcalls`).
-    """
+    """Upcalls of the layers below (`node.Application`, `layers.Upcalls`), for the application's handlers."""
 
     def __init__(self, handlers: Handlers, work: Callable[[], None]) -> None:
         self.message_handlers: dict[int, Callable[[Message], None]] = {}

@@ -40,8 +40,9 @@ EVENT = b"event"
 
 @dataclass(slots=True)
 class Tree:
-    """Result of a multicast. edges: sender and receiver of each message; came: members and their delays in
-    microseconds.
+    """Result of a multicast.
+
+    edges: sender and receiver of each message; came: members and their delays in microseconds.
     """
 
     root: Address

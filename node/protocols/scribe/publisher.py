@@ -119,8 +119,7 @@ class Publisher:
         return acknowledged
 
     def _start_numbering(self, publication: Publication, following: int) -> None:
-        """Start numbering after the root's progress, in a new epoch if an earlier process began the
-        stream."""
+        """Start after the root's progress; in a new epoch if an earlier process began the stream."""
         publication.is_known = True
         publication.last = 0 if following == 1 else first_of(epoch_of(following) + 1) - 1
         batches = list(publication.unanswered)

@@ -163,9 +163,7 @@ class Roots:
         self._unconfirmed.clear()
 
     def _send_missing(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
-        """Send all events since the last ones sent; after a time without progress, since the last confirmed
-        ones.
-        """
+        """Send all events since the last ones sent; without progress, since the last confirmed ones."""
         confirmed = topic.replicas.setdefault(node.address, {})
         known = self._sent.setdefault((topic.key, node.address), _Sent(now_us))
         is_behind = any(confirmed.get(stream, 0) < state.next for stream, state in topic.streams.items())

@@ -122,8 +122,9 @@ class Succession:
         return False
 
     def _is_lost(self, changed_us: int, missed_us: int, retransmits: int = GAP_RETRANSMITS) -> bool:
-        """Return whether missing events are lost: after a time without change of the ring, or when stores
-        expired.
+        """Return whether missing events are lost.
+
+        They are lost after a time without change of the ring, or when all stores have expired.
         """
         patience_us, now_us = retransmits * self._parameters.retransmit_us, self._trees.now_us
         kept_us = self._parameters.buffer_us
@@ -183,11 +184,10 @@ class Succession:
     # --- Former root
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """Process a change of the ring: this node may no longer be the root, or others may have missing
-        events.
+        """Process a change of the ring.
 
-        A node that stored a root's state informs the next root, too: the former root and its other replicas
-        may be gone.
+        This node may no longer be the root, or others may have missing events. A node that stored a root's
+        state informs the next root, too: the former root and its other replicas may be gone.
         """
         had_others, self._has_others = self._has_others, bool(leaf_set.members)
         if had_others != self._has_others:

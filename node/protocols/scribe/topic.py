@@ -21,10 +21,10 @@ AHEAD_MAX = 64  # nodes that reported that they have more
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Missing events of a stream at a root. `next`: the first one. `missed_us`: time since which they are
-    missing.
+    """Missing events of a stream at a root.
 
-    `changed_us`: time of the first check after the ring changed.
+    `next`: the first one. `missed_us`: time since which they are missing. `changed_us`: time of the first
+    check after the ring changed.
     """
 
     next: int = 0

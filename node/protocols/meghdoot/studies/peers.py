@@ -48,8 +48,9 @@ class Peers:
         quiet_us: int = QUIET_US,
         notified: bool = True,
     ) -> None:
-        """Create an empty network. quiet_us: maximum duration of an action. notified: whether subscribers are
-        notified.
+        """Create an empty network.
+
+        quiet_us: maximum duration of an action. notified: whether subscribers are notified.
         """
         self.nodes: dict[Address, MeghdootNode] = {}
         self.network = FlatNetwork(lambda source, target: HOP_US, *((told,) if told else ()))

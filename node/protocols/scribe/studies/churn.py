@@ -239,8 +239,10 @@ class Scenario:
                     got.setdefault(seq, time_us)
 
     def result(self) -> dict[str, Any]:
-        """Return the number of events due at members that stayed for the grace time, and of those
-        delivered."""
+        """Return the counts of due and delivered events, delays, repairs and maintenance messages.
+
+        Events are due at members that stay for the grace time.
+        """
         due = came = 0
         late_s: list[float] = []
         for (address, stream), first in self._since.items():

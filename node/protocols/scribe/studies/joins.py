@@ -1,9 +1,8 @@
-"""An overlay built by joins, compared with the same one built at once: hops, distance, entries, leaf sets,
-messages.
+"""An overlay built by joins, compared with the same one built at once.
 
-Each node joins through the nearest existing one, as the papers assume (2002, II). The number of simultaneous
-joins makes the overlay grow by a twentieth in the time that a join takes. No node fails, and no heartbeats
-are sent.
+Compared are hops, distance, entries, leaf sets and messages. Each node joins through the nearest existing
+one, as the papers assume (2002, II). The number of simultaneous joins makes the overlay grow by a twentieth
+in the time that a join takes. No node fails, and no heartbeats are sent.
 """
 
 from bisect import bisect
