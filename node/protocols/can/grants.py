@@ -95,10 +95,10 @@ class Grants:
     def _about(self, zone: Zone) -> list[Any]:
         """Return the claims of the zone's neighbours, for the new owner."""
         beside = dict.fromkeys(holder for holder, _ in self._claims.beside(zone))
-        told: list[Any] = []
+        messages: list[Any] = []
         for holder in beside:
-            told += (*holder.told(), *holder.named())
-        return told
+            messages += (*holder.told(), *holder.named())
+        return messages
 
     def _number(self, node: NodeHandle, zone: Zone, version: int) -> int:
         number = self._numbers.following(self._reach.now_us)

@@ -386,11 +386,11 @@ class Can:
         self.territory.meet(NodeHandle(message.id, address), message.sequence)
 
     def _tell(self, address: Address) -> None:
-        told: list[Any] = list(self.claims.own.told())
+        messages: list[Any] = list(self.claims.own.told())
         heirs = self._takeover.heirs()
         if heirs is not None:
-            told.append(heirs)
-        self.reach.send(address, *told)
+            messages.append(heirs)
+        self.reach.send(address, *messages)
 
     # --- Liveness
 

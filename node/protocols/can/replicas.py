@@ -85,9 +85,9 @@ class Replicas:
     def introduce(self, holder: Holder) -> None:
         """Forward a node's claims to all replicas."""
         replicas = self.claims.own.replicas
-        told = holder.told() if replicas else ()
+        messages = holder.told() if replicas else ()
         for node in replicas:
-            self.reach.send(node.address, *told)
+            self.reach.send(node.address, *messages)
 
     # --- This node as a replica
 
@@ -139,9 +139,9 @@ class Replicas:
         if self.claims.own.replicas and others:
             self._turn = (self._turn + 1) % len(others)
             holder = others[self._turn]
-            told = (*holder.told(), *holder.named())
+            messages = (*holder.told(), *holder.named())
             for node in self.claims.own.replicas:
-                self.reach.send(node.address, *told)
+                self.reach.send(node.address, *messages)
 
     def _stop_following(self) -> None:
         self.claims.original = None

@@ -121,8 +121,8 @@ class Takeover:
             return
         wait_us = self.parameters.takeover_us
         if orphan.heirs:
-            heir = orphan.heirs.pop(0)
-            self.reach.send(heir.address, *own.told(), Report(orphan.node.id, orphan.node.address))
+            successor = orphan.heirs.pop(0)
+            self.reach.send(successor.address, *own.told(), Report(orphan.node.id, orphan.node.address))
         elif orphan.is_late:
             self._take_over(orphan)
             return

@@ -98,14 +98,14 @@ class Territory:
     def _have(self, versions: Versions) -> None:
         self.claims.have(versions)
         volume = sum(zone.volume for zone in versions)
-        told = [logged(zone, version) for zone, version in versions.items()]
-        self._emit(m.Log("zones", {"count": len(versions), "volume": volume, "zones": told}))
+        rows = [logged(zone, version) for zone, version in versions.items()]
+        self._emit(m.Log("zones", {"count": len(versions), "volume": volume, "zones": rows}))
 
     def announce(self, *others: Any) -> None:
         """Send this node's zones to all neighbours and replicas."""
-        told = (*others, *self.claims.own.told())
+        messages = (*others, *self.claims.own.told())
         for address in (*self.claims.others, *(each.address for each in self.claims.own.replicas)):
-            self._reach.send(address, *told)
+            self._reach.send(address, *messages)
 
     def drop_strangers(self) -> None:
         """Forget nodes that are no longer neighbours."""

@@ -80,18 +80,18 @@ class Keeping:
 
     def take(self, message: Store) -> None:
         """Store received subscriptions."""
-        told = self.packing.unpack(message.subscriptions, self._mail.now_us)
+        updates = self.packing.unpack(message.subscriptions, self._mail.now_us)
         if message.purpose == Purpose.INSTALL:
-            for each in told:
+            for each in updates:
                 self._install(each)
             return
         if message.purpose == Purpose.COPY:
-            for each in told:
+            for each in updates:
                 self.copies.put(each)
         else:
-            self.add(told)
+            self.add(updates)
         if message.purpose == Purpose.RECOVERED:
-            self._copy_to_replicas(told)
+            self._copy_to_replicas(updates)
         self._mail.send(message.address, Stored(message.number))
 
     def take_copy(self, message: StoreAt) -> None:
@@ -102,28 +102,28 @@ class Keeping:
             self.copies.put(each)
         self._mail.send(message.address, Stored(message.number))
 
-    def add(self, told: Iterable[Subscription]) -> None:
+    def add(self, updates: Iterable[Subscription]) -> None:
         """Store subscriptions of zones, from any peer."""
-        for each in told:
+        for each in updates:
             self.subscriptions.put(each)
         self.is_settled = False
 
-    def _install(self, told: Subscription) -> None:
-        self._note_repeated(self.subscriptions.get(told.key), told, told.subscriber)
-        self.subscriptions.put(told)
-        known = self.subscriptions.get(told.key)
-        if known is None or known.version != told.version:
+    def _install(self, update: Subscription) -> None:
+        self._note_repeated(self.subscriptions.get(update.key), update, update.subscriber)
+        self.subscriptions.put(update)
+        known = self.subscriptions.get(update.key)
+        if known is None or known.version != update.version:
             return  # outdated
-        self._start_installation(told)
+        self._start_installation(update)
 
-    def _note_repeated(self, known: Subscription | None, told: Subscription, asker: Address) -> None:
+    def _note_repeated(self, known: Subscription | None, update: Subscription, asker: Address) -> None:
         """Probe the sender of an early repetition, which may have missed the answer, as across a cut.
 
         The next answer then takes a way that works. known: the stored update.
         """
-        if known is None or known.version != told.version:
+        if known is None or known.version != update.version:
             return
-        if told.refreshed_us - known.refreshed_us < self._parameters.refresh_us:
+        if update.refreshed_us - known.refreshed_us < self._parameters.refresh_us:
             self._mail.miss(asker)
 
     def _install_again(self, late: Installation) -> None:
@@ -141,27 +141,27 @@ class Keeping:
         ):
             self._start_installation(known)
 
-    def _start_installation(self, told: Subscription) -> None:
+    def _start_installation(self, update: Subscription) -> None:
         now_us = self._mail.now_us
-        word = Word(told.number, told.version)
-        under_way = self._installing.get(told.key)
+        word = Word(update.number, update.version)
+        under_way = self._installing.get(update.key)
         if under_way is not None and under_way.word == word:
             return  # already in progress
-        installation = Installation(word, told.subscriber, now_us + self._parameters.wave_timeout_us)
-        self._installing.pop(told.key, None)
-        self._installing[told.key] = installation
+        installation = Installation(word, update.subscriber, now_us + self._parameters.wave_timeout_us)
+        self._installing.pop(update.key, None)
+        self._installing[update.key] = installation
         if len(self._installing) > PENDING_MAX:
             del self._installing[next(iter(self._installing))]
-        point = self.space.point(told.ranges)
+        point = self.space.point(update.ranges)
         zone = self._held.containing(point)
         for replica in self._overlay.replicas(zone.zone) if zone else ():
             installation.waits.add(replica.address)
             done = partial(self._has_arrived, installation, replica.address)
-            self.stores.send(replica.address, Purpose.REPLICA, (told,), done)
+            self.stores.send(replica.address, Purpose.REPLICA, (update,), done)
         place = self.copy_place(point)
         if place is not None:
             installation.waits.add(COPY)
-            self._place_copy(told, place, partial(self._has_arrived, installation, COPY))
+            self._place_copy(update, place, partial(self._has_arrived, installation, COPY))
         self._confirm_if_installed(installation)
 
     def copy_place(self, point: Point) -> Point | None:
@@ -174,17 +174,17 @@ class Keeping:
         zone = self._held.containing(point)
         return None if zone is None else zone.zone
 
-    def _place_copy(self, told: Subscription, place: Point, done: Callable[[], None]) -> None:
+    def _place_copy(self, update: Subscription, place: Point, done: Callable[[], None]) -> None:
         """Send a copy to its place; if this peer owns that on arrival, send it to another place."""
 
         def arrived() -> None:
             if self._own_zone(place) is None:
-                self._placed[told.key] = place
+                self._placed[update.key] = place
                 done()
-            elif (moved := self.copy_place(self.space.point(told.ranges))) is not None:
-                self._place_copy(told, moved, done)
+            elif (moved := self.copy_place(self.space.point(update.ranges))) is not None:
+                self._place_copy(update, moved, done)
 
-        self.stores.copy(place, told, arrived)
+        self.stores.copy(place, update, arrived)
 
     def _has_arrived(self, installation: Installation, where: str | Address) -> None:
         installation.waits.discard(where)
@@ -245,12 +245,12 @@ class Keeping:
         for held in self._held.by_id.values():
             self._copy(replica.address, copying, self.subscriptions.within(held.zone))
 
-    def _copy(self, address: Address, copying: Copying, lot: list[Subscription]) -> None:
+    def _copy(self, address: Address, copying: Copying, batch: list[Subscription]) -> None:
         def done() -> None:
             copying.waits -= 1
 
         copying.again_us = self._mail.now_us + self._parameters.wave_timeout_us
-        if self.stores.send(address, Purpose.REPLICA, lot, done):
+        if self.stores.send(address, Purpose.REPLICA, batch, done):
             copying.waits += 1
 
     def copied(self) -> Iterator[tuple[Zone, Address]]:
@@ -269,16 +269,16 @@ class Keeping:
         """Return whether this peer replicates a zone."""
         return zone in self._overlay.held() and not self._overlay.is_owner(zone)
 
-    def _copy_to_replicas(self, told: Iterable[Subscription]) -> None:
+    def _copy_to_replicas(self, updates: Iterable[Subscription]) -> None:
         """Forward subscriptions of this peer's zones to the replicas."""
         by_copy: dict[NodeHandle, list[Subscription]] = {}
-        for each in told:
+        for each in updates:
             held = self._held.containing(self.space.point(each.ranges))
             for replica in self._overlay.replicas(held.zone) if held else ():
                 by_copy.setdefault(replica, []).append(each)
-        for replica, lot in by_copy.items():
+        for replica, batch in by_copy.items():
             if replica in self._replicated:
-                self._copy(replica.address, self._replicated[replica], lot)
+                self._copy(replica.address, self._replicated[replica], batch)
 
     def points_in(self, zone: Zone) -> Floats:
         """Return the points of subscriptions in a zone, one row per dimension."""

@@ -118,13 +118,13 @@ class Propagation:
                 self._waves.answer(self._wave(key, spread, parent, is_root=is_root))
             return
         self.counts.visits += 1
-        told = spread.visit(zone)
+        notified = spread.visit(zone)
         children = zone.children(spread.region, is_basic=self._is_basic, is_for_owners=spread.is_for_owners)
         if self._is_confirming:
             wave = self._wave(key, spread, parent, is_root=is_root)
             wave.points = points_in(zone.steps, spread.steps)
             wave.doubts = spread.doubts(zone)
-            wave.told, wave.again = told, spread.again
+            wave.told, wave.again = notified, spread.again
             wave.children, wave.onward = dict(children), spread.onward
             self._waves.begin(wave)
         for child, address in children:

@@ -39,17 +39,17 @@ class Stores:
         self, address: Address, purpose: Purpose, subscriptions: Iterable[Subscription], done: Done
     ) -> int:
         """Send subscriptions to a peer; return the number of batches."""
-        lots = list(_lots(subscriptions))
-        left = [len(lots)]
+        batches = list(_lots(subscriptions))
+        left = [len(batches)]
 
         def one_done() -> None:
             left[0] -= 1
             if not left[0]:
                 done()
 
-        for lot in lots:
-            self._mail.send(address, self._store(purpose, lot, one_done))
-        return len(lots)
+        for batch in batches:
+            self._mail.send(address, self._store(purpose, batch, one_done))
+        return len(batches)
 
     def route(self, point: Point, subscription: Subscription, done: Done) -> None:
         """Route one subscription to the peer that has its point."""
@@ -62,18 +62,18 @@ class Stores:
             StoreAt(store.address, store.number, self._packing.at(place, store.subscriptions)), place
         )
 
-    def _store(self, purpose: Purpose, lot: Iterable[Subscription], done: Done) -> Store:
+    def _store(self, purpose: Purpose, batch: Iterable[Subscription], done: Done) -> Store:
         self._last = self._last % 0xFFFFFFFF + 1
         self._lots[self._last] = Lot(self._mail.now_us + self._timeout_us, done)
         if len(self._lots) > OUTSTANDING_MAX:
             del self._lots[next(iter(self._lots))]
-        return Store(self._mail.own, self._last, purpose, self._packing.pack(lot, self._mail.now_us))
+        return Store(self._mail.own, self._last, purpose, self._packing.pack(batch, self._mail.now_us))
 
     def stored(self, number: int) -> None:
         """Process the acknowledgement of a batch."""
-        lot = self._lots.pop(number, None)
-        if lot is not None:
-            lot.done()
+        batch = self._lots.pop(number, None)
+        if batch is not None:
+            batch.done()
 
     @property
     def is_silent(self) -> bool:
@@ -88,8 +88,8 @@ class Stores:
         """Give up unacknowledged batches after the timeout."""
         now_us = self._mail.now_us - self._mail.late_us
         while self._lots:
-            number, lot = next(iter(self._lots.items()))
-            if lot.until_us > now_us:
+            number, batch = next(iter(self._lots.items()))
+            if batch.until_us > now_us:
                 return
             del self._lots[number]
 

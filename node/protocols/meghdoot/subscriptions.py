@@ -82,18 +82,18 @@ class Subscriptions:
 
     # --- Changes
 
-    def put(self, told: Subscription) -> bool:
+    def put(self, update: Subscription) -> bool:
         """Store an update, unless a later one is known; return whether it is more than a refresh."""
-        known = self.get(told.key)
-        if known is not None and known.version >= told.version:
-            if known.version == told.version and known.refreshed_us < told.refreshed_us:
-                self._replace(replace(known, refreshed_us=told.refreshed_us))
+        known = self.get(update.key)
+        if known is not None and known.version >= update.version:
+            if known.version == update.version and known.refreshed_us < update.refreshed_us:
+                self._replace(replace(known, refreshed_us=update.refreshed_us))
             return False
-        self.remove(told.key)
-        if told.is_on:
-            self._append(told)
+        self.remove(update.key)
+        if update.is_on:
+            self._append(update)
         else:
-            self._ended[told.key] = told
+            self._ended[update.key] = update
         return True
 
     def _replace(self, same: Subscription) -> None:
@@ -103,16 +103,16 @@ class Subscriptions:
         else:
             self._standing[row] = same
 
-    def _append(self, told: Subscription) -> None:
+    def _append(self, update: Subscription) -> None:
         self._inside.clear()
         row = len(self._standing)
         if row == self._points.shape[1]:
             self._points = np.concatenate((self._points, np.empty_like(self._points)), axis=1)
-        ranges = np.array(told.ranges)
+        ranges = np.array(update.ranges)
         self._ranges.append(ranges[:, :1], ranges[:, 1:])
-        self._points[:, row] = self._space.point(told.ranges)
-        self._rows[told.key] = row
-        self._standing.append(told)
+        self._points[:, row] = self._space.point(update.ranges)
+        self._rows[update.key] = row
+        self._standing.append(update)
 
     def remove(self, key: Key) -> None:
         """Forget a subscription. The last row moves to its place."""

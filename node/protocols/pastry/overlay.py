@@ -157,9 +157,9 @@ class Pastry:
         self._hand_to(following, Route(key, 0, 0, phase, message), phase)
         return True
 
-    def measure(self, node: NodeHandle, told: Callable[[int], None]) -> None:
-        """Measure the round-trip time to a node in microseconds; without an answer `told` is not called."""
-        self.reach.ping(node.address, told)
+    def measure(self, node: NodeHandle, on_rtt: Callable[[int], None]) -> None:
+        """Measure the round-trip time to a node in microseconds; without an answer `on_rtt` is not called."""
+        self.reach.ping(node.address, on_rtt)
 
     def send(self, message: Any, address: Address) -> None:
         """Send a message to a node, through relays if necessary."""
@@ -320,7 +320,7 @@ class Pastry:
         """
         self._failed.pop(node.address, None)
         changed = self.leaf_set.add(node)
-        told = []
+        reported = []
         for each in beliefs:
             other = NodeHandle(each.id, each.address)
             if each.belief == Belief.FAILED:
@@ -328,9 +328,9 @@ class Pastry:
                     self._doubted.add((node.address, other.address))
                     self.reach.probe(other)
             elif other.address not in self._failed and self.leaf_set.would_take(other):
-                told.append(other)
-        if told:
-            self._candidates.hear(told, node.address)
+                reported.append(other)
+        if reported:
+            self._candidates.hear(reported, node.address)
         if changed and self.is_active:
             self._application.new_leafs(self.leaf_set)
 

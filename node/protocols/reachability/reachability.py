@@ -469,11 +469,11 @@ class Reachability:
 
     # --- Round-trip times
 
-    def ping(self, address: Address, told: Told | None = None) -> None:
-        """Measure the direct round-trip time to a node; without an answer `told` is not called."""
+    def ping(self, address: Address, on_rtt: Told | None = None) -> None:
+        """Measure the direct round-trip time to a node; without an answer `on_rtt` is not called."""
         if len(self._pings) < PINGS_MAX:
             number = self._numbers.following(self.now_us)
-            self._pings[number] = address, self.now_us, told
+            self._pings[number] = address, self.now_us, on_rtt
             self._emit(SendTo(address, (Ping(self.own.id, number),)))
 
     def ping_back(self, address: Address) -> int:
@@ -490,12 +490,12 @@ class Reachability:
             self._long_messages.told(address, self.now_us)
         if pong.back and relays is None:
             self._emit(SendTo(address, (Pong(self.own.id, pong.back, 0),)))
-        asked, sent_us, told = self._pings.pop(pong.number, (None, 0, None))
+        asked, sent_us, on_rtt = self._pings.pop(pong.number, (None, 0, None))
         if asked == address and relays is None:
             self._go_directly(address)
             self._watcher.measured(NodeHandle(pong.id, address), self.now_us - sent_us)
-            if told is not None:
-                told(self.now_us - sent_us)
+            if on_rtt is not None:
+                on_rtt(self.now_us - sent_us)
 
     # --- Periodic work
 

@@ -93,10 +93,10 @@ class Roots:
 
     def check(self) -> None:
         """Assert that no more was acknowledged than exists."""
-        for (key, stream), told in self._answered.items():
+        for (key, stream), acknowledged in self._answered.items():
             topic = self._trees.topics.get(key)
             assert topic is not None, "acknowledged an unknown topic"
-            assert told <= topic.next_of(stream), "acknowledged events that are missing here"
+            assert acknowledged <= topic.next_of(stream), "acknowledged events that are missing here"
 
     def lost(self, address: Address) -> None:
         """Note a lost connection, so that the replica's progress is requested again."""

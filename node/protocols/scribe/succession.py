@@ -166,8 +166,8 @@ class Succession:
                 self._events.ask(topic, address, is_last_told=True)
         if missing:
             nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
-            those = (*(node.address for node in nearest), *topic.children, *ahead)
-            self._events.fetch_from(topic, *dict.fromkeys(those))
+            addresses = (*(node.address for node in nearest), *topic.children, *ahead)
+            self._events.fetch_from(topic, *dict.fromkeys(addresses))
         if self.has_waited(topic):
             self._settle(topic)
 

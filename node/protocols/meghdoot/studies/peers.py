@@ -43,7 +43,7 @@ class Peers:
         workload: Mapping[str, Any],
         rng: Randomness,
         parameters: Mapping[str, Any],
-        told: Told | None = None,
+        on_effect: Told | None = None,
         *,
         quiet_us: int = QUIET_US,
         notified: bool = True,
@@ -53,7 +53,7 @@ class Peers:
         quiet_us: maximum duration of an action. notified: whether subscribers are notified.
         """
         self.nodes: dict[Address, MeghdootNode] = {}
-        self.network = FlatNetwork(lambda source, target: HOP_US, *((told,) if told else ()))
+        self.network = FlatNetwork(lambda source, target: HOP_US, *((on_effect,) if on_effect else ()))
         self._workload, self._rng = workload, rng
         self._parameters = {**SILENT, **parameters}
         self._notified = notified

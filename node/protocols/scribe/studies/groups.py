@@ -92,27 +92,27 @@ class _Groups:
         assert len(tree.came) == len(members), (
             f"group {stream}: {len(tree.came)} of {len(members)} members got the event"
         )
-        came = np.array(tree.came)
-        came = came[came[:, 0] != tree.root]
-        ip_us = self._proximity.delays_us(np.full(len(came), tree.root), came[:, 0])
+        delivered = np.array(tree.came)
+        delivered = delivered[delivered[:, 0] != tree.root]
+        ip_us = self._proximity.delays_us(np.full(len(delivered), tree.root), delivered[:, 0])
         edges = np.array(tree.edges).reshape(-1, 2)
         self._rows.append(
             {
                 "rank": stream + 1,
                 "size": len(members),
                 "edges": len(edges),
-                "rad": came[:, 1].mean() / ip_us.mean(),
-                "rmd": came[:, 1].max() / ip_us.max(),
+                "rad": delivered[:, 1].mean() / ip_us.mean(),
+                "rmd": delivered[:, 1].max() / ip_us.max(),
             }
         )
         if stream == 0:
-            self._given.write("members", {"scribe_us": came[:, 1], "ip_us": ip_us})
+            self._given.write("members", {"scribe_us": delivered[:, 1], "ip_us": ip_us})
         sent, routers = self._sent, self._routers
         sent.roots.append(int(routers[tree.root]))
         sent.above.append(routers[edges[:, 0]])
         sent.below.append(routers[edges[:, 1]])
-        sent.groups.append(np.full(len(came), stream))
-        sent.members.append(routers[came[:, 0]])
+        sent.groups.append(np.full(len(delivered), stream))
+        sent.members.append(routers[delivered[:, 0]])
 
     def _flush(self) -> None:
         if self._rows:
