@@ -1,12 +1,10 @@
-"""Whether a node knows all its neighbours: then their zones cover its boundary.
+"""Check that a node knows all its neighbours: then their zones cover the faces of its own.
 
-What they do not cover is someone's who is not known: two nodes that split at once miss each other's new
-neighbours, or a message was lost. So the nodes nearest to the gap are asked who is there (FIND). If that
-gives no answer again and again, whoever was there failed together with all that knew of it; then the box
-behind the gap is taken over, and belongs to whoever turns out to claim any of it.
-
-The areas of what neighbours and a zone share are compared with that of the zone's face: two sums, unless
-there is a gap.
+A gap belongs to an unknown node: two nodes that split at once miss each other's new neighbours, or a message
+was lost. The node asks those nearest to the gap for the owner (FIND). If repeated searches find none, the
+owner failed together with all nodes that knew it; then the node takes over the box behind the gap, and yields
+it to any later claim. The test compares the areas that neighbours share with a zone with that of the zone's
+face: two sums, unless there is a gap.
 """
 
 from collections.abc import Callable, Iterator
@@ -26,18 +24,19 @@ from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.reachability import Reachability
 
 TIMER: m.Timer = ("boundary",)
-ASKED = 8  # nodes, about one gap
-GAPS_MAX = 4  # that are looked after at a time
+ASKED_MAX = 8  # nodes to ask about one gap
+GAPS_MAX = 4  # gaps that are searched at a time
 HOPS_MAX = 16
-ROUNDABOUT = 3  # nodes nearest to a point, one of which a question is passed on to
-PATIENCE = 12  # looks at one gap, until it is taken over
-GAP_VERSION = VERSION_MAX // 2  # of what is taken over unknown: any other claim comes before it
-SMALL = 1e-9  # of a face: rounding
+FORWARD_CHOICES = 3  # a search is forwarded to one of this many nodes nearest to the point
+PATIENCE = 12  # checks of one gap until it is taken over
+# of a box taken over without knowledge of its owner: any other claim outranks it
+GAP_VERSION = VERSION_MAX // 2
+ROUNDING = 1e-9  # rounding tolerance, as part of a face
 
 
 @dataclass(slots=True)
 class BoundaryWatch:
-    """Of one node."""
+    """Boundary checks of one node."""
 
     claims: Claims
     territory: Territory
@@ -47,17 +46,17 @@ class BoundaryWatch:
     rng: m.Randomness
     emit: Callable[[m.Effect], None]
     _is_set: bool = False
-    _looks: int = 0  # since there was no gap
+    _looks: int = 0  # checks since there was no gap
     _turn: int = 0
 
     def doubt(self) -> None:
-        """See `layers.Boundary`: look soon, for what is missing may be on its way."""
+        """Schedule a check after a delay, since the missing claim may be on its way."""
         if not self._is_set:
             self._is_set = True
             self.emit(m.SetTimer(TIMER, self.reach.now_us + self.parameters.join_timeout_us))
 
     def timed_out(self) -> None:
-        """Look."""
+        """Check for gaps."""
         self._is_set = False
         gaps = list(zip(range(GAPS_MAX), self._gaps(), strict=False))
         self._looks = self._looks + 1 if gaps else 0
@@ -73,7 +72,7 @@ class BoundaryWatch:
     # --- Gaps
 
     def _gaps(self) -> Iterator[tuple[Point, Zone]]:
-        """A point in each, and the box behind it."""
+        """Yield a point in each gap and the box behind it."""
         for zone in list(self.claims.own.versions):
             low, high = np.asarray(zone.low), np.asarray(zone.high)
             table = self.claims.table
@@ -88,7 +87,7 @@ class BoundaryWatch:
                     if edge == float(is_above):
                         continue
                     beside = touches[:, dimension]
-                    if areas[beside].sum() < 1.0 - SMALL:
+                    if areas[beside].sum() < 1.0 - ROUNDING:
                         zones = [table.zones[row] for row in rows[beside]]
                         yield from self._behind(zone, dimension, is_above, zones)
 
@@ -105,12 +104,12 @@ class BoundaryWatch:
         for box in rest:
             at = zone.high[dimension] if is_above else float(np.nextafter(zone.low[dimension], 0.0))
             point = (*box.middle[:dimension], at, *box.middle[dimension + 1 :])
-            gap = self._up_to_others(box, dimension, is_above)
-            if not gap.is_empty:  # else someone claims both sides of the face: that will be settled
+            gap = self._unclaimed_part(box, dimension, is_above)
+            if not gap.is_empty:  # else both sides of the face are claimed, which is settled elsewhere
                 yield point, gap
 
-    def _up_to_others(self, box: Zone, dimension: int, is_above: bool) -> Zone:
-        """As much of it as no known zone has."""
+    def _unclaimed_part(self, box: Zone, dimension: int, is_above: bool) -> Zone:
+        """Return the part of the box that no known zone overlaps."""
         low, high = box.low[dimension], box.high[dimension]
         for row in np.flatnonzero(self.claims.table.intersecting(box)).tolist():
             other = self.claims.table.zones[row]
@@ -120,11 +119,12 @@ class BoundaryWatch:
                 low = max(low, other.high[dimension])
         return _with_side(box, dimension, low, high)
 
-    # --- Asking
+    # --- Searches
 
     def look_beyond(self) -> None:
-        """Now and then: nodes that were divided, and whose neighbours are gone since, would never meet. Who
-        has a zone that it took over asks a node that is no neighbour, another one each time, whose it is.
+        """Ask one node that is no neighbour, in turn, for the owner of a zone that was taken over.
+
+        Otherwise nodes that were partitioned, and whose neighbours have failed since, would never meet.
         """
         trusted = [zone for zone, version in self.claims.own.versions.items() if version]
         strangers = [each for each in self.claims.strange() if not self.reach.is_failed(each)]
@@ -138,9 +138,9 @@ class BoundaryWatch:
     def _ask(self, point: Point) -> None:
         own = self.claims.own.node.address
         message = Find(own, 0, coordinates_of(point))
-        nearest = self._nearest(point, ASKED)
+        nearest = self._nearest(point, ASKED_MAX)
         others = [address for address in self.claims.others if address not in nearest]
-        chosen = [others.pop(self.rng.randrange(len(others))) for _ in range(min(ASKED, len(others)))]
+        chosen = [others.pop(self.rng.randrange(len(others))) for _ in range(min(ASKED_MAX, len(others)))]
         for address in chain(nearest, chosen):
             self.reach.send(address, message)
 
@@ -151,9 +151,10 @@ class BoundaryWatch:
         return [address for address in owners if address != own][:count]
 
     def find(self, sender: Address, message: Find) -> None:
-        """Someone looks for the owner of a point: who it is, or on to a node that is near it.
+        """Answer a search with the owner of the point, or forward it to a node near the point.
 
-        Not always to the nearest: that may know no more than the one who asks.
+        It is forwarded to a random one of the nearest nodes: the nearest may know no more than the searching
+        node.
         """
         point = point_of(message.point)
         rows = np.flatnonzero(self.claims.table.containing(point)).tolist()
@@ -162,8 +163,10 @@ class BoundaryWatch:
             if holder.node.address != message.address:
                 self.reach.send(message.address, *holder.told())
         if not holders and message.hops < HOPS_MAX:
-            others = [each for each in self._nearest(point, ASKED) if each not in {message.address, sender}]
-            for address in others[self.rng.randrange(ROUNDABOUT) :][:1]:
+            others = [
+                each for each in self._nearest(point, ASKED_MAX) if each not in {message.address, sender}
+            ]
+            for address in others[self.rng.randrange(FORWARD_CHOICES) :][:1]:
                 self.reach.send(address, Find(message.address, message.hops + 1, message.point))
 
 

@@ -1,8 +1,8 @@
-"""Who has which zones: what a node has itself, and what it was told that others have.
+"""Ownership of zones as one node knows it: its own zones and those that others claim.
 
-Several nodes may claim the same volume while they do not reach each other: one of them holds it in trust for
-a node that it takes for failed. It belongs to the claim that was taken over least often, of those to the one
-with the lowest id. Whoever holds it in trust gives it back when it hears that the other lives.
+Several nodes may claim the same volume while they cannot reach each other: one of them holds it provisionally
+for a node that it considers failed. The volume belongs to the claim that was taken over least often, then to
+the node with the lowest id. A provisional owner gives the volume back when it learns that the other is alive.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,18 +18,18 @@ from node.protocols.reachability.nodes import NodeHandle
 
 ACQUAINTANCES_MAX = 32
 CONTACTS_MAX = 64
-PAST_MAX = 1_024  # nodes of which it is remembered how late word of them was
-UNFINISHED_MAX = 256  # nodes of whose zones some claims are missing
+PAST_MAX = 1_024  # forgotten nodes whose last sequence is remembered
+UNFINISHED_MAX = 256  # nodes with an incomplete set of CLAIMs
 VERSION_MAX = (1 << 16) - 1
 
 Versions = dict[Zone, int]
-"""A node's zones, and how often each was taken over."""
+"""A node's zones, and the number of times each was taken over."""
 Rank = tuple[int, int]
 
 
 @dataclass(slots=True, eq=False)
 class Holder:
-    """A node and its zones. heirs: who takes them over, in order; the first `replicas` have copies now."""
+    """A node and its zones. heirs: its successors in order; the first `replicas` of them have copies now."""
 
     node: NodeHandle
     sequence: int
@@ -37,15 +37,16 @@ class Holder:
     since_us: int = 0
     replicas: tuple[NodeHandle, ...] = ()
     heirs: tuple[NodeHandle, ...] = ()
-    _addressed: tuple[tuple[NodeHandle, ...] | None, tuple[Address, ...]] = (None, ())  # of which replicas
+    # cache of `addresses` and its input
+    _addressed: tuple[tuple[NodeHandle, ...] | None, tuple[Address, ...]] = (None, ())
 
     def rank(self, zone: Zone) -> Rank:
-        """Of those who claim the same volume, the one with the least has it."""
+        """Return the rank of this claim: the lowest of several for the same volume wins."""
         return self.versions[zone], self.node.id
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """Of all who have its zones: itself, then those with copies."""
+        """Addresses of all nodes that serve the zones: the owner, then its replicas."""
         replicas, addresses = self._addressed
         if replicas is not self.replicas:
             addresses = (self.node.address, *(each.address for each in self.replicas))
@@ -53,7 +54,7 @@ class Holder:
         return addresses
 
     def told(self) -> tuple[Claim, ...]:
-        """Its zones, as messages."""
+        """Return its zones as messages."""
         count = len(self.versions)
         of = self.node.id, self.node.address, self.sequence, count
         if not count:
@@ -61,7 +62,7 @@ class Holder:
         return tuple(Claim(*of, version, sides_of(zone)) for zone, version in self.versions.items())
 
     def named(self) -> tuple[Heirs, ...]:
-        """Its heirs, as a message, if they are known."""
+        """Return its successors as a message, if they are known."""
         if not self.heirs:
             return ()
         return (Heirs(self.node.id, self.node.address, len(self.replicas), self.heirs),)
@@ -74,13 +75,13 @@ class _Unfinished:
 
 
 class Listening:
-    """Puts together what comes in several messages."""
+    """Assembly of the CLAIMs of a node into its set of zones."""
 
     def __init__(self) -> None:
         self._unfinished: dict[Address, _Unfinished] = {}
 
     def hear(self, claim: Claim, now_us: int) -> Holder | None:
-        """A claim came; who has what, once all of its zones are known."""
+        """Add a claim; return the node's zones once all of them are known."""
         node = NodeHandle(claim.id, claim.address)
         if claim.count <= 1:
             versions = {zone_of(claim.sides): claim.version} if claim.count else {}
@@ -98,31 +99,31 @@ class Listening:
 
 
 class Claims:
-    """What one node knows: its own zones, and those of others that touch or overlap them."""
+    """The knowledge of one node: its own zones, and those of others that touch or overlap them."""
 
     def __init__(self, own: NodeHandle, dimensions: int) -> None:
         self.own = Holder(own, 0, {})
         self.others: dict[Address, Holder] = {}
         self.table: ZoneTable[Address] = ZoneTable(dimensions)
-        self.original: Address | None = None  # whose zones this node has copies of, if it is a replica
-        self.contacts: tuple[Address, ...] = ()  # through whom this node joined, or would
-        self.acquaintances: dict[Address, NodeHandle] = {}  # who are no neighbours, oldest first
-        self._past: dict[Address, int] = {}  # the sequence of those that were forgotten, oldest first
+        self.original: Address | None = None  # the node that this one is a replica of, if any
+        self.contacts: tuple[Address, ...] = ()  # nodes through which this node joined or may join
+        self.acquaintances: dict[Address, NodeHandle] = {}  # nodes that are not neighbours, oldest first
+        self._past: dict[Address, int] = {}  # last sequence of forgotten nodes, oldest first
 
     def holder(self, address: Address) -> Holder:
-        """Who has zones of the table."""
+        """Return the node at an address that has zones in the table."""
         return self.own if address == self.own.node.address else self.others[address]
 
     # --- Changes
 
     def have(self, versions: Versions) -> None:
-        """The node's own zones are these from now on."""
+        """Replace the node's own zones."""
         self._replace(self.own.node.address, self.own.versions, versions)
         self.own.versions = versions
         self.own.sequence += 1
 
     def know(self, holder: Holder) -> None:
-        """Another node has these zones. Its replicas and heirs are as they were, but for another life."""
+        """Replace another node's zones; keep its replicas and successors unless it restarted."""
         address = holder.node.address
         before = self.others.get(address)
         if before is not None and before.node == holder.node:
@@ -132,7 +133,7 @@ class Claims:
         self.others[address] = holder
 
     def forget(self, address: Address) -> Holder | None:
-        """It has none, as far as this node is concerned; what it had."""
+        """Remove a node and its zones; return what was known of it."""
         holder = self.others.pop(address, None)
         if holder is not None:
             self._replace(address, holder.versions, {})
@@ -140,7 +141,7 @@ class Claims:
         return holder
 
     def remember(self, holder: Holder) -> None:
-        """Another node's zones were as this says, and are none of this node's business."""
+        """Remember the sequence of a node whose zones do not concern this node."""
         address = holder.node.address
         if holder.versions:
             self.meet(holder.node)
@@ -149,9 +150,7 @@ class Claims:
             del self._past[next(iter(self._past))]
 
     def meet(self, node: NodeHandle) -> None:
-        """A node is there, though it is no neighbour: where all neighbours lie behind a cut, such a one may
-        reach them.
-        """
+        """Remember a node that is not a neighbour: if all neighbours lie behind a cut, it may reach them."""
         self.acquaintances.pop(node.address, None)
         if node.address not in self.others and node.address != self.own.node.address:
             self.acquaintances[node.address] = node
@@ -159,11 +158,11 @@ class Claims:
                 del self.acquaintances[next(iter(self.acquaintances))]
 
     def strange(self) -> list[Address]:
-        """Nodes that may know more than those beside this one do."""
+        """Return nodes that may know more than the neighbours do."""
         return list(dict.fromkeys((*self.contacts, *self.acquaintances)))
 
     def is_past(self, holder: Holder) -> bool:
-        """Whether something later is known of another node."""
+        """Return whether newer information about the node is known."""
         known = self.others.get(holder.node.address)
         if known is not None:
             return holder.sequence <= known.sequence
@@ -171,19 +170,21 @@ class Claims:
         return holder.sequence < past or (holder.sequence == past and not self.concerns(holder))
 
     def check(self) -> None:
-        """Assert that a node's own zones have no volume in common, that it is nobody's replica then, and that
-        the table has what is known.
+        """Assert the invariants of the claims.
+
+        The node's own zones are disjoint, a node with zones is not a replica, and the table contains exactly
+        the known zones.
         """
         zones = tuple(self.own.versions)
-        assert not zones or self.original is None, "zones of its own, and a replica"
+        assert not zones or self.original is None, "a replica with own zones"
         for number, zone in enumerate(zones):
             assert not any(zone.intersects(other) for other in zones[:number]), "its own zones overlap"
         own = self.own.node.address
         assert own not in self.others, "a neighbour of itself"
         known = {(own, zone) for zone in zones}
         known |= {(address, zone) for address, holder in self.others.items() for zone in holder.versions}
-        assert known == set(self.table), "zones that the table does not know, or others"
-        assert len(self.acquaintances) <= ACQUAINTANCES_MAX, "more acquaintances than may be"
+        assert known == set(self.table), "the table differs from the known zones"
+        assert len(self.acquaintances) <= ACQUAINTANCES_MAX, "too many acquaintances"
 
     def _replace(self, address: Address, before: Versions, after: Versions) -> None:
         for zone in before:
@@ -192,24 +193,24 @@ class Claims:
         for zone in after:
             self.table.add(address, zone)
 
-    # --- Questions
+    # --- Queries
 
     @property
     def held(self) -> Versions:
-        """The zones that this node has, or has copies of."""
+        """Zones that this node owns or has copies of."""
         if self.original is None:
             return self.own.versions
         original = self.others.get(self.original)
         return original.versions if original is not None else {}
 
     def concerns(self, holder: Holder) -> bool:
-        """Whether another node's zones touch this one's, or overlap them."""
+        """Return whether another node's zones touch or overlap those of this node."""
         return holder.node.address == self.original or any(
             zone.adjacent(own) or zone.intersects(own) for zone in holder.versions for own in self.held
         )
 
     def strangers(self) -> list[Address]:
-        """Those whose zones touch none of this node's any more."""
+        """Return the nodes whose zones touch none of this node's any more."""
         near = np.zeros(len(self.table), np.bool_)
         for zone in self.held:
             near |= self.table.adjacent(zone) | self.table.intersecting(zone)
@@ -217,7 +218,7 @@ class Claims:
         return [address for address in self.others if address not in kept]
 
     def beside(self, zone: Zone) -> Iterator[tuple[Holder, Zone]]:
-        """Other nodes' zones that share a face with one, in the order of the table."""
+        """Yield other nodes' zones that share a face with the given one, in table order."""
         own = self.own.node.address
         for row in np.flatnonzero(self.table.adjacent(zone)):
             owner = self.table.owners[row]
@@ -225,8 +226,9 @@ class Claims:
                 yield self.others[owner], self.table.zones[row]
 
     def overlapping(self, zones: Iterable[Zone], without: Address) -> Iterator[tuple[Holder, Zone, Zone]]:
-        """Others than one node with claims to the volume of its zones: who, to which zone, and to which of
-        those.
+        """Yield claims of nodes other than `without` that overlap the given zones.
+
+        Each result is the claiming node, its zone, and the given zone that overlaps it.
         """
         for zone in zones:
             for row in np.flatnonzero(self.table.intersecting(zone)):
@@ -235,17 +237,17 @@ class Claims:
                     yield self.holder(owner), self.table.zones[row], zone
 
     def volumes(self) -> Floats:
-        """Of each zone in the table."""
+        """Return the volume of each zone in the table."""
         volumes: Floats = np.multiply.reduce(self.table.high - self.table.low, axis=1)
         return volumes
 
     def nearest(self, point: Point) -> tuple[Holder, Zone]:
-        """The zone that is nearest to a point, and who has it: the paper's greedy routing (2.2).
+        """Return the zone that is nearest to a point, and its holder: the paper's greedy routing (2.2).
 
-        If this node's own one is not the nearest, some neighbour's is nearer, always: that of the zone behind
-        the face through which the shortest way leads. Distances as numbers may be equal where that one is
-        nearer by less than they can tell, or in the half-open sense only; so `zone_table.approach` decides
-        between those. A holder's rank decides between claims to the same volume.
+        If this node's own zone is not the nearest, some neighbour's is always nearer: that behind the face
+        through which the shortest way leads. Floating-point distances may be equal although that neighbour is
+        nearer by less than their precision, or only in the half-open sense; `zone_table.approach` decides
+        between those. The rank decides between claims to the same volume.
         """
         nearest = self.table.nearest(point)
         if len(nearest) == 1:

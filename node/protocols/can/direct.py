@@ -1,7 +1,6 @@
-"""An overlay as joins would have made it, made at once: nodes, their zones and who is beside whom.
+"""An overlay as joins would create it, built at once: nodes, their zones and their neighbours.
 
-For simulations of very many nodes. Zones are those of a partition: here they are split one after the other,
-the largest or one by chance, or they come from elsewhere.
+For simulations of many nodes. The zones come from successive splits of the largest one, or from elsewhere.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from node.protocols.can.zones import Zone, whole_space
 
 
 def halved(count: int, dimensions: int) -> list[Zone]:
-    """So many zones: of the largest ones, the first is halved along its longest side."""
+    """Return `count` zones: repeatedly, the first of the largest zones is halved along its longest side."""
     heap = [(-1.0, 0, whole_space(dimensions))]
     heapify(heap)
     for number in range(1, count):
@@ -29,9 +28,9 @@ def halved(count: int, dimensions: int) -> list[Zone]:
 
 
 def divide(nodes: Sequence[Can], zones: Sequence[Zone]) -> None:
-    """Each node has one of the zones, and knows its neighbours; the zones are a partition of the space.
+    """Assign one zone to each node, and all neighbours; the zones are a partition of the space.
 
-    No application is told, and nothing is sent.
+    Calls no application and sends nothing.
     """
     table = ZoneTable[int](zones[0].dimensions)
     for number, (node, zone) in enumerate(zip(nodes, zones, strict=True)):

@@ -1,7 +1,8 @@
-"""Zones that go from one node to another: to one that joins, and from one that leaves.
+"""Transfer of zones from one node to another: to one that joins, and from one that leaves.
 
-The giver has a zone no more when it says GRANT, so that nobody else thinks so, and what it passes on comes
-after that. It says so until it hears GRANTED; if the other fails before, it takes the zone back.
+The giver gives up the zone when it sends GRANT, so that no other node considers it the owner, and what it
+forwards follows the GRANT. It repeats GRANT until it receives GRANTED. If the receiver fails first, it takes
+the zone back.
 """
 
 from collections.abc import Callable
@@ -22,12 +23,12 @@ from node.protocols.reachability.reachability import Reachability
 TIMER = "grant"
 TAKEN_MAX = 256
 RECENT_MAX = 64
-RECENT_US = 2_000_000  # longer than word of another split is under way
+RECENT_US = 2_000_000  # longer than the claims of another split travel
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A zone that was granted and not confirmed yet."""
+    """A granted zone that is not confirmed yet."""
 
     to: NodeHandle
     zone: Zone
@@ -35,7 +36,7 @@ class _Given:
 
 
 class Grants:
-    """Of one node."""
+    """Transfers of zones from and to one node."""
 
     def __init__(
         self,
@@ -53,23 +54,23 @@ class Grants:
         self._numbers = Numbers()
         self._given: dict[int, _Given] = {}
         self._recent: dict[int, tuple[_Given, int]] = {}
-        self._taken: dict[tuple[Address, int], None] = {}  # the latest ones, oldest first
+        self._taken: dict[tuple[Address, int], None] = {}  # latest grants received, oldest first
 
     @property
     def is_giving(self) -> bool:
-        """Whether some grant is not confirmed."""
+        """Whether a grant is not confirmed."""
         return bool(self._given)
 
-    # --- The giver
+    # --- Giver
 
     def has_just_given(self, node: NodeHandle) -> bool:
-        """Whether a node was given a zone, and may not have known it when it asked."""
+        """Return whether the node was granted a zone recently, possibly after it sent its request."""
         since_us = self._reach.now_us - RECENT_US
         recent = (given for given, given_us in self._recent.values() if given_us >= since_us)
         return any(given.to == node for given in (*self._given.values(), *recent))
 
     def to_joining(self, join: Join, zone: Zone, version: int) -> None:
-        """To a node that has none, and of which all neighbours of the zone are told at once."""
+        """Grant a zone to a node that has none, and announce it to all neighbours of the zone."""
         node = NodeHandle(join.id, join.address)
         own = self._claims.own.node
         introduced = Claim(join.id, join.address, join.sequence, 1, version, sides_of(zone))
@@ -84,7 +85,7 @@ class Grants:
         self._territory.hear_heirs(heirs)
 
     def to_neighbour(self, node: NodeHandle, zone: Zone, version: int) -> None:
-        """To one that has zones already."""
+        """Grant a zone to a node that already has zones."""
         number = self._number(node, zone, version)
         neighbours = self._about(zone)
         self._send(number)
@@ -92,12 +93,12 @@ class Grants:
         self._territory.give(zone, node)
 
     def _about(self, zone: Zone) -> list[Any]:
-        """What the new owner has to know of those beside it."""
+        """Return the claims of the zone's neighbours, for the new owner."""
         beside = dict.fromkeys(holder for holder, _ in self._claims.beside(zone))
-        told: list[Any] = []
+        messages: list[Any] = []
         for holder in beside:
-            told += (*holder.told(), *holder.named())
-        return told
+            messages += (*holder.told(), *holder.named())
+        return messages
 
     def _number(self, node: NodeHandle, zone: Zone, version: int) -> int:
         number = self._numbers.following(self._reach.now_us)
@@ -115,12 +116,12 @@ class Grants:
         self._emit(m.SetTimer(timer, self._reach.now_us + self._parameters.join_timeout_us))
 
     def granted(self, message: Granted) -> None:
-        """The other has it."""
+        """Process the confirmation of a grant."""
         if self._given.pop(message.number, None) is not None:
             self._emit(m.CancelTimer((TIMER, str(message.number))))
 
     def timed_out(self, number: int) -> None:
-        """No answer: the other may not have heard."""
+        """Repeat an unconfirmed grant and probe the receiver."""
         given = self._given.get(number)
         if given is not None:
             self._send(number)
@@ -128,7 +129,7 @@ class Grants:
             self._reach.probe(given.to, is_missed=True)
 
     def failed(self, node: NodeHandle) -> None:
-        """What it was given and may not have taken is this node's again."""
+        """Take back zones that the failed node had not confirmed."""
         for number in [number for number, given in self._given.items() if given.to == node]:
             given = self._given.pop(number)
             self._emit(m.CancelTimer((TIMER, str(number))))
@@ -136,7 +137,10 @@ class Grants:
             self._territory.gain({given.zone: version}, None)
 
     def introduce(self, holder: Holder, sender: Address) -> None:
-        """News of a node, which may not know to whom this one has given a zone lately, nor be known there."""
+        """Forward news of a node to receivers of recent grants next to its zones.
+
+        That node and a receiver may not know each other yet.
+        """
         since_us = self._reach.now_us - RECENT_US
         for number, (given, given_us) in list(self._recent.items()):
             if given_us < since_us:
@@ -146,10 +150,10 @@ class Grants:
             ):
                 self._reach.send(given.to.address, *holder.told())
 
-    # --- The taker
+    # --- Receiver
 
     def take(self, sender: Address, message: Grant, *, is_joining: bool) -> bool:
-        """A zone is given to this node; whether that is news. Who gives to a joining one tells all others."""
+        """Accept a zone; return whether the grant is new. The giver announces a node's first zone."""
         self._reach.send(sender, Granted(message.number))
         if (sender, message.number) in self._taken:
             return False

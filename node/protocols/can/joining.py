@@ -1,8 +1,8 @@
-"""How a node gets its first zone (2.1): it asks for a part of the one that has a point, through a node that
-is there, until it is given one.
+"""How a node gets its first zone (2.1): it requests part of the zone that contains a point.
 
-The one that has the point splits it, where its application says, or at the middle of the longest side. A node
-that has several zones, after it took some over, gives one away as it is.
+The request is routed through a known node, and repeated until a zone is granted. The owner of the zone splits
+it where its application decides, or at the middle of the longest side. A node with several zones, after a
+takeover, gives one away whole.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,11 +21,11 @@ from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
 
 TIMER: m.Timer = ("join",)
-SAME_US = 10_000  # between messages that were sent at once
+SAME_US = 10_000  # maximum time between messages that were sent together
 
 
 class Joining:
-    """Of one node: its own join, and those of others into its zones."""
+    """Joins of one node: its own, and those of other nodes into its zones."""
 
     def __init__(
         self,
@@ -55,10 +55,10 @@ class Joining:
         self._giver: Address | None = None
         self._given_us = 0
 
-    # --- This node's
+    # --- Join of this node
 
     def start(self, contacts: Iterable[Address], point: Point | None, *, is_direct: bool = False) -> None:
-        """Ask one of these nodes after the other. is_direct: for a part of their own zones."""
+        """Ask the contacts one after the other. is_direct: for part of their own zones."""
         own = self._claims.own
         own.sequence = max(own.sequence, self._reach.now_us)
         known = [each for each in (*contacts, *self._claims.strange()) if each != own.node.address]
@@ -68,14 +68,15 @@ class Joining:
         self.try_again()
 
     def try_again(self) -> None:
-        """Send the join, to another contact each time, and to another point unless one is wanted."""
+        """Repeat the join, through another contact and, unless a point is given, to another point."""
         contacts = self._claims.strange()
         if not contacts:
             return
         own = self._claims.own
         contact = contacts[self._attempts % len(contacts)]
         if self._attempts:
-            own.sequence += 1  # for whoever was told that it got a zone, which it did not
+            # invalidates a zone that others may have been announced, but that this node did not get
+            own.sequence += 1
         self._attempts += 1
         point = self._point or tuple(self._rng.random() for _ in range(self._claims.table.dimensions))
         join = Join(own.node.id, own.node.address, own.sequence + 1, coordinates_of(point))
@@ -86,25 +87,25 @@ class Joining:
         self._emit(m.SetTimer(TIMER, self._reach.now_us + self._parameters.join_timeout_us))
 
     def is_given_by(self, address: Address) -> bool:
-        """Whether a node gave this one its first zone just now: then it tells others so."""
+        """Return whether the node has just granted this one its first zone, and so announces it to others."""
         return address == self._giver and self._reach.now_us - self._given_us <= SAME_US
 
     def given(self, address: Address) -> None:
-        """A node gave this one its first zone."""
+        """Record the node that granted the first zone."""
         self._giver, self._given_us = address, self._reach.now_us
         self._emit(m.CancelTimer(TIMER))
 
-    # --- Others'
+    # --- Joins of others
 
     def admit(self, join: Join) -> None:
-        """A node asks for a part of a zone of this one."""
+        """Give part of a zone or copies to a joining node."""
         node = NodeHandle(join.id, join.address)
         if self._grants.has_just_given(node):
-            return  # it asks again; the grant is repeated, too
+            return  # a repeated request; the grant is repeated, too
         known = self._claims.others.get(join.address)
         if known is not None and known.node == node and known.sequence >= join.sequence:
-            return  # it has zones since; this came late
-        # Whatever it had before it joins is not its own.
+            return  # a late request: the node already has zones
+        # Zones that it had before the join are no longer its own.
         self._territory.hear(Claim(join.id, join.address, join.sequence, 0, 0, ()), join.address)
         point = point_of(join.point)
         zones = self._claims.own.versions
@@ -117,7 +118,7 @@ class Joining:
             self._grants.to_joining(join, part, zones[zone])
 
     def _part(self, zone: Zone, join: Join) -> Zone | None:
-        """The half that has the joining node's point, or the upper one; none for a replica."""
+        """Return the half with the joining node's point, or the upper one; None for a replica."""
         if len(self._claims.own.versions) > 1:
             return zone
         wanted = self._application.split(zone, NodeHandle(join.id, join.address))
@@ -127,6 +128,6 @@ class Joining:
             side = zone.longest_side
             wanted = side, zone.middle[side]
             if not zone.low[side] < wanted[1] < zone.high[side]:
-                return None  # too thin for numbers to tell its halves
+                return None  # too thin to split in floating point
         below, above = zone.split(*wanted)
         return below if below.contains(point_of(join.point)) else above

@@ -1,4 +1,4 @@
-"""What stands on a CAN, and what its parts ask of each other; each is one node's."""
+"""Interfaces between CAN and its application, and between the parts of one CAN node."""
 
 from typing import Any, Literal, Protocol
 
@@ -7,62 +7,66 @@ from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.nodes import NodeHandle
 
 Split = tuple[int, float] | Literal["copy"] | None
-"""In which dimension and where; a node that joins gets copies instead; or wherever it is."""
+"""Dimension and coordinate of the split; "copy": the joining node becomes a replica; None: CAN decides."""
 
 
 class Application(Protocol):
-    """What stands on CAN: its upcalls. Each may call the overlay."""
+    """The application on top of CAN: its upcalls. Each may call the overlay."""
 
     def point_of(self, message: Any) -> Point:
-        """Where a message of the application's that is routed goes to; every node on its way asks."""
+        """Return the destination of a routed application message; called by each node on its way."""
 
     def deliver(self, message: Any, point: Point) -> None:
-        """The message's point is in a zone of this node."""
+        """Process a routed message whose point is in a zone of this node."""
 
     def receive(self, sender: Address, message: Any) -> None:
-        """A message of the application's came from a node, not by its point."""
+        """Process an application message that was sent directly to this node."""
 
     def split(self, zone: Zone, joining: NodeHandle) -> Split:
-        """In which dimension and where a zone of this node is split for a node that joins; None: at the
-        middle of its longest side. "copy": not at all, the node becomes a replica of this one
-        (`claims.own.replicas`; there `claims.original` and `claims.held` tell of it).
+        """Return the dimension and coordinate at which to split a zone for a joining node.
+
+        None: the middle of the longest side. "copy": do not split; the node becomes a replica of this one
+        (listed in `claims.own.replicas`; at the replica, `claims.original` and `claims.held` describe it).
         """
 
     def sends_on(self, join: Any) -> bool:
-        """A node asks this one for a part of its zones. Whether the application has sent it on instead."""
+        """Return whether the application forwards a node's request for part of this node's zones."""
 
     def is_shared(self, message: Any) -> bool:
-        """Whether a message that is routed may be delivered at a replica, as well."""
+        """Return whether a routed message may be delivered at a replica, too."""
 
     def gave(self, zone: Zone, to: NodeHandle) -> None:
-        """This zone, or part of one, is another's now. What the application has for it is to be sent there;
-        messages to points in it go there, too, after what is sent now.
+        """Send a zone's application data to its new owner.
+
+        The zone is all or part of one of this node's. Messages to points in it follow what is sent now.
         """
 
     def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
-        """This zone is this node's now; the giver, if there is one, sends what it has for it. None: it was
-        taken over from a node that failed, or is the first one. The node itself: likewise, as a replica.
+        """Take note of a zone that this node has now; the giver, if any, sends the application data.
+
+        giver: None if the zone was taken over from a failed node or is the first one; this node itself if it
+        was taken over as a replica.
         """
 
     def zones_changed(self) -> None:
-        """This node's zones, or those of others beside them, are not as they were."""
+        """Take note that the zones of this node or of its neighbours changed."""
 
     def failed(self, node: NodeHandle) -> None:
-        """A node that was known gives no answer any more."""
+        """Take note that a known node has failed."""
 
 
 class Orphans(Protocol):
-    """Who sees to it that zones of nodes that failed are taken over (`node.protocols.can.takeover`)."""
+    """Takeover of the zones of failed nodes (`node.protocols.can.takeover`)."""
 
     def claimed(self, zone: Zone) -> None:
-        """Someone has this zone: if nobody had it, that is over."""
+        """Remove a zone from the orphaned ones, since a node claims it."""
 
     def returned(self, node: NodeHandle) -> None:
-        """A node lives, after all."""
+        """Cancel the takeover for a node that is alive."""
 
 
 class Boundary(Protocol):
-    """Who sees to it that all neighbours are known (`node.protocols.can.boundary`)."""
+    """Check that all neighbours are known (`node.protocols.can.boundary`)."""
 
     def doubt(self) -> None:
-        """Something beside this node's zones may belong to a node that is not known."""
+        """Schedule a check, since a neighbour may be unknown."""

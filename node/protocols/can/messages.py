@@ -1,7 +1,7 @@
 """Messages between nodes of a CAN (SIGCOMM 2001, section 2). The sender's address is the connection's.
 
-CLAIM tells who has which zone. The paper's updates are its CLAIMs, sent when something changes, and HEARTBEAT
-while nothing does. A zone goes from one node to another by GRANT and GRANTED.
+CLAIM states which node has which zone. The paper's updates are CLAIMs, sent on each change, and HEARTBEATs in
+between. A zone moves from one node to another by GRANT and GRANTED.
 """
 
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ from node.protocols.reachability.nodes import NodeHandle
 
 Id = Annotated[int, Field("K", "", "the node's id", columns=("key",))]
 Sender = Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-Address = Annotated[int, Field("I", ADDRESS, "where it listens")]
-Sequence = Annotated[int, Field("Q", "", "of its zones: greater with each change")]
+Address = Annotated[int, Field("I", ADDRESS, "listen address of the node")]
+Sequence = Annotated[int, Field("Q", "", "version of its set of zones, increased with each change")]
 
 
 @dataclass(frozen=True, slots=True)
 class Coordinate:
-    """Of a point, in one dimension."""
+    """Coordinate of a point in one dimension."""
 
     reads: ClassVar = ("{at}",)
 
@@ -31,7 +31,7 @@ class Coordinate:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Of a zone, in one dimension."""
+    """Extent of a zone in one dimension."""
 
     reads: ClassVar = ("{low}..{high}",)
 
@@ -40,99 +40,101 @@ class Side:
 
 
 def check_sides(name: str, sides: Iterable[Side]) -> None:
-    """Raises RemoteProtocolError unless they are those of a box in the space."""
+    """Check that the sides describe a box in the space. Raises RemoteProtocolError."""
     for side in sides:
         if not 0.0 <= side.low < side.high <= 1.0:
             raise RemoteProtocolError(f"{name} with a zone from {side.low} to {side.high}")
 
 
 def check_point(name: str, point: Iterable[Coordinate]) -> None:
-    """Raises RemoteProtocolError unless it is in the space."""
+    """Check that the point is in the space. Raises RemoteProtocolError."""
     for each in point:
         if not 0.0 <= each.at <= 1.0:
             raise RemoteProtocolError(f"{name} with a coordinate {each.at}")
 
 
-Coordinates = Annotated[tuple[Coordinate, ...], Tail("rows", "of a point", Coordinate)]
-Sides = Annotated[tuple[Side, ...], Tail("rows", "of the zone", Side)]
+Coordinates = Annotated[tuple[Coordinate, ...], Tail("rows", "coordinates of a point", Coordinate)]
+Sides = Annotated[tuple[Side, ...], Tail("rows", "sides of the zone", Side)]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """To the node whose zone has the message's point; which that is, the message says."""
+    """A message on its way to the node whose zone contains the message's point."""
 
     reads: ClassVar = ("hops {hops}",)
 
-    number: Annotated[int, Field("I", "", "of the sender's; 0: no ROUTED is expected")]
-    hops: Annotated[int, Field("H", "nodes", "that passed it on")]
+    number: Annotated[int, Field("I", "", "sender's number for ROUTED; 0: no ROUTED is expected")]
+    hops: Annotated[int, Field("H", "nodes", "that forwarded it")]
     message: Annotated[Any, Tail("message", "for the node of the zone")]
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Give me a part of your zone: routed to a point, or sent to a node that is to have less to do."""
+    """A request for part of a zone, routed to a point or sent to an overloaded node."""
 
     reads: ClassVar = ("{id}",)
 
     id: Id
     address: Address
-    sequence: Annotated[int, Field("Q", "", "that its zones will have first")]
+    sequence: Annotated[int, Field("Q", "", "sequence of its first zone")]
     point: Coordinates
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a point beyond the space."""
+        """Check the point. Raises RemoteProtocolError if it is outside the space."""
         check_point("JOIN", self.point)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A node has this zone; from itself, or from another one that knows of it."""
+    """A statement that a node has this zone, from the node itself or from another one."""
 
     reads: ClassVar = ("{id}", "#{sequence}", "v{version?}", "{sides}")
 
     id: Id
     address: Address
     sequence: Sequence
-    count: Annotated[int, Field("H", "zones", "that the node has, each in a CLAIM; 0: none, nor is this one")]
-    version: Annotated[int, Field("H", "", "how often the zone was taken over from nodes that failed")]
+    count: Annotated[
+        int, Field("H", "zones", "of the node, each in its own CLAIM; 0: no zone, and this CLAIM has none")
+    ]
+    version: Annotated[int, Field("H", "", "number of times the zone was taken over from failed nodes")]
     sides: Sides
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a zone that is none."""
+        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
         check_sides("CLAIM", self.sides)
 
 
 @dataclass(frozen=True, slots=True)
 class Heirs:
-    """Who has copies of a node's zones, and who should have them when it has failed."""
+    """The nodes with copies of a node's zones, and those that take its zones over when it fails."""
 
     reads: ClassVar = ("{id}", "replicas {replicas?}", "{nodes}")
 
     id: Id
     address: Address
-    replicas: Annotated[int, Field("B", "nodes", "of those below, from the first one on, that have copies")]
-    nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "in order", NodeHandle)]
+    replicas: Annotated[int, Field("B", "nodes", "number of first nodes in the list that have copies")]
+    nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "successors in order", NodeHandle)]
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """This zone is yours. Answered by GRANTED."""
+    """A zone for the receiver. Answered by GRANTED."""
 
     reads: ClassVar = ("{number}", "v{version?}", "{sides}")
 
     id: Sender
-    number: Annotated[int, Field("I", "", "of the grant, and of its answer")]
-    version: Annotated[int, Field("H", "", "how often the zone was taken over from nodes that failed")]
+    number: Annotated[int, Field("I", "", "of the grant, repeated in its answer")]
+    version: Annotated[int, Field("H", "", "number of times the zone was taken over from failed nodes")]
     sides: Sides
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a zone that is none."""
+        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
         check_sides("GRANT", self.sides)
 
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """It is."""
+    """The receiver has the granted zone."""
 
     reads: ClassVar = ("{number}",)
 
@@ -141,7 +143,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Be a replica: have all that I have of my zones."""
+    """A request to become a replica: to have copies of all data in the sender's zones."""
 
     reads: ClassVar = ("{id}",)
 
@@ -150,7 +152,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Disown:
-    """I am no replica of yours, nor you of mine."""
+    """The end of the replica relation between sender and receiver, in either direction."""
 
     reads: ClassVar = ("{id}", "#{sequence}")
 
@@ -160,7 +162,7 @@ class Disown:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """I live, and my zones are those that I told of. Answered by TELL where they are not known."""
+    """The sender is alive and has the zones that it claimed last. Answered by TELL if they are unknown."""
 
     reads: ClassVar = ("{id}", "#{sequence}")
 
@@ -170,7 +172,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Which zones have you? Answered by CLAIMs."""
+    """A request for the receiver's zones. Answered by CLAIMs."""
 
     reads: ClassVar = ("{id}",)
 
@@ -179,23 +181,23 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Are you alive? Answered by ALIVE."""
+    """A check whether the receiver is alive. Answered by ALIVE."""
 
     reads: ClassVar = ("{id}",)
 
     id: Sender
-    number: Annotated[int, Field("I", "", "of the probe, and of its answer")]
+    number: Annotated[int, Field("I", "", "of the probe, repeated in its answer")]
     sequence: Sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Alive(Probe):
-    """I am."""
+    """The sender of the answer is alive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A node gives no answer, and you are its heir."""
+    """A node does not answer, and the receiver is its successor."""
 
     reads: ClassVar = ("{id} failed",)
 
@@ -205,16 +207,16 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """Whose zone has this point? Answered by CLAIMs, to the one who asks."""
+    """A search for the owner of a point. Answered by CLAIMs to the searching node."""
 
     reads: ClassVar = ("for {address}", "{point}")
 
-    address: Annotated[int, Field("I", ADDRESS, "who asks")]
-    hops: Annotated[int, Field("B", "nodes", "that passed it on")]
+    address: Annotated[int, Field("I", ADDRESS, "of the searching node")]
+    hops: Annotated[int, Field("B", "nodes", "that forwarded it")]
     point: Coordinates
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a point beyond the space."""
+        """Check the point. Raises RemoteProtocolError if it is outside the space."""
         check_point("FIND", self.point)
 
 
@@ -225,25 +227,25 @@ CAN_MESSAGES = (
 
 
 def can_layouts(first: int = 1) -> list[Layout]:
-    """Of all messages, numbered from `first` on, for the codec of the system that stands on CAN."""
+    """Return the layouts of all messages, numbered from `first`, for a codec of a system on CAN."""
     return [Layout(message, first + number) for number, message in enumerate(CAN_MESSAGES)]
 
 
 def sides_of(zone: Zone) -> tuple[Side, ...]:
-    """A zone as messages have it."""
+    """Return a zone in the form that messages carry."""
     return tuple(map(Side, zone.low, zone.high))
 
 
 def zone_of(sides: tuple[Side, ...]) -> Zone:
-    """A message's zone."""
+    """Return the zone from a message's sides."""
     return Zone(tuple([side.low for side in sides]), tuple([side.high for side in sides]))
 
 
 def coordinates_of(point: Point) -> tuple[Coordinate, ...]:
-    """A point as messages have it."""
+    """Return a point in the form that messages carry."""
     return tuple(map(Coordinate, point))
 
 
 def point_of(coordinates: tuple[Coordinate, ...]) -> Point:
-    """A message's point."""
+    """Return the point from a message's coordinates."""
     return tuple([each.at for each in coordinates])

@@ -1,13 +1,13 @@
-"""CAN: nodes divide a space among them, each message routed to the one whose zone has its point.
+"""CAN: nodes divide a space among them; a message is routed to the node whose zone contains its point.
 
-Ratnasamy, Francis, Handley, Karp, Shenker: A Scalable Content-Addressable Network (SIGCOMM 2001), section 2.
-The paper's space wraps; this one does not (see `zones`). Each hop is nearer to the point (`claims.nearest`)
-and is acknowledged, where something may fail. A message that finds no nearer neighbour, since a zone is
-being taken over, waits; so does one whose next node is being probed.
+Source: Ratnasamy, Francis, Handley, Karp, Shenker: A Scalable Content-Addressable Network (SIGCOMM 2001),
+section 2. The paper's space wraps; this one does not (see `zones`). Each hop is nearer to the point
+(`claims.nearest`) and is acknowledged if heartbeats are on. A message waits if no neighbour is nearer,
+because a zone is being taken over, or if its next node is being probed.
 
-What a node has and hears is `territory`'s affair, what goes from node to node `grants`'s, who takes over what
-failed nodes had `takeover`'s, whether all neighbours are known `boundary`'s, how nodes are reached
-`reachability`'s; what is delivered is the application's. Time and randomness come from outside.
+Other modules of a node: `territory` (zones and claims), `grants` (transfer of zones), `takeover` (zones of
+failed nodes), `boundary` (unknown neighbours), `reachability` (liveness and relays). The application
+processes what is delivered. Time and randomness come from outside.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
@@ -49,8 +49,8 @@ from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability, Relays
 
 HOPS_MAX = 1_024
-SAID_EACH = 4
-"""Heartbeats: of so many one is said in any case, for its sequence; others where nothing else went."""
+FORCED_EACH = 4
+"""Each nth heartbeat is always sent, for its sequence; the others only if nothing else was sent."""
 TICK: m.Timer = ("can",)
 ACKNOWLEDGE: m.Timer = ("acknowledge",)
 
@@ -58,8 +58,8 @@ ACKNOWLEDGE: m.Timer = ("acknowledge",)
 class Can:
     """One node of the overlay. `is_active`: it has a zone.
 
-    `claims` is what it knows: `claims.own.versions` its own zones, `claims.table` these and all neighbours'
-    as arrays.
+    `claims` is its knowledge: `claims.own.versions` its own zones, `claims.table` these and all neighbours'
+    zones as arrays.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Can:
         emit: Callable[[PeerEffect], None],
         application: Application,
     ) -> None:
-        """own: with another id in each of its lives."""
+        """Create a node. own: with a different id in each process generation."""
         self.own = own
         self.claims = Claims(own, dimensions)
         self.reach = Reachability(own, parameters, rng, emit, self)
@@ -103,9 +103,10 @@ class Can:
             emit=emit,
         )
         self._is_leaving = False
-        self._givers: set[NodeHandle] = set()  # who gave zones to this node since it leaves: they leave, too
+        # nodes that gave zones to this node since it started to leave: they leave, too
+        self._givers: set[NodeHandle] = set()
         self._turn = self._ticks = 0
-        self._taken: dict[Address, list[int]] = {}  # what is to be acknowledged
+        self._taken: dict[Address, list[int]] = {}  # numbers to acknowledge
         self._carrier = Carrier[Route](
             parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
         )
@@ -131,15 +132,15 @@ class Can:
 
     @property
     def is_active(self) -> bool:
-        """Whether this node has a zone, or copies of one."""
+        """Whether this node has a zone or copies of one."""
         return bool(self.claims.held)
 
     @property
     def zones(self) -> tuple[Zone, ...]:
-        """This node's."""
+        """Zones of this node."""
         return tuple(self.claims.own.versions)
 
-    # --- What an application calls
+    # --- Calls of the application
 
     def start(
         self,
@@ -149,8 +150,10 @@ class Can:
         *,
         is_direct: bool = False,
     ) -> None:
-        """Join through one of these nodes, at a point, or at any; without contacts this is the first node and
-        has the whole space. is_direct: the contacts themselves are asked for a part of their zones.
+        """Join through one of the contacts, at the given point or at a random one.
+
+        Without contacts this is the first node and has the whole space. is_direct: ask the contacts
+        themselves for part of their zones.
         """
         self.reach.now_us = now_us
         contacts = list(contacts)
@@ -163,15 +166,16 @@ class Can:
             self.territory.gain({whole_space(self.claims.table.dimensions): 0}, None)
 
     def leave(self) -> None:
-        """Give all zones to neighbours (2.3): what the application has is to be sent to those, as with any
-        zone that is given. The node may go when `has_left`.
+        """Give all zones to neighbours (2.3), together with the application data, as with any transfer.
+
+        The node may stop once `has_left` is true.
         """
         self._is_leaving = True
         self._give_all()
 
     @property
     def has_left(self) -> bool:
-        """Whether this node has no zone any more, and others have confirmed that they have what it had."""
+        """Whether this node has no zone any more and the receivers have confirmed its former zones."""
         return self._is_leaving and not (self.is_active or self._grants.is_giving)
 
     def _give_all(self) -> None:
@@ -187,31 +191,31 @@ class Can:
         return [node for node in candidates if node not in without and not self.reach.is_suspect(node)]
 
     def route(self, message: Any) -> None:
-        """To the node whose zone has the message's point, as `Application.point_of` has it."""
+        """Route a message to the node whose zone contains its `Application.point_of`."""
         self._pass_on(Route(0, 0, message))
 
     def send(self, message: Any, address: Address) -> None:
-        """To a node, through relays if it takes some."""
+        """Send a message to a node, through relays if necessary."""
         self.reach.send(address, message)
 
     def neighbours(self, zone: Zone) -> Iterator[tuple[Zone, tuple[Address, ...]]]:
-        """The zones of others that share a face with one of this node's, each with its owner and replicas."""
+        """Yield the zones that share a face with the given one, each with its owner and replicas."""
         for holder, other in self.claims.beside(zone):
             yield other, holder.addresses
 
     def miss(self, address: Address) -> None:
-        """An application misses something from a node: find out whether it lives, and by which way."""
+        """Probe a node from which the application expects something."""
         holder = self.claims.others.get(address)
         self.reach.probe(holder.node if holder else NodeHandle(0, address), is_missed=True)
 
     # --- Inputs
 
     def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
-        """Messages came from an address, in order; none, if only a part of a long one has come."""
+        """Process messages from an address, in order; none if only part of a long message has arrived."""
         self._carrier.take(address, messages, now_us)
 
     def timer(self, timer: m.Timer, now_us: int) -> bool:
-        """A timer fired; whether it is one of CAN's."""
+        """Process a timer; return whether it belongs to CAN."""
         self.reach.now_us = now_us
         if timer == TICK:
             self._tick()
@@ -232,7 +236,7 @@ class Can:
         return True
 
     def unreachable(self, given: Unreachable, now_us: int) -> None:
-        """A connection was lost, or could not be opened."""
+        """Process a connection that was lost or could not be opened."""
         self._carrier.unreachable(given, now_us)
 
     def _known(self, address: Address) -> NodeHandle | None:
@@ -249,7 +253,7 @@ class Can:
         self._pass_on(Route(0, route.hops, route.message))
 
     def _acknowledge(self, address: Address, number: int, relays: Relays | None) -> None:
-        """Soon, with what goes there anyway; at once, where that is the other way round a cut."""
+        """Acknowledge a message: soon, with other messages, or at once if it came through relays."""
         if relays is not None or not self._parameters.acknowledge_us:
             self.reach.answer(address, relays, Routed(number))
             return
@@ -263,7 +267,7 @@ class Can:
         return bool(self._taken)
 
     def acknowledge(self, address: Address) -> None:
-        """Something goes to a node anyway: what it handed to this one is acknowledged as well."""
+        """Send pending acknowledgements to a node, together with other messages to it."""
         numbers = self._taken.pop(address, None)
         if numbers:
             self._emit(SendTo(address, tuple(map(Routed, numbers))))
@@ -293,7 +297,7 @@ class Can:
             self._application.deliver(route.message, point)
 
     def _pass_to(self, holder: Holder, route: Route, *, is_last: bool) -> None:
-        """To who has a zone; where it ends, and a replica will do, to all who have it in turn."""
+        """Forward to the holder of a zone, or, in the last hop, to it and its replicas in turn."""
         following, message = holder.node, route.message
         if is_last and not isinstance(message, Join) and self._application.is_shared(message):
             if following.address == self.claims.original:
@@ -320,14 +324,18 @@ class Can:
         self.territory.joins(NodeHandle(join.id, join.address), join.sequence)
 
     def _join(self, address: Address, message: Join) -> None:
-        """What a replica of this node's was to admit is not sent on any more: it might come back for ever."""
+        """Admit a joining node unless the application forwards the request.
+
+        A request that a replica of this node forwarded is not forwarded again, since it could circulate
+        forever.
+        """
         self._meet_joining(message)
         is_of_replica = any(node.address == address for node in self.claims.own.replicas)
         if self.is_active and (is_of_replica or not self._application.sends_on(message)):
             self.admit(message)
 
     def admit(self, join: Join) -> None:
-        """A node that is to get a part of this one's zones, or copies of them, and of nobody else's."""
+        """Give a joining node part of this node's zones or copies of them."""
         self._meet_joining(join)
         if self.claims.own.versions:
             self._joining.admit(join)
@@ -346,7 +354,7 @@ class Can:
             self._carrier.pass_on_waiting()
 
     def _rejoin(self) -> None:
-        """All that this node had belongs to others. It still knows those to whom messages go."""
+        """Join again after all zones went to other nodes; keep those nodes for routing."""
         self._replicas.dismiss()
         if self._is_leaving:
             return
@@ -378,13 +386,13 @@ class Can:
         self.territory.meet(NodeHandle(message.id, address), message.sequence)
 
     def _tell(self, address: Address) -> None:
-        told: list[Any] = list(self.claims.own.told())
+        messages: list[Any] = list(self.claims.own.told())
         heirs = self._takeover.heirs()
         if heirs is not None:
-            told.append(heirs)
-        self.reach.send(address, *told)
+            messages.append(heirs)
+        self.reach.send(address, *messages)
 
-    # --- Who lives
+    # --- Liveness
 
     def probe(self, number: int) -> Probe:
         """See `reachability.Watcher`."""
@@ -429,7 +437,7 @@ class Can:
         self._carrier.pass_on_waiting()
 
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
-        """See `reachability.Watcher`; distances between nodes are of no use here."""
+        """See `reachability.Watcher`; CAN does not use distances."""
 
     def _ping(self, address: Address, message: Ping, relays: Relays | None) -> None:
         self.reach.answer(address, relays, Pong(self.own.id, message.number, 0))
@@ -445,7 +453,7 @@ class Can:
         recently_us = self._parameters.heartbeat_us // 2
         self._ticks += 1
         for node, since_us in self._watched():
-            if self._ticks % SAID_EACH == 0 or not self.reach.has_sent(node.address, recently_us):
+            if self._ticks % FORCED_EACH == 0 or not self.reach.has_sent(node.address, recently_us):
                 self.reach.send(node.address, heartbeat)
             is_new = self.reach.now_us - since_us < silent_us
             if not is_new and self.reach.is_silent(node.address, silent_us):
@@ -457,10 +465,10 @@ class Can:
         self.territory.contend()
         self._boundary.look_beyond()
         if self._is_leaving:
-            self._give_all()  # what came back, since the one that was to have it failed
+            self._give_all()  # zones that came back because the receiver failed
 
     def _watched(self) -> list[tuple[NodeHandle, int]]:
-        """Who hears regularly from this node, and it from them; and since when they are known."""
+        """Return the nodes to exchange heartbeats with, and since when each is known."""
         if self.claims.original is not None:
             followed = self.claims.others.get(self.claims.original)
             return [(followed.node, followed.since_us)] if followed else []

@@ -1,4 +1,4 @@
-"""What an experiment may set of CAN."""
+"""Parameters of CAN that an experiment may set."""
 
 from dataclasses import dataclass
 
@@ -7,31 +7,30 @@ from node.protocols.reachability.parameters import ReachabilityParameters
 
 @dataclass(frozen=True, slots=True)
 class CanParameters(ReachabilityParameters):
-    """Times are microseconds. The paper (SIGCOMM 2001) gives none."""
+    """Parameters of CAN; times are in microseconds. The paper (SIGCOMM 2001) gives no values."""
 
     heartbeat_us: int = 1_000_000
-    """From a node to each neighbour (the paper's periodic update, 2.3); 0: never, where nothing fails."""
+    """Interval of heartbeats to each neighbour (the paper's periodic update, 2.3); 0: none."""
     heartbeat_timeout_us: int = 3_000_000
-    """Without a word from a neighbour, until it is probed."""
+    """Silence of a neighbour until it is probed."""
     takeover_us: int = 2_000_000
-    """For the heir of a node that failed to take its zones over, until the next one is asked to."""
+    """Time for a successor to take over the zones of a failed node, until the next one is asked."""
     heirs: int = 4
-    """Neighbours that a node names, in order, to take its zones over."""
+    """Number of successors that a node names to take over its zones, in order."""
     join_timeout_us: int = 1_000_000
-    """Until a join, a grant or a search that has no answer is tried again."""
+    """Time until a join, a grant or a search without an answer is repeated."""
 
     acknowledge_us: int = 0
-    """How long a node that was handed a message waits for something to go back anyway, until it says
-    that it has it; 0: not at all."""
+    """Maximum delay of an acknowledgement, to send it with other messages to the same node; 0: none."""
 
     @property
     def repair_us(self) -> int:
-        """After a node failed, until its zones are another's, if its first heir lives."""
+        """Time from a node's failure until its zones have a new owner, if its first successor is alive."""
         noticed_us = self.heartbeat_us + self.heartbeat_timeout_us
         return noticed_us + self.probes * self.probe_timeout_us + self.takeover_us
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         ReachabilityParameters.__post_init__(self)
         if not 1 <= self.heirs <= 64:
             raise ValueError("heirs should be from 1 to 64")

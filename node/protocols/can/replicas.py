@@ -1,8 +1,8 @@
-"""Nodes that have copies of another one's zones (Meghdoot, 4.1), and take these over when it fails.
+"""Replicas: nodes with copies of another node's zones (Meghdoot, 4.1) that take them over when it fails.
 
-Its neighbours know a node's replicas as its first heirs, so that what is asked of a zone may be asked of any
-of them. A replica hears from the node that it follows what that one hears of its neighbours; it speaks to
-nobody else, and no zone is its own. What the application has for the zones is the application's to send.
+Neighbours know a node's replicas as its first successors, so that they can send a request for a zone to any
+of them. The followed node forwards to its replicas what it learns of its neighbours. A replica contacts no
+other node and owns no zone. The application copies its own data for the zones.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ REPLICAS_MAX = 64
 
 @dataclass(slots=True)
 class Replicas:
-    """Of one node, and what it is to another."""
+    """The replicas of one node, and its own role as a replica."""
 
     claims: Claims
     takeover: Takeover
@@ -30,15 +30,15 @@ class Replicas:
     homeless: Callable[[], None]
     _turn: int = 0
 
-    # --- Of this node
+    # --- Replicas of this node
 
     def add(self, node: NodeHandle) -> None:
-        """A node that joins gets copies; it is told so again if it asks again."""
+        """Make a joining node a replica; repeat the messages if it asks again."""
         own = self.claims.own
         if node not in own.replicas:
             others = tuple(
                 each for each in own.replicas if each.address != node.address
-            )  # not an earlier life
+            )  # not an earlier process generation
             if len(others) >= REPLICAS_MAX:
                 return
             own.replicas = (*others, node)
@@ -48,27 +48,29 @@ class Replicas:
         self._changed()
 
     def remove(self, node: NodeHandle) -> None:
-        """A node failed, or has left."""
+        """Remove a replica that failed or left."""
         own = self.claims.own
         if node in own.replicas:
             own.replicas = tuple(each for each in own.replicas if each != node)
             self._changed()
 
     def adopt(self, nodes: tuple[NodeHandle, ...]) -> None:
-        """Those of a node whose zones this one has taken over, as one of its replicas."""
+        """Add the other replicas of the node whose zones this one, also a replica, has taken over."""
         for node in nodes:
             self.add(node)
 
     def dismiss(self) -> None:
-        """This node has no zone any more."""
+        """Release all replicas, since this node has no zone any more."""
         own = self.claims.own
         for node in own.replicas:
             self.reach.send(node.address, Disown(own.node.id, own.sequence))
         own.replicas = ()
 
     def claimed(self, node: NodeHandle, count: int) -> None:
-        """A node said itself how many zones it has: with any it is no replica; with none it may think that it
-        is one of this node's, though it was removed when it seemed to have failed.
+        """Process the number of zones that a node reports of itself.
+
+        A node with zones is no replica. A node without zones may consider itself a replica of this one
+        although it was removed when it seemed to have failed; it is released.
         """
         own = self.claims.own
         if count:
@@ -81,45 +83,47 @@ class Replicas:
         self.application.zones_changed()
 
     def introduce(self, holder: Holder) -> None:
-        """What this node hears of others its replicas hear, too."""
+        """Forward a node's claims to all replicas."""
         replicas = self.claims.own.replicas
-        told = holder.told() if replicas else ()
+        messages = holder.told() if replicas else ()
         for node in replicas:
-            self.reach.send(node.address, *told)
+            self.reach.send(node.address, *messages)
 
-    # --- This node as another's
+    # --- This node as a replica
 
     def follow(self, sender: Address) -> None:
-        """Have copies of a node's zones, which are told next; not if this one has been given a zone since it
-        asked.
+        """Become a replica of the sender, which sends its zones next.
+
+        Refuse if this node got a zone since it asked.
         """
         own = self.claims.own
         if own.versions:
             self.reach.send(sender, Disown(own.node.id, own.sequence))
             return
-        own.sequence += 2  # others may have been told of a zone that it was to get, by the first
+        own.sequence += 2  # replaces the announcement of a zone that this node was to get
         before, self.claims.original = self.claims.original, sender
         if before not in {None, sender}:
             self.reach.send(before, Disown(own.node.id, own.sequence))
 
     def addressed(self, sender: Address) -> None:
-        """A node says HEARTBEAT, which only neighbours and the node that is followed should."""
+        """Process a HEARTBEAT, which only neighbours and the followed node should send."""
         own = self.claims.own
         if not own.versions and sender != self.claims.original:
             self.reach.send(sender, Disown(own.node.id, own.sequence))
 
     def disowned(self, node: NodeHandle) -> None:
-        """What there was between two nodes is over."""
+        """End the replica relation with a node, in either direction."""
         self.remove(node)
         if node.address == self.claims.original:
             self._stop_following()
 
     def look_after(self) -> None:
-        """If the node that is followed has no zone any more, this one has nothing to be there for. Else look
-        at one of those beside it, another one each time, for what was told of them may have been lost.
+        """Check the followed node, and repair lost messages about one neighbour in turn.
+
+        Stop following a node that has no zone any more.
         """
         if self.claims.original is None:
-            self._tell_again()
+            self._repeat_claims()
         elif not self.claims.held:
             self._stop_following()
         else:
@@ -129,15 +133,15 @@ class Replicas:
             self._turn = (self._turn + 1) % len(others)
             self.reach.probe(others[self._turn])
 
-    def _tell_again(self) -> None:
-        """Of one of those beside this node, likewise."""
+    def _repeat_claims(self) -> None:
+        """Repeat to all replicas the claims of one neighbour in turn."""
         others = list(self.claims.others.values())
         if self.claims.own.replicas and others:
             self._turn = (self._turn + 1) % len(others)
             holder = others[self._turn]
-            told = (*holder.told(), *holder.named())
+            messages = (*holder.told(), *holder.named())
             for node in self.claims.own.replicas:
-                self.reach.send(node.address, *told)
+                self.reach.send(node.address, *messages)
 
     def _stop_following(self) -> None:
         self.claims.original = None

@@ -1,10 +1,10 @@
-"""Zones of nodes that failed: who takes them over (2.3), and when.
+"""Takeover of the zones of failed nodes (2.3).
 
-Each node names its heirs beforehand, in order: those with copies; a neighbour whose zone makes a box with
-its own; the one with the smallest zones. So all neighbours agree, and nobody has to know the neighbours of
-its neighbours: whoever misses a node reports to its heir, who takes the zones over when it has found out for
-itself that the node has failed, and tells those who reported. An heir that does not do so in time is followed
-by the next one; after the last one each neighbour tries, one after the other by chance.
+Each node names its successors in advance (HEIRS): first its replicas; then a neighbour whose zone forms a box
+with its own; then those with the smallest zones. So all neighbours agree, and no node needs to know the
+neighbours of its neighbours. A node that misses a neighbour reports it to the first successor, which probes
+the node, takes over its zones if it has failed, and informs the reporters. If a successor does not act in
+time, the next one is asked; after the last one each neighbour tries after a random delay.
 """
 
 from collections.abc import Callable, Set
@@ -24,23 +24,23 @@ from node.protocols.reachability.reachability import Reachability
 
 TIMER = "orphan"
 REPORTS_MAX = 1_024
-LATE = 4  # times `takeover_us` among which those choose by chance who are no heirs
+LATE = 4  # range of the random delay of nodes that are not successors, in units of `takeover_us`
 
 
 @dataclass(slots=True)
 class _Orphan:
-    """What a node had that failed, as far as nobody is known to have it."""
+    """The zones of a failed node that have no known owner."""
 
     node: NodeHandle
     zones: Versions
     heirs: list[NodeHandle]
-    replicas: tuple[NodeHandle, ...] = ()  # but for this node
-    is_late: bool = False  # there is no heir left
+    replicas: tuple[NodeHandle, ...] = ()  # without this node
+    is_late: bool = False  # no successor is left
 
 
 @dataclass(slots=True)
 class Takeover:
-    """Of one node."""
+    """Takeover of zones by one node."""
 
     claims: Claims
     territory: Territory
@@ -53,10 +53,10 @@ class Takeover:
     _reported: dict[Address, dict[Address, None]] = field(default_factory=dict)
     _named: tuple[NodeHandle, ...] = ()
 
-    # --- Beforehand
+    # --- In advance
 
     def name_heirs(self) -> None:
-        """Tell neighbours who follows this node, if that has changed."""
+        """Send the list of successors to all neighbours if it has changed."""
         own = self.claims.own
         named = own.replicas + tuple(each for each in self.successors() if each not in own.replicas)
         if named != self._named:
@@ -68,12 +68,12 @@ class Takeover:
                         self.reach.send(address, message)
 
     def heirs(self) -> Heirs | None:
-        """What a neighbour is told that may have missed it."""
+        """Return the list of successors as a message for a neighbour that may have missed it."""
         own = self.claims.own
         return Heirs(own.node.id, own.node.address, len(own.replicas), self._named) if self._named else None
 
     def successors(self, without: Set[NodeHandle] = frozenset()) -> list[NodeHandle]:
-        """Neighbours, in the order in which they should take this node's zones over, but for these."""
+        """Return the neighbours that should take over this node's zones, in order, except `without`."""
         table = self.claims.table
         fits = np.zeros(len(table), np.bool_)
         near = np.zeros(len(table), np.bool_)
@@ -95,7 +95,7 @@ class Takeover:
     # --- A node failed
 
     def failed(self, holder: Holder) -> None:
-        """What it had is to be taken over."""
+        """Start the takeover of a failed node's zones."""
         heirs = [each for each in holder.heirs if each != holder.node]
         earlier = self._orphans.get(holder.node.address)
         self._orphans[holder.node.address] = orphan = _Orphan(
@@ -121,8 +121,8 @@ class Takeover:
             return
         wait_us = self.parameters.takeover_us
         if orphan.heirs:
-            heir = orphan.heirs.pop(0)
-            self.reach.send(heir.address, *own.told(), Report(orphan.node.id, orphan.node.address))
+            successor = orphan.heirs.pop(0)
+            self.reach.send(successor.address, *own.told(), Report(orphan.node.id, orphan.node.address))
         elif orphan.is_late:
             self._take_over(orphan)
             return
@@ -133,7 +133,7 @@ class Takeover:
         self.emit(m.SetTimer(timer, self.reach.now_us + wait_us))
 
     def timed_out(self, address: Address) -> None:
-        """Nobody has taken a node's zones over."""
+        """Ask the next successor, since no node has taken over the zones."""
         orphan = self._orphans.get(address)
         if orphan is not None:
             self._next_heir(orphan)
@@ -148,13 +148,13 @@ class Takeover:
         if is_replica:
             self.adopt(orphan.replicas)
         for reporter in self._reported.pop(address, ()):
-            self._tell(reporter)
+            self._send_claims(reporter)
 
-    def _tell(self, address: Address) -> None:
+    def _send_claims(self, address: Address) -> None:
         self.reach.send(address, Tell(self.claims.own.node.id), *self.claims.own.told())
 
     def report(self, sender: Address, report: Report) -> None:
-        """A node misses another one, whose heir this one is."""
+        """Process the report of a node that misses another one, whose successor this node is."""
         known = self.claims.others.get(report.address)
         if known is not None or report.address in self._orphans:
             reporters = self._reported.setdefault(report.address, {})
@@ -164,12 +164,12 @@ class Takeover:
             if known is not None:
                 self.reach.probe(known.node, is_missed=True)
         if known is None:
-            self._tell(sender)
+            self._send_claims(sender)
 
-    # --- What became of it (`layers.Orphans`)
+    # --- Outcome (`layers.Orphans`)
 
     def claimed(self, zone: Zone) -> None:
-        """Someone has this zone."""
+        """Remove a zone from the orphaned ones, since a node claims it."""
         for address, orphan in list(self._orphans.items()):
             if any(each.intersects(zone) for each in orphan.zones):
                 orphan.zones = {
@@ -179,7 +179,10 @@ class Takeover:
                     self._remove(address)
 
     def returned(self, node: NodeHandle) -> None:
-        """A node lives, after all: who missed it may reach it through this one. A new life is another."""
+        """Cancel the takeover for a node that is alive, and send its claims to the nodes that reported it.
+
+        A restarted process has another id and does not cancel the takeover.
+        """
         orphan = self._orphans.get(node.address)
         if orphan is not None and orphan.node != node:
             return
@@ -190,7 +193,7 @@ class Takeover:
                 self.reach.send(reporter, *known.told())
 
     def is_orphan(self, zone: Zone) -> bool:
-        """Whether some of a box is to be taken over from a node that failed."""
+        """Return whether part of the box waits for takeover from a failed node."""
         return any(each.intersects(zone) for orphan in self._orphans.values() for each in orphan.zones)
 
     def _remove(self, address: Address) -> None:

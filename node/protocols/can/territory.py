@@ -1,10 +1,10 @@
-"""A node's zones as they come and go, and what it tells of them and hears of others'.
+"""The zones of one node as they change, and the exchange of claims with its neighbours.
 
-Each change is told at once to all neighbours (2.3's immediate update). A neighbour learns of new neighbours
-from others, and says HEARTBEAT to them; to whom that is news answers, and so either knows the other's zones.
-What two nodes claim at once is settled as `claims` says: a third node that sees it tells the one that has to
-give way, which gives way when the other tells it directly: who holds something in trust does not give it back
-to a node that is gone.
+A node sends each change at once to all neighbours (2.3's immediate update). A neighbour learns of new
+neighbours from others and sends them HEARTBEAT; one that does not know the sender answers, so that each
+learns the other's zones. Conflicting claims are settled as `claims` describes: a third node that notices the
+conflict informs the node that must give way. That node gives way when the other claims the volume directly,
+because a provisional owner must not give its zone to a node that has failed.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,8 +24,9 @@ LOGGED_DIGITS = 9
 
 
 class Territory:
-    """Of one node. `orphans`, `boundary` and `introduce`, which is told of whom this node hears, are set by
-    whoever puts the parts together.
+    """The zones of one node. The owner of the parts sets `orphans`, `boundary` and `introduce`.
+
+    `introduce` is called with each node that this node learns of.
     """
 
     orphans: Orphans
@@ -42,7 +43,11 @@ class Territory:
         homeless: Callable[[], None],
         failed: Callable[[NodeHandle], None],
     ) -> None:
-        """homeless: is told that this node has no zone any more. failed: that one has a new life."""
+        """Create an empty territory.
+
+        homeless: called when this node has lost all zones. failed: called when another node has failed or
+        restarted.
+        """
         self.claims = claims
         self._reach = reach
         self._application = application
@@ -56,7 +61,7 @@ class Territory:
     # --- Changes of this node's zones
 
     def gain(self, versions: Versions, giver: NodeHandle | None, *, is_announced: bool = False) -> None:
-        """These zones are this node's now; it is nobody's replica any more. is_announced: by the giver."""
+        """Add zones to this node, which is no longer a replica. is_announced: the giver informs others."""
         self.claims.original = None
         self._have(merged(united(self.claims.own.versions, versions)))
         for zone in versions:
@@ -68,9 +73,10 @@ class Territory:
         self._application.zones_changed()
 
     def give(self, zone: Zone, to: NodeHandle, *others: Any, is_silent: bool = False) -> None:
-        """All of a box that is this node's becomes another's; neighbours are told, and told `others` before.
+        """Give the part of the box that is this node's to another node, and announce the change.
 
-        is_silent: of what was given before the last part, nothing is told.
+        others: messages that go to the neighbours first. is_silent: announce nothing, since more parts
+        follow.
         """
         versions: Versions = {}
         lost = []
@@ -92,24 +98,24 @@ class Territory:
     def _have(self, versions: Versions) -> None:
         self.claims.have(versions)
         volume = sum(zone.volume for zone in versions)
-        told = [logged(zone, version) for zone, version in versions.items()]
-        self._emit(m.Log("zones", {"count": len(versions), "volume": volume, "zones": told}))
+        rows = [logged(zone, version) for zone, version in versions.items()]
+        self._emit(m.Log("zones", {"count": len(versions), "volume": volume, "zones": rows}))
 
     def announce(self, *others: Any) -> None:
-        """Tell all neighbours which zones this node has."""
-        told = (*others, *self.claims.own.told())
+        """Send this node's zones to all neighbours and replicas."""
+        messages = (*others, *self.claims.own.told())
         for address in (*self.claims.others, *(each.address for each in self.claims.own.replicas)):
-            self._reach.send(address, *told)
+            self._reach.send(address, *messages)
 
     def drop_strangers(self) -> None:
-        """Forget those that are beside this node's zones no more."""
+        """Forget nodes that are no longer neighbours."""
         for address in self.claims.strangers():
             self.claims.forget(address)
 
-    # --- What others tell
+    # --- Messages of others
 
     def hear(self, claim: Claim, sender: Address, *, is_introduced: bool = False) -> None:
-        """A claim came. is_introduced: whom it is about hears of this node from the sender."""
+        """Process a claim. is_introduced: the sender also informs the claiming node about this one."""
         if claim.address == self._own.address:
             return
         holder = self._listening.hear(claim, self._reach.now_us)
@@ -117,7 +123,7 @@ class Territory:
             self._learn(holder, sender, is_introduced=is_introduced)
 
     def hear_heirs(self, heirs: Heirs) -> None:
-        """Who follows a node."""
+        """Record the successors of a node."""
         holder = self.claims.others.get(heirs.address)
         known: set[Address] = set()
         if holder is not None and holder.node.id == heirs.id:
@@ -130,7 +136,7 @@ class Territory:
                 self.claims.meet(node)
 
     def meet(self, node: NodeHandle, sequence: int) -> None:
-        """A node lives, and its zones have this number; whether that is known, and it knows this one's."""
+        """Process the sequence of a live node's zones; request the zones if they are unknown."""
         known = self.claims.others.get(node.address)
         for replica in self.claims.own.replicas:
             if replica.address == node.address:
@@ -139,7 +145,7 @@ class Territory:
                 return
         if known is not None and known.node != node:
             if sequence > known.sequence:
-                self._is_reborn(known)
+                self._note_restart(known)
             known = None
         if known is None:
             self.orphans.returned(node)
@@ -149,10 +155,10 @@ class Territory:
             self._reach.send(node.address, Tell(self._own.id))
 
     def joins(self, node: NodeHandle, sequence: int) -> None:
-        """A node has no zone any more, or not yet: what it had in an earlier life is nobody's."""
+        """Process the join of a node; one with a newer id at a known address replaces a failed process."""
         known = self.claims.others.get(node.address)
         if known is not None and known.node != node and sequence > known.sequence:
-            self._is_reborn(known)
+            self._note_restart(known)
         for replica in self.claims.own.replicas:
             if replica.address == node.address and replica != node:
                 self._failed(replica)
@@ -161,14 +167,14 @@ class Territory:
         address = holder.node.address
         known = self.claims.others.get(address)
         if known is not None and known.node != holder.node and holder.sequence > known.sequence:
-            self._is_reborn(known)
+            self._note_restart(known)
             known = None
         is_direct = sender == address
         if self.claims.is_past(holder):
             if not is_direct or known is None or holder.sequence != known.sequence:
                 return
             if holder.versions == known.versions:
-                self._give_way(known)  # so far only others told of it
+                self._give_way(known)  # until now only others reported it
                 return
         if is_direct:
             self.orphans.returned(holder.node)
@@ -177,7 +183,7 @@ class Territory:
             self.claims.know(holder)
             if address == self.claims.original and holder.versions:
                 self.drop_strangers()
-            is_own = not self.claims.own.versions  # a replica speaks to nobody
+            is_own = not self.claims.own.versions  # a replica contacts no neighbour
             if known is None and not (is_direct or is_introduced or is_own):
                 self._greet(holder, sender)
         else:
@@ -189,22 +195,22 @@ class Territory:
             self.introduce(holder, sender)
         if known is None or not _is_within(holder.versions, known.versions):
             self._settle(holder, sender)
-        self._look_at(known)
+        self._check_lost_zones(known)
         if concerns or known is not None:
             self._application.zones_changed()
 
     def _greet(self, holder: Holder, told_by: Address) -> None:
-        """A node that was heard of is to hear of this one; one that does not answer may have a way to it."""
+        """Introduce this node to a node that it heard of; find a relay if that one does not answer."""
         self._reach.send(holder.node.address, Heartbeat(self._own.id, self.claims.own.sequence))
         if self._reach.is_failed(holder.node.address):
             self._reach.probe(holder.node, told_by)
 
-    def _is_reborn(self, known: Holder) -> None:
-        """Another node is where it was: what that one had is nobody's."""
+    def _note_restart(self, known: Holder) -> None:
+        """Treat the earlier process at the same address as failed."""
         self._failed(known.node)
 
-    def _look_at(self, before: Holder | None) -> None:
-        """Whether what a node has no more has become another's that is known."""
+    def _check_lost_zones(self, before: Holder | None) -> None:
+        """Check whether the zones that a node lost have a known new owner."""
         if before is None:
             return
         for zone in before.versions:
@@ -216,18 +222,18 @@ class Territory:
                 self.boundary.doubt()
                 return
 
-    # --- Several claims to one volume
+    # --- Conflicting claims
 
     def _settle(self, holder: Holder, sender: Address) -> None:
-        """Look whether what a node claims is claimed by others; this node may have to give way."""
+        """Check whether other nodes claim the same volume; this node may have to give way."""
         own = self.claims.own
-        if not own.versions:  # a replica finds out for itself who is gone
+        if not own.versions:  # a replica only probes the other claimants
             for other, _, _ in list(self.claims.overlapping(holder.versions, holder.node.address)):
                 self._reach.probe(other.node)
             return
         for other, others_zone, zone in list(self.claims.overlapping(holder.versions, holder.node.address)):
             if other.node.address == sender:
-                continue  # it knows what it tells; its own claims follow
+                continue  # the sender knows this claim; its own claims follow
             is_theirs = holder.rank(zone) < other.rank(others_zone)
             winner, loser = (holder, other) if is_theirs else (other, holder)
             if loser is not own:
@@ -240,8 +246,10 @@ class Territory:
             self._give_way(holder)
 
     def contend(self) -> None:
-        """Now and then: what was told of claims to one volume may have been lost. Speak to those with claims
-        to this node's, and look whether one of the others, another one each time, disagrees with any.
+        """Repeat the check for conflicting claims, since messages may have been lost.
+
+        Each call requests the zones of all nodes that claim this node's volume, and checks one other node in
+        turn.
         """
         own = self.claims.own
         rivals = [holder for holder, _, _ in self.claims.overlapping(own.versions, own.node.address)]
@@ -253,7 +261,7 @@ class Territory:
             self._settle(others[self._turn], own.node.address)
 
     def _give_way(self, holder: Holder) -> None:
-        """A node says itself what it has: what it has rather than this one is not this one's any more."""
+        """Give up the volume for which a node's direct claim ranks higher than this node's."""
         own = self.claims.own
         lost = [
             zone.intersection(mine)
@@ -266,11 +274,11 @@ class Territory:
 
 
 def _is_within(zones: Iterable[Zone], others: Iterable[Zone]) -> bool:
-    """Whether each box is in one of some others: then a node claims nothing that it did not claim before."""
+    """Return whether each zone lies in one of the others, so that the node claims no new volume."""
     return all(any(other.covers(zone) for other in others) for zone in zones)
 
 
 def logged(zone: Zone, version: int) -> list[float]:
-    """A zone in a log: how often it was taken over, then its lower and upper edge in each dimension."""
+    """Return a zone in log form: its version, then its lower and upper edge in each dimension."""
     edges = (edge for both in zip(zone.low, zone.high, strict=True) for edge in both)
     return [version, *(round(edge, LOGGED_DIGITS) for edge in edges)]

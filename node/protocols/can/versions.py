@@ -1,12 +1,14 @@
-"""A node's zones with their versions, when it gains some: as few boxes as can be, none of which overlap."""
+"""Union of a node's zones and their versions when it gains zones: few boxes, without overlap."""
 
 from node.protocols.can.claims import Versions
 from node.protocols.can.zones import Zone
 
 
 def united(own: Versions, gained: Versions) -> Versions:
-    """What a node has with what it gained. Of volume that it had already, for it may be given what it took
-    over, the stronger claim counts, so that no two of its zones overlap.
+    """Return the node's own zones together with the gained ones.
+
+    If both contain the same volume (a node may be given what it took over), the stronger claim counts, so
+    that no two of its zones overlap.
     """
     zones = dict(own)
     for zone, version in gained.items():
@@ -22,8 +24,10 @@ def united(own: Versions, gained: Versions) -> Versions:
 
 
 def merged(versions: Versions) -> Versions:
-    """The same volume in as few boxes as pairs make, of zones that were taken over as often: what is held in
-    trust does not weaken the claim to what is the node's own.
+    """Return the same volume in fewer boxes by merging pairs of zones with the same version.
+
+    Zones with different versions stay apart: volume that the node holds provisionally must not weaken the
+    claim to its own zones.
     """
     zones = dict(versions)
     pair = _pair(zones)

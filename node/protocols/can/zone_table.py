@@ -1,4 +1,4 @@
-"""Many zones as arrays, for questions to all neighbours at once: in 14 dimensions a zone has hundreds."""
+"""Arrays of zones, for queries over all neighbours at once: in 14 dimensions a zone has hundreds."""
 
 from collections.abc import Callable, Hashable, Iterator
 from typing import Generic, TypeVar
@@ -13,15 +13,15 @@ Mask = npt.NDArray[np.bool_]
 O = TypeVar("O", bound=Hashable)  # noqa: E741 - an owner
 ROWS_MIN = 8
 NEAREST_MAX = 1_024
-"""Points whose nearest zones are remembered; beyond this number, all are forgotten."""
+"""Points whose nearest zones are cached; when the cache is full, it is cleared."""
 
 
 class ZoneTable(Generic[O]):
-    """Zones and who has them. All answers are arrays over rows; `owners` and `zones` have the same order.
+    """Zones and their owners. Queries return arrays over rows; `owners` and `zones` have the row order.
 
-    A row's number changes when another one is removed. One owner may have several zones, and a zone, while
-    nodes disagree, several owners. `watch` is told of each change: who, which zone, and whether it
-    has it now.
+    A row's number changes when another row is removed. One owner may have several zones, and a zone may have
+    several owners while nodes disagree. `watch` is called with each change: owner, zone, and whether the
+    owner has the zone now.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -46,18 +46,18 @@ class ZoneTable(Generic[O]):
 
     @property
     def low(self) -> Floats:
-        """The lower edges, a row for each zone."""
+        """Lower edges, one row per zone."""
         return self._low[: len(self.owners)]
 
     @property
     def high(self) -> Floats:
-        """The upper edges, a row for each zone."""
+        """Upper edges, one row per zone."""
         return self._high[: len(self.owners)]
 
     # --- Changes
 
     def add(self, owner: O, zone: Zone) -> None:
-        """An owner has a zone; nothing is changed if that is known."""
+        """Add a zone of an owner; do nothing if it is known."""
         if (owner, zone) in self._rows:
             return
         self._nearest.clear()
@@ -77,7 +77,7 @@ class ZoneTable(Generic[O]):
             self.watch(owner, zone, True)
 
     def remove(self, owner: O, zone: Zone) -> None:
-        """It has it no more; the last row moves to where it stood."""
+        """Remove a zone of an owner; the last row moves into the gap."""
         row = self._rows.pop((owner, zone))
         self._nearest.clear()
         if self.watch is not None:
@@ -91,10 +91,10 @@ class ZoneTable(Generic[O]):
         self.owners[row], self.zones[row] = owner, zone
         self._rows[owner, zone] = row
 
-    # --- Questions
+    # --- Queries
 
     def distances(self, point: Point) -> Floats:
-        """The square of the Euclidean distance from a point to each zone, edges included."""
+        """Return the squared Euclidean distance from the point to each zone, edges included."""
         at = np.asarray(point)
         gaps = np.maximum(self.low, at)
         np.minimum(gaps, self.high, out=gaps)
@@ -103,8 +103,10 @@ class ZoneTable(Generic[O]):
         return squared
 
     def nearest(self, point: Point) -> tuple[tuple[O, Zone], ...]:
-        """The zones that are nearest to a point, with their owners: of those at the same distance, the ones
-        that `approach` puts first. Remembered until the table changes: what waits for a probe asks again.
+        """Return the zones nearest to the point, with their owners.
+
+        `approach` decides between zones at the same distance. The result is cached until the table changes,
+        because messages that wait for a probe ask repeatedly.
         """
         found = self._nearest.get(point)
         if found is None:
@@ -123,42 +125,43 @@ class ZoneTable(Generic[O]):
         return tuple((self.owners[row], self.zones[row]) for row in rows)
 
     def containing(self, point: Point) -> Mask:
-        """Which zones a point is in."""
+        """Return a mask of the zones that contain the point."""
         at = np.asarray(point)
-        return _rows_of((self.low <= at) & (at < self._closed[: len(self.owners)]))
+        return _true_in_all((self.low <= at) & (at < self._closed[: len(self.owners)]))
 
     def intersecting(self, box: Zone) -> Mask:
-        """Which zones have some volume in common with a box."""
+        """Return a mask of the zones that share volume with the box."""
         inside = (self.low < np.asarray(box.high)) & (np.asarray(box.low) < self.high)
-        return _rows_of(inside)
+        return _true_in_all(inside)
 
     def touching(self, box: Zone) -> Mask:
-        """Which zones have some point, edges included, in common with a box, edges included.
+        """Return a mask of the zones that touch the box, edges included on both sides.
 
-        The box may be flat in some dimensions, or in all.
+        The box may be flat in some or all dimensions.
         """
         inside = (self.low <= np.asarray(box.high)) & (np.asarray(box.low) <= self.high)
-        return _rows_of(inside)
+        return _true_in_all(inside)
 
     def adjacent(self, zone: Zone) -> Mask:
-        """Which zones share a face with one."""
+        """Return a mask of the zones that share a face with the given zone."""
         low, high = np.asarray(zone.low), np.asarray(zone.high)
         faces = (self.low == high) | (self.high == low)
         touched_once: Mask = np.count_nonzero(faces, axis=1) == 1
         return self.touching(zone) & touched_once
 
 
-def _rows_of(inside: Mask) -> Mask:
-    """The rows that hold in all dimensions."""
+def _true_in_all(inside: Mask) -> Mask:
+    """Return the mask of the rows that are true in all dimensions."""
     rows: Mask = np.logical_and.reduce(inside, axis=1)
     return rows
 
 
 def approach(zone: Zone, point: Point) -> tuple[float, ...]:
-    """Orders zones that are as far from a point: one that is at least as near in each dimension comes first.
+    """Return a sort key for zones at the same distance from a point.
 
-    A dimension in which the point is inside comes before all others, one in which it is on an upper edge,
-    which is not the zone's, before those in which it is outside.
+    A zone that is at least as near in each dimension sorts first. A dimension in which the point is inside
+    the zone sorts before one in which it is on an upper edge, which does not belong to the zone; that sorts
+    before one in which the point is outside.
     """
     steps = []
     for low, at, high in zip(zone.low, point, zone.high, strict=True):

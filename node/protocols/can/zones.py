@@ -1,17 +1,17 @@
-"""Zones of the space that a CAN divides: boxes.
+"""Zones of the space that a CAN divides: axis-parallel boxes.
 
-(Ratnasamy, Francis, Handley, Karp, Shenker: A Scalable Content-Addressable Network, SIGCOMM 2001.) The space
-is [0, 1] in each dimension. A zone has its lower edges and not its upper ones, but where these are the
-space's own, so that each point is in one zone of a partition. The space does not wrap: edges of the space
-have nothing beyond them. Zones are split at any coordinate, since Meghdoot (4.2) halves what is stored rather
-than the volume.
+Source: Ratnasamy, Francis, Handley, Karp, Shenker: A Scalable Content-Addressable Network, SIGCOMM 2001. The
+space is [0, 1] in each dimension. A zone includes its lower edges and excludes its upper edges, except upper
+edges of the space itself, so that each point is in exactly one zone of a partition. The space does not wrap:
+nothing lies beyond its edges. Zones are split at any coordinate, since Meghdoot (4.2) halves the stored data
+rather than the volume.
 """
 
 from dataclasses import dataclass
 from math import prod
 
 Point = tuple[float, ...]
-TOP = 1.0  # the upper edge of the space, which is part of it
+TOP = 1.0  # the upper edge of the space, included in it
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -23,63 +23,63 @@ class Zone:
 
     @property
     def dimensions(self) -> int:
-        """Of the space."""
+        """Number of dimensions of the space."""
         return len(self.low)
 
     @property
     def volume(self) -> float:
-        """The whole space has 1."""
+        """Volume of the zone; the whole space has 1."""
         return prod(high - low for low, high in zip(self.low, self.high, strict=True))
 
     @property
     def is_empty(self) -> bool:
-        """Whether no point is in it."""
+        """Whether the zone contains no point."""
         return any(low >= high for low, high in zip(self.low, self.high, strict=True))
 
     @property
     def middle(self) -> Point:
-        """A point that is in it."""
+        """Center of the zone."""
         return tuple((low + high) / 2 for low, high in zip(self.low, self.high, strict=True))
 
     @property
     def longest_side(self) -> int:
-        """The dimension of it; of several as long the first."""
+        """Dimension of the longest side; the first of several equally long ones."""
         sides = [high - low for low, high in zip(self.low, self.high, strict=True)]
         return sides.index(max(sides))
 
     def contains(self, point: Point) -> bool:
-        """Whether a point is in it."""
+        """Return whether the point is in the zone."""
         return all(
             low <= at and (at < high or high == TOP == at)
             for low, at, high in zip(self.low, point, self.high, strict=True)
         )
 
     def nearest(self, point: Point) -> Point:
-        """Its point, edges included, that is nearest to another one."""
+        """Return the point of the zone, edges included, that is nearest to the given point."""
         sides = zip(self.low, point, self.high, strict=True)
         return tuple(min(max(low, at), high) for low, at, high in sides)
 
     def distance(self, point: Point) -> float:
-        """The square of the Euclidean distance from a point to it; 0 on its upper edges, too."""
+        """Return the squared Euclidean distance from the point to the zone; 0 on its upper edges, too."""
         return sum((near - at) ** 2 for near, at in zip(self.nearest(point), point, strict=True))
 
     def intersects(self, other: "Zone") -> bool:
-        """Whether they have some volume in common."""
+        """Return whether the zones share volume."""
         sides = zip(self.low, self.high, other.low, other.high, strict=True)
         return all(low < others_high and others_low < high for low, high, others_low, others_high in sides)
 
     def intersection(self, other: "Zone") -> "Zone":
-        """What they have in common; empty unless they intersect."""
+        """Return the box that the zones share; empty unless they intersect."""
         low = tuple(map(max, self.low, other.low))
         return Zone(low, tuple(map(max, low, map(min, self.high, other.high))))
 
     def covers(self, other: "Zone") -> bool:
-        """Whether all of another one is in it."""
+        """Return whether the other zone lies completely in this one."""
         edges = zip(self.low, other.low, other.high, self.high, strict=True)
         return all(low <= others_low and others_high <= high for low, others_low, others_high, high in edges)
 
     def adjacent(self, other: "Zone") -> bool:
-        """Whether they share a face: they touch in one dimension, and overlap in all others."""
+        """Return whether the zones share a face: they touch in one dimension and overlap in all others."""
         touching = 0
         for low, high, others_low, others_high in zip(
             self.low, self.high, other.low, other.high, strict=True
@@ -91,14 +91,14 @@ class Zone:
         return touching == 1
 
     def split(self, dimension: int, at: float) -> tuple["Zone", "Zone"]:
-        """The part below a coordinate, and the one from there on."""
-        assert self.low[dimension] < at < self.high[dimension], "a zone is split between its edges"
+        """Return the part below the coordinate and the part from there on."""
+        assert self.low[dimension] < at < self.high[dimension], "a split outside the zone"
         below = (*self.high[:dimension], at, *self.high[dimension + 1 :])
         above = (*self.low[:dimension], at, *self.low[dimension + 1 :])
         return Zone(self.low, below), Zone(above, self.high)
 
     def merged(self, other: "Zone") -> "Zone | None":
-        """Both as one, if that is a box and they have no volume in common."""
+        """Return the union of both zones if it is a box and they share no volume."""
         different = [
             number
             for number, (mine, others) in enumerate(
@@ -116,7 +116,7 @@ class Zone:
         return Zone(first.low, second.high) if first.high[different[0]] == second.low[different[0]] else None
 
     def without(self, other: "Zone") -> list["Zone"]:
-        """What is not in another one, as boxes: at most two for each dimension."""
+        """Return the rest of this zone outside the other one, as at most two boxes per dimension."""
         if not self.intersects(other):
             return [self]
         rest, boxes = self, []
@@ -131,5 +131,5 @@ class Zone:
 
 
 def whole_space(dimensions: int) -> Zone:
-    """The zone of the first node."""
+    """Return the zone of the first node."""
     return Zone((0.0,) * dimensions, (TOP,) * dimensions)

@@ -1,4 +1,4 @@
-"""Where a zone is split for a peer that joins: so that its subscriptions are halved (4.2)."""
+"""Choice of the cut that splits a zone for a joining peer, so that its subscriptions are halved (4.2)."""
 
 import numpy as np
 
@@ -7,18 +7,19 @@ from node.protocols.can.zones import Zone
 from node.protocols.meghdoot.space import GRID
 
 Cut = tuple[int, float]
-"""In which dimension, and where."""
+"""Dimension and coordinate of a cut."""
 TOLERANCE = 0.1
-"""Cuts that divide by so much of all subscriptions less evenly than the best one are as good."""
+"""Cuts that are less even than the best one by at most this part of all subscriptions count as equal."""
 
 
 def halving_cut(zone: Zone, points: Floats, events: Floats | None = None) -> Cut | None:
-    """A cut that divides the points in a zone evenly; None where all of them coincide.
+    """Return a cut that divides the points in a zone evenly; None if all of them coincide.
 
-    points: a row for each dimension. events: likewise the points of some that came lately. Of cuts that are
-    about as even that one is taken which keeps most events out of one half; then the longest side. The paper
-    only asks for halves. An event spreads to lower values where ranges start, and to higher ones where they
-    end: the half on its side is visited anyway, the other one only if it begins, or ends, beyond the event.
+    points: one row per dimension. events: points of recent events, in the same form. Among about equally even
+    cuts, the function chooses the one that keeps most events out of one half, then the one across the longest
+    side. The paper requires only halves. An event spreads to lower values in dimensions of range starts, and
+    to higher ones in dimensions of range ends: it always visits the half on its own side, and the other half
+    only if that begins, or ends, beyond the event.
     """
     count = points.shape[1]
     found: list[tuple[float, float, float, int, float]] = []
@@ -37,9 +38,9 @@ def halving_cut(zone: Zone, points: Floats, events: Floats | None = None) -> Cut
 
 
 def visiting_both(events: Floats | None, cut: Cut) -> float:
-    """The part of the events that would have come to both halves; all, if none are known.
+    """Return the part of the events that would visit both halves; 1 if no events are known.
 
-    events: their points, a row for each dimension.
+    events: their points, one row per dimension.
     """
     if events is None or not events.shape[1]:
         return 1.0
@@ -49,7 +50,7 @@ def visiting_both(events: Floats | None, cut: Cut) -> float:
 
 
 def _median(coordinates: Floats, low: float, high: float) -> tuple[float, int] | None:
-    """A coordinate between two points with as many on either side as can be, and how many are below."""
+    """Return a coordinate that divides the points most evenly, and the number of points below it."""
     count = len(coordinates)
     steps = np.flatnonzero(coordinates[1:] != coordinates[:-1]) + 1
     if not len(steps):

@@ -1,4 +1,4 @@
-"""Meghdoot's layers of one peer, on whatever overlay: what comes to it, and which layer it is for."""
+"""Meghdoot's layers of one peer, on any overlay, and the dispatch of messages to them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +40,7 @@ from node.protocols.meghdoot.zones.recovery import FIRST_NUMBER, Recovery
 
 
 class Broker:
-    """All of them. life: how often the peer was started before. takes: who takes which messages."""
+    """All layers of one peer. life: number of earlier starts of the peer. takes: handlers by message type."""
 
     def __init__(
         self,
@@ -88,20 +88,20 @@ class Broker:
             RecoverAt: lambda sender, message: self.recovery.at(message),
         }
 
-    # --- What the peer wants
+    # --- Requests of this peer
 
     def subscribe(self, asked: Asked) -> None:
-        """Ask for something, or for its end."""
+        """Start or end a subscription."""
         self.subscriber.subscribe(asked)
 
     def publish(self, stream: int, payload: bytes) -> int:
-        """Publish an event; its number."""
+        """Publish an event; return its number."""
         return self.publisher.publish(stream, payload)
 
-    # --- What comes
+    # --- Messages
 
     def point_of(self, message: Any) -> Point:
-        """Where a message that is routed leads."""
+        """Return the destination of a routed message."""
         match message:
             case Publish():
                 return self._reader.read(bytes(message.payload)).point
@@ -115,17 +115,17 @@ class Broker:
         raise TypeError(f"{type(message).__name__} is not routed")
 
     def receive(self, sender: Address, message: Any) -> None:
-        """From another peer, or from this one; also what was routed to this peer's zone."""
+        """Process a message from any peer, or one that was routed to this peer's zone."""
         self.takes[type(message)](sender, message)
 
     def _publish(self, sender: Address, message: Publish) -> None:
-        spread = self._came(message)
+        spread = self._read_event(message)
         self.propagation.begin(spread, spread.seen.point, message.address)
 
     def _event(self, sender: Address, message: Event) -> None:
-        self.propagation.take(self._came(message), sender, message.zone)
+        self.propagation.take(self._read_event(message), sender, message.zone)
 
-    def _came(self, message: Publish | Event) -> EventSpread:
+    def _read_event(self, message: Publish | Event) -> EventSpread:
         payload = message.payload if type(message.payload) is bytes else bytes(message.payload)
         seen = self._reader.read(payload)
         self.load.visited(seen, len(self.keeping.subscriptions))
@@ -151,17 +151,17 @@ class Broker:
     # --- Zones
 
     def changed(self) -> None:
-        """The overlay is not as it was."""
+        """Process a change of zones in the overlay."""
         self.held.changed()
         self.keeping.changed()
 
     def gave(self, zone: Zone, to: Address) -> None:
-        """A zone is another peer's now, who is sent all that belongs to it."""
+        """Send all data of a zone to the peer that has it now."""
         self.held.changed()
         self.recovery.doubts.give(zone, to)
 
     def gained(self, zone: Zone, giver: Address | None) -> None:
-        """A zone is this peer's now; without a giver it was another's who is gone, or nobody's."""
+        """Process that this peer has a zone now; without a giver it was taken over, or is new."""
         if giver is not None:
             self.recovery.doubts.given_by_another(zone)
         elif zone.volume < 1.0:
@@ -169,14 +169,14 @@ class Broker:
             self.recovery.doubts.taken_over(zone)
 
     def woke(self) -> None:
-        """This peer did not run for so long that others may have taken it for failed."""
+        """Mark this peer's zones as in doubt, since others may have taken them over while it did not run."""
         zones = [each.zone for each in self.held.by_id.values() if self.keeping.is_own(each.zone)]
         self.recovery.doubts.woke(zone for zone in zones if zone.volume < 1.0)
 
     # --- Time
 
     def tick(self) -> None:
-        """What is due."""
+        """Execute due work of all layers."""
         self.waves.tick()
         self.keeping.tick()
         self.recovery.tick()
@@ -190,13 +190,13 @@ class Broker:
         return any(self._answers)
 
     def flush(self) -> None:
-        """Send what was collected."""
+        """Send all collected answers."""
         for layer in self._answering:
             if layer.answers:
                 layer.flush()
 
     def flush_to(self, address: Address) -> None:
-        """Send what was collected for a peer, to which something goes anyway."""
+        """Send the answers collected for a peer, together with other messages to it."""
         for layer in self._answering:
             if layer.answers:
                 layer.flush_to(address)

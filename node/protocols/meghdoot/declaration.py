@@ -1,4 +1,4 @@
-"""What Meghdoot says of itself: roles, contract, and where its code stands."""
+"""Declaration of Meghdoot: roles, contract, and the location of its code."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,17 +16,18 @@ EXACTLY_ONCE = Contract(
     survives=None,
     settle_us=10_000_000,
 )
-"""Events of one publisher go different ways, by their content and by replicas in turn: no order is kept. The
-time to settle is the least (`promise`).
+"""Events of one publisher take different routes, by their content and by replicas in turn: there is no order.
+The settle time is the minimum (`promise`).
 """
 BEST_EFFORT = replace(EXACTLY_ONCE, published="sent", delivery="best-effort")
-"""The paper's: what is lost while zones are taken over is lost."""
+"""The paper's contract: events may be lost while zones are taken over."""
 
 
 def promise(parameters: Mapping[str, Any]) -> Contract:
-    """What Meghdoot promises with these parameters: whoever asks a peer that just failed, and whose first
-    heir does not take it over either, asks the next one; and where an answer that a copy is placed gets lost,
-    the next one may have to find its way first.
+    """Return the contract of Meghdoot with these parameters.
+
+    The settle time covers repair, takeover by the second successor and two retries, if a peer and its first
+    successor have just failed. It also covers a second placement of a copy after a lost answer.
     """
     given = Parameters(**parameters)
     repaired_us = given.repair_us + given.takeover_us + 2 * given.retransmit_us
@@ -36,21 +37,27 @@ def promise(parameters: Mapping[str, Any]) -> Contract:
 
 
 def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
-    """A probe that gives up before an answer can come finds all peers failed."""
+    """Return the waits that must exceed the round-trip time.
+
+    A probe that times out before its answer can arrive marks all peers as failed.
+    """
     probes, timeout_us = parameters["probes"], parameters["probe_timeout_us"]
     return (Wait("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
 
 
 def remembers(parameters: Mapping[str, Any]) -> int:
-    """How long a subscriber may be silent: its last word may be almost as old as the next one is due."""
+    """Return how long a subscriber may be silent without loss of its subscription.
+
+    Its last update may be almost `refresh` old when it stops.
+    """
     given = Parameters(**parameters)
     return min(given.gone_us, given.expire_us - given.refresh_us)
 
 
 def roles_problem(counts: Mapping[str, int]) -> str | None:
-    """Why a region cannot have so many processes of each role, or None."""
+    """Return why a region cannot have these numbers of processes per role, or None."""
     if counts.get("publisher", 0) > 1:
-        return "a region's publisher numbers the events of its stream: there can be one, publisher: 1"
+        return "a region can have one publisher, which numbers the events of its stream: publisher: 1"
     return None
 
 
@@ -75,7 +82,7 @@ SYSTEM = System(
     distributions=("numpy",),
     report="analysis.systems.meghdoot_report:report",
     studies="node.protocols.meghdoot.studies.declaration:STUDIES",
-    promise_limits=("gone_us", "window"),  # a publisher whose window is full waits for who is gone
+    promise_limits=("gone_us", "window"),  # a publisher whose window is full waits for failed subscribers
     times=lambda parameters: (Parameters(**parameters).repair_us,),
     remembers=remembers,
     copies=lambda parameters: int(Parameters(**parameters).mirror),

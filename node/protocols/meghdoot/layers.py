@@ -1,4 +1,4 @@
-"""What Meghdoot's layers ask of each other, and of the overlay beneath them."""
+"""Interfaces between Meghdoot's layers, and to the overlay below them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,9 @@ ZONES_MAX = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The zones beside one, and who owns each. A peer may have several that are beside each other. low, high:
-    their edges, a row for each.
+    """The neighbours of a zone, and their owners. Several zones of one peer may be neighbours of each other.
+
+    low, high: edges, one row per zone.
     """
 
     zones: Sequence[Zone]
@@ -30,7 +31,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """A peer has a zone, or has it no more. It may be this peer, and its zone one of its own."""
+    """A change of ownership: a peer, possibly this one, has or no longer has a zone."""
 
     owner: Address
     zone: Zone
@@ -38,71 +39,71 @@ class News:
 
 
 class Overlay(Protocol):
-    """What is known of the overlay."""
+    """Knowledge of the overlay."""
 
     def held(self) -> Sequence[Zone]:
-        """The zones of this peer, also those of which it is a replica."""
+        """Return the zones of this peer, including those that it replicates."""
 
     def beside(self, zone: Zone) -> Surroundings:
-        """What is beside a zone that this peer holds."""
+        """Return the neighbours of a zone that this peer holds."""
 
     def news(self) -> Sequence[News] | None:
-        """What has become of the zones that are known since this was asked last, in order; None: too much."""
+        """Return the changes of known zones since the last call, in order; None if there are too many."""
 
     def holders(self, zone: Zone, owner: Address) -> Sequence[Address]:
-        """Who has a zone that is known: its owner, then its replicas."""
+        """Return the holders of a known zone: its owner, then its replicas."""
 
     def known(self) -> Iterable[Address]:
-        """The owners and replicas of all zones that are known, but for this peer."""
+        """Return the owners and replicas of all known zones, except this peer."""
 
     def replicas(self, zone: Zone) -> Sequence[NodeHandle]:
-        """All others that hold a zone of this peer; one that was started again has another id."""
+        """Return all other peers that hold a zone of this peer; a restarted one has another id."""
 
     def is_owner(self, zone: Zone) -> bool:
-        """Whether this peer owns one that it holds, and is no replica."""
+        """Return whether this peer owns the zone rather than replicates it."""
 
 
 class Mail(Protocol):
-    """How layers speak to those of other peers, and of this one."""
+    """Transport of messages to other peers and to this one."""
 
     own: Address
     now_us: int
 
     def send(self, address: Address, message: Any) -> None:
-        """To a peer, also to this one."""
+        """Send a message to a peer, possibly to this one."""
 
     def route(self, message: Any, point: Point) -> None:
-        """To the owner of the zone in which a point is, also to this peer."""
+        """Route a message to the owner of the zone that contains the point, possibly this peer."""
 
     def miss(self, address: Address) -> None:
-        """An answer is late: find out whether the peer lives, and by which way it is reached."""
+        """Probe a peer whose answer is late, to learn whether it is alive and how it is reached."""
 
     def is_silent(self, address: Address, since_us: int) -> bool:
-        """Whether nothing came from a peer for so long."""
+        """Return whether nothing arrived from a peer within `since_us`."""
 
     def has_way_since(self, address: Address, since_us: int) -> bool:
-        """Whether a peer is reached by a way round a cut that was found after a time."""
+        """Return whether a peer is reached through relays that were found after the given time."""
 
     def is_failed(self, address: Address) -> bool:
-        """Whether a peer is known to give no answer."""
+        """Return whether a peer is known as failed."""
 
     @property
     def own_late_us(self) -> int:
-        """How late this peer does what it should."""
+        """Lateness of this peer's own timers."""
 
     def own_late_since(self, since_us: int) -> int:
-        """Likewise, as far as it was so since a time: a pause that was over then says nothing."""
+        """Return this peer's lateness if any was recorded since the given time, else 0."""
 
     @property
     def late_us(self) -> int:
-        """How much later than usual answers are to be expected: somebody is short of processors."""
+        """Expected lateness of answers, because of busy processors."""
 
     def emit(self, effect: Effect) -> None:
-        """Let something be written down."""
+        """Emit an effect, such as a log entry."""
 
 
 @lru_cache(maxsize=ZONES_MAX)
 def zone_id(zone: Zone) -> int:
-    """A name for a zone, of 64 bits: who splits or merges it has another one."""
+    """Return a 64-bit hash of a zone's edges; a split or merge changes it."""
     edges = Struct(f">{2 * zone.dimensions}d").pack(*zone.low, *zone.high)
     return int.from_bytes(blake2b(edges, digest_size=8).digest(), "big")

@@ -1,8 +1,8 @@
-"""Meghdoot's messages. SUBSCRIBE, PUBLISH, EVENT and NOTIFY are what the paper's algorithms send (3.3, 3.4).
+"""Meghdoot's messages. SUBSCRIBE, PUBLISH, EVENT and NOTIFY are those of the paper's algorithms (3.3, 3.4).
 
-CONFIRM, ROOT_CONFIRM, NOTIFIED and UNDELIVERED go back the same way and let a publisher know that an event is
-everywhere; STORE keeps copies of subscriptions where their zone's replicas and their mirror image are (4.3),
-and RECOVER asks for them.
+CONFIRM, ROOT_CONFIRM, NOTIFIED and UNDELIVERED go back the same way and inform a publisher that an event has
+been delivered everywhere. STORE puts subscriptions at replicas and copies at mirror images (4.3), and RECOVER
+requests them.
 """
 
 import struct
@@ -14,88 +14,90 @@ from node.core.message_layout import ADDRESS, SEQ, Codec, Field, Layout, Tail, V
 from node.protocols.can.messages import Side, can_layouts, check_sides
 
 DOUBLE = struct.Struct(">d")
-Address = Annotated[int, Field("I", ADDRESS, "where the node listens")]
-Stream = Annotated[int, Field("I", "", "whose events")]
-FirstSeq = Annotated[int, Field("Q", SEQ, "the event's number, from 1 on")]
-Settled = Annotated[int, Field("Q", SEQ, "the first event of the stream that is not known to be everywhere")]
-Attempt = Annotated[int, Field("H", "", "how often the event was sent out before")]
-Age = Annotated[int, Field("Q", "us", "since it was published, without times on the way")]
-ZoneId = Annotated[int, Field("Q", "", "the zone, by a hash of its edges; 0: whichever the receiver has")]
-Points = Annotated[int, Field("Q", "points", "of the region, visited from there on, modulo a prime")]
-Doubts = Annotated[int, Field("H", "zones", "visited whose subscriptions may not all be known yet")]
-Payload = Annotated[bytes, Tail("bytes", "the event, which begins with its values as doubles")]
-Number = Annotated[int, Field("I", "", "of the sender's, for the answer")]
+Address = Annotated[int, Field("I", ADDRESS, "listen address of the node")]
+Stream = Annotated[int, Field("I", "", "stream of the event")]
+FirstSeq = Annotated[int, Field("Q", SEQ, "sequence number of the event, from 1 on")]
+Settled = Annotated[int, Field("Q", SEQ, "first event of the stream that is not confirmed everywhere")]
+Attempt = Annotated[int, Field("H", "", "number of earlier transmissions of the event")]
+Age = Annotated[int, Field("Q", "us", "time since its publication, without transmission delays")]
+ZoneId = Annotated[int, Field("Q", "", "the zone, by a hash of its edges; 0: any zone of the receiver")]
+Points = Annotated[int, Field("Q", "points", "of the region visited from the zone on, modulo a prime")]
+Doubts = Annotated[int, Field("H", "zones", "visited in doubt: their subscriptions may be incomplete")]
+Payload = Annotated[bytes, Tail("bytes", "the event, beginning with its values as doubles")]
+Number = Annotated[int, Field("I", "", "number for the answer")]
 Packed = Annotated[bytes, Tail("bytes", "subscriptions, one after the other")]
 
 
 class Purpose(Values):
-    """What subscriptions are sent for."""
+    """Purpose of sent subscriptions."""
 
-    INSTALL = 0, "the sender subscribes, or no longer does: the receiver's zone has their point"
-    COPY = 1, "mirror images, to be kept out of matching"
+    INSTALL = 0, "the sender starts or ends them; the receiver's zone has their point"
+    COPY = 1, "copies at mirror images, which are not matched"
     REPLICA = 2, "the receiver is a replica of the sender's zone"
-    RECOVERED = 3, "the receiver asked for them"
+    RECOVERED = 3, "the receiver requested them, or has their zone now"
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Keep these subscriptions."""
+    """Subscriptions to store. Answered by STORED, or by SUBSCRIBED once they are installed."""
 
     reads: ClassVar = ("{purpose}", "for {address}")
 
-    address: Annotated[int, Field("I", ADDRESS, "where the answer goes")]
+    address: Annotated[int, Field("I", ADDRESS, "receiver of the answer")]
     number: Number
-    purpose: Annotated[int, Field("B", "", "what for", Purpose)]
+    purpose: Annotated[int, Field("B", "", "the purpose", Purpose)]
     subscriptions: Packed
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAt:
-    """Keep the copy of a subscription: routed to the place of its mirror image."""
+    """The copy of a subscription to store, routed to the place of its mirror image. Answered by STORED."""
 
     reads: ClassVar = ("for {address}",)
 
-    address: Annotated[int, Field("I", ADDRESS, "where the answer goes")]
+    address: Annotated[int, Field("I", ADDRESS, "receiver of the answer")]
     number: Number
-    subscriptions: Annotated[bytes, Tail("bytes", "the place, as doubles, and the subscription")]
+    subscriptions: Annotated[bytes, Tail("bytes", "the place as doubles, and the subscription")]
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """I keep them."""
+    """The sender has stored the subscriptions."""
 
-    number: Annotated[int, Field("I", "", "yours")]
+    number: Annotated[int, Field("I", "", "number of the STORE")]
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """You have all that I had of a zone that is yours now."""
+    """The receiver has all that the sender knew of a zone, which the receiver owns or replicates."""
 
-    doubt_us: Annotated[int, Field("Q", "us", "for how long something of it may not have been known to me")]
+    doubt_us: Annotated[
+        int, Field("Q", "us", "time for which the sender's data may be incomplete; 0: they are complete")
+    ]
     edges: Annotated[bytes, Tail("bytes", "lower and upper edges of the zone, as doubles")]
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a zone that is none."""
+        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
         check_edges("HANDED", self.edges)
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A subscription, and which word about it."""
+    """A subscription and the version of an update of it."""
 
     reads: ClassVar = ("{number} v{version}",)
 
-    number: Annotated[int, Field("I", "", "the subscriber's own")]
-    version: Annotated[int, Field("Q", "", "of its word", columns=())]
+    number: Annotated[int, Field("I", "", "subscriber's number of the subscription")]
+    version: Annotated[int, Field("Q", "", "of the update", columns=())]
 
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """So be it, of these subscriptions; or of their ends."""
+    """These updates of subscriptions, or of their ends, are installed."""
 
     reads: ClassVar = ("{words}",)
 
-    words: Annotated[tuple[Word, ...], Tail("rows", "which", Word)]
+    words: Annotated[tuple[Word, ...], Tail("rows", "installed updates", Word)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +111,13 @@ class Publish:
     attempt: Attempt
     settled: Settled
     age_us: Age
-    address: Annotated[int, Field("I", ADDRESS, "where the publisher listens")]
+    address: Annotated[int, Field("I", ADDRESS, "listen address of the publisher")]
     payload: Payload
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event, from a zone that it affects to another one."""
+    """An event, from a zone that it affects to the next one."""
 
     reads: ClassVar = ("s{stream}", "{first_seq}", "attempt {attempt?}")
 
@@ -124,14 +126,14 @@ class Event:
     attempt: Attempt
     settled: Settled
     age_us: Age
-    address: Annotated[int, Field("I", ADDRESS, "where the publisher listens")]
+    address: Annotated[int, Field("I", ADDRESS, "listen address of the publisher")]
     zone: ZoneId
     payload: Payload
 
 
 @dataclass(frozen=True, slots=True)
 class Notify:
-    """An event, to a subscriber with a subscription that it matches."""
+    """An event, to a subscriber with a matching subscription."""
 
     reads: ClassVar = ("s{stream}", "{first_seq}")
 
@@ -139,52 +141,52 @@ class Notify:
     first_seq: FirstSeq
     settled: Settled
     age_us: Age
-    life: Annotated[int, Field("I", "", "of the subscriber, in which it asked for it")]
+    life: Annotated[int, Field("I", "", "process generation of the subscription's subscriber")]
     payload: Payload
 
 
 @dataclass(frozen=True, slots=True)
 class EventName:
-    """An event that came to a subscriber."""
+    """An event that a subscriber received."""
 
     reads: ClassVar = ("s{stream} {first_seq}",)
 
-    stream: Annotated[int, Field("I", "", "whose", columns=())]
-    first_seq: Annotated[int, Field("Q", SEQ, "its number", columns=())]
-    life: Annotated[int, Field("I", "", "of the subscriber, which it was for")]
+    stream: Annotated[int, Field("I", "", "stream of the event", columns=())]
+    first_seq: Annotated[int, Field("Q", SEQ, "sequence number of the event", columns=())]
+    life: Annotated[int, Field("I", "", "process generation of the subscriber that it was for")]
 
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """I have these events."""
+    """The sender has received these events."""
 
     reads: ClassVar = ("{events}",)
 
-    events: Annotated[tuple[EventName, ...], Tail("rows", "which", EventName)]
+    events: Annotated[tuple[EventName, ...], Tail("rows", "received events", EventName)]
 
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """What became of a wave at a zone, and from there on."""
+    """Result of a wave at a zone and beyond it."""
 
     reads: ClassVar = ("s{stream} {first_seq}",)
 
-    stream: Annotated[int, Field("I", "", "whose event, or who recovers", columns=())]
-    first_seq: Annotated[int, Field("Q", SEQ, "its number", columns=())]
+    stream: Annotated[int, Field("I", "", "stream of the event, or the recovering peer", columns=())]
+    first_seq: Annotated[int, Field("Q", SEQ, "sequence number of the event", columns=())]
     attempt: Attempt
     zone: ZoneId
     points: Points
-    undelivered: Annotated[int, Field("I", "subscribers", "that did not say that they have it")]
+    undelivered: Annotated[int, Field("I", "subscribers", "that did not confirm the event")]
     doubts: Doubts
-    late_us: Annotated[int, Field("I", "us", "by which the busiest of these peers was late", columns=())]
+    late_us: Annotated[int, Field("I", "us", "maximum lateness of these peers", columns=())]
 
 
-Visits = Annotated[tuple[Visited, ...], Tail("rows", "of which waves", Visited)]
+Visits = Annotated[tuple[Visited, ...], Tail("rows", "results of waves", Visited)]
 
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """From a zone to the one that passed a wave on to it: all from here on have it."""
+    """Results of waves, from a zone to the one that forwarded them, after all answers from beyond."""
 
     reads: ClassVar = ("{visits}",)
 
@@ -193,7 +195,7 @@ class Confirm:
 
 @dataclass(frozen=True, slots=True)
 class RootConfirm:
-    """From the zone with which a wave began, to the peer that began it."""
+    """Results of waves, from the zone where they began to the peer that started them."""
 
     reads: ClassVar = ("{visits}",)
 
@@ -202,17 +204,17 @@ class RootConfirm:
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A subscriber in one of its lives."""
+    """One process generation of a subscriber."""
 
     reads: ClassVar = ("{address}",)
 
-    address: Annotated[int, Field("I", ADDRESS, "where it listens")]
-    life: Annotated[int, Field("I", "", "how often it was started before")]
+    address: Annotated[int, Field("I", ADDRESS, "listen address of the peer")]
+    life: Annotated[int, Field("I", "", "number of earlier starts")]
 
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """To a publisher: these subscribers did not say that they have its event."""
+    """A report to a publisher: these subscribers did not confirm its event."""
 
     reads: ClassVar = ("s{stream}", "{first_seq}", "{subscribers}")
 
@@ -220,24 +222,24 @@ class Undelivered:
     first_seq: FirstSeq
     attempt: Attempt
     zone: ZoneId
-    subscribers: Annotated[tuple[Subscriber, ...], Tail("rows", "which", Subscriber)]
+    subscribers: Annotated[tuple[Subscriber, ...], Tail("rows", "subscribers without an answer", Subscriber)]
 
 
 class Where(Values):
-    """Which zones are asked for what belongs to one."""
+    """Zones that are asked for the data of a lost zone."""
 
     MIRROR = (
         0,
-        "those of its mirror image: copies of its subscriptions, and subscriptions whose copies it had",
+        "those of its mirror image: for copies of its subscriptions, and subscriptions whose copies it had",
     )
-    AROUND = 1, "those around it: copies that had to move from there, or to there"
+    AROUND = 1, "those around it: for copies that had to move out of it or into it"
 
 
-Edges = Annotated[bytes, Tail("bytes", "lower and upper edges of the zone that was lost, as doubles")]
+Edges = Annotated[bytes, Tail("bytes", "lower and upper edges of the lost zone, as doubles")]
 
 
 def check_edges(name: str, edges: bytes | memoryview) -> None:
-    """Raises RemoteProtocolError unless they are those of a box in the space."""
+    """Check that the edges describe a box in the space. Raises RemoteProtocolError."""
     if len(edges) % (2 * DOUBLE.size):
         raise RemoteProtocolError(f"{name} with {len(edges)} bytes of edges")
     numbers = [number for (number,) in DOUBLE.iter_unpack(edges)]
@@ -245,16 +247,16 @@ def check_edges(name: str, edges: bytes | memoryview) -> None:
     check_sides(name, map(Side, numbers[:half], numbers[half:]))
 
 
-WhereAsked = Annotated[int, Field("B", "", "who is asked", Where)]
+WhereAsked = Annotated[int, Field("B", "", "zones that are asked", Where)]
 
 
 @dataclass(frozen=True, slots=True)
 class Recover:
-    """Give me what you have of a zone that I took over: spread over a region as an event is over its own."""
+    """A request for all data of a zone that was taken over; it spreads over a region as an event does."""
 
     reads: ClassVar = ("{where}", "for {address}")
 
-    address: Annotated[int, Field("I", ADDRESS, "who asks")]
+    address: Annotated[int, Field("I", ADDRESS, "of the requesting peer")]
     number: Number
     attempt: Attempt
     where: WhereAsked
@@ -262,71 +264,71 @@ class Recover:
     edges: Edges
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a zone that is none."""
+        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
         check_edges("RECOVER", self.edges)
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverAt:
-    """The same, routed to the corner from which it spreads."""
+    """The same request, routed to the corner from which it spreads."""
 
     reads: ClassVar = ("{where}", "for {address}")
 
-    address: Annotated[int, Field("I", ADDRESS, "who asks")]
+    address: Annotated[int, Field("I", ADDRESS, "of the requesting peer")]
     number: Number
     attempt: Attempt
     where: WhereAsked
     edges: Edges
 
     def check(self) -> None:
-        """Raises RemoteProtocolError for a zone that is none."""
+        """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
         check_edges("RECOVER_AT", self.edges)
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A peer with much to do."""
+    """A loaded peer."""
 
     reads: ClassVar = ("{address} {load}",)
 
-    address: Annotated[int, Field("I", ADDRESS, "where it listens", columns=())]
+    address: Annotated[int, Field("I", ADDRESS, "listen address of the peer", columns=())]
     load: Annotated[float, Field("d", "visits", "its load", columns=())]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """This much I have to do, and these have most, of all that I have heard of: the loadedPeerList (4.2)."""
+    """The load of the sender, and the most loaded peers that it knows of: the loadedPeerList (4.2)."""
 
     reads: ClassVar = ("{load}", "{peers}")
 
-    load: Annotated[float, Field("d", "visits", "of zones, lately; matching counts as well")]
-    peers: Annotated[tuple[Loaded, ...], Tail("rows", "the most loaded ones", Loaded)]
+    load: Annotated[float, Field("d", "visits", "recent visits of zones, including the cost of matching")]
+    peers: Annotated[tuple[Loaded, ...], Tail("rows", "most loaded peers", Loaded)]
 
 
 @dataclass(frozen=True, slots=True)
 class Climb:
-    """A peer wants to join where there is much to do: to a neighbour with more, until there is none (4.2)."""
+    """A join on its way to a loaded peer: to a neighbour with more load, until none has more (4.2)."""
 
     reads: ClassVar = ("{id}", "for {address}")
 
-    id: Annotated[int, Field("K", "", "of the peer that joins", columns=("key",))]
-    address: Annotated[int, Field("I", ADDRESS, "where it listens")]
-    sequence: Annotated[int, Field("Q", "", "that its zones will have first")]
-    hops: Annotated[int, Field("B", "peers", "that passed it on")]
-    load: Annotated[float, Field("d", "visits", "of the one that passes it on")]
+    id: Annotated[int, Field("K", "", "id of the joining peer", columns=("key",))]
+    address: Annotated[int, Field("I", ADDRESS, "listen address of the peer")]
+    sequence: Annotated[int, Field("Q", "", "sequence of its first zone")]
+    hops: Annotated[int, Field("B", "peers", "that forwarded it")]
+    load: Annotated[float, Field("d", "visits", "load of the forwarding peer")]
 
 
 MEGHDOOT_MESSAGES = (
     Store, StoreAt, Stored, Subscribed, Publish, Event, Notify, Notified, Confirm, RootConfirm, Undelivered,
     Recover, RecoverAt, Handed, Load, Climb,
 )  # fmt: skip
-FIRST_TYPE = 64  # after the overlay's
+FIRST_TYPE = 64  # after the overlay's types
 
 OWN_TYPE = 128  # from here on: messages of applications
 
 
 def codec(*own: type) -> Codec:
-    """Of CAN's and Meghdoot's messages, and of those that an application has beside them."""
+    """Return the codec of CAN's and Meghdoot's messages, and of the application's own."""
     return Codec(
         [
             *can_layouts(),

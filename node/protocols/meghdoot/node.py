@@ -1,6 +1,7 @@
-"""A Meghdoot peer: CAN beneath, and all of Meghdoot's layers, in one process, as a machine without I/O.
+"""A Meghdoot peer: CAN and all of Meghdoot's layers in one process, as a machine without I/O.
 
-Every process is a peer of the overlay, whatever its role; what it publishes and subscribes to is the plan's.
+Every process is a peer of the overlay, whatever its role; the plan determines what it publishes and
+subscribes to.
 """
 
 from collections import Counter
@@ -45,20 +46,20 @@ from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 TICK: m.Timer = ("tick",)
 FLUSH: m.Timer = ("flush",)
 LEAVE_US = 5_000_000
-"""How long a peer that leaves waits until others have what it had."""
+"""Maximum time that a leaving peer waits until others have its data, in microseconds."""
 MEASURED_US = 1_000_000
 NEVER_US = 1 << 62
 PUBLISHER = "publisher"
 
 
 def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
-    """A peer for a network with connections."""
+    """Return a peer for a network with connections."""
     node = MeghdootNode(spec, rng)
     return PeerPool(node, node.parameters.port)
 
 
 class MeghdootNode:
-    """One process. told, confirmed: what an application is told of events and subscriptions, by number."""
+    """One process. told, confirmed: callbacks for events and for numbers of confirmed subscriptions."""
 
     frame_limit_bytes = FRAME_LIMIT_BYTES
 
@@ -72,11 +73,12 @@ class MeghdootNode:
         self.confirmed: Callable[[int], None] = lambda number: None
         self._leaving_until_us: int | None = None
         self._published = self._measured_us = self._tick_us = 0
-        self._asleep_us = max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us
-        self._asleep_at_us = NEVER_US
+        self._pause_us = max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us
+        self._pause_at_us = NEVER_US
         self._delivered: Counter[int] = Counter()
         self._counts = Counts()
-        life = id_of(f"{spec.name} {spec.start}")  # each has another id, though it is given the same `rng`
+        # each process generation has another id even with the same `rng`
+        life = id_of(f"{spec.name} {spec.start}")
         own = NodeHandle(rng.randrange(1 << ID_BITS) ^ life, int(IPv4Address(spec.address)))
         attributes = attributes_of(spec.workload)
         self.post, view = Post(own.address, self._emit), View()
@@ -104,7 +106,7 @@ class MeghdootNode:
         """See `node.core.peers.peer_pool.PeerMachine`."""
         self._effects = []
         self.post.now_us = self.can.reach.now_us = now_us
-        if self._asleep_at_us < now_us and self._asleep_at_us + self.post.own_late_us < now_us:
+        if self._pause_at_us < now_us and self._pause_at_us + self.post.own_late_us < now_us:
             self._wake(now_us)
         match given:
             case ReceivedFrom():
@@ -133,7 +135,7 @@ class MeghdootNode:
         return self._effects
 
     def _leave(self, now_us: int) -> None:
-        """Give all zones away first (4.3), unless all others end as well."""
+        """Give away all zones first (4.3), unless all other peers stop as well."""
         self._leaving_until_us = now_us
         if self.can.is_active and not self._schedule.is_stopped:
             self._leaving_until_us = now_us + LEAVE_US
@@ -141,7 +143,7 @@ class MeghdootNode:
             self.can.leave()
 
     def _finish_if_left(self, now_us: int) -> None:
-        """When others have all that this peer had; or it has waited for that long enough."""
+        """Stop when others have all data of this peer, or after a timeout."""
         until_us = self._leaving_until_us
         has_left = self.can.has_left and self.broker.keeping.stores.is_silent
         if until_us is not None and (has_left or now_us >= until_us):
@@ -149,7 +151,7 @@ class MeghdootNode:
             self._effects.append(m.Finished())
 
     def act(self, now_us: int, do: Callable[[], Any]) -> Sequence[PeerEffect]:
-        """Let something be done with this peer from outside; what it is to send."""
+        """Call a function on this peer from outside; return the resulting effects."""
         self._effects = []
         self.post.now_us = self.can.reach.now_us = now_us
         do()
@@ -158,7 +160,7 @@ class MeghdootNode:
         return self._effects
 
     def _settle(self) -> None:
-        """Take what this peer sent itself, and see to it that answers leave."""
+        """Process messages of this peer to itself, and schedule the sending of answers."""
         here = self.post.here
         while here:
             self.broker.receive(self.post.own, here.popleft())
@@ -167,7 +169,7 @@ class MeghdootNode:
             self._effects.append(m.SetTimer(FLUSH, self.post.now_us + self.parameters.confirm_us))
 
     def _gather(self) -> None:
-        """One effect for all that goes to a peer, with the answers that wait for something to go there."""
+        """Combine all messages to each peer into one effect, together with pending answers."""
         if self._is_flushing or self.can.has_answers:
             for address in dict.fromkeys(each.address for each in self._effects if type(each) is SendTo):
                 if address not in self.can.reach.relays_of:
@@ -187,10 +189,10 @@ class MeghdootNode:
         self.can.claims.check()
         self.broker.publisher.check()
         self.broker.keeping.stores.check()
-        assert not self.post.here, "what it sent itself was not taken"
+        assert not self.post.here, "a message of the peer to itself is unprocessed"
 
     def _contacts(self) -> list[Address]:
-        """Whom to join through; nobody for the very first peer."""
+        """Return the peers to join through; none for the very first peer."""
         return [int(IPv4Address(each.address)) for each in self._spec.members if each.name != self._spec.name]
 
     # --- Time
@@ -216,12 +218,13 @@ class MeghdootNode:
         self._effects.append(m.SetTimer(TICK, self._tick_us))
 
     def _ticks_at(self, tick_us: int) -> None:
-        """When it ticks next, and after when it did not run if it has not."""
-        self._tick_us, self._asleep_at_us = tick_us, tick_us + self._asleep_us
+        """Set the time of the next tick, and the time after which this peer counts as not having run."""
+        self._tick_us, self._pause_at_us = tick_us, tick_us + self._pause_us
 
     def _wake(self, now_us: int) -> None:
-        """It did not run, stopped or without a processor, for almost as long as it takes to be given up; who
-        knows it to be late waits longer.
+        """Process that this peer did not run for almost as long as it takes to be considered failed.
+
+        Peers that know it to be late wait longer.
         """
         self._note_lateness(now_us)
         self._ticks_at(now_us)
@@ -230,14 +233,14 @@ class MeghdootNode:
             self.broker.woke()
 
     def _note_lateness(self, now_us: int) -> None:
-        """A tick that is late by more than the time between two: this peer is short of processors."""
+        """Record a tick that is late by more than the tick interval: this peer lacks processor time."""
         late_us = now_us - self._tick_us
         if late_us > self.parameters.tick_us:
             self.post.lateness.note(late_us, now_us)
             self.can.reach.lateness.note(late_us, now_us)
 
     def _measure(self, now_us: int) -> None:
-        """Put down how much there was to do, each second: of one without work there is a row, too."""
+        """Emit the load once per second, also if there was none."""
         if now_us < self._measured_us + MEASURED_US:
             return
         self._measured_us = now_us
@@ -261,14 +264,14 @@ class MeghdootNode:
             due -= 1
 
     def publish(self, stream: int, values: Sequence[float], size_bytes: int) -> int:
-        """Publish an event; its number."""
+        """Publish an event; return its number."""
         payload = payload_of(values, size_bytes)
         seq = self.broker.publish(stream, payload)
         self._emit(m.Record(RecordKind.PUBLISHED, stream, seq, 1, 1, payload))
         self._emit(content_measures.event(stream, seq, values))
         return seq
 
-    # --- What Meghdoot's layers tell
+    # --- Callbacks of Meghdoot's layers
 
     def _interest(self, kind: RecordKind, asked: Asked) -> None:
         self._emit(content_measures.interest(kind, self._spec.start, asked))
@@ -284,7 +287,7 @@ class MeghdootNode:
         self._emit(m.Record(RecordKind.DELIVERED, message.stream, message.first_seq, 1, 1, payload))
         self.told(message)
 
-    # --- What CAN tells (`node.protocols.can.layers.Application`)
+    # --- Upcalls of CAN (`node.protocols.can.layers.Application`)
 
     def point_of(self, message: Any) -> Point:
         """See `layers.Application`."""
@@ -305,8 +308,9 @@ class MeghdootNode:
                 self.can.admit(join)
 
     def split(self, zone: Zone, joining: NodeHandle) -> Split:
-        """See `layers.Application`: where subscriptions halve; in the middle, if there are none. Not at all
-        where copies spare more work than halves, or nothing can be halved (4.1).
+        """See `layers.Application`: halve the subscriptions, or the longest side if there are none.
+
+        "copy" if copies save more work than halves, or if no cut exists (4.1).
         """
         load, points = self.broker.load, self.broker.keeping.points_in(zone)
         events = load.recent_points(zone)
@@ -318,7 +322,7 @@ class MeghdootNode:
         return "copy" if has_work and has_room and is_less else cut
 
     def sends_on(self, join: Join) -> bool:
-        """See `layers.Application`: to where there is much to do; while nobody knows of that, anywhere."""
+        """See `layers.Application`: forward to a loaded peer; while no load is known, to any point."""
         load = self.broker.load
         if self.parameters.join != "by-load" or load.sends_on(join):
             return self.parameters.join == "by-load"
@@ -328,7 +332,7 @@ class MeghdootNode:
         return False
 
     def is_shared(self, message: Any) -> bool:
-        """See `layers.Application`: events begin to spread wherever their point is known."""
+        """See `layers.Application`: an event may start to spread at a replica of its point's zone."""
         return isinstance(message, Publish)
 
     def gave(self, zone: Zone, to: NodeHandle) -> None:
@@ -336,7 +340,7 @@ class MeghdootNode:
         self.broker.gave(zone, to.address)
 
     def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
-        """See `layers.Application`. As a replica it has what was copied; nobody says that this is all."""
+        """See `layers.Application`. A replica has no giver that confirms its data as complete."""
         other = None if giver is None or giver == self.can.own else giver.address
         self.broker.gained(zone, other)
 
@@ -345,4 +349,4 @@ class MeghdootNode:
         self.broker.changed()
 
     def failed(self, node: NodeHandle) -> None:
-        """See `layers.Application`: what it had is asked for by whoever takes it over."""
+        """See `layers.Application`: the peer that takes over its zones recovers their data."""

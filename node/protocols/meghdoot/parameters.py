@@ -1,4 +1,4 @@
-"""What an experiment may set of Meghdoot, and of CAN beneath it."""
+"""Parameters of Meghdoot, and of CAN below it, that an experiment may set."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,50 +15,50 @@ MATCH_COST_MAX = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class Parameters(CanParameters):
-    """Times are microseconds. Sections: of the paper."""
+    """Parameters of Meghdoot; times are in microseconds. Sections are those of the paper."""
 
     port: int = 7500
     tick_us: int = 100_000
-    """Between two publications."""
+    """Interval of publications."""
     propagation: Form = "unique"
-    """Which zones pass an event on to a zone: `unique`, one; `basic`, all on its lower right (3.4)."""
+    """Zones that forward an event to a zone: `unique`, one; `basic`, all on its lower right (3.4)."""
     delivery: Delivery = "exactly-once"
-    """`best-effort` is the paper's: nothing is confirmed, and what is lost is lost."""
+    """`best-effort` is the paper's: nothing is confirmed, and events may be lost."""
     mirror: bool = True
-    """Whether each subscription is also stored at its reflection in the diagonal hyperplane (4.3)."""
+    """Whether each subscription has a copy at its reflection in the diagonal hyperplane (4.3)."""
     retransmit_us: int = 1_000_000
-    """Without an answer, until a subscription or a notification is sent again."""
+    """Time without an answer until a subscription or a notification is repeated."""
     wave_timeout_us: int = 2_500_000
-    """Until a zone waits no longer for those to which it passed an event on."""
+    """Time that a zone waits for the zones to which it forwarded an event."""
     confirm_us: int = 100_000
-    """How long answers are collected before they are sent."""
+    """Time for which answers are collected before they are sent."""
     acknowledge_us: int = 100_000
     """See `CanParameters`."""
     window: int = 8_192
-    """Events of a publisher that are not known to be everywhere; with more it waits."""
+    """Maximum of unconfirmed events of a publisher; at the limit it waits."""
     refresh_us: int = 30_000_000
-    """Between two words of a subscriber about a subscription that stands."""
+    """Interval at which a subscriber repeats an active subscription."""
     expire_us: int = 120_000_000
-    """Without such a word, until a subscription is forgotten."""
+    """Time without a repetition until a subscription is forgotten."""
     join: Join = "by-load"
-    """Where a peer joins: at one with much to do (4.2), or, as in CAN, anywhere."""
+    """Place of a join: at a loaded peer (4.2), or, as in CAN, anywhere."""
     load_us: int = 5_000_000
-    """Between two words of a peer to its neighbours about its load; 0: never."""
+    """Interval at which a peer sends its load to neighbours; 0: never."""
     loaded_peers: int = 8
-    """Peers in the list of the most loaded ones: k."""
+    """Length of the list of the most loaded peers: k."""
     match_cost: float = 0.5
-    """What matching one subscription costs, beside passing an event on: a zone is split or copied for a peer
-    that joins, after whichever the two have less to do (4.1)."""
+    """Cost of matching one subscription, relative to forwarding an event. For a joining peer a zone is split
+    or copied, whichever leaves the two peers less work (4.1)."""
     gone_us: int = 60_000_000
-    """How long a publisher keeps an event for a subscriber that gives no answer."""
+    """Time that a publisher keeps an event for a subscriber that does not answer."""
 
     @property
     def is_confirming(self) -> bool:
-        """Whether publishers keep events until they are everywhere."""
+        """Whether publishers keep events until they are delivered everywhere."""
         return self.delivery == "exactly-once"
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         CanParameters.__post_init__(self)
         if not 1 <= self.window <= WINDOW_MAX:
             raise ValueError(f"window should be from 1 to {WINDOW_MAX}")

@@ -7,7 +7,7 @@
     alice.unsubscribe(number)
 
 It is a machine like any other: `node.tcp.peer` runs it over TCP, `node.sim.flat_network` in virtual time.
-What is asked of it outside of an input is done with its next one; `wake` is called to bring that about.
+Requests from outside an input are executed with its next one; `wake` is called to trigger it.
 """
 
 import struct
@@ -29,12 +29,14 @@ from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
 STREAM_BITS = 32
 Wanted = float | str | tuple[float | str | None, float | str | None]
-"""Of an attribute: one value, or from one to another, both included; None is as far as the attribute goes."""
+"""Condition on an attribute: one value, or first and last value of a range; None: the attribute's bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What a subscriber is given. publisher: a number for one life of a peer, which numbers its events."""
+    """An event for a subscriber. publisher: number of a peer's process generation, which numbers its
+    events.
+    """
 
     publisher: int
     seq: int
@@ -46,13 +48,12 @@ Handler = Callable[[Event], None]
 
 
 class MeghdootPeer:
-    """A peer and what an application asks of it.
+    """A peer and the requests of an application.
 
-    contacts: addresses of peers that are there; without any this is the first one. attributes: the schema,
-    the same for all. life: how often there was a peer at this address before; others go by it when they hear
-    of its subscriptions and events, so an application that is started again has to count. parameters: those
-    of an experiment, `meghdoot.parameters`. confirmed: is told the number of a subscription that stands from
-    now on.
+    contacts: addresses of existing peers; without any this is the first one. attributes: the schema, the same
+    for all peers. life: number of earlier peers at this address; other peers use it to distinguish its
+    subscriptions and events, so an application must count its restarts. parameters: those of an experiment,
+    `meghdoot.parameters`. confirmed: called with the number of a subscription when it becomes active.
     """
 
     def __init__(
@@ -66,11 +67,11 @@ class MeghdootPeer:
         life: int = 0,
         **parameters: Any,
     ) -> None:
-        """Raises ValueError for a parameter that there is not, and for two attributes of one name."""
+        """Create a peer. Raises ValueError for an unknown parameter, or for two attributes of one name."""
         Parameters.refuse_unknown(parameters)
         names = [each.name for each in attributes]
         if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-            raise ValueError(f"there are two attributes {twice!r:.40}")
+            raise ValueError(f"duplicate attribute {twice!r:.40}")
         members = tuple(Member(each, each, "", "peer", 0, each) for each in contacts)
         workload = {"attributes": [asdict(each) for each in attributes]}
         spec = NodeSpec(
@@ -81,7 +82,7 @@ class MeghdootPeer:
         self._attributes = tuple(attributes)
         self._values = struct.Struct(f">{len(self._attributes)}d")
         self._node = MeghdootNode(spec, rng)
-        self._node.told, self._node.confirmed = self._told, self._confirmed
+        self._node.told, self._node.confirmed = self._on_notify, self._confirmed
         self._handlers: dict[int, tuple[tuple[Range, ...], Handler]] = {}
         self._asked = 0
         self._requests: deque[Callable[[], Any]] = deque()
@@ -91,12 +92,12 @@ class MeghdootPeer:
 
     @property
     def node(self) -> NodeHandle:
-        """This peer's id, which is another one in each of its lives, and its address."""
+        """Id and address of this peer; each process generation has another id."""
         return self._node.can.own
 
     @property
     def layers(self) -> MeghdootNode:
-        """All that stands below, to look at."""
+        """The layers below, for inspection."""
         return self._node
 
     # --- A machine (`node.core.peers.peer_pool.PeerMachine`)
@@ -128,9 +129,10 @@ class MeghdootPeer:
     # --- Meghdoot (3)
 
     def subscribe(self, handler: Handler, **wanted: Wanted) -> int:
-        """Ask for events with such values, of what is not named with any; a number for the subscription.
+        """Subscribe to events with the given values, and any values of other attributes.
 
-        Raises ValueError that says which attribute or value there is not.
+        Return the number of the subscription. Raises ValueError that names an unknown attribute or a bad
+        value.
         """
         self._refuse_unknown(wanted)
         ranges = tuple(_range(each, wanted.get(each.name, (None, None))) for each in self._attributes)
@@ -141,14 +143,15 @@ class MeghdootPeer:
         return number
 
     def unsubscribe(self, number: int) -> None:
-        """No more of this subscription's events. Raises KeyError if there is none."""
+        """End a subscription. Raises KeyError if it does not exist."""
         ranges, _ = self._handlers.pop(number)
         self._ask(partial(self._node.broker.subscribe, Subscription(0, number, False, ranges)))
 
     def publish(self, values: Mapping[str, float | str], content: bytes = b"") -> None:
-        """Publish an event. What it says nothing of, it stands for all of (3.4). It is sent again until all
-        have it (`delivery: exactly-once`). Raises ValueError as `subscribe`, and if the content is too long
-        for a frame.
+        """Publish an event. An attribute without a value stands for all of its values (3.4).
+
+        The event is repeated until all subscribers have it (`delivery: exactly-once`). Raises ValueError as
+        `subscribe`, and if the content is too long for a frame.
         """
         refuse_longer(content, self.frame_limit_bytes - self._values.size)
         self._refuse_unknown(values)
@@ -166,20 +169,20 @@ class MeghdootPeer:
     def _refuse_unknown(self, named: Iterable[str]) -> None:
         known = [each.name for each in self._attributes]
         if unknown := [name for name in named if name not in known]:
-            raise ValueError(f"there is no attribute {unknown[0]!r:.40}: there are {', '.join(known)}")
+            raise ValueError(f"unknown attribute {unknown[0]!r:.40}; known ones: {', '.join(known)}")
 
     def _confirmed(self, number: int) -> None:
         self.confirmed(number)
 
-    def _told(self, message: Notify) -> None:
-        """An event came that some subscription of this peer wants."""
+    def _on_notify(self, message: Notify) -> None:
+        """Call the handlers of the subscriptions that match an event."""
         payload = bytes(message.payload)
         numbers = self._values.unpack_from(payload)
         ranges = event_ranges(self._attributes, numbers)
         values = {
             each.name: value if each.kind in {"real", "integer"} else each.text(value)
             for each, value in zip(self._attributes, numbers, strict=True)
-            if value == value  # noqa: PLR0124  what is unspecified is not equal to itself
+            if value == value  # noqa: PLR0124 # an unspecified value is NaN
         }
         event = Event(message.stream, message.first_seq, values, payload[self._values.size :])
         for wanted, handler in list(self._handlers.values()):
@@ -188,7 +191,7 @@ class MeghdootPeer:
 
 
 def _value(attribute: Attribute, given: float | str) -> float:
-    """As a number. Raises ValueError."""
+    """Return a value as a number. Raises ValueError."""
     if isinstance(given, bool) or not isinstance(given, (int, float, str)):
         raise ValueError(f"{attribute.name}: {given!r:.40} is no {NOUNS[attribute.kind]}")  # noqa: TRY004
     try:

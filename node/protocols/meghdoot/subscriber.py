@@ -1,7 +1,8 @@
-"""A subscriber: it says what it wants until its zone has confirmed it, and again now and then; takes events.
+"""A subscriber: it sends and repeats its subscriptions, and processes events.
 
-An event counts once, whoever notifies of it, and only if the subscriber has asked for it in this life: zones
-may know of a subscription that is over, or of an earlier life.
+It sends a subscription until it is confirmed, and again periodically. An event counts once, whichever zone
+notifies of it, and only if this process generation has subscribed to it: zones may have a subscription that
+has ended, or that of an earlier process generation.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,19 +22,22 @@ from node.protocols.meghdoot.space import Range, Space
 from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
 
 DELIVERED_MAX = 1 << 20
-"""Events of a stream that are remembered as delivered, where publishers do not say what is settled."""
+"""Events of a stream that are remembered as delivered, if publishers do not report what is settled."""
 ROWS_MAX = 1_000
 AGAIN_MAX = 8
-"""Between two words there are at most so many times the first wait."""
+"""Maximum interval of repetitions, in units of `retransmit`."""
 FIRST, LEAST, MOST = 8, 1, 64
-"""Words that may be without an answer: at first, at least, at most. Others wait."""
+"""Initial, minimum and maximum number of unanswered updates. Others wait."""
 LATE_US = 1_000_000
-"""After its end was confirmed, how old an event may be to count for a subscription, beyond its age."""
+"""Time after a confirmed end in which the computed publication time of an event may lie."""
 
 
 @dataclass(slots=True)
 class Own:
-    """A subscription of this peer. count: of its words in this life. ended_us: when its end was confirmed."""
+    """A subscription of this peer.
+
+    count: its updates in this process generation. ended_us: time of its confirmed end.
+    """
 
     asked: Asked
     count: int
@@ -47,13 +51,15 @@ class Own:
 
 @dataclass(slots=True)
 class Known:
-    """What a life of a publisher has delivered here; nothing before `settled` comes any more."""
+    """Events of one process generation of a publisher delivered here; earlier ones than `settled` never
+    arrive.
+    """
 
     settled: int = 0
     delivered: dict[int, None] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Make room: of what is settled, else of what is oldest."""
+        """Make room: forget settled events, then the oldest."""
         self.delivered = {seq: None for seq in self.delivered if seq >= self.settled}
         while len(self.delivered) >= DELIVERED_MAX:
             del self.delivered[next(iter(self.delivered))]
@@ -64,7 +70,7 @@ Deliver = Callable[[Notify], None]
 
 
 class Subscriber:
-    """What a peer subscribes to. interest, deliver: are told what is to be written down."""
+    """Subscriptions of a peer. interest, deliver: called with what is to be recorded."""
 
     def __init__(
         self,
@@ -86,8 +92,9 @@ class Subscriber:
         self._interest = interest
         self._deliver = deliver
         self._packing = Packing(len(space.attributes))
-        self._words = Subscriptions(space)
-        self._said: dict[int, int] = {}  # subscriptions of which a word has no answer, and since when
+        self._updates = Subscriptions(space)
+        # subscriptions with an unanswered update, and the time of the last one
+        self._unanswered: dict[int, int] = {}
         self._window = Window(FIRST, LEAST, MOST)
         self._known: dict[tuple[int, int], Known] = {}
         self.answers: dict[Address, list[EventName]] = {}
@@ -95,57 +102,57 @@ class Subscriber:
     # --- Subscriptions
 
     def subscribe(self, asked: Asked) -> None:
-        """Ask for something, or for its end."""
+        """Start or end a subscription."""
         known = self.own.get(asked.number)
         now_us = self._mail.now_us
         kind = RecordKind.SUBSCRIBING if asked.on else RecordKind.UNSUBSCRIBING
         count = known.count + 1 if known else 0
         if known is None or asked.on:
             self.own[asked.number] = Own(asked, count, asked.on, now_us, now_us)
-            self._words.remove((self._mail.own, asked.number))
-            self._words.put(self._word(self.own[asked.number]))
+            self._updates.remove((self._mail.own, asked.number))
+            self._updates.put(self._update_of(self.own[asked.number]))
         else:
             known.count, known.is_on, known.is_confirmed, known.due_us = count, False, False, now_us
             known.wait_us = 0
         self._interest(kind, asked)
-        self._say_if_there_is_room(self.own[asked.number])
+        self._send_if_room(self.own[asked.number])
 
-    def _say_if_there_is_room(self, own: Own) -> None:
+    def _send_if_room(self, own: Own) -> None:
         number, now_us = own.asked.number, self._mail.now_us
-        said_us = self._said.get(number)
+        said_us = self._unanswered.get(number)
         if said_us is not None:
             self._window.unanswered(said_us, now_us)
-        if said_us is not None or len(self._said) < int(self._window.size):
-            self._said[number] = now_us
-            self._say(own)
+        if said_us is not None or len(self._unanswered) < int(self._window.size):
+            self._unanswered[number] = now_us
+            self._send_update(own)
 
-    def _say(self, own: Own) -> None:
-        """One word to the zone, which is said again if there is no answer, less and less often."""
+    def _send_update(self, own: Own) -> None:
+        """Send an update to the zone; it is repeated without an answer at increasing intervals."""
         now_us, retransmit_us = self._mail.now_us, self._parameters.retransmit_us
         own.wait_us = min(max(2 * own.wait_us, retransmit_us), AGAIN_MAX * retransmit_us)
         own.due_us = now_us + own.wait_us
-        packed = self._packing.pack((self._word(own),), now_us)
+        packed = self._packing.pack((self._update_of(own),), now_us)
         point = self._space.point(own.asked.ranges)
         self._mail.route(Store(self._mail.own, 0, Purpose.INSTALL, packed), point)
 
-    def _word(self, own: Own) -> Subscription:
+    def _update_of(self, own: Own) -> Subscription:
         asked, version = own.asked, version_of(self._life, own.count)
         ranges: tuple[Range, ...] = asked.ranges
         now_us = self._mail.now_us
         return Subscription(self._mail.own, asked.number, version, own.is_on, now_us, ranges)
 
     def leave(self) -> None:
-        """This peer leaves: no zone has to notify it any more."""
+        """End all subscriptions, since this peer leaves."""
         for own in [own for own in self.own.values() if own.is_on]:
             self.subscribe(replace(own.asked, on=False))
 
     def confirmed(self, words: Iterable[Word]) -> None:
-        """Zones have taken words."""
+        """Process confirmations of updates."""
         for word in words:
             own = self.own.get(word.number)
             if own is None or word.version != version_of(self._life, own.count):
                 continue
-            said_us = self._said.pop(word.number, None)
+            said_us = self._unanswered.pop(word.number, None)
             if said_us is not None:
                 self._window.answered(said_us, self._mail.own_late_since(said_us), self._mail.now_us)
             own.due_us, own.wait_us = self._mail.now_us + self._parameters.refresh_us, 0
@@ -157,9 +164,10 @@ class Subscriber:
                 self._interest(kind, own.asked)
 
     def tick(self) -> None:
-        """Say again what was not confirmed, or not for long; where answers are late they are waited for.
+        """Repeat unconfirmed updates, and those due for a refresh.
 
-        Where there is room for a few, those that were due first come first: others would expire.
+        Late answers extend the wait. If the window is small, the longest due ones are first; otherwise they
+        would expire.
         """
         now_us = self._mail.now_us
         said_by_us = now_us - self._mail.late_us
@@ -167,21 +175,21 @@ class Subscriber:
         due = [
             own
             for number, own in self.own.items()
-            if own.ended_us is None and own.due_us <= (said_by_us if number in self._said else now_us)
+            if own.ended_us is None and own.due_us <= (said_by_us if number in self._unanswered else now_us)
         ]
         for own in sorted(due, key=attrgetter("due_us")):
-            self._say_if_there_is_room(own)
+            self._send_if_room(own)
 
     def _forget_ended(self, until_us: int) -> None:
         for number, own in list(self.own.items()):
             if own.ended_us is not None and own.ended_us < until_us:
                 del self.own[number]
-                self._words.remove((self._mail.own, number))
+                self._updates.remove((self._mail.own, number))
 
     # --- Events
 
     def notify(self, sender: Address, message: Notify) -> None:
-        """An event."""
+        """Process an event."""
         if self._parameters.is_confirming:
             self.answers.setdefault(sender, []).append(
                 EventName(message.stream, message.first_seq, message.life)
@@ -192,7 +200,7 @@ class Subscriber:
             self._deliver(message)
 
     def _is_new(self, message: Notify) -> bool:
-        """Whether it did not come before; publishers say up to where nothing comes any more."""
+        """Return whether the event did not arrive before; publishers report which events are settled."""
         life = message.stream, epoch_of(message.first_seq)
         known = self._known.setdefault(life, Known())
         known.settled = max(known.settled, message.settled)
@@ -203,12 +211,13 @@ class Subscriber:
         return True
 
     def _is_wanted(self, message: Notify) -> bool:
-        """Whether one of the subscriptions matches, as they were when it was published: no later than its age
-        says, if it waited on its way.
+        """Return whether a subscription matches that was active at the latest possible publication time.
+
+        The message's age does not include transmission delays.
         """
         seen = self._reader.read(bytes(message.payload))
         published_us = self._mail.now_us - message.age_us
-        for each in self._words.matching(seen.values):
+        for each in self._updates.matching(seen.values):
             own = self.own[each.number]
             has_asked = own.asked_us <= published_us
             if has_asked and (own.ended_us is None or published_us <= own.ended_us + LATE_US):
@@ -216,12 +225,12 @@ class Subscriber:
         return False
 
     def flush(self) -> None:
-        """Tell senders what came."""
+        """Acknowledge all received events."""
         for address in list(self.answers):
             self.flush_to(address)
 
     def flush_to(self, address: Address) -> None:
-        """Tell one of them, to whom something goes anyway."""
+        """Acknowledge events to one sender, together with other messages to it."""
         names = self.answers.pop(address, ())
         for first in range(0, len(names), ROWS_MAX):
             self._mail.send(address, Notified(tuple(names[first : first + ROWS_MAX])))

@@ -1,8 +1,8 @@
-"""Subscriptions as a peer stores them: who wants what, and since when; all that match an event at one look.
+"""Stored subscriptions of a peer, and the search for all that match an event in one comparison.
 
-A subscriber numbers its subscriptions. What it says of one later has a greater version, its end as well, so
-that what several peers have can be put together in any order: the latest word counts (`Subscriptions.put`).
-Ends are remembered for a while, so that no older word brings a subscription back.
+A subscriber numbers its subscriptions. Each later update of one, including its end, has a greater version, so
+that the stores of several peers can be merged in any order: the latest update counts (`Subscriptions.put`).
+Ends are remembered for some time, so that no older update reactivates a subscription.
 """
 
 import struct
@@ -18,22 +18,22 @@ from node.protocols.meghdoot.space import Range, Space
 from node.protocols.meghdoot.zones.bounds import Bounds
 
 Key = tuple[Address, int]
-"""Of a subscription: its subscriber, and that one's number of it."""
+"""Key of a subscription: its subscriber and the subscriber's number of it."""
 ROWS_MIN = 16
 ZONES_MAX = 8
 LIFE_BITS = 32
 
 
 def version_of(life: int, count: int) -> int:
-    """The version of a subscriber's `count`-th word in one of its lives."""
+    """Return the version of the `count`-th update in a process generation of a subscriber."""
     return life << LIFE_BITS | count
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A word about a subscription.
+    """An update of a subscription.
 
-    subscriber: where it listens. refreshed_us: when it last said so, by the clock of whoever has this.
+    subscriber: listen address. refreshed_us: time of the subscriber's last update, by the local clock.
     """
 
     subscriber: Address
@@ -45,17 +45,17 @@ class Subscription:
 
     @property
     def key(self) -> Key:
-        """Which one it is."""
+        """Key of the subscription."""
         return self.subscriber, self.number
 
     @property
     def life(self) -> int:
-        """In which life of the subscriber it was asked for."""
+        """Process generation of the subscriber that sent it."""
         return self.version >> LIFE_BITS
 
 
 class Subscriptions:
-    """Those of a peer, by their points. Rows of the arrays are those that stand, in no order."""
+    """Subscriptions of a peer, by their points. Array rows are the active ones, in no order."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -64,36 +64,36 @@ class Subscriptions:
         self._standing: list[Subscription] = []
         self._rows: dict[Key, int] = {}
         self._ended: dict[Key, Subscription] = {}
-        self._inside: dict[Zone, Mask] = {}  # which rows are in a zone, until any of them changes
+        self._inside: dict[Zone, Mask] = {}  # rows in a zone; cleared on each change
 
     def __len__(self) -> int:
-        """How many stand."""
+        """Return the number of active subscriptions."""
         return len(self._standing)
 
     def __iter__(self) -> Iterator[Subscription]:
-        """Those that stand, then the ends that are remembered."""
+        """Iterate over active subscriptions, then over remembered ends."""
         yield from self._standing
         yield from self._ended.values()
 
     def get(self, key: Key) -> Subscription | None:
-        """The latest word, if there is one."""
+        """Return the latest update, if there is one."""
         row = self._rows.get(key)
         return self._ended.get(key) if row is None else self._standing[row]
 
     # --- Changes
 
-    def put(self, told: Subscription) -> bool:
-        """Take a word, unless a later one is known. Whether it says anything new but that it still holds."""
-        known = self.get(told.key)
-        if known is not None and known.version >= told.version:
-            if known.version == told.version and known.refreshed_us < told.refreshed_us:
-                self._replace(replace(known, refreshed_us=told.refreshed_us))
+    def put(self, update: Subscription) -> bool:
+        """Store an update, unless a later one is known; return whether it is more than a refresh."""
+        known = self.get(update.key)
+        if known is not None and known.version >= update.version:
+            if known.version == update.version and known.refreshed_us < update.refreshed_us:
+                self._replace(replace(known, refreshed_us=update.refreshed_us))
             return False
-        self.remove(told.key)
-        if told.is_on:
-            self._append(told)
+        self.remove(update.key)
+        if update.is_on:
+            self._append(update)
         else:
-            self._ended[told.key] = told
+            self._ended[update.key] = update
         return True
 
     def _replace(self, same: Subscription) -> None:
@@ -103,19 +103,19 @@ class Subscriptions:
         else:
             self._standing[row] = same
 
-    def _append(self, told: Subscription) -> None:
+    def _append(self, update: Subscription) -> None:
         self._inside.clear()
         row = len(self._standing)
         if row == self._points.shape[1]:
             self._points = np.concatenate((self._points, np.empty_like(self._points)), axis=1)
-        ranges = np.array(told.ranges)
+        ranges = np.array(update.ranges)
         self._ranges.append(ranges[:, :1], ranges[:, 1:])
-        self._points[:, row] = self._space.point(told.ranges)
-        self._rows[told.key] = row
-        self._standing.append(told)
+        self._points[:, row] = self._space.point(update.ranges)
+        self._rows[update.key] = row
+        self._standing.append(update)
 
     def remove(self, key: Key) -> None:
-        """Forget all about a subscription. The last row moves to where it stood."""
+        """Forget a subscription. The last row moves to its place."""
         self._ended.pop(key, None)
         row = self._rows.pop(key, None)
         if row is None:
@@ -129,17 +129,18 @@ class Subscriptions:
             self._rows[last.key] = row
 
     def expire(self, before_us: int) -> list[Subscription]:
-        """Forget what no subscriber has spoken of since then; which those are."""
+        """Forget and return subscriptions that were last refreshed before the given time."""
         late = [each for each in self if each.refreshed_us < before_us]
         for each in late:
             self.remove(each.key)
         return late
 
-    # --- Questions
+    # --- Queries
 
     def matching(self, values: Floats, zone: Zone | None = None) -> list[Subscription]:
-        """Those that cover an event's values, one or all of each attribute (3.4; `bounds.covering`): of all,
-        or of those with points in a zone.
+        """Return the subscriptions that cover an event's values, single ones or full ranges (3.4).
+
+        See `bounds.covering`. zone: only those with points in it.
         """
         if not self._standing:
             return []
@@ -149,13 +150,13 @@ class Subscriptions:
         return [self._standing[row] for row in inside.nonzero()[0].tolist()]
 
     def within(self, zone: Zone) -> list[Subscription]:
-        """All words about subscriptions with points in a zone."""
+        """Return all updates of subscriptions with points in a zone, including ends."""
         standing = [self._standing[row] for row in np.flatnonzero(self.rows_in(zone)).tolist()]
         ended = self._ended.values()
         return standing + [each for each in ended if zone.contains(self._space.point(each.ranges))]
 
     def outside(self, zones: Iterable[Zone]) -> list[Subscription]:
-        """All words about subscriptions with points in none of these zones."""
+        """Return all updates of subscriptions with points in none of the zones, including ends."""
         outside, zones = np.ones(len(self._standing), np.bool_), tuple(zones)
         for zone in zones:
             outside &= ~self.rows_in(zone)
@@ -165,7 +166,7 @@ class Subscriptions:
         ]
 
     def rows_in(self, zone: Zone) -> Mask:
-        """Which of those that stand have points in a zone."""
+        """Return a mask of the active subscriptions with points in a zone."""
         known = self._inside.get(zone)
         if known is None:
             points = self.points()
@@ -177,12 +178,12 @@ class Subscriptions:
         return known
 
     def points(self) -> Floats:
-        """The points of those that stand, a row for each dimension."""
+        """Return the points of the active subscriptions, one row per dimension."""
         return self._points[:, : len(self._standing)]
 
 
 class Packing:
-    """Many subscriptions as bytes. Times travel as how long ago they were, for clocks differ."""
+    """Encoding of subscriptions. Times are encoded as ages, since clocks differ."""
 
     def __init__(self, attributes: int) -> None:
         self._attributes = attributes
@@ -190,7 +191,7 @@ class Packing:
         self._place = struct.Struct(f">{2 * attributes}d")
 
     def pack(self, subscriptions: Iterable[Subscription], now_us: int) -> bytes:
-        """The bytes."""
+        """Return the encoded subscriptions."""
         return b"".join(
             self._row.pack(
                 each.subscriber,
@@ -204,7 +205,7 @@ class Packing:
         )
 
     def unpack(self, packed: bytes | memoryview, now_us: int) -> Sequence[Subscription]:
-        """The inverse. What is no whole row at the end is left out."""
+        """Return the decoded subscriptions; an incomplete row at the end is ignored."""
         size = self._row.size
         whole = memoryview(packed)[: len(packed) // size * size]
         found = []
@@ -214,13 +215,13 @@ class Packing:
         return found
 
     def at(self, place: Point, packed: bytes) -> bytes:
-        """Where subscriptions go, then these."""
+        """Prefix encoded subscriptions with the place to which they are routed."""
         return self._place.pack(*place) + packed
 
     def place(self, packed: bytes | memoryview) -> Point:
-        """Where they go."""
+        """Return the place of encoded subscriptions."""
         return self._place.unpack_from(packed)
 
     def without_place(self, packed: bytes | memoryview) -> memoryview:
-        """The subscriptions."""
+        """Return encoded subscriptions without their place."""
         return memoryview(packed)[self._place.size :]

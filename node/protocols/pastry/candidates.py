@@ -1,8 +1,8 @@
-"""Nodes that others told of and that did not answer yet: which of them belong into the leaf set if they live.
+"""Nodes reported by others that have not answered yet: those of them that belong in the leaf set if alive.
 
-Of the leaf sets that a node is told, MSPastry (DSN 2004, figure 2) probes those that would stand in its own
-if all of them did, and no others. A node that joins has an empty leaf set: held against that, everybody
-would belong into it, and their neighbours as well, once round the ring.
+MSPastry (DSN 2004, figure 2) probes only the reported nodes that would be in the own leaf set if all of them
+were. A joining node's leaf set is empty: compared with that alone, every node would belong in it, and their
+neighbours as well, once around the ring.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from node.protocols.reachability.reachability import Reachability
 
 
 class Candidates:
-    """For the leaf set of one node, of so many members. They are kept until all probes are over."""
+    """Candidates for one node's leaf set of `size` members. They are kept until all probes have ended."""
 
     def __init__(self, nodes: KnownNodes, size: int, reach: Reachability) -> None:
         self._nodes = nodes
@@ -24,31 +24,31 @@ class Candidates:
         self._told: dict[Address, NodeHandle] = {}
 
     def hear(self, nodes: Iterable[NodeHandle], told_by: Address) -> None:
-        """Another node takes these for alive: find out whether those live that belong into the leaf set."""
+        """Add nodes that another node considers alive, and probe those that belong in the leaf set."""
         for node in nodes:
             if self._nodes.leaf_set.would_take(node):
                 self._told[node.address] = node
         self.probe(told_by)
 
     def fail(self, node: NodeHandle) -> bool:
-        """It gives no answer: those that stood behind it may belong there now. Whether it was one."""
+        """Remove a failed node and probe those that take its place; return whether it was a candidate."""
         if self._told.pop(node.address, None) is None:
             return False
         self.probe()
         return True
 
     def probe(self, told_by: Address | None = None) -> None:
-        """Ask those that are wanted whether they live."""
+        """Probe all wanted nodes."""
         for node in self.wanted:
             self._reach.probe(node, told_by)
 
     def clear(self) -> None:
-        """All that belong there are there."""
+        """Remove all candidates, since the leaf set is complete."""
         self._told.clear()
 
     @property
     def wanted(self) -> list[NodeHandle]:
-        """Those that belong into the leaf set and are not in it."""
+        """Candidates that belong in the leaf set and are not in it."""
         if not self._told:
             return []
         leaf_set = self._nodes.leaf_set

@@ -1,11 +1,11 @@
-"""An overlay as it is when every node knows all others, made at once: the same rules, without the joins.
+"""A complete overlay as if every node knew all others, built at once without joins.
 
-For simulations of very many nodes. Of all nodes that fit a slot of a routing table the nearest stands in it,
-of several as near one by chance; leaf sets are the neighbours on the ring. What joins lead to is the same but
-for slots in which the nearest was not heard of (section 2 of both Scribe papers, "proximity").
+For simulations of many nodes. Each slot of a routing table has the nearest suitable node, a random one of
+several equally near ones; leaf sets are the neighbours on the ring. Joins lead to the same result except for
+slots whose nearest node the owner did not learn of (section 2 of both Scribe papers, "proximity").
 
-Tables are arrays while they are made, and become a node's own when it first looks (`GivenTable`), so that a
-hundred thousand nodes that are quiet are small.
+Tables are arrays at first and become a node's own on first access (`GivenTable`), so that a hundred thousand
+idle nodes need little memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,30 +21,30 @@ from node.protocols.pastry.routing_table import RoutingTable, Row
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
 Places = npt.NDArray[Any]
-"""Nodes, by their place in the order of ids."""
+"""Nodes, as indexes into the order of ids."""
 SMALL = 64
-"""Nodes of one prefix of which all pairs are looked at together."""
+"""Groups of at most this many nodes with a common prefix are compared pair by pair."""
 TOP_BITS = 64
 
 
 class Proximity(Protocol):
-    """How far apart nodes are. They are numbered in the order of their ids."""
+    """Distances between nodes, which are numbered in the order of their ids."""
 
     def nearest(self, nodes: Places, candidates: Places) -> Places:
-        """For each node the nearest candidate; of several as near one by chance."""
+        """Return for each node the nearest candidate; a random one of several equally near ones."""
 
     def delays_us(self, nodes: Places, others: Places) -> Places:
-        """Microseconds between each node and the other one at the same place, one way."""
+        """Return the one-way delays in microseconds between the nodes and others, pair by pair."""
 
     def delay_between(self) -> Callable[[int, int], int]:
-        """The same, from one node to another."""
+        """Return a function that returns the one-way delay between two nodes in microseconds."""
 
     def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
-        """So many numbers by chance, for what is as near as something else."""
+        """Return random numbers that decide between equally near nodes."""
 
 
 class DirectOverlay:
-    """All nodes' tables and leaf sets. `handles` are in the order of ids."""
+    """Tables and leaf sets of all nodes. `handles` are in the order of ids."""
 
     def __init__(self, nodes: Sequence[NodeHandle], proximity: Proximity, b: int, leaf_set: int) -> None:
         self.handles = sorted(nodes, key=lambda each: each.id)
@@ -53,13 +53,13 @@ class DirectOverlay:
         self._proximity = proximity
         top = [handle.id >> (ID_BITS - TOP_BITS) for handle in self.handles]
         self._top = np.array(top, np.uint64)
-        assert len(np.unique(self._top)) == len(top), "two ids are the same in their first half"
+        assert len(np.unique(self._top)) == len(top), "two ids share their first 64 bits"
         self._entries = self._slots()
 
     # --- Tables
 
     def _slots(self) -> tuple[Places, Places, Places, Places]:
-        """Of each entry of all tables, by owner: where an owner's begin, and its row, column and node."""
+        """Return the entries of all tables: start index per owner; row, column and node per entry."""
         found: list[tuple[Places, int | Places, int | Places, Places]] = []
         buckets, row = [np.arange(len(self.handles))], 0
         while buckets:
@@ -83,12 +83,13 @@ class DirectOverlay:
         return ((self._top[nodes] >> shift) & np.uint64((1 << self._b) - 1)).astype(np.int64)
 
     def _by_pairs(self, bucket: Places) -> tuple[Places, Places, Places, Places]:
-        """The nearest of each slot, among few nodes that share a prefix."""
+        """Return the nearest node of each slot, among few nodes that share a prefix."""
         size = len(bucket)
         owner, other = np.repeat(bucket, size), np.tile(bucket, size)
         owner, other = owner[owner != other], other[owner != other]
         differing = self._top[owner] ^ self._top[other]
-        bits = np.frexp(differing.astype(np.float64))[1]  # rounding up to a power of two: put right below
+        # may round up to the next power of two: corrected below
+        bits = np.frexp(differing.astype(np.float64))[1]
         bits -= (differing >> (bits.clip(1, TOP_BITS) - 1).astype(np.uint64)) == 0
         rows = (TOP_BITS - bits) // self._b
         shift = (TOP_BITS - self._b * (rows + 1)).astype(np.uint64)
@@ -112,7 +113,7 @@ class DirectOverlay:
         return starts, rows[order].astype(np.int8), columns[order].astype(np.int16), nodes[order]
 
     def rows_of(self, place: int) -> dict[int, Row]:
-        """A node's routing table."""
+        """Return a node's routing table."""
         starts, rows, columns, nodes = self._entries
         mine = slice(starts[place], starts[place + 1])
         others = nodes[mine]
@@ -126,13 +127,13 @@ class DirectOverlay:
     # --- Leaf sets
 
     def leaf_set_of(self, place: int) -> tuple[list[NodeHandle], list[NodeHandle]]:
-        """A node's neighbours on the ring, the smaller ones and the larger ones, the nearest first."""
+        """Return a node's neighbours on the ring: smaller and larger ones, nearest first."""
         count, handles = len(self.handles), self.handles
         near = range(1, min(self._half, count - 1) + 1)
         return [handles[place - step] for step in near], [handles[(place + step) % count] for step in near]
 
     def settle(self, pastry: Pastry) -> None:
-        """Give a node what it would have after its join; it needs none."""
+        """Give a node the state that it would have after its join."""
         place = self.places[pastry.own.address]
         pastry.nodes.table = GivenTable(pastry.own.id, self._b, self, place)
         pastry.nodes.leaf_set = LeafSet.given(pastry.own, 2 * self._half, *self.leaf_set_of(place))
@@ -140,13 +141,13 @@ class DirectOverlay:
 
 
 class GivenTable(RoutingTable):
-    """A routing table that is made when it is first needed."""
+    """A routing table that is built on first access."""
 
     def __init__(self, own: int, b: int, overlay: DirectOverlay, place: int) -> None:
         self._own, self._b = own, b
         self._overlay, self._place = overlay, place
 
     @cached_property
-    def rows(self) -> dict[int, Row]:  # type: ignore[override]  # made once, then as in any table
+    def rows(self) -> dict[int, Row]:  # type: ignore[override] # computed once, then as in any table
         """See `RoutingTable`."""
         return self._overlay.rows_of(self._place)

@@ -1,6 +1,6 @@
 """Node ids and keys: numbers of 128 bits on a ring, read as digits of b bits each.
 
-Pastry, section 2 of both Scribe papers; ids are SHA-1 of a name, cut to their first 128 bits.
+Source: Pastry, section 2 of both Scribe papers. Ids are the first 128 bits of the SHA-1 of a name.
 """
 
 from collections.abc import Iterable
@@ -11,21 +11,21 @@ RING = 1 << ID_BITS
 
 
 def digit(of: int, row: int, b: int) -> int:
-    """The digit at a place, from 0 for the first one; b bits each."""
+    """Return the digit in a row, counted from 0 at the most significant end; b bits each."""
     return (of >> (ID_BITS - b * (row + 1))) & ((1 << b) - 1)
 
 
 def shared_digits(first: int, second: int, b: int) -> int:
-    """How many digits two ids have in common from the first one on."""
+    """Return the number of leading digits that two ids share."""
     return (ID_BITS - (first ^ second).bit_length()) // b
 
 
 def distance(first: int, second: int) -> int:
-    """How far apart two ids are on the ring, the shorter way round."""
+    """Return the distance of two ids on the ring, the shorter way."""
     clockwise = (first - second) % RING
     return min(clockwise, RING - clockwise)
 
 
 def closest(key: int, candidates: Iterable[NodeHandle]) -> NodeHandle:
-    """The numerically closest node to a key; of two as close, the one with the smaller id."""
+    """Return the node numerically closest to the key; at the same distance, that with the smaller id."""
     return min(candidates, key=lambda each: (distance(each.id, key), each.id))

@@ -1,4 +1,4 @@
-"""How a node gets into the ring, and how it helps others to: joins through a node that is known.
+"""Joins of a node: its own into the ring, and its help for those of others.
 
 Section 2 of both Scribe papers: a join is routed to the joining node's own id. Row i of its routing table
 comes from the i-th node on the way, the neighbourhood set from the first one, the leaf set from the last.
@@ -21,16 +21,13 @@ from node.protocols.reachability.reachability import Reachability
 
 TIMER: m.Timer = ("join",)
 LAST_ASKED = 4  # nodes of the last leaf set that are asked at a time
-WAITS_MAX = 4  # times `join_timeout`, until a node asks anew that was sent a leaf set
-ALONE_AFTER = 5  # attempts of a node that returns
-HELPED_MAX = 1_024  # nodes of which is remembered that they were sent a leaf set
+WAITS_MAX = 4  # timeouts until a node that was sent a leaf set starts the join again
+ALONE_AFTER = 5  # attempts of a returning node until it starts alone
+HELPED_MAX = 1_024  # nodes that are remembered as having been sent a leaf set
 
 
 class Joining:
-    """Of one node. begin: what is done when it stands in the ring.
-
-    has_leaves: it was sent a leaf set to begin with.
-    """
+    """Joins of one node. begin: called when it is in the ring. has_leaves: it got an initial leaf set."""
 
     def __init__(
         self,
@@ -53,19 +50,19 @@ class Joining:
         self._candidates = candidates
         self._begin = begin
         self._contacts: Sequence[Address] = ()
-        self._last: deque[NodeHandle] = deque()  # an earlier life's leaf set
+        self._last: deque[NodeHandle] = deque()  # leaf set of an earlier process generation
         self._attempts = self._waits = 0
-        self._helped: dict[Address, None] = {}  # who was sent a leaf set, the latest last
+        self._helped: dict[Address, None] = {}  # nodes that were sent a leaf set, latest last
 
     @property
     def known(self) -> tuple[Sequence[Address], Sequence[NodeHandle]]:
-        """What this was started with."""
+        """The contacts and the last leaf set that the join started with."""
         return self._contacts, tuple(self._last)
 
-    # --- The node that joins
+    # --- Joining node
 
     def start(self, contacts: Iterable[Address], last: Iterable[NodeHandle]) -> None:
-        """Join through one of these, or one of the last leaf set; without any this is the first of a ring."""
+        """Join through a contact or a node of the last leaf set; without any, start a ring."""
         self._contacts = [each for each in contacts if each != self._own.address]
         self._last.extend(last)
         if self._contacts or self._last:
@@ -74,11 +71,12 @@ class Joining:
             self._begin()
 
     def _ask(self) -> None:
-        """Ask a contact; without an answer another one, and some of the last leaf set.
+        """Ask a random contact; without an answer another one, and some nodes of the last leaf set.
 
-        Whoever comes back and is told of nobody may be the first to do so: then all of these are gone, too.
-        They are asked again now and then, like all that have failed. Where very many come back at the same
-        time, joins lead to nodes that are joining themselves: each begins with who was next to it, then.
+        A returning node that gets no answer begins alone after `ALONE_AFTER` attempts: it may be the first
+        one to return. The nodes of its last leaf set are then probed from time to time, like all failed
+        nodes. If many nodes return at the same time, joins lead to nodes that are joining themselves: then
+        each begins with its former neighbours.
         """
         self._attempts += 1
         if self._attempts > ALONE_AFTER and (self._last or not self._contacts):
@@ -99,9 +97,7 @@ class Joining:
         self._emit(m.SetTimer(TIMER, self._reach.now_us + self._parameters.join_timeout_us))
 
     def timed_out(self) -> None:
-        """Whoever was sent a leaf set waits for its nodes; if none of them is left, or it takes too long, all
-        begins anew.
-        """
+        """Wait for the nodes of a leaf set; start again if none is left or after `WAITS_MAX` timeouts."""
         self._waits += 1
         if self.has_leaves and self._candidates.wanted and self._waits % WAITS_MAX:
             self._candidates.probe()
@@ -110,16 +106,16 @@ class Joining:
             self._ask()
 
     def take_leaves(self, address: Address, message: JoinLeaves) -> None:
-        """The leaf set of the closest node: its nodes are probed."""
+        """Process the leaf set of the closest node: its nodes are probed."""
         self.has_leaves = True
         self._candidates.hear((NodeHandle(message.id, address), *message.nodes), address)
 
-    # --- The nodes on its way
+    # --- Nodes on the way of a join
 
     def help(self, route: Route, join: JoinRing, *, is_last: bool) -> Route:
-        """Send what the joining node needs of this one; returns the join as it goes on.
+        """Send the joining node what it needs from this one; return the join to forward.
 
-        Of rows those that no node before had, up to what both ids share.
+        The rows sent are those that no earlier node had, up to the digits that both ids share.
         """
         rows_here = shared_digits(self._own.id, join.id, self._parameters.b) + 1
         if join.address != self._own.address:
@@ -135,8 +131,10 @@ class Joining:
         return replace(route, message=replace(join, rows=min(max(join.rows, rows_here), 255)))
 
     def _note_helped(self, node: NodeHandle) -> None:
-        """Whoever asks again may not have got the answer, as behind a cut: it is found out by which way it
-        is reached, and that is the next answer's.
+        """Record that the node was sent a leaf set.
+
+        A node that asks again may not have received the answer, for example behind a cut: it is probed to
+        find relays for the next answer.
         """
         if node.address in self._helped:
             self._reach.probe(node, is_missed=True)

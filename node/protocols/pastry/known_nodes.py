@@ -1,8 +1,7 @@
-"""The nodes that a node knows: leaf set, routing table, neighbourhood set; and who of them is next on a way.
+"""Nodes that a node knows (leaf set, routing table, neighbourhood set), and the choice of the next hop.
 
-Section 2 of both Scribe papers. No way goes round in a loop: as long as it leads by prefix, each node shares
-more digits with the key or is closer to it; as soon as a leaf set covers the key, each node is closer
-(`Phase`).
+Section 2 of both Scribe papers. No route loops: while it follows prefixes, each node shares more digits with
+the key or is closer to it; once a leaf set covers the key, each node is closer (`Phase`).
 """
 
 from bisect import insort
@@ -18,9 +17,9 @@ from node.protocols.reachability.nodes import NodeHandle
 
 
 class KnownNodes:
-    """Of one node. `neighbourhood` has the nearest ones, with their round-trip times in microseconds.
+    """Nodes known to one node. `neighbourhood` has the nearest ones with round-trip times in microseconds.
 
-    is_suspect: whether a node is being asked whether it lives.
+    is_suspect: returns whether a node is being probed.
     """
 
     def __init__(
@@ -35,11 +34,11 @@ class KnownNodes:
         self._is_suspect = is_suspect
 
     def __iter__(self) -> Iterator[NodeHandle]:
-        """All in the leaf set and the routing table; some may be given twice."""
+        """Iterate over the leaf set and the routing table; a node may occur twice."""
         return chain(self.leaf_set.smaller, self.leaf_set.larger, self.table)
 
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
-        """How far away a node is."""
+        """Record the round-trip time of a node."""
         self.table.offer(node, rtt_us)
         known = self.neighbourhood
         if len(known) < self._neighbours or rtt_us < known[-1][0]:
@@ -48,18 +47,18 @@ class KnownNodes:
             self.neighbourhood = others[: self._neighbours]
 
     def remove(self, node: NodeHandle) -> bool:
-        """Forget a node; whether it was in the leaf set."""
+        """Forget a node; return whether it was in the leaf set."""
         was_leaf = self.leaf_set.remove(node)
         self.table.remove(node)
         self.neighbourhood = [each for each in self.neighbourhood if each[1] != node]
-        for rtt_us, near in self.neighbourhood:  # the slot of the one that is gone may be theirs
+        for rtt_us, near in self.neighbourhood:  # candidates for the empty slot
             self.table.offer(near, rtt_us)
         return was_leaf
 
-    # --- Who is next
+    # --- Next hop
 
     def following(self, key: int, phase: int) -> tuple[NodeHandle, int]:
-        """To whom a message for a key goes next (the node itself: it is delivered), and how.
+        """Return the next hop of a key (the node itself: deliver) and the phase.
 
         Leaf set, routing table, and the rare case, in this order (2001, section 2).
         """
@@ -71,7 +70,7 @@ class KnownNodes:
         return self._closest(key, self), Phase.PREFIX
 
     def before(self, joining: NodeHandle, key: int) -> tuple[NodeHandle, int]:
-        """To whom a join goes where the joining node is known already: it came back, or sent a probe."""
+        """Return the next hop of a join if the joining node itself is known: it returned, or sent a probe."""
         others = [node for node in self if node.address != joining.address]
         if self.leaf_set.covers(key):
             members = (node for node in others if node in self.leaf_set)
@@ -79,7 +78,7 @@ class KnownNodes:
         return self._closest(key, others), Phase.PREFIX
 
     def detours(self, key: int) -> list[NodeHandle]:
-        """All to whom a message for a key may go next."""
+        """Return all nodes that may be the next hop of a key."""
         b, row, far = self._b, shared_digits(self.own.id, key, self._b), distance(self.own.id, key)
         is_near = self.leaf_set.covers(key)
 
@@ -91,10 +90,10 @@ class KnownNodes:
         return [node for node in known if is_fit(node) and not self._is_suspect(node)]
 
     def _closest(self, key: int, nodes: Iterable[NodeHandle]) -> NodeHandle:
-        """Of those that share no fewer digits with the key than the node itself and are closer; or itself.
+        """Return the closest node that shares no fewer digits with the key, or the node itself.
 
-        One that is being probed only where there is no other: the message waits for it, for this node is not
-        the closest while that lives.
+        A node that is being probed is chosen only if there is no other: the message waits for it, since this
+        node is not the closest one while that node is alive.
         """
         row, far = shared_digits(self.own.id, key, self._b), distance(self.own.id, key)
         fit = (

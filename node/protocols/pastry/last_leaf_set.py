@@ -1,9 +1,8 @@
-"""The last leaf set of a node, in its storage: whom it asks when it comes back and its contact is gone.
+"""The last leaf set of a node on its disk, for a restart at which its contact is gone.
 
 Pastry, section 2 of both Scribe papers: "a recovering node contacts the nodes in its last known leaf set".
-What is written is JOIN_LEAVES of its own, in a new segment each time; the one before is dropped.
-That is done only now and then, and only if it changed: an older one will do as long as one of its nodes
-lives.
+The record is the node's own JOIN_LEAVES, in a new segment each time; the previous one is dropped. It is
+written only occasionally and only if changed: an older one is sufficient while one of its nodes is alive.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +13,7 @@ from node.protocols.reachability.nodes import NodeHandle
 
 
 class LastLeafSet:
-    """Of one node; written at most every `period_us`, never if that is 0."""
+    """The stored leaf set of one node; written at most every `period_us`, never if that is 0."""
 
     def __init__(self, own: NodeHandle, period_us: int) -> None:
         self._own = own
@@ -24,7 +23,7 @@ class LastLeafSet:
         self._due_us = 0
 
     def restored(self, stored: Iterable[m.StoredSegment]) -> tuple[NodeHandle, ...]:
-        """What an earlier process of this node has written last."""
+        """Return the leaf set that an earlier process of this node wrote last."""
         last: tuple[NodeHandle, ...] = ()
         for segment in stored:
             self._segment = segment.number
@@ -35,7 +34,7 @@ class LastLeafSet:
         return last
 
     def write(self, members: Sequence[NodeHandle], now_us: int) -> Iterator[m.Effect]:
-        """What there is to do, if it is time and something has changed."""
+        """Yield the effects that write the leaf set, if it is time and it has changed."""
         if not self._period_us or now_us < self._due_us or not members or self._written == set(members):
             return
         self._written, self._due_us = frozenset(members), now_us + self._period_us

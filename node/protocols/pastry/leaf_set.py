@@ -1,6 +1,6 @@
-"""The leaf set: the nodes that are next to one on the ring, half of them on each side.
+"""The leaf set: a node's nearest neighbours on the ring, half of them on each side.
 
-On a ring of fewer nodes than the leaf set holds, a node stands on both sides, and the set covers the ring.
+On a ring with fewer nodes than the leaf set holds, a node is on both sides, and the set covers the ring.
 """
 
 from collections.abc import Callable
@@ -11,10 +11,9 @@ from node.protocols.reachability.nodes import NodeHandle
 
 
 class LeafSet:
-    """Of one node. `smaller` and `larger` are its neighbours on each side, the nearest first.
+    """The leaf set of one node. `smaller` and `larger` are its neighbours on each side, nearest first.
 
-    is_ring: both sides meet, so that there are no nodes beside these. It is asked for each message that is
-    passed on, and so kept.
+    is_ring: both sides meet, so that these are all nodes; stored because each routed message needs it.
     """
 
     def __init__(self, own: NodeHandle, size: int) -> None:
@@ -23,13 +22,13 @@ class LeafSet:
         self.larger: list[NodeHandle] = []
         self.is_ring = True
         self._half = size // 2
-        self._ids: set[int] = {own.id}  # of all in it and the node itself
+        self._ids: set[int] = {own.id}  # ids of the members and the node itself
 
     @classmethod
     def given(
         cls, own: NodeHandle, size: int, smaller: list[NodeHandle], larger: list[NodeHandle]
     ) -> "LeafSet":
-        """One that is known as a whole: the nearest nodes on each side, the nearest first."""
+        """Return a leaf set with the given sides, nearest nodes first."""
         leaf_set = cls(own, size)
         leaf_set.smaller, leaf_set.larger = smaller, larger
         leaf_set._look()
@@ -37,14 +36,14 @@ class LeafSet:
 
     @property
     def members(self) -> list[NodeHandle]:
-        """All, each once: those on the smaller side first."""
+        """All members, each once: the smaller side first."""
         return list(dict.fromkeys(chain(self.smaller, self.larger)))
 
     def __contains__(self, node: NodeHandle) -> bool:
         return node.id in self._ids and node.id != self.own.id
 
     def add(self, node: NodeHandle) -> bool:
-        """Take a node in if it is near enough; whether it was taken and was not there."""
+        """Add a node if it is near enough; return whether it was added."""
         if node.id in self._ids:
             return False
         own = self.own.id
@@ -60,16 +59,16 @@ class LeafSet:
         self._ids = {self.own.id, *smaller, *larger}
 
     def check(self) -> None:
-        """Assert that both sides are in order, no longer than they may be, and without the node itself."""
+        """Assert that both sides are in order, not too long, and without the node itself."""
         own = self.own.id
         for side, sign in ((self.smaller, -1), (self.larger, 1)):
             away = [sign * (each.id - own) % RING for each in side]
-            assert len(side) <= self._half, "more leafs than may be"
-            assert 0 not in away, "a leaf of itself"
-            assert away == sorted(set(away)), "leafs that are not in order"
+            assert len(side) <= self._half, "too many leafs"
+            assert 0 not in away, "a node is its own leaf"
+            assert away == sorted(set(away)), "leafs out of order"
 
     def would_take(self, node: NodeHandle) -> bool:
-        """Whether `add` would take it in."""
+        """Return whether `add` would add the node."""
         if node.id in self._ids:
             return False
         own, half = self.own.id, self._half
@@ -81,7 +80,7 @@ class LeafSet:
         )
 
     def remove(self, node: NodeHandle) -> bool:
-        """Whether it was there. Who stood on one side may now stand on both."""
+        """Remove a node; return whether it was there. Other members may then be on both sides."""
         if node not in self:
             return False
         rest = [member for member in self.members if member != node]
@@ -92,22 +91,22 @@ class LeafSet:
 
     @property
     def is_complete(self) -> bool:
-        """Whether each side is full, or there is nobody else."""
+        """Whether each side is full or the set covers the ring."""
         return self.is_ring or (len(self.smaller) == self._half and len(self.larger) == self._half)
 
     def covers(self, key: int) -> bool:
-        """Whether the key lies between the outermost members, so that its closest node is known."""
+        """Return whether the key lies between the outermost members, so that its closest node is known."""
         if self.is_ring:
             return True
         first = self.smaller[-1].id
         return (key - first) % RING <= (self.larger[-1].id - first) % RING
 
     def closest(self, key: int) -> NodeHandle:
-        """The numerically closest node to a key, of the members and the node itself."""
+        """Return the numerically closest node to the key, among the members and the node itself."""
         return closest(key, chain((self.own,), self.smaller, self.larger))
 
     def nearest(self, key: int, count: int) -> list[NodeHandle]:
-        """So many members that are numerically closest to a key, the closest first."""
+        """Return the `count` members that are numerically closest to the key, closest first."""
         found: list[NodeHandle] = []
         rest = self.members
         while rest and len(found) < count:
@@ -117,7 +116,7 @@ class LeafSet:
 
 
 def _insert(side: list[NodeHandle], node: NodeHandle, half: int, away: Callable[[NodeHandle], int]) -> bool:
-    """Put a node into its place on a side; whether it stayed."""
+    """Insert a node into a side; return whether it stays."""
     at, far = len(side), away(node)
     while at and away(side[at - 1]) > far:
         at -= 1

@@ -1,12 +1,12 @@
-"""Pastry: a ring of nodes, each message routed to the live one whose id is closest to its key.
+"""Pastry: a ring of nodes; each message is routed to the live node whose id is closest to its key.
 
 Section 2 of both Scribe papers. Leaf sets agree as in MSPastry (DSN 2004, figure 2): each change is confirmed
-by a probe of the node concerned, probes carry leaf sets and failures, and a node takes messages only when all
-of its leaf set has answered. A message that would have to go to a node which is being probed waits for the
-probe's end, so that no two nodes deliver for one key while a third one merely is slow.
+by a probe of the node concerned, probes carry leaf sets and failures, and a node accepts messages only when
+all of its leaf set has answered. A message for a node that is being probed waits for the end of the probe, so
+that no two nodes deliver for one key while a third one is merely slow.
 
-Who is next on a way is `known_nodes`' affair, how a node gets into the ring `joining`'s, how nodes are
-reached `reachability`'s; what is delivered is the application's. Time and randomness come from outside.
+Other modules of a node: `known_nodes` (next hop), `joining` (joins), `reachability` (liveness and relays).
+The application processes what is delivered. Time and randomness come from outside.
 """
 
 from collections.abc import Callable, Container, Iterable, Sequence
@@ -42,26 +42,26 @@ from node.protocols.reachability.reachability import Reachability, Relays
 HOPS_MAX = 255
 CONSIDERED_MAX = 128  # nodes that are remembered as measured
 TICK: m.Timer = ("pastry",)
-QUIET_US = 1_000_000  # between looks, where there are no heartbeats
+QUIET_US = 1_000_000  # period without heartbeats
 
 
 class Application(Protocol):
-    """What stands on Pastry: the upcalls of its API (2002, section 2.3)."""
+    """The application on top of Pastry: the upcalls of its API (2002, section 2.3)."""
 
     def receive(self, sender: Address, message: Any) -> None:
-        """A message of the application's came from a node, not by its key."""
+        """Process an application message that was sent directly to this node."""
 
     def deliver(self, message: Any, key: int) -> None:
-        """This node is the closest one to the message's key."""
+        """Process a routed message: this node is the closest one to its key."""
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
-        """The message is about to go to `following`: as it is, changed, or not at all (None)."""
+        """Return the message to forward to `following`, possibly changed; None: drop it."""
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """The leaf set has changed."""
+        """Take note that the leaf set has changed."""
 
     def failed(self, node: NodeHandle) -> None:
-        """A node that was known gives no answer any more."""
+        """Take note that a known node has failed."""
 
 
 class Pastry:
@@ -84,10 +84,10 @@ class Pastry:
         self._carrier = Carrier[Route](
             parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
         )
-        self._be(own)
+        self._set_id(own)
 
-    def _be(self, own: NodeHandle) -> None:
-        """Have this id; nobody is known."""
+    def _set_id(self, own: NodeHandle) -> None:
+        """Take this id and forget all known nodes."""
         parameters, rng, emit = self._parameters, self._rng, self._emit
         self.own = own
         self.reach = Reachability(own, parameters, rng, emit, self)
@@ -104,7 +104,8 @@ class Pastry:
             emit=emit,
         )
         self._failed: dict[Address, NodeHandle] = {}
-        self._doubted: set[tuple[Address, Address]] = set()  # by whom who was said to have failed, lately
+        # pairs of reporter and node reported as failed, since the last tick
+        self._doubted: set[tuple[Address, Address]] = set()
         takes: dict[type, Take] = {
             Route: self._route,
             JoinRows: self._join_rows,
@@ -113,13 +114,13 @@ class Pastry:
             LeafAnswer: self._leaf_answer,
             Ping: self._ping,
             Pong: self.reach.ponged,
-            Heartbeat: lambda address, message, relays: None,  # that it was heard is all
+            Heartbeat: lambda address, message, relays: None,  # receiving it is enough
             Goodbye: lambda address, message, relays: self.reach.left(NodeHandle(message.id, address)),
         }
         self._carrier.takes(self.reach, takes)
 
     def check(self) -> None:
-        """Assert what must hold of the nodes that this one knows."""
+        """Assert the invariants of the known nodes."""
         self.leaf_set.check()
 
     @property
@@ -127,24 +128,26 @@ class Pastry:
         """The node's neighbours on the ring."""
         return self.nodes.leaf_set
 
-    # --- What an application calls
+    # --- Calls of the application
 
     def start(self, contacts: Iterable[Address], now_us: int, stored: Iterable[m.StoredSegment] = ()) -> None:
-        """Join through one of these nodes, and through those of the leaf set that is stored if there is no
-        answer; without any this is the first node of a ring.
+        """Join through one of the contacts and, without an answer, through the stored leaf set.
+
+        Without any this is the first node of a ring.
         """
         self.reach.now_us = now_us
         self._emit(m.SetTimer(TICK, now_us + (self._parameters.heartbeat_us or QUIET_US)))
         self._joining.start(contacts, self._memory.restored(stored))
 
     def route(self, message: Any, key: int) -> None:
-        """To the live node whose id is closest to the key."""
+        """Route a message to the live node whose id is closest to the key."""
         self._pass_on(Route(key, 0, 0, Phase.PREFIX, message))
 
     def route_aside(self, message: Any, key: int, avoided: Container[Address] = ()) -> bool:
-        """As `route`, but first to any other node that will do, by chance; whether there is one.
+        """Route a message through another suitable next hop, chosen at random; return whether there is one.
 
-        A message that gets nowhere the usual way may get there so (2002, IV.E; draft of 2001, 3.4.1 and 3.5).
+        A message that fails on the usual route may succeed on this one (2002, IV.E; draft of 2001, 3.4.1 and
+        3.5).
         """
         others = [node for node in self.nodes.detours(key) if node.address not in avoided]
         if not others or not self.is_active:
@@ -154,36 +157,36 @@ class Pastry:
         self._hand_to(following, Route(key, 0, 0, phase, message), phase)
         return True
 
-    def measure(self, node: NodeHandle, told: Callable[[int], None]) -> None:
-        """How far away a node is, as a round-trip time in microseconds; without an answer nobody is told."""
-        self.reach.ping(node.address, told)
+    def measure(self, node: NodeHandle, on_rtt: Callable[[int], None]) -> None:
+        """Measure the round-trip time to a node in microseconds; without an answer `on_rtt` is not called."""
+        self.reach.ping(node.address, on_rtt)
 
     def send(self, message: Any, address: Address) -> None:
-        """To a node, through relays if it takes some."""
+        """Send a message to a node, through relays if necessary."""
         self.reach.send(address, message)
 
     def leave(self, others: Iterable[Address] = ()) -> None:
-        """Tell all that are known here, and these, that this node goes: none has to find it out."""
+        """Announce to all known nodes, and to the others given, that this node stops."""
         known = sorted({node.address for node in self.nodes}.union(others) - {self.own.address})
         for address in known:
             self.reach.send(address, Goodbye(self.own.id))
 
     def miss(self, node: NodeHandle) -> None:
-        """An application misses something from a node: find out whether it lives, and by which way."""
+        """Probe a node from which the application expects something."""
         self.reach.probe(node, is_missed=True)
 
     def is_missed(self, node: NodeHandle | None) -> bool:
-        """Whether it is being found out by which way a node is reached, if at all."""
+        """Return whether the node is being probed."""
         return node is not None and self.reach.is_suspect(node)
 
     # --- Inputs
 
     def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
-        """Messages came from an address, in order; none, if only a part of a long one has come."""
+        """Process messages from an address, in order; none if only part of a long message has arrived."""
         self._carrier.take(address, messages, now_us)
 
     def timer(self, timer: m.Timer, now_us: int) -> bool:
-        """A timer fired; whether it is one of Pastry's."""
+        """Process a timer; return whether it belongs to Pastry."""
         self.reach.now_us = now_us
         if timer == TICK:
             self._tick()
@@ -195,7 +198,7 @@ class Pastry:
         return True
 
     def unreachable(self, given: Unreachable, now_us: int) -> None:
-        """A connection was lost, or could not be opened."""
+        """Process a connection that was lost or could not be opened."""
         self._carrier.unreachable(given, now_us)
 
     def _known(self, address: Address) -> NodeHandle | None:
@@ -259,16 +262,19 @@ class Pastry:
         self._become_active_if_joined()
 
     def _take_another_id(self) -> None:
-        """The join ended at a node that has this one's id (X = Z)."""
+        """Take another id, since the join ended at a node that has this one (X = Z)."""
         now_us, known = self.reach.now_us, self._joining.known
         self._emit(m.Log("id_taken", {"id": f"{self.own.id:032x}"}, "warning"))
-        self._be(NodeHandle(id_of(f"{self.own.id:032x}"), self.own.address))
+        self._set_id(NodeHandle(id_of(f"{self.own.id:032x}"), self.own.address))
         self.reach.now_us = now_us
         self._considered.clear()
         self._joining.start(*known)
 
     def _become_active_if_joined(self) -> None:
-        """The leaf set is as those in it say: what else is being probed was in it, and is watched anyway."""
+        """Become active when all members of the leaf set have answered.
+
+        Other nodes that are still being probed were in it before, and are watched anyway.
+        """
         is_known = self._joining.has_leaves and self.leaf_set.members
         if not self.is_active and is_known and not self._candidates.wanted:
             self._become_active()
@@ -307,14 +313,14 @@ class Pastry:
         self._consider(node)
 
     def _learn(self, node: NodeHandle, beliefs: Iterable[Believed]) -> None:
-        """What a node's message says of it, and of others.
+        """Process a node's leaf set and list of failed nodes.
 
-        Two that take each other for failed, as behind a cut, say so with each answer: each word counts once
-        between two looks, or this node would ask both again and again, as fast as answers come.
+        Two nodes that consider each other failed, as behind a cut, report it with each answer. Each report
+        counts once per tick; otherwise this node would probe both as fast as answers arrive.
         """
         self._failed.pop(node.address, None)
         changed = self.leaf_set.add(node)
-        told = []
+        reported = []
         for each in beliefs:
             other = NodeHandle(each.id, each.address)
             if each.belief == Belief.FAILED:
@@ -322,9 +328,9 @@ class Pastry:
                     self._doubted.add((node.address, other.address))
                     self.reach.probe(other)
             elif other.address not in self._failed and self.leaf_set.would_take(other):
-                told.append(other)
-        if told:
-            self._candidates.hear(told, node.address)
+                reported.append(other)
+        if reported:
+            self._candidates.hear(reported, node.address)
         if changed and self.is_active:
             self._application.new_leafs(self.leaf_set)
 
@@ -350,7 +356,7 @@ class Pastry:
             self._become_active_if_joined()
 
     def settled(self) -> None:
-        """See `reachability.Watcher`: now the leaf set is what has answered."""
+        """See `reachability.Watcher`: the leaf set now consists of nodes that have answered."""
         if self.leaf_set.is_complete or not self._failed:
             self._failed.clear()
         if self.is_active:
@@ -366,7 +372,7 @@ class Pastry:
         return self.nodes
 
     def _consider(self, node: NodeHandle) -> None:
-        """Measure a node that may be of use in the routing table, and that was not measured lately."""
+        """Measure a node that may be useful in the routing table and was not measured lately."""
         if self._is_worth_measuring(node):
             self._remember_considered(node)
             self.reach.ping(node.address)
@@ -385,7 +391,7 @@ class Pastry:
         self.nodes.measured(node, rtt_us)
 
     def _ping(self, address: Address, message: Ping, relays: Relays | None) -> None:
-        """An answer; where this node wants to know as well, that asks back."""
+        """Answer a ping, with a ping back if this node needs the round-trip time, too."""
         node = NodeHandle(message.id, address)
         back = 0
         if relays is None and self._is_worth_measuring(node):
@@ -393,7 +399,7 @@ class Pastry:
             back = self.reach.ping_back(address)
         self.reach.answer(address, relays, Pong(self.own.id, message.number, back))
 
-    # --- Now and then
+    # --- Periodic work
 
     def _tick(self) -> None:
         period_us = self._parameters.heartbeat_us or QUIET_US

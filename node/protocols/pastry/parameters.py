@@ -1,6 +1,6 @@
-"""What an experiment may set of Pastry.
+"""Parameters of Pastry that an experiment may set.
 
-The defaults of `b` and `leaf_set` are those of section 2 of both Scribe papers, which leave the others open.
+The defaults of `b` and `leaf_set` are those of section 2 of both Scribe papers, which give no others.
 """
 
 from dataclasses import dataclass
@@ -10,22 +10,26 @@ from node.protocols.reachability.parameters import ReachabilityParameters
 
 @dataclass(frozen=True, slots=True)
 class PastryParameters(ReachabilityParameters):
-    """Times are microseconds. `b` bits are a digit; `leaf_set` nodes are kept as neighbours on the ring."""
+    """Parameters of Pastry; times are in microseconds.
+
+    b: bits per digit. leaf_set: number of neighbours on the ring. neighbourhood: size of the neighbourhood
+    set.
+    """
 
     b: int = 4
     leaf_set: int = 16
     neighbourhood: int = 16
     heartbeat_us: int = 500_000
-    """From a node to its left neighbour on the ring; 0: never, where nothing fails."""
+    """Interval of heartbeats to the left neighbour on the ring; 0: none."""
     heartbeat_timeout_us: int = 1_500_000
-    """Without a word from the right neighbour, until it is probed."""
+    """Silence of the right neighbour until it is probed."""
     join_timeout_us: int = 1_000_000
-    """Until a join that has no answer is tried again."""
+    """Time until a join without an answer is repeated."""
     remember_us: int = 5_000_000
-    """Between two writings of a leaf set that changed, for the node's return; 0: never."""
+    """Minimum interval between writes of a changed leaf set, for a restart; 0: never written."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         ReachabilityParameters.__post_init__(self)
         if self.b not in {1, 2, 4, 8}:
             raise ValueError("b should be 1, 2, 4 or 8 bits")

@@ -1,7 +1,7 @@
-"""The routing table: by row the nodes that share so many digits with one, by column the digit after these.
+"""The routing table: the row is the number of digits shared with the owner, the column the next digit.
 
-Of all nodes that fit a slot the one is kept that is nearest by round-trip time, as far as it was measured:
-that is Pastry's locality. Only rows that have an entry are held.
+A slot has the nearest suitable node by measured round-trip time: that is Pastry's locality. Only rows with
+entries are stored.
 """
 
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ from node.protocols.pastry.ids import digit, shared_digits
 from node.protocols.reachability.nodes import NodeHandle
 
 UNMEASURED_US = 1 << 62
-"""Further away than anything that was measured."""
+"""Greater than any measured time."""
 
 Row = dict[int, tuple[NodeHandle, int]]
-"""By digit: who, and the round-trip time in microseconds."""
+"""By digit: node and round-trip time in microseconds."""
 
 
 class RoutingTable:
-    """Of one node; digits of `b` bits."""
+    """The routing table of one node, with digits of `b` bits."""
 
     def __init__(self, own: int, b: int) -> None:
         self._own = own
@@ -31,22 +31,22 @@ class RoutingTable:
         return sum(map(len, self.rows.values()))
 
     def slot(self, node_id: int) -> tuple[int, int]:
-        """The row and column where an id belongs."""
+        """Return the row and column of an id."""
         row = shared_digits(self._own, node_id, self._b)
         return row, digit(node_id, row, self._b)
 
     def entry(self, key: int) -> NodeHandle | None:
-        """The node that shares one digit more with the key than this one does, if one is known."""
+        """Return the node that shares one digit more with the key than this one, if known."""
         row = shared_digits(self._own, key, self._b)
         found = self.rows.get(row, {}).get(digit(key, row, self._b))
         return found[0] if found else None
 
     def row(self, number: int) -> list[NodeHandle]:
-        """The nodes of a row."""
+        """Return the nodes of a row."""
         return [node for node, _ in self.rows.get(number, {}).values()]
 
     def is_wanted(self, node: NodeHandle) -> bool:
-        """Whether its slot is empty, or has another node, so that its round-trip time is worth measuring."""
+        """Return whether the node's slot is empty or has another node, so that it should be measured."""
         if node.id == self._own:
             return False
         row, column = self.slot(node.id)
@@ -54,7 +54,7 @@ class RoutingTable:
         return found is None or found[0].id != node.id
 
     def offer(self, node: NodeHandle, rtt_us: int = UNMEASURED_US) -> bool:
-        """Take a node in if its slot is empty, or its node further away; whether it stands there now."""
+        """Add a node if its slot is empty or has a node further away; return whether it is there now."""
         if node.id == self._own:
             return False
         row, column = self.slot(node.id)
@@ -66,7 +66,7 @@ class RoutingTable:
         return False
 
     def remove(self, node: NodeHandle) -> bool:
-        """Whether it was there."""
+        """Remove a node; return whether it was there."""
         row, column = self.slot(node.id)
         entries = self.rows.get(row, {})
         if column not in entries or entries[column][0].id != node.id:

@@ -1,8 +1,8 @@
-"""What comes to a node of an overlay, directly or through relays, and what waits until it can go on.
+"""Dispatch of the messages that reach an overlay node, directly or through relays, and queue of waiting ones.
 
-Whatever shape an overlay has, a message is for one of its layers, or for the application above it; one that
-was relayed is taken as if it had come directly, with the relays that its answer goes by. What is on its way
-to a place waits while the next node is being probed, and is handed on anew when a hop is late.
+Each message is for a layer of the overlay or for the application. A relayed message is processed like a
+direct one, with the relays for its answer. A routed message waits while its next node is being probed, and is
+sent to another node if a hop times out.
 """
 
 from collections import deque
@@ -19,14 +19,14 @@ from node.protocols.reachability.parameters import ReachabilityParameters
 from node.protocols.reachability.reachability import Reachability, Relays
 
 WAITING_MAX = 1_024
-"""Messages that wait for a probe, or for this node to have joined."""
+"""Maximum of messages that wait for a probe or for the end of the join; beyond it the oldest are lost."""
 R = TypeVar("R", bound=Routable)
 Take = Callable[[Address, Any, Relays | None], None]
-"""Takes a message: from whom, what, and through which relays it came."""
+"""Handler of a message: sender, message, and the relays through which it came."""
 
 
 class Carrier(Generic[R]):
-    """Of one node. `reach` is set by whoever puts the parts together; `takes` says who takes what."""
+    """Dispatch for one node. `takes` sets `reach` and the handlers."""
 
     reach: Reachability
 
@@ -39,8 +39,10 @@ class Carrier(Generic[R]):
         receive: Callable[[Address, Any], None],
         known: Callable[[Address], NodeHandle | None],
     ) -> None:
-        """pass_on: takes a message that goes on. receive: takes all that is none of the overlay's. known: the
-        node that is known at an address, if one is.
+        """Create a dispatcher without handlers.
+
+        pass_on: forwards a routed message. receive: processes all messages for the application. known:
+        returns the node at an address, if it is known.
         """
         self.hops = Hops[R](parameters.probe_timeout_us, emit)
         self.waiting: deque[R] = deque(maxlen=WAITING_MAX)
@@ -50,7 +52,7 @@ class Carrier(Generic[R]):
         self._takes: dict[type, Take] = {}
 
     def takes(self, reach: Reachability, takes: dict[type, Take]) -> None:
-        """How this node reaches others from now on, and who takes which messages."""
+        """Set how this node reaches others, and the handlers by message type."""
         self.reach, self.hops.lateness = reach, reach.lateness
         self._takes = {
             Routed: self._routed,
@@ -60,7 +62,7 @@ class Carrier(Generic[R]):
         }
 
     def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
-        """Messages came from an address, in order; none, if only a part of a long one has come."""
+        """Process messages from an address, in order; none if only part of a long message has arrived."""
         self.reach.now_us = now_us
         self.reach.heard(address, None)
         if not messages:
@@ -88,8 +90,10 @@ class Carrier(Generic[R]):
             self.reach.unheard(address, relays)
 
     def unreachable(self, given: Unreachable, now_us: int) -> None:
-        """A connection was lost, or could not be opened: what was handed to the node, and is not known to be
-        its own, waits for its answer or goes another way. It knows by its number what came all the same.
+        """Process a connection that was lost or could not be opened.
+
+        Unacknowledged messages to the node wait for a probe's answer or go another way. The node recognizes
+        repetitions by their numbers.
         """
         self.reach.now_us = now_us
         if given.is_refused:
@@ -101,7 +105,7 @@ class Carrier(Generic[R]):
             self.hand_on_anew(node)
 
     def timer(self, timer: m.Timer) -> bool:
-        """A timer fired; whether it is of a probe or a hop."""
+        """Process a timer; return whether it belongs to a probe or a hop."""
         if timer[0] == "probe":
             self.reach.timed_out(int(timer[1]))
         elif timer[0] == hops.TIMER:
@@ -110,10 +114,10 @@ class Carrier(Generic[R]):
             return False
         return True
 
-    # --- What is on its way
+    # --- Messages in transit
 
     def hand(self, node: NodeHandle, route: R) -> None:
-        """To the next node, under a number by which it says that it has it."""
+        """Send a message to the next node, with a number for its acknowledgement."""
         self.reach.send(node.address, self.hops.hand(node, route, self.reach.now_us))
 
     def _routed(self, address: Address, message: Routed, relays: Relays | None) -> None:
@@ -126,16 +130,16 @@ class Carrier(Generic[R]):
             self._pass_on(late.route)
 
     def hand_on_anew(self, node: NodeHandle) -> None:
-        """What was handed to a node that failed, or whose connection is lost, is passed on once more."""
+        """Forward again all unacknowledged messages to a node that failed or whose connection is lost."""
         for handed in self.hops.handed_to(node):
             self._pass_on(handed.route)
 
     def wait(self, route: R) -> None:
-        """Until `pass_on_waiting`."""
+        """Queue a message until `pass_on_waiting`."""
         self.waiting.append(route)
 
     def pass_on_waiting(self) -> None:
-        """What waits may go on, or wait again."""
+        """Forward all queued messages; some may be queued again."""
         if self.waiting:
             waiting = list(self.waiting)
             self.waiting.clear()

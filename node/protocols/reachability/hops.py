@@ -1,8 +1,8 @@
-"""What was handed to the next node on its way, until that says that it has it; and what came twice.
+"""Acknowledgement of each hop: messages sent to the next node and not acknowledged, and repetitions.
 
-A node may be gone, or out of reach, without anybody having noticed: the routing table is repaired lazily. So
-each hop is acknowledged (MSPastry, 3.2): what was not is handed on anew, to another node or through a relay,
-under the same number.
+A node may have failed or be unreachable before any node notices: the routing table is repaired lazily. So
+each hop is acknowledged (MSPastry, 3.2). An unacknowledged message is sent again with the same number, to
+another node or through a relay.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,17 @@ DOUBLED_MAX = 4
 
 
 class Routable(Protocol):
-    """A message that goes from node to node."""
+    """A message that is routed from node to node."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def number(self) -> int:
-        """Of the sender's; 0: it has none yet."""
+        """Number given by the sender; 0: none yet."""
 
     @property
     def hops(self) -> int:
-        """How many nodes passed it on."""
+        """Number of nodes that forwarded it."""
 
 
 R = TypeVar("R", bound=Routable)
@@ -39,7 +39,7 @@ R = TypeVar("R", bound=Routable)
 
 @dataclass(frozen=True, slots=True)
 class Handed(Generic[R]):
-    """A message, and to whom it was handed; due_us: when it is late."""
+    """A message and the node that it was sent to; due_us: time of the timeout."""
 
     node: NodeHandle
     route: R
@@ -48,7 +48,7 @@ class Handed(Generic[R]):
 
 @dataclass(slots=True)
 class First:
-    """To whom a message was handed first, and when; times: how often it was handed on since."""
+    """The first node that a message was sent to, and when; times: number of repetitions."""
 
     address: Address
     at_us: int
@@ -56,8 +56,9 @@ class First:
 
 
 class Hops(Generic[R]):
-    """Of one node. `timeout_us` is after how long a message without an answer is handed on anew; where
-    somebody is late, that is later (`lateness`, which the node's other timeouts share).
+    """Unacknowledged messages of one node. `timeout_us` is the timeout of a hop.
+
+    The timeout grows with the lateness of other nodes (`lateness`, shared with the node's other timeouts).
     """
 
     def __init__(self, timeout_us: int, emit: Callable[[PeerEffect], None]) -> None:
@@ -67,12 +68,12 @@ class Hops(Generic[R]):
         self._numbers = Numbers()
         self._handed: dict[int, Handed[R]] = {}
         self._first: dict[int, First] = {}  # oldest first
-        self._taken: dict[tuple[Address, int], None] = {}  # the latest ones, oldest first
+        self._taken: dict[tuple[Address, int], None] = {}  # latest ones, oldest first
 
     def hand(self, node: NodeHandle, route: R, now_us: int) -> R:
-        """The message as it is sent to a node, with its number: a new one, unless it was handed on before.
+        """Return the message to send, with a new number unless it is a repetition.
 
-        What is handed on again and again waits twice as long each time.
+        The timeout doubles with each repetition, up to `DOUBLED_MAX` times.
         """
         if not route.number:
             route = replace(route, number=self._numbers.following(now_us))
@@ -96,8 +97,10 @@ class Hops(Generic[R]):
         return first
 
     def routed(self, sender: Address, number: int, now_us: int, *, is_direct: bool = True) -> None:
-        """It is another's now. The one to whom it was handed first may only have been late; one that answers
-        through a relay was out of reach.
+        """Process an acknowledgement.
+
+        If the first node that got the message answers directly after a timeout, it was only late; one that
+        answers through a relay was unreachable.
         """
         first = self._first.pop(number, None)
         if is_direct and first is not None and first.address == sender:
@@ -106,8 +109,10 @@ class Hops(Generic[R]):
             self._emit(m.CancelTimer((TIMER, str(number))))
 
     def late(self, number: int, now_us: int, is_coming: Callable[[Address], bool]) -> Handed[R] | None:
-        """What has no answer, to be handed on anew; not if it is this node that is late, or if the other one
-        gets a long message from us, which this may be, or stand behind (is_coming).
+        """Return the message of an expired timeout, to be sent again.
+
+        Return None and wait longer if this node itself is late, or if the other one receives a long message
+        from here (is_coming), which this may be or may queue behind.
         """
         handed = self._handed.get(number)
         if handed is None:
@@ -123,14 +128,14 @@ class Hops(Generic[R]):
         return self._handed.pop(number)
 
     def handed_to(self, node: NodeHandle) -> list[Handed[R]]:
-        """What a node that failed, or that lost its connection, has not acknowledged: to be handed on."""
+        """Remove and return the unacknowledged messages to a node that failed or lost its connection."""
         numbers = [number for number, handed in self._handed.items() if handed.node == node]
         for number in numbers:
             self._emit(m.CancelTimer((TIMER, str(number))))
         return [self._handed.pop(number) for number in numbers]
 
     def is_new(self, sender: Address, number: int) -> bool:
-        """Whether a message did not come before."""
+        """Return whether the message is not a repetition."""
         if (sender, number) in self._taken:
             return False
         self._taken[sender, number] = None

@@ -1,19 +1,18 @@
-"""How late a node is, and finds others to be: timeouts wait so much longer.
+"""Lateness of a node and of others, by which timeouts are extended.
 
-Where processors are busy, timers fire late and answers come late, and nobody has failed. Who sent everything
-again then, or probed and went round, would make more work of too much. A node learns how late it is itself
-from timers that fire after their time, and how late others are from answers that came, but after the usual
-timeout: as TCP's retransmission timer follows the round trips that it sees (RFC 6298). What was seen is
-forgotten by halves.
+On busy processors timers fire late and answers arrive late although no node has failed. Repeating messages or
+probing then would add to the load. A node learns its own lateness from timers that fire late, and that of
+others from answers that arrive after the usual timeout, as TCP's retransmission timer follows the measured
+round trips (RFC 6298). The measured lateness decays by half every `HALF_US` microseconds.
 """
 
 HALF_US = 4_000_000
 LATE_MAX = 16
-"""Times the usual timeout: who is later than that may be taken for failed."""
+"""Limit in units of the usual timeout: a node that is later may be considered failed."""
 
 
 class Lateness:
-    """Of one node. usual_us: a timeout while nobody is late."""
+    """Lateness seen by one node. usual_us: timeout while no node is late."""
 
     def __init__(self, usual_us: int) -> None:
         self._limit_us = LATE_MAX * usual_us
@@ -21,16 +20,16 @@ class Lateness:
         self._noted_us = 0
 
     def note(self, late_us: int, now_us: int) -> None:
-        """Something came that much after its time."""
+        """Record that something was late by `late_us`."""
         if late_us > self.at(now_us):
             self._late_us, self._noted_us = min(late_us, self._limit_us), now_us
 
     def since(self, from_us: int, now_us: int) -> int:
-        """Likewise, as far as something came late since then."""
+        """Return the expected lateness if any was recorded since the given time, else 0."""
         return self.at(now_us) if self._noted_us >= from_us else 0
 
     def at(self, now_us: int) -> int:
-        """How much later than usual things are to be expected."""
+        """Return the expected lateness in microseconds."""
         if not self._late_us:
             return 0
         halvings = (now_us - self._noted_us) / HALF_US

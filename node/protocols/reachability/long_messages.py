@@ -1,7 +1,7 @@
-"""Long messages over slow links: what is known of those that are on their way, from a node and to it.
+"""Long messages over slow links, from and to a node, while they are being transferred.
 
-Answers to a long message, and to what stands in line behind it, come late. So a node that has seen parts of
-one for a while says so to its sender, which then waits for it.
+Answers to a long message, and to the messages queued behind it, come late. So a node that has received parts
+of one for some time notifies the sender, which then waits.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,10 @@ NEVER_US = -(1 << 60)
 
 @dataclass(slots=True)
 class _Times:
-    """part: a part of a message came last; first_part: the first of those that came without a long pause;
-    told: its sender was told; coming: the other node told that parts of ours come.
+    """Times of the last events per node.
+
+    part: part of a message received; first_part: first one without a long pause since; told: notification
+    sent to the sender; coming: notification received from the other node.
     """
 
     part_us: int = NEVER_US
@@ -27,14 +29,14 @@ _UNKNOWN = _Times()
 
 
 class LongMessages:
-    """What one node knows of long messages. often_us: how long it waits before it tells a sender."""
+    """Long messages of one node. often_us: minimum interval between notifications to a sender."""
 
     def __init__(self, often_us: int) -> None:
         self._often_us = often_us
         self._times: dict[Address, _Times] = {}
 
     def part_came(self, address: Address, now_us: int) -> bool:
-        """Note that a part of a message came from a node; returns whether to tell it so."""
+        """Record a received part of a message; return whether to notify the sender."""
         times = self._times.setdefault(address, _Times())
         if now_us - times.part_us > 2 * self._often_us:
             times.first_part_us = now_us
@@ -45,13 +47,13 @@ class LongMessages:
         return True
 
     def told(self, address: Address, now_us: int) -> None:
-        """Note that a node tells that parts of a message from here come."""
+        """Record a notification that parts of a message from this node arrive."""
         self._times.setdefault(address, _Times()).coming_us = now_us
 
     def received_part(self, address: Address, since_us: int) -> bool:
-        """Whether a part came from a node since a time."""
+        """Return whether a part from the node has arrived since the given time."""
         return self._times.get(address, _UNKNOWN).part_us > since_us
 
     def is_coming(self, address: Address, since_us: int) -> bool:
-        """Whether a node has told since a time that parts of a message from here come."""
+        """Return whether the node has reported since the given time that parts from here arrive."""
         return self._times.get(address, _UNKNOWN).coming_us > since_us

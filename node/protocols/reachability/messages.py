@@ -1,8 +1,8 @@
-"""Messages by which a node finds out who is reached, and how. The sender's address is the connection's.
+"""Messages by which nodes find out which nodes are reachable, and how. Connections give the sender's address.
 
-ROUTED acknowledges each hop of what is routed (MSPastry, 3.2: Castro, Costa, Rowstron: Performance and
-Dependability of Structured Peer-to-Peer Overlays, DSN 2004). RELAY carries a message round a link that
-is cut.
+ROUTED acknowledges each hop of a routed message (MSPastry, 3.2: Castro, Costa, Rowstron: Performance and
+Dependability of Structured Peer-to-Peer Overlays, DSN 2004). RELAY carries a message around a link that is
+cut.
 """
 
 from dataclasses import dataclass
@@ -13,51 +13,54 @@ from node.core.message_layout import ADDRESS, Field, Tail
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """I have it: it is mine to bring on. Without this it is sent another way."""
+    """The sender forwards the acknowledged message from here. Without ROUTED the message takes another
+    way.
+    """
 
-    number: Annotated[int, Field("I", "", "of the ROUTE that came")]
+    number: Annotated[int, Field("I", "", "of the acknowledged ROUTE")]
 
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """How far away are you? Answered by PONG."""
+    """A measurement of the round-trip time. Answered by PONG."""
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-    number: Annotated[int, Field("I", "", "of the ping, and of its answer")]
+    number: Annotated[int, Field("I", "", "of the ping, repeated in its answer")]
 
 
 @dataclass(frozen=True, slots=True)
 class Pong(Ping):
-    """This far. And you? Answered by PONG, if it asks back. Number 0 answers no ping: it says that parts of a
-    long message come.
+    """The answer to PING, or to a PONG that contains a ping.
+
+    Number 0 answers no ping: it reports that parts of a long message arrive.
     """
 
-    back: Annotated[int, Field("I", "", "the number of what it asks; 0: nothing")]
+    back: Annotated[int, Field("I", "", "number of a ping back to the receiver; 0: none")]
 
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """Pass this on to a node that I do not reach."""
+    """A message for a node that the sender does not reach directly."""
 
     reads: ClassVar = ("for {target}",)
 
-    source: Annotated[int, Field("I", ADDRESS, "address of the node that does not reach it")]
-    target: Annotated[int, Field("I", ADDRESS, "address of the node for which it is")]
+    source: Annotated[int, Field("I", ADDRESS, "address of the node that sends the message")]
+    target: Annotated[int, Field("I", ADDRESS, "address of the node that receives the message")]
     first: Annotated[int, Field("I", ADDRESS, "address of the relay")]
     second: Annotated[int, Field("I", ADDRESS, "address of a relay after the first, or 0")]
     third: Annotated[int, Field("I", ADDRESS, "address of a relay after the second, or 0")]
     fourth: Annotated[int, Field("I", ADDRESS, "address of a relay after the third, or 0")]
-    search: Annotated[int, Field("B", "nodes", "that the last one so far may try as further ones")]
-    message: Annotated[Any, Tail("message", "what it is")]
+    search: Annotated[int, Field("B", "nodes", "that the last relay may try as further relays")]
+    message: Annotated[Any, Tail("message", "the relayed message")]
 
     @property
     def way(self) -> tuple[int, ...]:
-        """Its relays, in order."""
+        """Relays in order."""
         return tuple(relay for relay in (self.first, self.second, self.third, self.fourth) if relay)
 
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """Through a relay: I do not hear you directly, whether you hear me or not."""
+    """Sent through a relay: the sender does not receive the receiver's direct messages."""
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]

@@ -1,7 +1,7 @@
-"""Numbers of what a node sends, by which answers and repetitions are known: others in each of its lives.
+"""Numbers by which answers and repetitions are recognized, different in each process generation.
 
-They begin with the time: a node that comes back would otherwise use those of its earlier life again, and what
-it sends be taken for a repetition. It uses less than one in `NUMBER_US`, on average.
+They start from the clock: a restarted node would otherwise reuse its numbers, and its messages would look
+like repetitions. A node uses on average less than one number per `NUMBER_US` (microseconds).
 """
 
 NUMBER_US = 100
@@ -9,12 +9,12 @@ NUMBER_MAX = (1 << 32) - 1
 
 
 class Numbers:
-    """Of one node; never 0, and 32 bits each."""
+    """The numbers of one node: 32 bits, never 0."""
 
     def __init__(self) -> None:
         self._last = 0
 
     def following(self, now_us: int) -> int:
-        """The next one."""
+        """Return the next number."""
         self._last = ((self._last or now_us // NUMBER_US) + 1) & NUMBER_MAX or 1
         return self._last

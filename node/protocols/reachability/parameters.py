@@ -1,4 +1,4 @@
-"""What an experiment may set of how nodes find out who is reached."""
+"""Parameters of reachability that an experiment may set."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
@@ -6,27 +6,27 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class ReachabilityParameters:
-    """Times are microseconds."""
+    """Parameters of reachability; times are in microseconds."""
 
     probe_timeout_us: int = 500_000
-    """Until a probe is sent again, and a message that was routed goes another way."""
+    """Timeout of a probe, which is then repeated, and of a routed message, which then takes another way."""
     probes: int = 3
-    """Without an answer, until a node is taken for failed."""
+    """Probes without an answer until a node is considered failed."""
     relays: int = 4
-    """Nodes that are asked to pass a probe on, others with each attempt; from the second one on each asks as
-    many in its turn."""
+    """Nodes that relay a probe, others with each attempt; from the second attempt on each of them asks the
+    same number of further ones."""
     direct_again_us: int = 5_000_000
-    """Between attempts to reach a node without its relay, and one that was taken for failed."""
+    """Interval of attempts to reach a relayed node directly, and a failed node at all."""
 
     @classmethod
     def refuse_unknown(cls, named: Iterable[str]) -> None:
-        """Raises ValueError if an application names a parameter that there is not."""
+        """Check the parameter names of an application. Raises ValueError for an unknown one."""
         known = [each.name for each in fields(cls)]
         if unknown := [name for name in named if name not in known]:
-            raise ValueError(f"there is no parameter {unknown[0]!r:.40}: there are {', '.join(known)}")
+            raise ValueError(f"unknown parameter {unknown[0]!r:.40}; known ones: {', '.join(known)}")
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         if not 1 <= self.probes <= 8:
             raise ValueError("probes should be from 1 to 8")
         if not 0 <= self.relays <= 64:

@@ -1,17 +1,18 @@
-"""How a node reaches the others it knows: directly, or through a third one; and which of them have failed.
+"""How a node reaches other nodes, directly or through relays, and which nodes have failed.
 
-A link that is cut makes reachability non-transitive: two nodes hold each other for dead while a third one
-sees both. Rings and trees could not agree then. So a node that is missed is probed directly and through
-relays at the same time, nodes that are known (as SWIM asks others to ping, and RON routes round a failure in
-one hop): whoever answers through a relay is alive. If it is not heard directly, or does not answer directly
-in time, it is sent everything through the relay until the direct way works again, and told so: it may hear
-all the while, and not be heard. Where one relay is not enough, as in a ring of regions, relays try further
-ones, and those that they need themselves; messages carry their whole way, so that none goes round in a loop.
-Only who answers to nobody has failed, or whose host says that no process is there. Failed ones are asked
-again now and then, so that a ring that was divided grows together. A timer that comes late shows that the
-node itself is slow, an answer after its time that others are: neither blames anybody (`lateness`).
+A cut link makes reachability non-transitive: two nodes consider each other failed while a third one reaches
+both. Rings and trees could not agree then. So a missed node is probed directly and at the same time through
+relays, which are known nodes (as SWIM asks others to ping, and RON routes around a failure in one hop). A
+node that answers through a relay is alive. If it is not heard directly, or does not answer directly in time,
+all messages to it take the relay until the direct way works again. It is notified, since it may receive
+direct messages without being heard. If one relay is not enough, as in a ring of regions, relays try further
+ones and those that they need themselves; messages carry their whole way, so that none loops. A node has
+failed only if it answers through no relay, or if its host reports that no process listens. Failed nodes are
+probed again from time to time, so that a partitioned ring reunites. A late timer shows that this node is
+slow, a late answer that others are: neither makes a node failed (`lateness`).
 
-This module knows nothing of rings or spaces. What a probe says, and what follows, is its `Watcher`'s.
+This module is independent of the overlay's structure. The `Watcher` supplies the probe and processes the
+results.
 """
 
 from collections import Counter
@@ -29,51 +30,52 @@ from node.protocols.reachability.numbers import Numbers
 from node.protocols.reachability.parameters import ReachabilityParameters
 
 ANSWERED_MAX = 1_024  # probes that are remembered
-ANSWERS_MAX = 3  # to copies of one probe that came by different ways
-FAILED_MAX = 64  # nodes that are asked again
-AGAIN_MAX = 12  # times `direct_again`: the longest time between asking a failed node again
+ANSWERS_MAX = 3  # answers to copies of one probe that came by different ways
+FAILED_MAX = 64  # failed nodes that are probed again
+AGAIN_MAX = 12  # maximum interval between probes of a failed node, in units of `direct_again`
 PINGS_MAX = 1_024
-WAY_MAX = 4  # relays between two nodes
-FURTHER = 4  # times fewer nodes are tried by each next relay of a search
-LONG_US = 1 << 60  # longer ago than anything
+WAY_MAX = 4  # maximum number of relays between two nodes
+FURTHER = 4  # each next relay of a search tries this many times fewer nodes
+LONG_US = 1 << 60  # before any event
 
 Told = Callable[[int], None]
-"""Is told a round-trip time in microseconds."""
+"""Called with a round-trip time in microseconds."""
 
 
 Relays = tuple[Address, ...]
-"""Up to `WAY_MAX` nodes through which another is reached, in the order of the way."""
+"""Up to `WAY_MAX` relays to a node, in order."""
 
 
 class Watcher(Protocol):
-    """Who is told what became of nodes."""
+    """The overlay's side: it supplies probes and relays and processes the results."""
 
     def probe(self, number: int) -> Any:
-        """The message that asks a node whether it lives; its answer names the number."""
+        """Return the probe message; its answer repeats the number."""
 
     def relays(self) -> Iterable[NodeHandle]:
-        """Nodes that may pass something on."""
+        """Return nodes that may relay a message."""
 
     def failed(self, node: NodeHandle) -> None:
-        """It gave no answer, by any way."""
+        """Process the failure of a node that answered by no way."""
 
     def answered(self) -> None:
-        """A node that was probed lives: what waited for that may go on."""
+        """Continue what waited for a probed node, which is alive."""
 
     def settled(self) -> None:
-        """No probe is under way any more."""
+        """Process that no probe is pending any more."""
 
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
-        """It answered a ping after so long."""
+        """Process a round-trip time to a node."""
 
 
 @dataclass(slots=True)
 class _Probe:
     node: NodeHandle
     told_by: Address | None
-    is_missed: bool  # relays are asked from the first attempt on
-    is_hope: bool = False  # it was taken for failed: nothing waits for the end
-    relays: Relays | None = None  # it lives, and nothing waits; a direct answer may still come
+    is_missed: bool  # relays are used from the first attempt on
+    is_hope: bool = False  # a failed node is probed again: nothing waits for the result
+    # it is alive through these, and nothing waits; a direct answer may still arrive
+    relays: Relays | None = None
     attempts: int = 0
     since_us: int = 0
     until_us: int = 0
@@ -86,14 +88,15 @@ class _Lost:
     since_us: int
     again_us: int
     wait_us: int
-    is_refused: bool  # its host answered that nobody listens there: no relay finds more
+    is_refused: bool  # its host reported that no process listens: relays would not help
 
 
 @dataclass(slots=True)
 class _Times:
-    """When something happened last between this node and another. heard: anything came; direct: without a
-    relay; sent: without a relay, from this node; returned: the direct way was found to work again; found:
-    relays were.
+    """Times of the last events between this node and another one.
+
+    heard: anything arrived; direct: without a relay; sent: from this node without a relay; returned: the
+    direct way was found to work again; found: relays were found.
     """
 
     heard_us: int = -LONG_US
@@ -112,7 +115,7 @@ def _relay(source: Address, target: Address, way: Relays, search: int, message: 
 
 
 class Reachability:
-    """Of one node. `effects` is where it puts what is to be done; `relays_of` has those in use."""
+    """Reachability of other nodes from one node. `relays_of` has the relays in use."""
 
     def __init__(
         self,
@@ -132,27 +135,28 @@ class Reachability:
         self._watcher = watcher
         self._probes: dict[Address, _Probe] = {}
         self._pings: dict[int, tuple[Address, int, Told | None]] = {}
-        self._lost: dict[Address, _Lost] = {}
+        self._failed: dict[Address, _Lost] = {}
         self._times: dict[Address, _Times] = {}
         self._long_messages = LongMessages(parameters.probe_timeout_us // 4)
-        self._answered: dict[tuple[Address, int], int] = {}  # how often probes were answered; oldest first
-        self._used: set[Address] = set()  # sent to through a relay, since direct ways were tried last
+        self._answered: dict[tuple[Address, int], int] = {}  # answers to each probe, oldest first
+        # nodes that were sent something through a relay since the last direct attempts
+        self._used: set[Address] = set()
         self._direct_again_us = 0
         self._numbers = Numbers()
 
     @property
     def late_us(self) -> int:
-        """How much later than usual answers are to be expected."""
+        """Expected lateness of answers, in microseconds."""
         return self.lateness.at(self.now_us)
 
     @property
     def is_late(self) -> bool:
-        """Whether so much is late that what does not come says little."""
+        """Whether nodes are so late that a missing answer is no evidence of a failure."""
         return self.late_us > self._parameters.probe_timeout_us // 4
 
     @property
     def patience_us(self) -> int:
-        """How long an answer is waited for."""
+        """Timeout of an answer, in microseconds."""
         return self._parameters.probe_timeout_us + self.late_us
 
     def _times_of(self, address: Address) -> _Times:
@@ -164,7 +168,7 @@ class Reachability:
     # --- Sending
 
     def send(self, address: Address, *messages: Any) -> None:
-        """To a node, in order, through relays if it needs some."""
+        """Send messages to a node, in order, through relays if necessary."""
         relays = self.relays_of.get(address)
         if relays is None:
             self._times_of(address).sent_us = self.now_us
@@ -174,14 +178,14 @@ class Reachability:
             self._send_through(relays, address, messages)
 
     def answer(self, address: Address, relays: Relays | None, message: Any) -> None:
-        """The way that the question came, for that is what is asked."""
+        """Answer the way that the request came, since the request tests that way."""
         if relays is None:
             self._emit(SendTo(address, (message,)))
         else:
             self._send_through(relays, address, (message,))
 
     def is_to_be_answered(self, address: Address, number: int) -> bool:
-        """Whether a probe is one of the first copies, of those that come by different ways."""
+        """Return whether a probe is among the first `ANSWERS_MAX` copies."""
         times = self._answered.pop((address, number), 0)
         self._answered[address, number] = times + 1
         if len(self._answered) > ANSWERED_MAX:
@@ -195,7 +199,7 @@ class Reachability:
         self._emit(SendTo(relays[0], tuple(_relay(own, address, relays, search, each) for each in messages)))
 
     def pass_on(self, relay: Relay) -> None:
-        """What another node does not reach itself; if it searches, through further relays, too."""
+        """Forward a relayed message; if it is a search, through further relays, too."""
         own, way = self.own.address, relay.way
         if own not in way:
             return
@@ -208,7 +212,7 @@ class Reachability:
                 self._emit(SendTo(further[0], (onward,)))
 
     def _further(self, relay: Relay) -> list[Relays]:
-        """By which relays a search goes on: those that this node needs itself, and some others."""
+        """Return the further relays of a search: those that this node needs itself, and random ones."""
         known, passed = self.relays_of.get(relay.target, ()), {relay.source, relay.target, *relay.way}
         fits = known and len(relay.way) + len(known) <= WAY_MAX and passed.isdisjoint(known)
         wanted = relay.search if len(relay.way) < WAY_MAX else 0
@@ -216,23 +220,23 @@ class Reachability:
         return [*([known] if fits else ()), *((other,) for other in others)]
 
     def way_back(self, relay: Relay) -> Relays:
-        """The relays by which something came, the last one first."""
+        """Return the relays of a received message in reverse order."""
         return relay.way[::-1]
 
     def _some_nodes(self, count: int, without: Container[Address]) -> list[Address]:
-        """Relays by chance, of those that are reached without one."""
+        """Return random relays among the nodes that are reached directly."""
         known = sorted({node.address for node in self._watcher.relays()} - self.relays_of.keys())
         rest = [address for address in known if address not in without and address != self.own.address]
         wanted = max(0, min(count, len(rest)))
         return [rest.pop(self._rng.randrange(len(rest))) for _ in range(wanted)]
 
-    # --- Hearing
+    # --- Receiving
 
     def heard(self, address: Address, relays: Relays | None) -> None:
-        """Something came from a node, maybe through relays, maybe several messages at once."""
+        """Record that messages arrived from a node, directly or through relays."""
         times = self._times_of(address)
         times.heard_us = self.now_us
-        lost = self._lost.get(address) if self._lost else None
+        lost = self._failed.get(address) if self._failed else None
         if lost is not None:
             lost.again_us = min(lost.again_us, self.now_us + self._parameters.direct_again_us)
         if relays is None:
@@ -241,50 +245,50 @@ class Reachability:
             self._go_through(relays, address)
 
     def part_came(self, address: Address) -> None:
-        """Only a part of a message came from a node: it may be told so (`LongMessages`)."""
+        """Record that part of a message arrived, and notify the sender if due (`LongMessages`)."""
         if self._long_messages.part_came(address, self.now_us):
             self._emit(SendTo(address, (Pong(self.own.id, 0, 0),)))
 
     def is_receiving(self, address: Address) -> bool:
-        """Whether a part of a long message came from a node lately."""
+        """Return whether part of a long message from the node arrived lately."""
         return self._long_messages.received_part(address, self.now_us - self.patience_us)
 
     def is_coming(self, address: Address) -> bool:
-        """Whether a node has told lately that parts of what was sent to it come: it lives, and hears us."""
+        """Return whether the node reported lately that parts of a message from here arrive."""
         return self._long_messages.is_coming(address, self.now_us - self.patience_us)
 
     def unheard(self, address: Address, relays: Relays) -> None:
-        """A node says, through relays, that it does not hear us directly."""
+        """Use relays to a node that reports, through them, that it does not receive direct messages."""
         if address not in self.relays_of:
             self._go_through(relays, address)
 
     def is_silent(self, address: Address, since_us: int) -> bool:
-        """Whether nothing came from a node for so long, or ever."""
+        """Return whether nothing arrived from the node within `since_us`, extended by the lateness."""
         since_us += self.late_us
         return self.now_us - self._times.get(address, NEVER).heard_us >= since_us
 
     def has_sent(self, address: Address, since_us: int) -> bool:
-        """Whether something went to a node directly less than so long ago."""
+        """Return whether something was sent to the node directly within `since_us`."""
         return self.now_us - self._times.get(address, NEVER).sent_us < since_us
 
     def has_way_since(self, address: Address, since_us: int) -> bool:
-        """Whether a node is reached through relays that were found after a time."""
+        """Return whether the node is reached through relays that were found after the given time."""
         return address in self.relays_of and self._times.get(address, NEVER).found_us > since_us
 
     def is_failed(self, address: Address) -> bool:
-        """Whether a node is known that gives no answer, by any way."""
-        return address in self._lost
+        """Return whether the node is known as failed."""
+        return address in self._failed
 
     def lately_silent(self, within_us: int) -> list[NodeHandle]:
-        """Those that failed within a time, and may live all the same: their hosts said nothing either."""
+        """Return nodes that failed within the time but may be alive, since their hosts did not refuse."""
         return [
             lost.node
-            for lost in self._lost.values()
+            for lost in self._failed.values()
             if not lost.is_refused and self.now_us - lost.since_us < within_us
         ]
 
     def _is_back(self, address: Address) -> bool:
-        """Whether the direct way works again, and the other may not have tried it yet."""
+        """Return whether the direct way works again, though the other may not have tried it yet."""
         back_us = self.now_us - self._times.get(address, NEVER).returned_us
         return back_us <= self._parameters.direct_again_us
 
@@ -306,9 +310,9 @@ class Reachability:
             self._emit(m.Log("no_relay", {"peer": address}))
 
     def answered(self, node: NodeHandle, number: int, relays: Relays | None) -> None:
-        """A probe's answer came, the way that the probe went."""
+        """Process the answer to a probe, which came the way of the probe."""
         address = node.address
-        self._lost.pop(address, None)
+        self._failed.pop(address, None)
         probe = self._probes.get(address)
         if relays is None and probe is not None and number in probe.sent_us:
             took_us = self.now_us - probe.sent_us[number]
@@ -332,18 +336,18 @@ class Reachability:
 
     @property
     def is_probing(self) -> bool:
-        """Whether any probe is under way that something waits for."""
+        """Whether a probe is pending that something waits for."""
         return any(not (probe.is_hope or probe.relays is not None) for probe in self._probes.values())
 
     def is_suspect(self, node: NodeHandle) -> bool:
-        """Whether it is being probed, and has not answered yet."""
+        """Return whether the node is being probed and has not answered yet."""
         probe = self._probes.get(node.address)
         return probe is not None and not (probe.is_hope or probe.relays is not None)
 
     def probe(self, node: NodeHandle, told_by: Address | None = None, *, is_missed: bool = False) -> None:
-        """Find out whether a node lives; who told of it is the first relay that is tried.
+        """Probe a node; `told_by` is the first relay to try.
 
-        is_missed: something that it should have sent did not come.
+        is_missed: an expected message of the node did not arrive.
         """
         known = self._probes.get(node.address)
         if node.address == self.own.address:
@@ -356,7 +360,7 @@ class Reachability:
             self._ask_relays(known, self._watcher.probe(self._number_of(known)))
 
     def probe_again(self, node: NodeHandle) -> None:
-        """Find out whether a node lives whose connection is lost, and with it what it was asked lately."""
+        """Probe a node whose connection, and with it a pending probe, was lost."""
         known = self._probes.get(node.address)
         if known is None or known.is_hope:
             self.probe(node)
@@ -386,7 +390,7 @@ class Reachability:
             self._send_through((relay,), address, (message,), search)
 
     def _relays(self, probe: _Probe) -> list[Address]:
-        """Through whom a probe goes: who told of the node, who is of use for others, and some more."""
+        """Return the relays for a probe: the informant, the one used most, and random ones."""
         if probe.attempts == 1 and (self.is_late or not probe.is_missed):
             return []
         useful = Counter(relays[0] for relays in self.relays_of.values())
@@ -396,17 +400,17 @@ class Reachability:
         return relays + self._some_nodes(self._parameters.relays - len(relays), unfit.union(relays))
 
     def timed_out(self, address: Address) -> None:
-        """A probe's time is over."""
+        """Process the timeout of a probe."""
         probe = self._probes.get(address)
         if probe is None:
             return
         if self.now_us > probe.until_us + self._parameters.probe_timeout_us // 4:
             self.lateness.note(self.now_us - probe.until_us, self.now_us)
-            self._wait_for(probe)  # it is this node that is slow: the answer may be here already
-        elif self.now_us < self._enough_us(probe):
-            self._wait_for(probe)  # it was found since that others are
+            self._wait_for(probe)  # this node is slow: the answer may already be here
+        elif self.now_us < self._deadline_us(probe):
+            self._wait_for(probe)  # other nodes turned out to be slow
         elif self.is_coming(address):
-            self._wait_for(probe)  # the probe stands in line behind a long message
+            self._wait_for(probe)  # the probe is queued behind a long message
         elif probe.relays is not None:
             del self._probes[address]
             self._go_through(probe.relays, address)
@@ -416,8 +420,8 @@ class Reachability:
         else:
             self._give_up(probe)
 
-    def _enough_us(self, probe: _Probe) -> int:
-        """Until when it should be waited for, by what is known now of how late others are."""
+    def _deadline_us(self, probe: _Probe) -> int:
+        """Return the end of the wait by the current estimate of lateness."""
         return probe.since_us + self.patience_us - self._parameters.probe_timeout_us // 4
 
     def _wait_for(self, probe: _Probe) -> None:
@@ -425,13 +429,13 @@ class Reachability:
         self._emit(m.SetTimer(("probe", str(probe.node.address)), probe.until_us))
 
     def refused(self, address: Address) -> None:
-        """A node's host answers, and no process listens there: that is the end of a probe, by any way."""
+        """End a probe, since the node's host answered that no process listens."""
         probe = self._probes.get(address)
         if probe is not None and probe.relays is None:
             self._give_up(probe, is_refused=True)
 
     def left(self, node: NodeHandle) -> None:
-        """A node said that it goes: there is nothing to find out."""
+        """Process the goodbye of a node, without a probe."""
         self._probes.pop(node.address, None)
         self.relays_of.pop(node.address, None)
         self._emit(Forget(node.address))
@@ -444,7 +448,7 @@ class Reachability:
         del self._probes[address]
         self.relays_of.pop(address, None)
         self._emit(Forget(address))
-        self._bury(probe.node, is_refused=is_refused)
+        self._remember_failed(probe.node, is_refused=is_refused)
         if not probe.is_hope or any(node == probe.node for node in self._watcher.relays()):
             self._emit(m.Log("failed", {"peer": address}))
             self._watcher.failed(probe.node)
@@ -454,26 +458,26 @@ class Reachability:
         if not self.is_probing:
             self._watcher.settled()
 
-    def _bury(self, node: NodeHandle, *, is_refused: bool) -> None:
-        known = self._lost.pop(node.address, None)
+    def _remember_failed(self, node: NodeHandle, *, is_refused: bool) -> None:
+        known = self._failed.pop(node.address, None)
         again_us = self._parameters.direct_again_us
         wait_us = min(known.wait_us * 2, again_us * AGAIN_MAX) if known else again_us
         since_us = known.since_us if known else self.now_us
-        self._lost[node.address] = _Lost(node, since_us, self.now_us + wait_us, wait_us, is_refused)
-        while len(self._lost) > FAILED_MAX:
-            del self._lost[next(iter(self._lost))]
+        self._failed[node.address] = _Lost(node, since_us, self.now_us + wait_us, wait_us, is_refused)
+        while len(self._failed) > FAILED_MAX:
+            del self._failed[next(iter(self._failed))]
 
-    # --- Pings
+    # --- Round-trip times
 
-    def ping(self, address: Address, told: Told | None = None) -> None:
-        """Measure how far away a node is, directly; without an answer nobody is told."""
+    def ping(self, address: Address, on_rtt: Told | None = None) -> None:
+        """Measure the direct round-trip time to a node; without an answer `on_rtt` is not called."""
         if len(self._pings) < PINGS_MAX:
             number = self._numbers.following(self.now_us)
-            self._pings[number] = address, self.now_us, told
+            self._pings[number] = address, self.now_us, on_rtt
             self._emit(SendTo(address, (Ping(self.own.id, number),)))
 
     def ping_back(self, address: Address) -> int:
-        """The number of a ping that goes with the answer to another one; 0: none."""
+        """Return the number of a ping to send with a PONG; 0: none."""
         if len(self._pings) >= PINGS_MAX:
             return 0
         number = self._numbers.following(self.now_us)
@@ -481,33 +485,33 @@ class Reachability:
         return number
 
     def ponged(self, address: Address, pong: Pong, relays: Relays | None) -> None:
-        """A ping's answer came; where it asks back, it is answered. Number 0: see `Pong`."""
+        """Process the answer to a ping, and answer a ping in it. Number 0: see `Pong`."""
         if not pong.number and relays is None:
             self._long_messages.told(address, self.now_us)
         if pong.back and relays is None:
             self._emit(SendTo(address, (Pong(self.own.id, pong.back, 0),)))
-        asked, sent_us, told = self._pings.pop(pong.number, (None, 0, None))
+        asked, sent_us, on_rtt = self._pings.pop(pong.number, (None, 0, None))
         if asked == address and relays is None:
             self._go_directly(address)
             self._watcher.measured(NodeHandle(pong.id, address), self.now_us - sent_us)
-            if told is not None:
-                told(self.now_us - sent_us)
+            if on_rtt is not None:
+                on_rtt(self.now_us - sent_us)
 
-    # --- Now and then
+    # --- Periodic work
 
     def tick(self) -> None:
-        """Ask failed nodes again, and try direct ways."""
+        """Probe failed nodes again, and try direct ways."""
         sent_by_us = self.now_us - self.patience_us
         for number in [number for number, (_, sent_us, _) in self._pings.items() if sent_us <= sent_by_us]:
             del self._pings[number]
-        for lost in [lost for lost in self._lost.values() if lost.again_us <= self.now_us]:
-            self._ask_again(lost)
+        for lost in [lost for lost in self._failed.values() if lost.again_us <= self.now_us]:
+            self._probe_failed(lost)
         if self.now_us >= self._direct_again_us:
             self._direct_again_us = self.now_us + self._parameters.direct_again_us
             self._try_directly()
 
-    def _ask_again(self, lost: _Lost) -> None:
-        """Whether a node that failed is back: once, over most relays; directly first where its host lives."""
+    def _probe_failed(self, lost: _Lost) -> None:
+        """Probe a failed node once, through most relays; first directly if its host refused."""
         node = lost.node
         if node.address not in self._probes:
             attempts = 0 if lost.is_refused else max(0, self._parameters.probes - 1)
@@ -516,7 +520,7 @@ class Reachability:
             self._attempt(probe)
 
     def _try_directly(self) -> None:
-        """Every node that needs a relay; meanwhile the relay is used, if it is used at all."""
+        """Ping all nodes that are reached through relays; the relays stay in use meanwhile."""
         known = {node.address for node in self._watcher.relays()}
         for address in [address for address in self.relays_of if address not in self._used | known]:
             del self.relays_of[address]
@@ -525,5 +529,5 @@ class Reachability:
         self._times = {address: times for address, times in self._times.items() if address in kept}
         for address in list(self.relays_of):
             if not self._is_heard_directly(address):
-                self._emit(Forget(address))  # what waits on an old connection would keep it busy
+                self._emit(Forget(address))  # messages queued on an old connection would keep it busy
             self.ping(address)

@@ -1,13 +1,13 @@
-"""Who may create a topic, subscribe to it and publish: by credentials, checked where that can be decided.
+"""Access control: which nodes may create a topic, subscribe to it and publish, by credentials.
 
-CREATE is routed to the topic's root, which keeps it if nobody else created the topic before; it is replicated
-like all of a root's state (draft of 2001, 3.2 and 3.5; 2002, III.A). Publishers are checked by the root.
-Joins end at the first forwarder, so each node of the tree is told the grants by its parent; one that is not
-in the tree yet joins with the credentials of the node that it will adopt.
+CREATE is routed to the topic's root, which stores it unless another node created the topic before; it is
+replicated like all of a root's state (draft of 2001, 3.2 and 3.5; 2002, III.A). The root checks publishers.
+Joins end at the first forwarder, so each node of the tree receives the grants from its parent; a node that is
+not in the tree yet joins with the credentials of the node that it will adopt.
 
-The papers leave credentials open. Here they are any text; what is shown is its hash, and what is granted, the
-hash of that: who reads a grant cannot show it. Whoever passes a message on sees what is shown, as the papers
-have no encryption. A topic that nobody created is open to all.
+The papers leave credentials open. Here they are any text; messages show their hash, and a grant contains the
+hash of that hash: a node that reads a grant cannot show the credentials. Nodes that forward a message see
+what it shows, since the papers have no encryption. A topic that no node created is open to all.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,35 +23,35 @@ from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import Trees
 
 NOTHING = 0
-"""Shown by who has no credentials."""
+"""Shown by a node without credentials."""
 CREATOR_BITS = ID_BITS // 2
 
 
 def topic_of(name: str, creator: str) -> int:
-    """A topic's key: anybody who knows its name and its creator's finds its root (2002, III.A)."""
+    """Return a topic's key: nodes that know its name and its creator's name find its root (2002, III.A)."""
     return id_of(name + creator)
 
 
 def topic_at(creator_id: int, name: str) -> int:
-    """The papers' other way: a key next to its creator's id, which then is the root while it lives.
+    """Return a topic's key next to its creator's id, so that the creator is the root while it is alive.
 
-    The creator's id and the name's hash have 128 bits each; of both the first half counts.
+    The papers' alternative. It consists of the first 64 bits of the creator's id and of the name's hash.
     """
     return creator_id >> CREATOR_BITS << CREATOR_BITS | id_of(name) >> CREATOR_BITS
 
 
 def shown(credentials: str) -> int:
-    """What somebody shows who has these credentials."""
+    """Return the hash that messages show for these credentials."""
     return id_of(f"credentials {credentials}") if credentials else NOTHING
 
 
 def holder(shown_credentials: int) -> int:
-    """As a grant names who shows that."""
+    """Return the hash in grants for shown credentials."""
     return id_of(f"{shown_credentials:032x}")
 
 
 def grants_of(subscribers: Iterable[str], publishers: Iterable[str]) -> tuple[Grant, ...]:
-    """Grants to those with these credentials."""
+    """Return grants to nodes with these credentials."""
     return (
         *(Grant(Right.SUBSCRIBE, holder(shown(each))) for each in subscribers),
         *(Grant(Right.PUBLISH, holder(shown(each))) for each in publishers),
@@ -59,7 +59,7 @@ def grants_of(subscribers: Iterable[str], publishers: Iterable[str]) -> tuple[Gr
 
 
 def allows(grants: Create | None, right: int, credentials: int) -> bool:
-    """Whether somebody may do something; the creator may do everything."""
+    """Return whether the shown credentials have a right; the creator has all rights."""
     if grants is None or credentials == grants.credentials:
         return True
     holders = [grant.holder for grant in grants.grants if grant.right == right]
@@ -67,13 +67,13 @@ def allows(grants: Create | None, right: int, credentials: int) -> bool:
 
 
 class AccessListener(Protocol):
-    """Who is told what came of it."""
+    """Receiver of the results."""
 
     def on_created(self, key: int) -> None:
-        """The topic that this node created stands, at the root and its replicas."""
+        """Process that the root and its replicas have the topic that this node created."""
 
     def on_denied(self, key: int, right: Right) -> None:
-        """This node may not do that."""
+        """Process that this node lacks a right."""
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class _Creation:
 
 @dataclass(slots=True)
 class _Replication:
-    """At a root: which replicas have the grants, and whom to tell when all have."""
+    """Replication of a root's grants, and the creator to notify when all replicas have them."""
 
     version: int
     creator: Address | None
@@ -93,7 +93,7 @@ class _Replication:
 
 
 class Access:
-    """Of one node, for all its topics."""
+    """Access control of one node, for all its topics."""
 
     def __init__(
         self,
@@ -108,21 +108,21 @@ class Access:
         self._listener = listener
         self._creations: dict[int, _Creation] = {}
         self._replications: dict[int, _Replication] = {}
-        trees.carry |= {Create: self._told, Created: self._created, Denied: self._denied}
+        trees.carry |= {Create: self._take_grants, Created: self._created, Denied: self._denied}
         trees.opening |= {Create, Denied}
         trees.access = self
 
-    # --- The creator
+    # --- Creator
 
     def create(self, key: int, credentials: int, grants: tuple[Grant, ...], version: int = 1) -> None:
-        """Create a topic; of one that is one's own already, change who may do what."""
+        """Create a topic, or change the grants of an own one."""
         pastry = self._trees.pastry
         message = Create(key, pastry.own.address, credentials, version, grants)
         self._creations[key] = _Creation(message, self._trees.now_us)
         pastry.route(message, key)
 
     def tick(self) -> None:
-        """Send again what has no answer."""
+        """Repeat unanswered messages."""
         before_us = self._trees.now_us - self._parameters.retransmit_us
         for creation in self._creations.values():
             if creation.sent_us <= before_us:
@@ -132,13 +132,13 @@ class Access:
             if topic.is_root and topic.grants is not None:
                 self._replicate(topic, before_us)
 
-    # --- The root
+    # --- Root
 
     def deliver(self, topic: Topic, message: Create) -> None:
-        """A CREATE came to the root: the first one stands, and what its creator says later."""
+        """Process a CREATE at the root: the first one is valid, and later versions by its creator."""
         known, pastry = topic.grants, self._trees.pastry
         if known is not None and known.credentials != message.credentials:
-            self._say("create_denied", topic, message.address)
+            self._log_denied("create_denied", topic, message.address)
             pastry.send(Denied(topic.key, Right.CREATE, message.credentials), message.address)
             return
         if known is None or message.version > known.version:
@@ -163,18 +163,21 @@ class Access:
                 self._trees.pastry.send(topic.grants, address)
 
     def may_publish(self, topic: Topic, message: Publish) -> bool:
-        """Whether the root takes what somebody publishes; who may not is told."""
+        """Return whether the root accepts a publication; if not, notify the publisher."""
         return self._check(topic, Right.PUBLISH, message.credentials, message.address)
 
     def may_join(self, topic: Topic, join: Join) -> bool:
-        """Whether a node of the tree adopts somebody; who may not be is told."""
+        """Return whether a node of the tree may adopt the sender; if not, notify it."""
         return self._check(topic, Right.SUBSCRIBE, join.credentials, join.address)
 
     def may_stay(self, topic: Topic) -> bool:
-        """Whether this node may be a member of a tree in which it stands, as its root or as a forwarder."""
+        """Return whether this node may be a member of the tree; if not, end its membership.
+
+        The node is in the tree as its root or as a forwarder.
+        """
         if allows(topic.grants, Right.SUBSCRIBE, topic.credentials):
             return True
-        self._say("subscribe_denied", topic, self._trees.pastry.own.address)
+        self._log_denied("subscribe_denied", topic, self._trees.pastry.own.address)
         self._trees.leave(topic.key)
         self._listener.on_denied(topic.key, Right.SUBSCRIBE)
         return False
@@ -182,17 +185,17 @@ class Access:
     def _check(self, topic: Topic, right: Right, credentials: int, address: Address) -> bool:
         if allows(topic.grants, right, credentials):
             return True
-        self._say(f"{right.name.lower()}_denied", topic, address)
+        self._log_denied(f"{right.name.lower()}_denied", topic, address)
         self._trees.pastry.send(Denied(topic.key, right, credentials), address)
         return False
 
-    def _say(self, event: str, topic: Topic, peer: Address) -> None:
+    def _log_denied(self, event: str, topic: Topic, peer: Address) -> None:
         self._emit(m.Log(event, {"topic": f"{topic.key:032x}", "peer": peer}, "warning"))
 
-    # --- Everybody
+    # --- All nodes
 
-    def _told(self, topic: Topic, sender: Address, message: Create) -> None:
-        """Grants from a root, for its replica, or from a parent."""
+    def _take_grants(self, topic: Topic, sender: Address, message: Create) -> None:
+        """Process grants, from a root for its replica or from a parent."""
         self._take(topic, message)
         self._trees.pastry.send(Created(topic.key, message.version), sender)
 
@@ -212,7 +215,7 @@ class Access:
             self._replicate(topic, self._trees.now_us - self._parameters.retransmit_us)
 
     def _denied(self, topic: Topic, sender: Address, message: Denied) -> None:
-        """Somebody who was asked says no: to this node, or to children that it was to adopt."""
+        """Process a refusal, of this node or of children that it was to adopt."""
         right = Right(message.right)
         if right == Right.CREATE:
             self._creations.pop(topic.key, None)
@@ -220,9 +223,9 @@ class Access:
         elif right == Right.PUBLISH:
             self._listener.on_denied(topic.key, right)
         else:
-            self._not_adopted(topic, message)
+            self._remove_denied(topic, message)
 
-    def _not_adopted(self, topic: Topic, message: Denied) -> None:
+    def _remove_denied(self, topic: Topic, message: Denied) -> None:
         for child in [each for each in topic.children.values() if each.credentials == message.credentials]:
             del topic.children[child.node.address]
             self._trees.pastry.send(message, child.node.address)

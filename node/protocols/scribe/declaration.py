@@ -1,4 +1,4 @@
-"""What Scribe says of itself: roles, contract, and where its code stands."""
+"""Declaration of Scribe: roles, contract, and the location of its code."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,24 +17,28 @@ EXACTLY_ONCE = Contract(
     settle_us=8_000_000,
 )
 BEST_EFFORT = replace(EXACTLY_ONCE, published="sent", order="none", delivery="best-effort")
-"""2002, III: no promise at all, and no order; but what comes was published, and to whom it belongs."""
+"""2002, III: neither delivery nor order is promised, but what is delivered was published to the topic."""
 
 
 def promise(parameters: Mapping[str, Any]) -> Contract:
-    """What Scribe promises with these parameters."""
+    """Return the contract of Scribe with these parameters."""
     return BEST_EFFORT if Parameters(**parameters).is_best_effort else EXACTLY_ONCE
 
 
 def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
-    """A probe that gives up before an answer can come finds all nodes failed, and asks ever more of them."""
+    """Return the waits that must exceed the round-trip time.
+
+    A probe that times out before its answer can arrive marks all nodes as failed, and leads to ever more
+    probes.
+    """
     probes, timeout_us = parameters["probes"], parameters["probe_timeout_us"]
     return (Wait("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
 
 
 def roles_problem(counts: Mapping[str, int]) -> str | None:
-    """Why a region cannot have so many processes of each role, or None."""
+    """Return why a region cannot have these numbers of processes per role, or None."""
     if counts.get("publisher", 0) > 1:
-        return "a region's publisher numbers the events of its streams: there can be one, publisher: 1"
+        return "a region can have one publisher, which numbers the events of its streams: publisher: 1"
     return None
 
 

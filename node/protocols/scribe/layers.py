@@ -1,4 +1,4 @@
-"""What a node's trees ask of the layers around them; each is one node's."""
+"""Interfaces between the trees of a node and its other layers."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -11,96 +11,99 @@ from node.protocols.scribe.topic import Topic
 
 
 class Listener(Protocol):
-    """Who is told what happens in the trees."""
+    """Receiver of the events of the trees."""
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """A batch is in order here."""
+        """Process a batch that is in order."""
 
     def on_joined(self, topic: Topic) -> None:
-        """This node, a member, gets everything from now on."""
+        """Process that this node, as a member, receives all events from now on."""
 
     def on_root(self, topic: Topic, message: Publish) -> None:
-        """Something was published to a topic whose root is here."""
+        """Process a publication to a topic whose root is this node."""
 
 
 class Balance(Protocol):
-    """Who decides which children a node keeps (`node.protocols.scribe.balancing.balance`)."""
+    """Choice of the children that a node keeps (`node.protocols.scribe.balancing.balance`)."""
 
     def passes(self, key: int, join: Join) -> Join | None:
-        """What a node passes on of a join without becoming a forwarder; None: it has to be one."""
+        """Return the join to forward without becoming a forwarder; None if the node must become one."""
 
     def hands_on(self, topic: Topic, join: Join) -> bool:
-        """Whether another node was asked to adopt the sender of a join in place of this one."""
+        """Return whether another node was asked to adopt the sender of a join."""
 
     def adopted(self) -> None:
-        """There is one child more, or some time has passed: others may have to go."""
+        """Check whether children have to go, after an adoption and periodically."""
 
     def look_after(self, topic: Topic) -> None:
-        """Some time has passed."""
+        """Check a topic periodically."""
 
     def timer(self, timer: m.Timer) -> bool:
-        """A timer fired; whether it is one of these."""
+        """Process a timer; return whether it belongs to the balance."""
 
 
 class Succession(Protocol):
-    """Who decides whether this node is a root (`node.protocols.scribe.succession`)."""
+    """Decision whether this node is a root (`node.protocols.scribe.succession`)."""
 
     def become_root(self, topic: Topic) -> None:
-        """The tree begins here. What others have that the node has not is fetched."""
+        """Become the root of a topic, and fetch missing events from other nodes."""
 
     def has_sought(self, topic: Topic) -> bool:
-        """Whether a root may say that what it does not keep is gone; if not, it asks others for that."""
+        """Return whether a root may report events as gone; if not, it asks other nodes for them."""
 
     def has_all_told(self, topic: Topic) -> bool:
-        """Whether all who may have more than a root have told it, or had the time to."""
+        """Return whether all nodes that may have more than the root have reported, or had time to."""
 
     def may_be_divided(self, topic: Topic) -> bool:
-        """Whether a topic's root, or some who hold its state, have lately not been heard of, by any way.
+        """Return whether the root or a replica was lately unreachable by any way.
 
-        There may be more on the other side of a cut.
+        More events may then exist on the other side of a cut.
         """
 
     def look_after(self, topic: Topic) -> None:
-        """Some time has passed."""
+        """Check a topic periodically."""
 
 
 class Access(Protocol):
-    """Who decides who may be in a tree (`node.protocols.scribe.access`)."""
+    """Decision which nodes may be in a tree (`node.protocols.scribe.access`)."""
 
     def may_join(self, topic: Topic, join: Join) -> bool:
-        """Whether the sender of a join may; if not, it is told."""
+        """Return whether the sender of a join may be in the tree; if not, notify it."""
 
     def may_stay(self, topic: Topic) -> bool:
-        """Whether this node may be a member of a tree in which it stands; if not, it is none any more."""
+        """Return whether this node may be a member of the tree; if not, end its membership."""
 
 
 class Upcalls(Protocol):
-    """What an application may do to what passes (2002, III.D): the paper's three handlers."""
+    """The papers' three handlers, by which an application may change messages in transit (2002, III.D)."""
 
     def forward_handler(self, topic: Topic, batch: Multicast) -> Multicast:
-        """A batch is about to go to children: as it is, or with another payload."""
+        """Return the batch for the children, possibly with another payload."""
 
     def join_handler(self, topic: Topic, join: Join) -> None:
-        """A child was added."""
+        """Take note of an added child."""
 
     def fault_handler(self, topic: Topic, join: Join) -> Join:
-        """The parent seems to have failed: the join that is sent, as it is or changed."""
+        """Return the join to send after a parent seems to have failed, possibly changed."""
 
 
 class Events(Protocol):
-    """Who holds what was published (`node.protocols.scribe.replay`)."""
+    """Storage and transfer of published events (`node.protocols.scribe.replay`)."""
 
     def take(self, topic: Topic, batch: Multicast) -> bool:
-        """A batch came, whoever sent it; whether something before it is missing."""
+        """Process a batch from any node; return whether something before it is missing."""
 
     def fetch_from(self, topic: Topic, *addresses: Address) -> None:
-        """Ask for what is missing, unless that was asked for just now."""
+        """Request missing events, unless they were requested recently."""
 
     def ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
-        """Ask for everything from here on; if wanted, to be told when that was all."""
+        """Request all events from the current positions on; optionally, a notification at the end."""
 
     def ask_before(self, topic: Topic, address: Address) -> None:
-        """Ask for what is before all that is kept here."""
+        """Request the events before all that are stored here."""
 
     def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> tuple[Position, ...]:
-        """Send what is here; what is not kept any more is asked for further up, or gone, and returned."""
+        """Send the stored events from the positions on; request older ones from the parent.
+
+        Return the positions whose events are not stored here any more.
+        """

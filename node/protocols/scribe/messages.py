@@ -1,7 +1,7 @@
 """Scribe's messages. CREATE, JOIN, LEAVE and MULTICAST are the papers' own (2002, III.A).
 
-The others make it reliable: what a parent tells its children, what a publisher and its root tell each other,
-and what is replayed and replicated (draft of 2001, 3.5; 2002, III.D).
+The others make it reliable: messages between parent and children, between publisher and root, for replay and
+for replication (draft of 2001, 3.5; 2002, III.D).
 """
 
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ from node.protocols.reachability.nodes import NodeHandle, id_of
 
 Topic = Annotated[int, Field("K", "", "the topic's key", columns=("key",))]
 Id = Annotated[int, Field("K", "", "the node's id", columns=())]
-Credentials = Annotated[int, Field("K", "", "what the sender shows to be let in; 0: nothing", columns=())]
-Address = Annotated[int, Field("I", ADDRESS, "where the node listens")]
-Stream = Annotated[int, Field("I", "", "whose events: a publisher in a topic")]
-FirstSeq = Annotated[int, Field("Q", SEQ, "number of the first one, from 1 on")]
-Count = Annotated[int, Field("I", "events", "how many")]
+Credentials = Annotated[int, Field("K", "", "credentials that the sender shows; 0: none", columns=())]
+Address = Annotated[int, Field("I", ADDRESS, "listen address of the node")]
+Stream = Annotated[int, Field("I", "", "stream of the events: a publisher in a topic")]
+FirstSeq = Annotated[int, Field("Q", SEQ, "sequence number of the first event, from 1 on")]
+Count = Annotated[int, Field("I", "events", "number of events")]
 Payload = Annotated[bytes, Tail("bytes", "the events, one after the other")]
 
 
 def topic_key(topic: int) -> int:
-    """The key of a topic of the plan."""
+    """Return the key of a topic of the plan."""
     return id_of(f"topic {topic}")
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a node has come in a stream."""
+    """Progress of a node in a stream."""
 
     reads: ClassVar = ("s{stream} before {next}",)
     column: ClassVar = "advertised"
 
     stream: Stream
-    next: Annotated[int, Field("Q", SEQ, "the first event that it does not have", columns=("cnt",))]
+    next: Annotated[int, Field("Q", SEQ, "the first missing event", columns=("cnt",))]
 
 
-Positions = Annotated[tuple[Position, ...], Tail("rows", "how far the node has come", Position)]
+Positions = Annotated[tuple[Position, ...], Tail("rows", "progress of the node", Position)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,33 +50,33 @@ class PathNode:
 
 
 class Errand(Values):
-    """How a join comes to whoever gets it."""
+    """How a join reaches a node."""
 
-    ROUTED = 0, "on its way to the topic's key"
-    SENT = 1, "by another node's word to this one"
-    NO_DETOUR = 2, "routed, and its sender knows no other way"
+    ROUTED = 0, "routed to the topic's key"
+    SENT = 1, "sent to this node as another one requested"
+    NO_DETOUR = 2, "routed; the sender knows no other way"
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Routed to the topic; the first node of its tree on the way adopts the sender."""
+    """A join, routed to the topic; the first node of its tree on the way adopts the sender."""
 
     reads: ClassVar = ("{topic}", "hops {hops}", "{errand?}", "{positions}")
 
     topic: Topic
     id: Id
     address: Address
-    errand: Annotated[int, Field("B", "", "how it came", Errand)]
-    hops: Annotated[int, Field("B", "nodes", "from the sender to whoever gets it")]
-    via: Annotated[int, Field("I", ADDRESS, "where the last node before listens")]
-    is_new: Annotated[int, Field("B", "", "1: from now on; 0: from these positions on")]
+    errand: Annotated[int, Field("B", "", "how it was sent", Errand)]
+    hops: Annotated[int, Field("B", "nodes", "from the sender to the receiver")]
+    via: Annotated[int, Field("I", ADDRESS, "listen address of the previous node on the way")]
+    is_new: Annotated[int, Field("B", "", "1: send events from now on; 0: from these positions on")]
     credentials: Credentials
     positions: Positions
 
 
 @dataclass(frozen=True, slots=True)
 class Adopted:
-    """I am your parent; you are sent everything from these positions on."""
+    """The sender is the receiver's parent and sends all events from these positions on."""
 
     reads: ClassVar = ("{topic}", "{positions}")
 
@@ -87,7 +87,7 @@ class Adopted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """You are between the root and me, or I am not in the tree: join elsewhere (2002, IV.E)."""
+    """The receiver is above the sender, or the sender is not in the tree: join elsewhere (2002, IV.E)."""
 
     reads: ClassVar = ("{topic}",)
 
@@ -96,17 +96,17 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class TreePath:
-    """Who is between the root and you, the root first."""
+    """The nodes between the root and the receiver, root first."""
 
     reads: ClassVar = ("{topic}", "{nodes}")
 
     topic: Topic
-    nodes: Annotated[tuple[PathNode, ...], Tail("rows", "from the root on", PathNode)]
+    nodes: Annotated[tuple[PathNode, ...], Tail("rows", "path, root first", PathNode)]
 
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """I am not your child any more, or never was."""
+    """The sender is no child of the receiver."""
 
     reads: ClassVar = ("{topic}",)
 
@@ -115,21 +115,21 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class Multicast:
-    """Events, from parent to child; or from whoever has them, to a node that missed them."""
+    """Events from parent to child, or from any node that has them to one that missed them."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "[{first_seq}..{first_seq+count}]")
 
     topic: Topic
     stream: Stream
     first_seq: FirstSeq
-    after: Annotated[int, Field("Q", SEQ, "the event before: of an earlier epoch, if this begins one")]
+    after: Annotated[int, Field("Q", SEQ, "previous event, of an earlier epoch if this batch begins one")]
     count: Count
     payload: Payload
 
 
 @dataclass(frozen=True, slots=True)
 class TreeHeartbeat:
-    """I live, and have come so far: from a parent, when it had no events for a while."""
+    """A sign of life of a parent without new events, with its progress."""
 
     reads: ClassVar = ("{topic}", "{positions}")
 
@@ -139,35 +139,35 @@ class TreeHeartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Refresh(TreeHeartbeat):
-    """I am still your child, and have come so far."""
+    """A sign of life of a child, with its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Send a node what it misses, from these positions on; of other streams everything."""
+    """A request for all events from these positions on, and for all events of other streams."""
 
     reads: ClassVar = ("{topic}", "{positions}")
 
     topic: Topic
     id: Id
     address: Address
-    is_last_told: Annotated[int, Field("B", "", "1: say when that was all")]
+    is_last_told: Annotated[int, Field("B", "", "1: confirm the end with FETCHED")]
     positions: Positions
 
 
 @dataclass(frozen=True, slots=True)
 class FetchBefore:
-    """Send a new root what is before the first event that it keeps, the newest first."""
+    """A request for the events before the first ones that a new root stores, newest first."""
 
     reads: ClassVar = ("{topic}", "{positions}")
 
     topic: Topic
-    positions: Annotated[tuple[Position, ...], Tail("rows", "what the node has already", Position)]
+    positions: Annotated[tuple[Position, ...], Tail("rows", "first events that the node has", Position)]
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """You were sent all that I have."""
+    """The sender has sent all that it has."""
 
     reads: ClassVar = ("{topic}",)
 
@@ -176,18 +176,18 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Of a stream nobody has what comes before this event."""
+    """No node has the events of a stream before this one."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
     topic: Topic
     stream: Stream
-    next: Annotated[int, Field("Q", SEQ, "the first event that is left")]
+    next: Annotated[int, Field("Q", SEQ, "the first remaining event")]
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Events, from a publisher to the topic's root."""
+    """Events from a publisher to the root of the topic."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "[{first_seq}..{first_seq+count}]")
 
@@ -203,127 +203,131 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The root and its replicas have the events before this one."""
+    """The root and its replicas have all events before this one."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
     topic: Topic
     id: Id
     stream: Stream
-    next: Annotated[int, Field("Q", SEQ, "the first event that they do not have")]
+    next: Annotated[int, Field("Q", SEQ, "the first event that they lack")]
 
 
 @dataclass(frozen=True, slots=True)
 class Replicate(Multicast):
-    """Events, from a root to the nodes nearest to it; none: it asks how far such a one is."""
+    """Events from a root to the nodes nearest to it; without events it requests the receiver's progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """I have the events before this one."""
+    """The sender has all events before this one."""
 
     reads: ClassVar = ("{topic}", "s{stream}", "before {next}")
 
     topic: Topic
     stream: Stream
-    next: Annotated[int, Field("Q", SEQ, "the first event that it does not have")]
+    next: Annotated[int, Field("Q", SEQ, "the first missing event")]
 
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """Another child of the sender's."""
+    """Another child of the sender."""
 
     reads: ClassVar = ("{id}",)
 
-    id: Annotated[int, Field("K", "", "the child's id", columns=("key",))]
-    address: Annotated[int, Field("I", ADDRESS, "where it listens")]
-    delay_us: Annotated[int, Field("I", "us", "from it to the sender, one way")]
+    id: Annotated[int, Field("K", "", "id of the child", columns=("key",))]
+    address: Annotated[int, Field("I", ADDRESS, "listen address of the node")]
+    delay_us: Annotated[int, Field("I", "us", "from the child to the sender, one way")]
 
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """I have too many children, and you are none any more: join one of these (2002, IV.E)."""
+    """A request of an overloaded parent to leave it and join a sibling (2002, IV.E)."""
 
     reads: ClassVar = ("{topic}", "{siblings}")
 
     topic: Topic
-    siblings: Annotated[tuple[Sibling, ...], Tail("rows", "the children table", Sibling)]
+    siblings: Annotated[tuple[Sibling, ...], Tail("rows", "children table", Sibling)]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinAt:
-    """I am not needed between you and this node: join there (2002, IV.F; draft of 2001, 3.4.2)."""
+    """A request to join at this node, without the sender in between (2002, IV.F; draft of 2001, 3.4.2)."""
 
     reads: ClassVar = ("{topic}",)
 
     topic: Topic
     address: Address
-    hops: Annotated[int, Field("B", "nodes", "from the receiver to there, on the way to the topic's key")]
+    hops: Annotated[int, Field("B", "nodes", "from the receiver to that node, on the way to the topic's key")]
 
 
 @dataclass(frozen=True, slots=True)
 class Grow:
-    """I have too many children: be my child, and take this one (draft of 2001, 3.4.1)."""
+    """A request of an overloaded node to become its child and adopt this other node (draft of 2001,
+    3.4.1).
+    """
 
     reads: ClassVar = ("{topic}",)
 
     topic: Topic
-    message: Annotated[Any, Tail("message", "the join that came by way of the receiver")]
+    message: Annotated[Any, Tail("message", "join that came through the receiver")]
 
 
 @dataclass(frozen=True, slots=True)
 class Rejoin:
-    """I have too many children, and you are none any more: join anew (draft of 2001, 3.4.1)."""
+    """A request of an overloaded parent to leave it and join again (draft of 2001, 3.4.1)."""
 
     reads: ClassVar = ("{topic}",)
 
     topic: Topic
-    is_detour: Annotated[int, Field("B", "", "1: by way of another node than the sender")]
+    is_detour: Annotated[int, Field("B", "", "1: through another node than the sender")]
 
 
 @dataclass(frozen=True, slots=True)
 class Shrink:
-    """I have few children: could you take them (draft of 2001, 3.4.2)? Answered by SHRINK_ANSWER."""
+    """A request to take the sender's few children (draft of 2001, 3.4.2). Answered by SHRINK_ANSWER."""
 
     reads: ClassVar = ("{topic}", "{children}")
 
     topic: Topic
-    is_member: Annotated[int, Field("B", "", "1: the sender remains your child")]
-    children: Annotated[tuple[NodeHandle, ...], Tail("rows", "the children table", NodeHandle)]
+    is_member: Annotated[int, Field("B", "", "1: the sender remains a child")]
+    children: Annotated[tuple[NodeHandle, ...], Tail("rows", "children table", NodeHandle)]
 
 
 @dataclass(frozen=True, slots=True)
 class ShrinkAnswer:
-    """Whether I take them."""
+    """Whether the sender takes the children."""
 
     reads: ClassVar = ("{topic}", "accepted {is_accepted?}")
 
     topic: Topic
-    is_accepted: Annotated[int, Field("B", "", "1: let them join here")]
-    hops: Annotated[int, Field("B", "nodes", "from the receiver to here, on the way to the topic's key")]
+    is_accepted: Annotated[int, Field("B", "", "1: the children may join here")]
+    hops: Annotated[
+        int, Field("B", "nodes", "from the receiver to the sender, on the way to the topic's key")
+    ]
 
 
 class Right(Values):
-    """What somebody may do with a topic."""
+    """A right with respect to a topic."""
 
-    CREATE = 0, "say who may do what"
-    SUBSCRIBE = 1, "be a member"
+    CREATE = 0, "create the topic and grant rights"
+    SUBSCRIBE = 1, "become a member"
     PUBLISH = 2, "publish"
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who may do something with a topic."""
+    """A right with respect to a topic, and its holder."""
 
-    right: Annotated[int, Field("B", "", "what", Right)]
+    right: Annotated[int, Field("B", "", "the right", Right)]
     holder: Annotated[int, Field("K", "", "SHA-1 of the credentials", columns=())]
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A topic and who may do what: routed to its root, sent to its replicas and down the tree (2002, III.A).
+    """A topic and its grants: routed to its root, sent to its replicas and down the tree (2002, III.A).
 
-    What is granted to nobody in particular all may do.
+    All nodes have a right that is granted to none.
     """
 
     reads: ClassVar = ("{topic}", "version {version}")
@@ -331,13 +335,13 @@ class Create:
     topic: Topic
     address: Address
     credentials: Credentials
-    version: Annotated[int, Field("I", "", "of the grants; a later one stands")]
-    grants: Annotated[tuple[Grant, ...], Tail("rows", "who may do what", Grant)]
+    version: Annotated[int, Field("I", "", "of the grants; the latest one is valid")]
+    grants: Annotated[tuple[Grant, ...], Tail("rows", "granted rights", Grant)]
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """I have these grants; from a root: its replicas have them, too."""
+    """The sender has these grants; from a root: its replicas have them, too."""
 
     reads: ClassVar = ("{topic}", "version {version}")
 
@@ -347,12 +351,12 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Who shows these credentials may not do that."""
+    """A refusal: these credentials lack the right."""
 
     reads: ClassVar = ("{topic}", "{right}")
 
     topic: Topic
-    right: Annotated[int, Field("B", "", "what", Right)]
+    right: Annotated[int, Field("B", "", "the right", Right)]
     credentials: Credentials
 
 
@@ -361,13 +365,13 @@ SCRIBE_MESSAGES = (
     Publish, Published, Replicate, Replicated, Offload, JoinAt, Grow, Rejoin, Shrink, ShrinkAnswer, Create,
     Created, Denied, Fetched,
 )  # fmt: skip
-FIRST_TYPE = 32  # after Pastry's
+FIRST_TYPE = 32  # after Pastry's types
 
 OWN_TYPE = 128  # from here on: messages of applications
 
 
 def codec(*own: type) -> Codec:
-    """Of Pastry's and Scribe's messages, and of those that an application has beside them."""
+    """Return the codec of Pastry's and Scribe's messages, and of the application's own."""
     return Codec(
         [
             *pastry_layouts(),

@@ -1,6 +1,6 @@
 """A Scribe node: Pastry, trees, root, publisher and member in one process, as a machine without I/O.
 
-Every node is part of the overlay, whatever its role; what it publishes and follows is the plan's.
+Every node is part of the overlay, whatever its role; the plan determines what it publishes and subscribes to.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,19 +41,19 @@ TICK: m.Timer = ("tick",)
 
 
 def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
-    """A node for a network with connections."""
+    """Return a node for a network with connections."""
     node = ScribeNode(spec, rng)
     return PeerPool(node, node.parameters.port)
 
 
 class Application(Protocol):
-    """What stands on a node beside the plan (`scribe.peer`): upcalls of Pastry and of Scribe."""
+    """An application on a node besides the plan (`scribe.peer`): upcalls of Pastry and of Scribe."""
 
     def work(self) -> None:
-        """The node has taken an input: what the application asks for now is done now."""
+        """Execute pending requests of the application, after each input of the node."""
 
     def deliver(self, message: Any, key: int) -> None:
-        """A message of the application's own: by its key, or sent to this node."""
+        """Process an application message, routed by its key or sent to this node."""
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
         """See `overlay.Application`."""
@@ -75,7 +75,7 @@ class Application(Protocol):
 
 
 class ScribeNode:
-    """One process. `subscriptions`: by topic's key the stream that the plan wants to be followed."""
+    """A Scribe node: one process."""
 
     frame_limit_bytes = FRAME_LIMIT_BYTES
 
@@ -86,11 +86,12 @@ class ScribeNode:
         self._schedule = Schedule(spec)
         self._is_ready = False
         self._published = 0
-        self._tick_us = 0  # when the next one is due
+        self._tick_us = 0  # time of the next tick
         self.application: Application | None = None
-        self._following: dict[int, dict[int, bool]] = {}  # by topic's key; whether that is confirmed
-        self._unplaced: set[int] = set()  # streams that are followed, from a number on that is not known yet
-        self._publishers = spec.workload.get("publishers", 1)  # of a topic
+        # by topic key and stream: whether the subscription is confirmed
+        self._following: dict[int, dict[int, bool]] = {}
+        self._unplaced: set[int] = set()  # subscribed streams whose first number is not known yet
+        self._publishers = spec.workload.get("publishers", 1)  # per topic
         self.trees = Trees(self.parameters, rng, self._emit, self)
         events = self.trees.events = Replay(self.parameters, self.trees, self._emit, self)
         self._succession = Succession(self.parameters, self.trees, events, self._emit)
@@ -131,9 +132,9 @@ class ScribeNode:
             case m.StopDrivers():
                 self._schedule.is_stopped = True
             case m.Nudge():
-                pass  # the application has something to do
+                pass  # the application has requests
             case m.Finish():
-                if not self._schedule.is_stopped:  # else all end
+                if not self._schedule.is_stopped:  # otherwise all nodes stop
                     self.pastry.leave(self.trees.neighbours())
                 self._effects.append(m.Finished())
         if self.application is not None:
@@ -144,7 +145,7 @@ class ScribeNode:
         return self._effects
 
     def act(self, now_us: int, do: Callable[[], Any]) -> Sequence[PeerEffect]:
-        """Let something be done with this node from outside; what it is to send."""
+        """Call a function on this node from outside; return the resulting effects."""
         self._effects = []
         self.pastry.reach.now_us = now_us
         do()
@@ -174,7 +175,7 @@ class ScribeNode:
         self.publisher.check()
 
     def _contacts(self) -> list[Address]:
-        """Whom to join through; nobody for the very first node."""
+        """Return the nodes to join through; none for the very first node."""
         return [int(IPv4Address(each.address)) for each in self._spec.members if each.name != self._spec.name]
 
     # --- Time
@@ -201,7 +202,7 @@ class ScribeNode:
                 self._unfollow(due.number)
 
     def follow(self, stream: int) -> None:
-        """Become a member of a stream's topic."""
+        """Subscribe to a stream: become a member of its topic."""
         key = self._key(stream)
         self._record(RecordKind.SUBSCRIBING, stream)
         self._following.setdefault(key, {})[stream] = False
@@ -219,16 +220,16 @@ class ScribeNode:
             self.trees.leave(key)
 
     def _place(self, topic: Topic, stream: int) -> int:
-        """The first event of a stream that is missing here; 0 if nothing of it is known.
+        """Return the first missing event of a stream; 0 if nothing of it is known.
 
-        Then it has not begun, or a root that came after all who held it does not know how far it was: the
-        first event that comes shows it.
+        Then the stream has not begun, or a new root does not know its progress because all nodes that stored
+        it are gone; the first event that arrives shows it.
         """
         following = topic.next_of(stream)
         return following if following > 1 else 0
 
     def _key(self, stream: int) -> int:
-        """The topic of a stream of the plan, which is a publisher in a topic."""
+        """Return the topic key of a stream of the plan; a stream is a publisher in a topic."""
         return topic_key(stream // self._publishers)
 
     def _publish(self, now_us: int) -> None:
@@ -237,7 +238,8 @@ class ScribeNode:
             return
         streams_count, workload = len(streams), self._spec.workload
         due = self._schedule.due_events(now_us) - self._published
-        if streams_count <= workload["rate_per_s"]:  # on all at once, unless that would be seldom
+        # on all streams at once, unless each would then get less than one event per second
+        if streams_count <= workload["rate_per_s"]:
             due -= due % streams_count
         if due <= 0 or not all(map(self.publisher.has_room, streams)):
             return
@@ -253,7 +255,7 @@ class ScribeNode:
         self._published += due
 
     def tend(self, key: int) -> None:
-        """Look after this node's place in a topic's tree, as with every tree heartbeat."""
+        """Check this node's place in a topic's tree, as with every tree heartbeat."""
         topic = self.trees.topics.get(key)
         if topic is not None:
             self.trees.balance.look_after(topic)
@@ -263,7 +265,7 @@ class ScribeNode:
         batch = self.publisher.publish(self._key(stream), stream, count, payload, now_us)
         self._emit(_batch(RecordKind.PUBLISHED, batch))
 
-    # --- What the layers tell
+    # --- Upcalls of the layers
 
     def receive(self, sender: Address, message: Any) -> None:
         """See `overlay.Application`."""
@@ -346,7 +348,7 @@ class ScribeNode:
             self.application.on_created(key)
 
     def on_denied(self, key: int, right: Right) -> None:
-        """See `access.AccessListener`: what is not let in is no loss; nothing more of it is expected."""
+        """See `access.AccessListener`: end a denied subscription, so that no event counts as lost."""
         self._emit(m.Log("denied", {"topic": f"{key:032x}", "right": right.name.lower()}, "warning"))
         if right == Right.PUBLISH:
             self.publisher.denied(key)

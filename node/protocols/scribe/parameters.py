@@ -1,4 +1,4 @@
-"""What an experiment may set of Scribe, and of Pastry beneath it."""
+"""Parameters of Scribe, and of Pastry below it, that an experiment may set."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,46 +12,49 @@ Delivery = Literal["exactly-once", "best-effort"]
 
 @dataclass(frozen=True, slots=True)
 class Parameters(PastryParameters):
-    """Times are microseconds. Sections: of the 2001 draft, unless 2002 is said."""
+    """Parameters of Scribe; times are in microseconds.
+
+    Sections are those of the 2001 draft unless 2002 is named.
+    """
 
     port: int = 7400
     tick_us: int = 100_000
-    """Between two publications."""
+    """Interval of publications."""
     tree_heartbeat_us: int = 500_000
-    """From a parent to its children, of each topic without events (3.5; 2002, III.C)."""
+    """Interval of heartbeats from a parent to its children, per topic without events (3.5; 2002, III.C)."""
     tree_timeout_us: int = 1_500_000
-    """Without a word from the parent, until a child asks whether it lives; twice, until it joins anew."""
+    """Silence of the parent until a child probes it; after twice this time the child joins again."""
     join_retry_us: int = 500_000
-    """Until a join that found no parent is sent again."""
+    """Time until a join that found no parent is repeated."""
     replicas: int = 5
     """Nodes nearest to the root that hold its topics' state, k (3.5)."""
     buffer_us: int = 60_000_000
-    """How long events are kept to be replayed (3.5)."""
+    """Time that events are stored for replay (3.5)."""
     buffer_events: int = 100_000
-    """How many of a stream are kept, at most."""
+    """Maximum of stored events per stream."""
     replicate_us: int = 300_000
-    """Between two messages from a root to each of its replicas (3.5)."""
+    """Interval of messages from a root to each replica (3.5)."""
     refresh_us: int = 2_000_000
-    """Between two from a child to its parent (3.5); without three of them it is dropped."""
+    """Interval of messages from a child to its parent (3.5), which drops it after three missing ones."""
     retransmit_us: int = 1_000_000
-    """Without an answer, until a publisher or a root sends again (3.5)."""
+    """Time without an answer until a publisher or a root repeats a message (3.5)."""
     window: int = 256
-    """Batches of a stream that a publisher has on their way without an answer."""
+    """Maximum of unacknowledged batches per stream of a publisher."""
     delivery: Delivery = "exactly-once"
-    """`best-effort`: without what stands on Scribe (2002, III). Nothing is kept, replicated or sent again, so
-    events are lost while trees are repaired. The run's contract follows."""
+    """`best-effort`: plain Scribe (2002, III). Events are not stored, replicated or repeated, and are lost
+    while trees are repaired. The run's contract follows."""
     growth: Growth = "base"
-    """Which nodes on a join's way become forwarders: `base`, all (3.2; 2002, III.A); `by-load`, those that
-    overloaded ones hand children on to (3.4.1; 2002, IV.F)."""
+    """Nodes on the way of a join that become forwarders: `base`, all (3.2; 2002, III.A); `by-load`, those
+    that get children from overloaded nodes (3.4.1; 2002, IV.F)."""
     entries_max: int = 0
-    """Entries of all children tables, above which a node is overloaded: c (4), 64 (2002, IV.E); 0: no limit.
-    With growth `base` the bottleneck remover sees to it (2002, IV.E)."""
+    """Number of entries of all children tables above which a node is overloaded: c (4), 64 (2002, IV.E); 0:
+    no limit. With growth `base` the bottleneck remover enforces it (2002, IV.E)."""
     collapse: bool = False
-    """Whether nodes that are no members and have one child leave the tree (2002, IV.F)."""
+    """Whether nodes that are not members and have one child leave the tree (2002, IV.F)."""
     shrink_below: int = 0
-    """Fewer children are offered to the parent (3.4.2, which gives no number; 4 will do); 0: never."""
+    """A node with fewer children offers them to its parent (3.4.2, without a number; try 4); 0: never."""
     shrink_after_us: int = 10_000_000
-    """For how long they have to be so few, and the time after a refusal (3.4.2 gives none either)."""
+    """Time with few children until the offer, and between offers (3.4.2 gives none)."""
 
     @property
     def is_best_effort(self) -> bool:
@@ -59,7 +62,7 @@ class Parameters(PastryParameters):
         return self.delivery == "best-effort"
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         PastryParameters.__post_init__(self)
         if self.tree_timeout_us <= self.tree_heartbeat_us:
             raise ValueError("tree_timeout should be more than tree_heartbeat")

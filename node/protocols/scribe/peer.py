@@ -7,10 +7,10 @@
     alice.multicast("secret", news, b"hello")
 
 It is a machine like any other: `node.tcp.peer` runs it over TCP, `node.sim.flat_network` in virtual time.
-What is asked of it outside of an input is done with its next one; `wake` is called to bring that about.
+Requests from outside an input are executed with its next one; `wake` is called to trigger it.
 
-Layers stand on each other in one process: Pastry, Scribe, the application. An application may also have
-messages of its own for Pastry to carry; their layouts stand in one codec with Scribe's.
+One process contains all layers: Pastry, Scribe, the application. An application may also have its own
+messages for Pastry to route; one codec contains their layouts and Scribe's.
 """
 
 from collections import deque
@@ -37,7 +37,9 @@ STREAM_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a member is given. publisher: a number for who sent it, whose messages come in order of seq."""
+    """A message delivered to a member. publisher: number of the sender; its messages arrive in order of
+    seq.
+    """
 
     topic: int
     publisher: int
@@ -50,9 +52,9 @@ class Handlers:
     """Upcalls that an application may set; each may call the peer.
 
     Pastry's are deliver(message, key), forward(message, key, next node), which returns the message or None to
-    stop it, and new_leafs(leaf set). Scribe's are forward_handler(content), which returns what children get,
-    join_handler(JOIN), and fault_handler(JOIN), which returns the JOIN that is sent (2002, III.D). joined,
-    created and denied tell how a request ended.
+    drop it, and new_leafs(leaf set). Scribe's are forward_handler(content), which returns the content for the
+    children, join_handler(JOIN), and fault_handler(JOIN), which returns the JOIN to send (2002, III.D).
+    joined, created and denied report the result of a request.
     """
 
     deliver: Callable[[Any, int], None] = lambda message, key: None
@@ -67,16 +69,16 @@ class Handlers:
 
 
 def stream_of(publisher: int, topic: int) -> int:
-    """What a node publishes to a topic is a stream of its own: the hash of both names it."""
+    """Return the stream of a node's publications to a topic: a hash of both."""
     return id_of(f"{publisher:032x} {topic:032x}") >> (ID_BITS - STREAM_BITS)
 
 
 class ScribePeer:
-    """A node and what an application asks of it.
+    """A node and the requests of an application.
 
-    contacts: addresses of nodes that are there; without any this is the first one. parameters: those of an
-    experiment, `scribe.parameters`. start: how often a node of this name was started before; without it the
-    root is asked how far this peer's messages are. Raises ValueError for a parameter that there is not.
+    contacts: addresses of existing nodes; without any this is the first one. parameters: those of an
+    experiment, `scribe.parameters`. start: number of earlier starts of a node of this name; without it the
+    root is asked for the progress of this peer's messages. Raises ValueError for an unknown parameter.
     """
 
     def __init__(
@@ -108,12 +110,12 @@ class ScribePeer:
 
     @property
     def node(self) -> NodeHandle:
-        """This node's id and address."""
+        """Id and address of this node."""
         return self._node.pastry.own
 
     @property
     def layers(self) -> ScribeNode:
-        """All that stands below, to look at."""
+        """The layers below, for inspection."""
         return self._node
 
     # --- A machine (`node.core.peers.peer_pool.PeerMachine`)
@@ -146,11 +148,11 @@ class ScribePeer:
     # --- Pastry (2002, II.C)
 
     def route(self, message: Any, key: int) -> None:
-        """To the live node whose id is numerically closest to the key."""
+        """Route a message to the live node whose id is numerically closest to the key."""
         self._ask(partial(self._node.pastry.route, message, key))
 
     def send(self, message: Any, address: str) -> None:
-        """To the node with this address."""
+        """Send a message to the node with this address."""
         self._ask(partial(self._node.pastry.send, message, _number(address)))
 
     # --- Scribe (2002, III)
@@ -164,25 +166,25 @@ class ScribePeer:
         *,
         version: int = 1,
     ) -> None:
-        """Create a topic, open to those with these credentials; where none are given, to all.
+        """Create a topic, open to nodes with these credentials, or to all if none are given.
 
-        Its creator may say so anew, with a greater version.
+        Its creator may change the grants with a greater version.
         """
         grants = grants_of(subscribers, publishers)
         self._ask(partial(self._node.access.create, topic, shown(credentials), grants, version))
 
     def join(self, credentials: str, topic: int, handler: Callable[[Message], None]) -> None:
-        """Be a member: the handler is given what is published from then on."""
+        """Become a member: the handler is called with each message published from then on."""
         self._upcalls.message_handlers[topic] = handler
         self._ask(partial(self._node.trees.join, topic, shown(credentials)))
 
     def leave(self, credentials: str, topic: int) -> None:
-        """Be a member no more; the papers ask for credentials here as well, nobody looks at them."""
+        """End the membership; the papers require credentials here, too, but they are not checked."""
         self._upcalls.left(topic)
         self._ask(partial(self._node.trees.leave, topic))
 
     def multicast(self, credentials: str, topic: int, message: bytes) -> None:
-        """Publish a message. It is sent again until the root and its replicas have it.
+        """Publish a message. It is repeated until the root and its replicas have it.
 
         Raises ValueError if it is too long for a frame.
         """
@@ -198,7 +200,7 @@ class ScribePeer:
 
 
 class _Upcalls:
-    """What the layers below tell, for the application's handlers (`node.Application`, `layers.Upcalls`)."""
+    """Upcalls of the layers below (`node.Application`, `layers.Upcalls`), for the application's handlers."""
 
     def __init__(self, handlers: Handlers, work: Callable[[], None]) -> None:
         self.message_handlers: dict[int, Callable[[Message], None]] = {}
@@ -225,7 +227,7 @@ class _Upcalls:
             handler(Message(topic.key, batch.stream, batch.first_seq, bytes(batch.payload)))
 
     def on_joined(self, topic: Topic) -> None:
-        """See `layers.Listener`: told at each repair, passed on once."""
+        """See `layers.Listener`: called at each repair, forwarded once."""
         if topic.key in self.message_handlers and topic.key not in self._joined:
             self._joined.add(topic.key)
             self._handlers.joined(topic.key)
@@ -241,7 +243,7 @@ class _Upcalls:
         self._handlers.denied(key, right)
 
     def left(self, key: int) -> None:
-        """This node is a member no more."""
+        """Remove the handler of a topic that this node is no member of any more."""
         self.message_handlers.pop(key, None)
         self._joined.discard(key)
 

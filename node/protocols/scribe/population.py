@@ -1,9 +1,8 @@
-"""Very many Scribe nodes in a flat network, whose overlay stands from the beginning: join, multicast, look.
+"""Many Scribe nodes in a flat network with a complete overlay: join, multicast, inspect.
 
-For experiments of the papers' size (100,000 nodes). The nodes are those of any run, `ScribeNode` with all of
-its layers; only their joins of the ring are left out (`node.protocols.pastry.direct`), and their timers, so
-that nothing happens but what is asked for. Nodes are numbered in the order of their ids, and have these
-numbers for addresses.
+For experiments of the papers' size (100,000 nodes). The nodes are `ScribeNode`s with all their layers; only
+their joins of the ring are left out (`node.protocols.pastry.direct`), and their timers, so that nothing
+happens unrequested. Nodes are numbered in the order of their ids, and these numbers are their addresses.
 """
 
 from bisect import bisect
@@ -25,7 +24,7 @@ from node.protocols.scribe.node import ScribeNode
 from node.sim.flat_network import FlatNetwork
 
 LONG_US = 3_600_000_000
-"""No wait of a node ends by itself."""
+"""Longer than any run: timeouts never expire."""
 QUIET: Mapping[str, Any] = {
     "heartbeat_us": 0,
     "join_retry_us": LONG_US,
@@ -33,7 +32,7 @@ QUIET: Mapping[str, Any] = {
     "probe_timeout_us": 60_000_000,
     "replicas": 0,
 }
-"""Parameters with which nothing is sent but what is asked for, as in the papers' experiments."""
+"""Parameters without periodic messages, as in the papers' experiments."""
 SETTLE_US = 60_000_000
 """Longer than any message takes through a tree."""
 EVENT = b"event"
@@ -41,7 +40,10 @@ EVENT = b"event"
 
 @dataclass(slots=True)
 class Tree:
-    """What became of a multicast. edges: who sent to whom; came: members, and how long it took to them."""
+    """Result of a multicast.
+
+    edges: sender and receiver of each message; came: members and their delays in microseconds.
+    """
 
     root: Address
     edges: list[tuple[Address, Address]] = field(default_factory=list)
@@ -49,9 +51,9 @@ class Tree:
 
 
 class Population:
-    """So many nodes. `network` counts what they send.
+    """A set of Scribe nodes. `network` counts their messages.
 
-    proximity: how far apart the nodes are. on_done: is told how many of them stand.
+    proximity: distances between the nodes. on_done: called with the number of finished nodes.
     """
 
     def __init__(
@@ -62,13 +64,13 @@ class Population:
         parameters: Mapping[str, Any] | None = None,
         on_done: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self.network = FlatNetwork(proximity.delay_between(), self._told)
+        self.network = FlatNetwork(proximity.delay_between(), self._on_effect)
         self.proximity = proximity
         self.nodes: list[ScribeNode] = []
         self._tree: Tree | None = None
         self._began_us = 0
         self.probes = 0
-        self._met: dict[Address, None] = {}
+        self._contacted: dict[Address, None] = {}
         used = {**QUIET, **(parameters or {})}
         names = sorted((f"node-{number}" for number in range(count)), key=id_of)
         self.handles = [NodeHandle(id_of(name), address) for address, name in enumerate(names)]
@@ -85,15 +87,15 @@ class Population:
             on_done(done)
 
     def root_of(self, stream: int) -> Address:
-        """The node that is closest to a stream's topic."""
+        """Return the node that is closest to a stream's topic."""
         key = topic_key(stream)
         at = bisect(self._ids, key)
         return closest(key, (self.handles[at - 1], self.handles[at % len(self.handles)])).address
 
     def join(self, stream: int, members: Sequence[Address], batch: int = 0) -> None:
-        """Let nodes join a topic, so many at a time (0: all), and wait until they have."""
-        self._met.clear()
-        self.network.watch = self._joining
+        """Make nodes join a topic, `batch` at a time (0: all), and wait until they have."""
+        self._contacted.clear()
+        self.network.watch = self._on_join_message
         step = batch or max(1, len(members))
         for first in range(0, len(members), step):
             for address in members[first : first + step]:
@@ -101,28 +103,28 @@ class Population:
             self.settle()
         self.network.watch = None
 
-    def _joining(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
-        self._met[target] = None
+    def _on_join_message(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+        self._contacted[target] = None
         self.probes += sum(type(each) is Ping for each in messages)
 
     def tend(self, stream: int) -> None:
-        """Let the nodes of the topic that was joined last look after their place in its tree, until all stay.
+        """Make the nodes of the last joined topic check their place in its tree until no message is sent.
 
-        So they do with every tree heartbeat.
+        Nodes in a run do so with every tree heartbeat.
         """
         key = topic_key(stream)
         before = -1
         while self.network.sent != before:
             before = self.network.sent
-            for address in self._met:
+            for address in self._contacted:
                 self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.tend(key)))
             self.settle()
 
     def multicast(self, stream: int) -> Tree:
-        """Let the root of a topic publish one event, and wait until it is everywhere."""
+        """Make the root of a topic publish one event, and wait until it is delivered everywhere."""
         tree = self._tree = Tree(self.root_of(stream))
         self._began_us = self.network.clock.now_us
-        self.network.watch = self._sent
+        self.network.watch = self._on_multicast
         self.network.call(
             tree.root,
             lambda node, now_us: node.act(now_us, lambda: node.publish(stream, 1, EVENT, now_us)),
@@ -132,18 +134,18 @@ class Population:
         return tree
 
     def children(self) -> tuple[list[int], list[int]]:
-        """Of each node the number of its children tables that have entries, and of their entries."""
+        """Return per node the number of its nonempty children tables, and of their entries."""
         tables = [[len(topic.children) for topic in node.trees.topics.values()] for node in self.nodes]
         return [sum(map(bool, each)) for each in tables], [sum(each) for each in tables]
 
     def settle(self) -> None:
-        """Wait until all is quiet."""
+        """Run until no messages are in transit."""
         self.network.run(self.network.clock.now_us + SETTLE_US)
 
-    def _sent(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+    def _on_multicast(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
         assert self._tree is not None
         self._tree.edges += ((source, target) for each in messages if type(each) is Multicast)
 
-    def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
+    def _on_effect(self, address: Address, time_us: int, effect: m.Effect) -> None:
         if self._tree is not None and type(effect) is m.Record and effect.kind == RecordKind.DELIVERED:
             self._tree.came.append((address, time_us - self._began_us))

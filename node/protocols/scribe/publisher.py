@@ -1,12 +1,12 @@
-"""A publisher: it numbers its events, sends them to the topic's root, and again until the root has them.
+"""A publisher: it numbers its events and sends them to the topic's root, repeatedly until the root has them.
 
-The root is found by routing to the topic's key; its answer shows its address, to which the publisher sends
-from then on (draft of 2001, 3.2). Without an answer for a while the root is probed, and everything that is
-not acknowledged sent again, in order: to the same root, by a way that works, or to the new one (3.5).
+The root is found by routing to the topic's key; its answer contains its address, to which the publisher sends
+from then on (draft of 2001, 3.2). After some time without an answer, the root is probed, and all
+unacknowledged events are sent again in order: to the same root, by a way that works, or to the new one (3.5).
 
-A publisher that was started again does not know its last number, and nobody may know it for certain. So each
-of its lives is an epoch of its own, later than all before (`node.core.epochs`). One that does not know how
-often it was started first asks the root how far the stream is, with a PUBLISH of no events.
+A restarted publisher does not know its last number, and possibly no node does. So each process generation is
+an epoch, later than all before (`node.core.epochs`). A publisher that does not know its number of starts
+first asks the root for the progress of the stream, with a PUBLISH of no events.
 """
 
 from collections import deque
@@ -23,17 +23,17 @@ from node.protocols.scribe.parameters import Parameters
 
 @dataclass(slots=True)
 class Publication:
-    """A stream that is published here. `last`: number of its newest event."""
+    """A stream published here. `last`: number of its newest event."""
 
     topic: int
     stream: int
     last: int
-    is_known: bool  # what number comes next
+    is_known: bool  # the next number is known
     credentials: int = 0
     acknowledged: int = 0
     root: NodeHandle | None = None
-    sent_us: int = 0  # or acknowledged, whichever was later
-    is_late: bool = False  # what is unanswered is to be sent again
+    sent_us: int = 0  # time of the last transmission or acknowledgement
+    is_late: bool = False  # unanswered batches are to be sent again
     unanswered: deque[Publish] = field(default_factory=deque)
 
 
@@ -42,20 +42,22 @@ class Publisher:
 
     def __init__(self, parameters: Parameters, epoch: int | None = 0) -> None:
         self.pastry: Pastry
-        self.epoch = epoch  # None: to be found out
+        self.epoch = epoch  # None: to be requested
         self.publications: dict[int, Publication] = {}
         self._parameters = parameters
 
     def has_room(self, stream: int) -> bool:
-        """Whether another batch may be on its way."""
+        """Return whether another batch may be sent before the next acknowledgement."""
         known = self.publications.get(stream)
         return known is None or len(known.unanswered) < self._parameters.window
 
     def check(self) -> None:
-        """Assert that nothing is on its way that is acknowledged."""
+        """Assert that no acknowledged batch counts as unanswered."""
         for each in self.publications.values():
-            assert all(batch.first_seq > each.acknowledged for batch in each.unanswered), "sent again in vain"
-            assert each.acknowledged <= each.last, "acknowledged what was not published"
+            assert all(batch.first_seq > each.acknowledged for batch in each.unanswered), (
+                "an acknowledged batch counts as unanswered"
+            )
+            assert each.acknowledged <= each.last, "acknowledged an unpublished event"
 
     @property
     def is_silent(self) -> bool:
@@ -65,7 +67,7 @@ class Publisher:
     def publish(
         self, topic: int, stream: int, count: int, payload: bytes, now_us: int, *, credentials: int = 0
     ) -> Publish:
-        """Publish a batch; returns it with its number."""
+        """Publish a batch; return it with its number."""
         publication = self.publications.get(stream)
         if publication is None:
             last, is_known = first_of(self.epoch or 0) - 1, self.epoch is not None
@@ -81,11 +83,11 @@ class Publisher:
             publication.sent_us = now_us
         publication.unanswered.append(message)
         self._send(publication, message)
-        self._forget(publication)
+        self._drop_if_best_effort(publication)
         return message
 
-    def _forget(self, publication: Publication) -> None:
-        """Keep nothing of what nobody promised to bring."""
+    def _drop_if_best_effort(self, publication: Publication) -> None:
+        """Drop all unanswered batches if delivery is best-effort."""
         if self._parameters.is_best_effort and publication.is_known:
             publication.unanswered.clear()
             publication.acknowledged = publication.last
@@ -99,14 +101,14 @@ class Publisher:
             self.pastry.send(message, publication.root.address)
 
     def published(self, sender: Address, message: Published, now_us: int) -> Sequence[Publish]:
-        """The root's answer; the batches that it acknowledges."""
+        """Process the root's answer; return the batches that it acknowledges."""
         publication = self.publications.get(message.stream)
         if publication is None:
             return ()
         is_here = sender == self.pastry.own.address
         publication.root = None if is_here else NodeHandle(message.id, sender)
         if not publication.is_known:
-            self._begin(publication, message.next)
+            self._start_numbering(publication, message.next)
             return ()
         unanswered, acknowledged = publication.unanswered, []
         while unanswered and unanswered[0].first_seq + unanswered[0].count <= message.next:
@@ -116,8 +118,8 @@ class Publisher:
             publication.sent_us = now_us
         return acknowledged
 
-    def _begin(self, publication: Publication, following: int) -> None:
-        """The root has the stream up to there: if that is something, an earlier process began it."""
+    def _start_numbering(self, publication: Publication, following: int) -> None:
+        """Start after the root's progress; in a new epoch if an earlier process began the stream."""
         publication.is_known = True
         publication.last = 0 if following == 1 else first_of(epoch_of(following) + 1) - 1
         batches = list(publication.unanswered)
@@ -126,22 +128,22 @@ class Publisher:
             publication.unanswered.append(replace(batch, first_seq=publication.last + 1))
             publication.last += batch.count
             self._send(publication, publication.unanswered[-1])
-        self._forget(publication)
+        self._drop_if_best_effort(publication)
 
     def failed(self, node: NodeHandle) -> None:
-        """The root may be gone: it is sought anew."""
+        """Forget the root if it failed; routing finds the next one."""
         for publication in self.publications.values():
             if publication.root == node:
                 publication.root = None
 
     def denied(self, topic: int) -> None:
-        """The root takes nothing from this node: what is under way is given up."""
+        """Drop unanswered batches of a topic, since the root denies publication."""
         for publication in self.publications.values():
             if publication.topic == topic:
                 publication.unanswered.clear()
 
     def tick(self, now_us: int) -> None:
-        """Send again what has no answer, as soon as it is known by which way."""
+        """Send unanswered batches again, after a probe has found the way to the root."""
         for publication in self.publications.values():
             root = publication.root
             if root is not None and self.pastry.reach.is_coming(root.address):

@@ -1,9 +1,9 @@
-"""A node takes its topics' events, hands them on, keeps and replays them, and fetches what it misses.
+"""Events of a node's topics: reception, forwarding, storage, replay, and requests for missing ones.
 
-Nothing is lost by a repair of the tree: a join says how far its sender has come, and the new parent sends it
-all that follows (draft of 2001, 3.5; 2002, III.D: "JOIN carries the last n, replay > n"). Who does not keep
-that far back asks its own parent for it, up to the root. Whoever sees that another has more than itself
-fetches it, be it parent, child or replica: so two trees of a divided network grow together without loss.
+A repair of the tree loses no events: a join contains the sender's progress, and the new parent sends all that
+follows (draft of 2001, 3.5; 2002, III.D: "JOIN carries the last n, replay > n"). A parent that does not store
+such old events requests them from its own parent, up to the root. A node that learns that a parent, child or
+replica has more than itself requests the rest: so two trees of a partitioned network merge without loss.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from node.protocols.scribe.tree import Trees
 
 
 class Replay:
-    """Of all topics of a node (`layers.Events`)."""
+    """Events of all topics of a node (`layers.Events`)."""
 
     def __init__(
         self, parameters: Parameters, trees: Trees, emit: Callable[[PeerEffect], None], listener: Listener
@@ -58,7 +58,8 @@ class Replay:
         """See `layers.Events`."""
         if self._trees.now_us - topic.fetched_us >= self._parameters.retransmit_us // 2:
             for address in addresses:
-                if not self._trees.pastry.reach.is_receiving(address):  # it may be the answer to the last one
+                # what arrives may be the answer to the last request
+                if not self._trees.pastry.reach.is_receiving(address):
                     self.ask(topic, address)
 
     def ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
@@ -71,7 +72,7 @@ class Replay:
         self._trees.pastry.send(fetch, address)
 
     def ask_before(self, topic: Topic, address: Address) -> None:
-        """See `layers.Events`: who joined late has had no need of it."""
+        """See `layers.Events`: a node that joined late did not need those events before."""
         if firsts := tuple(Position(stream, state.first) for stream, state in topic.streams.items()):
             self._trees.pastry.send(FetchBefore(topic.key, firsts), address)
 
@@ -85,12 +86,12 @@ class Replay:
     def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
         asking = NodeHandle(message.id, message.address)
         if sender != asking.address:
-            self._trees.pastry.miss(asking)  # it may not be reached directly from here
+            self._trees.pastry.miss(asking)  # it may not be reachable directly from here
         missing = self.replay(topic, asking, message.positions)
         if missing and sender == asking.address == topic.parent_address:
             further = Fetch(topic.key, asking.id, asking.address, 0, missing)
             for child in topic.children:
-                self._trees.pastry.send(further, child)  # it may have been a root where this node was not
+                self._trees.pastry.send(further, child)  # a child may have been a root when this node was not
         if message.is_last_told:
             if topic.kept_for is not None and self._trees.succession.may_be_divided(topic):
                 topic.untold.add(asking.address)
@@ -127,7 +128,7 @@ class Replay:
             self.give_up(topic, message.stream, message.next)
 
     def give_up(self, topic: Topic, stream: int, following: int) -> None:
-        """Nobody has the events of a stream before this one."""
+        """Skip the events of a stream before `following`, since no node has them."""
         state = topic.state(stream)
         if following > state.next:
             fields = {"stream": stream, "from": state.next, "to": following - 1}

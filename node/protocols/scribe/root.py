@@ -1,8 +1,8 @@
-"""The root of a topic: it takes what is published, has it replicated, and only then answers.
+"""The root of a topic: it accepts publications, replicates them, and only then acknowledges them.
 
-Draft of 2001, 3.5: the root's state stands on the k nodes nearest to it, so that whichever of them becomes
-the root after it has what was acknowledged; publishers send again to the new root what was not. Sequence
-numbers are the publisher's own: what is sent again is known by them, and left out.
+Draft of 2001, 3.5: the k nodes nearest to the root hold its state, so that any of them that becomes the next
+root has what was acknowledged; publishers repeat the rest to the new root. Publishers assign the sequence
+numbers, by which the root recognizes repetitions.
 """
 
 from dataclasses import dataclass, field
@@ -21,9 +21,7 @@ from node.protocols.scribe.tree import Trees
 
 @dataclass(slots=True)
 class _Sent:
-    """What a replica was sent, and what it had confirmed when that was news, at first or last; both by
-    stream.
-    """
+    """Messages sent to a replica, and what it had confirmed at the last progress; both by stream."""
 
     progress_us: int
     sent: dict[int, int] = field(default_factory=dict)
@@ -31,7 +29,7 @@ class _Sent:
 
 
 class Roots:
-    """What a node does for the topics whose root it is, and for those whose state it holds for their root."""
+    """Work of a node for the topics whose root or replica it is."""
 
     def __init__(self, parameters: Parameters, trees: Trees, events: Replay, succession: Succession) -> None:
         self.pastry: Pastry
@@ -39,24 +37,26 @@ class Roots:
         self._trees = trees
         self._events = events
         self._succession = succession
-        self._answered: dict[tuple[int, int], int] = {}  # by topic and stream, what publishers were told
+        # by topic and stream: what publishers were acknowledged
+        self._answered: dict[tuple[int, int], int] = {}
         self._sent: dict[tuple[int, Address], _Sent] = {}  # by topic and replica
         self._replicated_us = 0
-        self._nearest: dict[int, list[NodeHandle]] = {}  # by topic, as long as the leaf set is the same
-        self._unconfirmed: dict[tuple[int, int], Address] = {}  # by topic and stream, the root to be told
-        self._asked: dict[tuple[int, int], Address] = {}  # by topic and stream, the root asked for the rest
-        self._lost: set[Address] = set()  # whose connection was lost: another life may be there
+        self._nearest: dict[int, list[NodeHandle]] = {}  # by topic; cleared when the leaf set changes
+        self._unconfirmed: dict[tuple[int, int], Address] = {}  # by topic and stream: the root to confirm to
+        # by topic and stream: the root asked for older events
+        self._asked: dict[tuple[int, int], Address] = {}
+        self._lost: set[Address] = set()  # nodes whose connection was lost: the process may have restarted
 
-    # --- At the root
+    # --- Root
 
     def publish(self, topic: Topic, message: Publish) -> None:
-        """A publisher's batch came to the root."""
+        """Process a publisher's batch at the root."""
         if not message.count:
-            self._tell_how_far(topic, message)
+            self._send_progress(topic, message)
             return
         publisher = topic.publishers[message.stream] = NodeHandle(message.id, message.address)
         if message.first_seq < topic.next_of(message.stream):
-            self.pastry.miss(publisher)  # it may not have got the answer
+            self.pastry.miss(publisher)  # the publisher may not have received the answer
             self._answer(topic, message.stream, again=True)
             return
         before = topic.next_of(message.stream) - 1
@@ -65,45 +65,45 @@ class Roots:
             events = message.first_seq, before, message.count, bytes(message.payload)
             self._events.take(topic, Multicast(topic.key, message.stream, *events))
             self._answer(topic, message.stream)
-        elif epoch_of(message.first_seq) == epoch_of(before + 1):  # of one that waits to begin, nothing
+        elif epoch_of(message.first_seq) == epoch_of(before + 1):  # of a pending epoch, no event is stored
             events = message.first_seq, message.first_seq - 1, message.count, bytes(message.payload)
-            self._events.take(topic, Multicast(topic.key, message.stream, *events))  # before its time
+            self._events.take(topic, Multicast(topic.key, message.stream, *events))  # out of order
 
     def _begins_epoch(self, topic: Topic, first_seq: int, before: int) -> bool:
-        """Whether a publisher began anew: what the root has of its earlier epochs is all that there is.
+        """Return whether a batch begins a new epoch and the root has all that exists of earlier ones.
 
-        A root that is new may not have it all yet, and waits; the publisher sends again.
+        A new root may not have all events yet; it waits, and the publisher repeats the batch.
         """
         is_first = first_seq == first_of(epoch_of(first_seq)) and first_seq > before
         return is_first and self._has_all(topic)
 
-    def _tell_how_far(self, topic: Topic, message: Publish) -> None:
-        """A publisher does not know how far its stream is."""
+    def _send_progress(self, topic: Topic, message: Publish) -> None:
+        """Send the progress of a stream to a publisher that does not know it."""
         if self._has_all(topic):
             following = topic.next_of(message.stream)
             answer = Published(topic.key, self.pastry.own.id, message.stream, following)
             self.pastry.send(answer, message.address)
 
     def replicated(self, topic: Topic, sender: Address, message: Replicated) -> None:
-        """A replica has so much."""
+        """Process the confirmation of a replica."""
         has = topic.replicas.setdefault(sender, {})
         has[message.stream] = message.next
         if topic.is_root:
             self._answer(topic, message.stream)
 
     def check(self) -> None:
-        """Assert that publishers were told of no more than there is."""
-        for (key, stream), told in self._answered.items():
+        """Assert that no more was acknowledged than exists."""
+        for (key, stream), acknowledged in self._answered.items():
             topic = self._trees.topics.get(key)
-            assert topic is not None, "acknowledged a topic that is not here"
-            assert told <= topic.next_of(stream), "acknowledged what is not here"
+            assert topic is not None, "acknowledged an unknown topic"
+            assert acknowledged <= topic.next_of(stream), "acknowledged events that are missing here"
 
     def lost(self, address: Address) -> None:
-        """A connection was lost: what that one confirmed as a replica it is asked for again."""
+        """Note a lost connection, so that the replica's progress is requested again."""
         self._lost.add(address)
 
     def new_leafs(self) -> None:
-        """Others may be nearest to roots now."""
+        """Forget the nodes nearest to roots, since the leaf set changed."""
         self._nearest.clear()
 
     def _targets(self, topic: Topic) -> list[NodeHandle]:
@@ -115,12 +115,13 @@ class Roots:
         return self._nearest[topic.key]
 
     def _has_all(self, topic: Topic) -> bool:
-        """Whether a root has what others have of what one before it took."""
+        """Return whether the root has all events that other nodes have of an earlier root's."""
         return self._succession.has_all_told(topic) and not self._is_behind(topic)
 
     def _is_behind(self, topic: Topic) -> bool:
-        """Whether a replica has more than this root: another one had it keep that, where this one was not
-        heard or stood still.
+        """Return whether a replica has more than this root.
+
+        Another root may have replicated events while this one was unreachable or not running.
         """
         return any(
             has > topic.next_of(stream)
@@ -129,7 +130,7 @@ class Roots:
         )
 
     def _answer(self, topic: Topic, stream: int, *, again: bool = False) -> None:
-        """Tell the publisher what all replicas have, if that is news or it asks again."""
+        """Acknowledge to the publisher what all replicas have, if that has grown or `again` is set."""
         publisher = topic.publishers.get(stream)
         if publisher is None or self._parameters.is_best_effort or self._succession.is_just_left:
             return
@@ -144,15 +145,15 @@ class Roots:
             self.pastry.send(answer, publisher.address)
 
     def tick(self, now_us: int) -> None:
-        """Send replicas what is new, again what they did not confirm, and confirm what came here."""
+        """Send new and unconfirmed events to replicas, and confirm received ones."""
         if now_us >= self._replicated_us + self._parameters.replicate_us:
             self._replicated_us = now_us
             for topic in self._trees.topics.values():
                 if topic.is_root and topic.streams:
                     for node in self._targets(topic):
-                        self._bring_up(topic, node, now_us)
+                        self._send_missing(topic, node, now_us)
                         if node.address in self._lost:
-                            self._ask_how_far(topic, node)
+                            self._request_progress(topic, node)
                 if topic.is_root:
                     self._succession.look_after_root(topic, is_behind=self._is_behind(topic))
             self._lost.clear()
@@ -161,8 +162,8 @@ class Roots:
             self.pastry.send(Replicated(key, stream, reached), sender)
         self._unconfirmed.clear()
 
-    def _bring_up(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
-        """Everything since what was sent before; after a while without progress since what is confirmed."""
+    def _send_missing(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
+        """Send all events since the last ones sent; without progress, since the last confirmed ones."""
         confirmed = topic.replicas.setdefault(node.address, {})
         known = self._sent.setdefault((topic.key, node.address), _Sent(now_us))
         is_behind = any(confirmed.get(stream, 0) < state.next for stream, state in topic.streams.items())
@@ -183,14 +184,14 @@ class Roots:
             self.pastry.reach.send(node.address, *gone, *messages)
         known.sent = {stream: state.next for stream, state in topic.streams.items()}
 
-    def _ask_how_far(self, topic: Topic, node: NodeHandle) -> None:
-        """It answers as to any batch."""
+    def _request_progress(self, topic: Topic, node: NodeHandle) -> None:
+        """Request a replica's progress, which it reports after any batch."""
         for stream, state in topic.streams.items():
             nothing = Replicate(topic.key, stream, state.next, state.next - 1, 0, b"")
             self.pastry.reach.send(node.address, nothing)
 
     def _gone(self, topic: Topic, sent: dict[int, int], confirmed: dict[int, int]) -> list[Gone]:
-        """What a replica that was away lacks, and nobody keeps any more."""
+        """Return notices of events that a returned replica lacks and no node stores."""
         return [
             Gone(topic.key, stream, state.first)
             for stream, state in topic.streams.items()
@@ -198,11 +199,12 @@ class Roots:
             and self._succession.has_sought(topic)
         ]
 
-    # --- At a replica
+    # --- Replica
 
     def replicate(self, topic: Topic, sender: Address, message: Replicate) -> None:
-        """The root's batch: kept, and handed on like any other if this node is in the tree as well. An empty
-        one only asks how far this node is.
+        """Store a batch from the root; forward it if this node is in the tree, too.
+
+        A batch without events only requests this node's progress.
         """
         stream = message.stream
         if message.count:
@@ -211,11 +213,13 @@ class Roots:
             events = message.first_seq, message.after, message.count, bytes(message.payload)
             self._events.take(topic, Multicast(topic.key, stream, *events))
         self._unconfirmed[topic.key, stream] = topic.kept_for = sender
-        self._ask_for_the_rest(topic, stream, sender)
+        self._request_older(topic, stream, sender)
 
-    def _ask_for_the_rest(self, topic: Topic, stream: int, root: Address) -> None:
-        """What is before all that is kept here, as where an earlier life of this node confirmed it, or this
-        one joined the tree late, no root sends by itself.
+    def _request_older(self, topic: Topic, stream: int, root: Address) -> None:
+        """Request the events before all that are stored here.
+
+        No root sends them unasked if an earlier process generation confirmed them, or if this node joined the
+        tree late.
         """
         state = topic.streams.get(stream)
         if state is not None and state.first > 1 and self._asked.get((topic.key, stream)) != root:

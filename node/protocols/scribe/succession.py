@@ -1,10 +1,10 @@
-"""How a node becomes a topic's root, and ceases to be it, so that nothing is lost of what another took.
+"""How a node becomes a topic's root, and ceases to be it, without loss of what another root accepted.
 
-A new root asks the nodes nearest to it, who held the state of the one before; until they have sent what they
-have, neither its members nor its children begin. What it misses it asks for again; what nobody sends after a
-while, nobody has: also where the ring changes all the time, once nobody keeps anything for so long. Who is
-the root no more, since a closer node came or a division has healed, tells the new one how far it has come,
-and stays in the tree until that can have fetched the rest.
+A new root asks the nodes nearest to it, which hold the former root's state; until they have sent what they
+have, neither its members nor its children start. It repeats requests for missing events; events that no node
+sends within a time are lost. If the ring changes all the time, that time ends when all stores have expired. A
+former root, after a closer node came or a partition healed, sends its progress to the new one and stays in
+the tree until the new one can have fetched the rest.
 """
 
 from collections.abc import Callable
@@ -20,17 +20,17 @@ from node.protocols.scribe.replay import Replay
 from node.protocols.scribe.topic import Gap, Topic
 from node.protocols.scribe.tree import Trees
 
-HAND_OVER_US = 10_000_000  # long enough for several nodes on the way to the new root to hear of it
-FIRST_RETRANSMITS = 3  # until a root begins with what it has, where all of it comes later
+HAND_OVER_US = 10_000_000  # enough for several nodes on the way to learn of the new root
+FIRST_RETRANSMITS = 3  # until a root without stored events begins with what it has, if all of it is later
 GAP_RETRANSMITS = 16
-"""The same within what it has, since the ring last changed: who seems to have failed may have the rest, and
-is asked again twice meanwhile.
+"""Until a root gives up a gap in its stored events, since the last change of the ring. A node that seems to
+have failed may have the missing events, and is probed again twice in this time.
 """
-LEFT_RETRANSMITS = 8  # for so long a node that lost sight of others decides nothing alone
+LEFT_RETRANSMITS = 8  # time in which a node that lost contact with others decides nothing alone
 
 
 class Succession:
-    """Of the topics of one node (`layers.Succession`)."""
+    """Succession of roots at one node (`layers.Succession`)."""
 
     def __init__(
         self, parameters: Parameters, trees: Trees, events: Replay, emit: Callable[[PeerEffect], None]
@@ -40,10 +40,10 @@ class Succession:
         self._events = events
         self._emit = emit
         self._has_others = False
-        self._left_us: int | None = None  # since when there are no other nodes, if there were any
+        self._left_us: int | None = None  # time since which there are no other nodes, if there were any
         trees.carry[Fetched] = self._fetched
 
-    # --- A new root
+    # --- New root
 
     def become_root(self, topic: Topic) -> None:
         """See `layers.Succession`."""
@@ -60,7 +60,7 @@ class Succession:
             self._trees.attached(topic)
 
     def _ask_nearest(self, topic: Topic) -> None:
-        """Those that are nearest now and were not before may hold what another root took."""
+        """Ask the nodes that are newly among the nearest; they may hold another root's state."""
         if self._parameters.is_best_effort:
             return
         nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
@@ -73,7 +73,7 @@ class Succession:
             self._events.ask(topic, address, is_last_told=True)
 
     def woke(self) -> None:
-        """This node did not run for so long that others may have taken it for failed, and been roots."""
+        """Ask all nearest nodes again, after this node did not run: others may have been roots meanwhile."""
         for topic in self._trees.topics.values():
             if topic.is_root:
                 topic.nearest = set()
@@ -85,7 +85,7 @@ class Succession:
             self._settle(topic)
 
     def has_waited(self, topic: Topic) -> bool:
-        """Whether a root had time to get what the one before it had."""
+        """Return whether the root had time to get what the former root had."""
         waited_us = self._trees.now_us - topic.root_since_us
         return not topic.asked or waited_us >= self._parameters.retransmit_us
 
@@ -113,7 +113,7 @@ class Succession:
         now_us, retransmit_us = self._trees.now_us, self._parameters.retransmit_us
         if now_us - topic.sought_us > GAP_RETRANSMITS * retransmit_us:
             topic.seeking_since_us = now_us
-        if self._is_gone(topic.root_since_us, topic.seeking_since_us):
+        if self._is_lost(topic.root_since_us, topic.seeking_since_us):
             return True
         if now_us - topic.sought_us >= retransmit_us:
             topic.sought_us = now_us
@@ -121,9 +121,10 @@ class Succession:
                 self._events.ask_before(topic, address)
         return False
 
-    def _is_gone(self, changed_us: int, missed_us: int, retransmits: int = GAP_RETRANSMITS) -> bool:
-        """Whether what has been missed since then is with nobody: the ring has not changed for a while, or
-        nobody keeps anything for so long.
+    def _is_lost(self, changed_us: int, missed_us: int, retransmits: int = GAP_RETRANSMITS) -> bool:
+        """Return whether missing events are lost.
+
+        They are lost after a time without change of the ring, or when all stores have expired.
         """
         patience_us, now_us = retransmits * self._parameters.retransmit_us, self._trees.now_us
         kept_us = self._parameters.buffer_us
@@ -131,31 +132,30 @@ class Succession:
 
     @property
     def is_just_left(self) -> bool:
-        """Whether all others seem to have failed: it may well be this node that is cut off. Nobody else would
-        have what it acknowledges, should it die before it hears of them again; and who begins with it misses
-        what others have.
+        """Whether all other nodes seem to have failed lately, so that this node is probably cut off.
+
+        If it failed before it reaches them again, what it acknowledges would be lost; and members that start
+        with it miss what others have.
         """
         if self._left_us is None or self._parameters.is_best_effort:
             return False
         return self._trees.now_us - self._left_us < LEFT_RETRANSMITS * self._parameters.retransmit_us
 
     def _settle(self, topic: Topic) -> None:
-        """Who joined meanwhile may begin, unless something is missing still."""
+        """Start members and children that joined meanwhile, unless events are still missing."""
         if topic.is_settling and not topic.has_gap and not self.is_just_left:
             topic.is_settling = False
             self._trees.attached(topic)
 
     def look_after_root(self, topic: Topic, *, is_behind: bool) -> None:
-        """Some time has passed: what is missing is asked for again, or given up. is_behind: whether a replica
-        has more.
-        """
-        ahead = self._who_is_ahead(topic)
+        """Request missing events again, or give them up. is_behind: whether a replica has more."""
+        ahead = self._nodes_ahead(topic)
         missing = is_behind or bool(ahead)
         for stream, state in topic.streams.items():
             gap = state.gap
             if not state.early or gap.next != state.next:
                 state.gap = Gap(state.next, self._trees.now_us, self._trees.now_us)
-            elif not self._is_gone(
+            elif not self._is_lost(
                 gap.changed_us, gap.missed_us, GAP_RETRANSMITS if state.kept else FIRST_RETRANSMITS
             ):
                 missing = True
@@ -166,13 +166,13 @@ class Succession:
                 self._events.ask(topic, address, is_last_told=True)
         if missing:
             nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
-            those = (*(node.address for node in nearest), *topic.children, *ahead)
-            self._events.fetch_from(topic, *dict.fromkeys(those))
+            addresses = (*(node.address for node in nearest), *topic.children, *ahead)
+            self._events.fetch_from(topic, *dict.fromkeys(addresses))
         if self.has_waited(topic):
             self._settle(topic)
 
-    def _who_is_ahead(self, topic: Topic) -> list[Address]:
-        """Who said lately that it has more than this root, and still does."""
+    def _nodes_ahead(self, topic: Topic) -> list[Address]:
+        """Return nodes that lately reported more than this root has, and still have more."""
         since_us = self._trees.now_us - GAP_RETRANSMITS * self._parameters.retransmit_us
         topic.ahead = {
             address: (told_us, positions)
@@ -181,12 +181,13 @@ class Succession:
         }
         return list(topic.ahead)
 
-    # --- The one before
+    # --- Former root
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """The ring has changed: a root may be one no more, and what it misses may be with others now.
+        """Process a change of the ring.
 
-        Who kept a root's state tells the next one, too: the one before may be gone, and its replicas others.
+        This node may no longer be the root, or others may have missing events. A node that stored a root's
+        state informs the next root, too: the former root and its other replicas may be gone.
         """
         had_others, self._has_others = self._has_others, bool(leaf_set.members)
         if had_others != self._has_others:
@@ -203,7 +204,8 @@ class Succession:
                 topic.is_root = topic.is_settling = False
                 topic.is_handing_over, topic.root_since_us = bool(topic.streams), self._trees.now_us
                 self._emit(m.Log("root_no_more", {"topic": f"{topic.key:032x}", "peer": None}))
-                self._events.ask(topic, closest.address, is_last_told=True)  # it learns what is here
+                # it learns of the events stored here
+                self._events.ask(topic, closest.address, is_last_told=True)
                 self._trees.seek_parent(topic)
             elif topic.kept_for not in {None, closest.address}:
                 topic.kept_for = closest.address

@@ -1,8 +1,8 @@
-"""A topic at one node: its place in the tree, and the events that the node holds of each stream.
+"""A topic at one node: its place in the tree, and the stored events of each stream.
 
-Events are held in order and without gaps, so that whatever is handed on is in order: what comes before its
-time waits (`early`), what comes twice is left out. They are kept for a while to be replayed. A publisher that
-came back numbers in another epoch (`node.core.epochs`); each batch says which event it comes after.
+Events are stored in order and without gaps, so that they are forwarded in order: events out of order wait
+(`early`), repetitions are dropped. Events are stored for some time for replay. A restarted publisher numbers
+its events in another epoch (`node.core.epochs`); each batch names the event before it.
 """
 
 from collections import deque
@@ -14,15 +14,17 @@ from node.core.peers.peer_pool import Address
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Create, Multicast, Position
 
-CHECKED = 64  # of the newest batches, when someone asks whether all is as it must be
-EARLY_MAX = 1_024  # batches of a stream that came before their time; further ones are fetched again
-AHEAD_MAX = 64  # nodes that said that they have more
+CHECKED = 64  # newest batches covered by `check`
+EARLY_MAX = 1_024  # batches of a stream that arrived out of order; further ones are fetched again
+AHEAD_MAX = 64  # nodes that reported that they have more
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What a root misses of a stream. `next`: the first of it. `missed_us`: since when; `changed_us`: when it
-    looked first after the ring had changed.
+    """Missing events of a stream at a root.
+
+    `next`: the first one. `missed_us`: time since which they are missing. `changed_us`: time of the first
+    check after the ring changed.
     """
 
     next: int = 0
@@ -32,25 +34,25 @@ class Gap:
 
 @dataclass(slots=True)
 class StreamState:
-    """What a node holds of a stream. `next`: the first sequence number that it does not have.
+    """The stored events of a stream at a node. `next`: the first missing sequence number.
 
-    early: by the number for which they wait, which is beyond `next`.
+    early: by the number that each batch waits for, which is beyond `next`.
     """
 
     next: int = 1
-    kept: deque[tuple[int, Multicast]] = field(default_factory=deque)  # with the times at which they came
+    kept: deque[tuple[int, Multicast]] = field(default_factory=deque)  # with the times of arrival
     early: dict[int, Multicast] = field(default_factory=dict)
-    events: int = 0  # in `kept`
+    events: int = 0  # number of events in `kept`
     told_us: int = 0  # when the last batch was sent to children
     gap: Gap = Gap()
 
     @property
     def first(self) -> int:
-        """The first sequence number that is kept, or the next one."""
+        """The first stored sequence number, or the next one."""
         return self.kept[0][1].after + 1 if self.kept else self.next
 
     def take(self, batch: Multicast, now_us: int) -> Iterator[Multicast]:
-        """A batch came: the batches that are in order now."""
+        """Add a received batch; yield the batches that are in order now."""
         if batch.after >= self.next:
             if len(self.early) < EARLY_MAX:
                 self.early[batch.after + 1] = batch
@@ -59,15 +61,15 @@ class StreamState:
             yield from self._follow(batch, now_us)
 
     def put_before(self, batch: Multicast, now_us: int) -> None:
-        """Keep a batch that ends where what is kept begins, as long as that; others are left out."""
+        """Store a batch that ends directly before the stored ones; ignore others."""
         if batch.first_seq + batch.count == self.first:
             self.kept.appendleft((self.kept[0][0] if self.kept else now_us, batch))
             self.events += batch.count
 
     def _follow(self, batch: Multicast | None, now_us: int) -> Iterator[Multicast]:
-        """Hold a batch that is in order, and those that waited for it."""
+        """Store a batch that is in order, and those that waited for it."""
         while batch is not None:
-            if batch.after < self.next - 1:  # where it was sent, less was known of the epoch before
+            if batch.after < self.next - 1:  # its sender knew less of the previous epoch
                 batch = replace(batch, after=self.next - 1)
             self.kept.append((now_us, batch))
             self.events += batch.count
@@ -76,9 +78,7 @@ class StreamState:
             batch = self._due()
 
     def _due(self) -> Multicast | None:
-        """Of what came early the batch that is next, those of this epoch first; what has come by another way
-        since then is dropped.
-        """
+        """Return the next batch of those that arrived early, the current epoch first; drop repetitions."""
         if not self.early:
             return None
         due = [self.early.pop(first) for first in list(self.early) if first <= self.next]
@@ -93,16 +93,16 @@ class StreamState:
         return batch
 
     def pass_by(self, batch: Multicast) -> Iterator[Multicast]:
-        """Keep nothing and wait for nothing: the batch, unless it or a later one came before.
+        """Yield the batch unless it or a later one came before, without storing it.
 
-        What is older is left out so that nothing goes round in a loop of parents.
+        Older batches are dropped so that none circulates in a loop of parents.
         """
         if batch.first_seq >= self.next:
             self.next = batch.first_seq + batch.count
             yield batch
 
     def skip_to(self, seq: int, now_us: int) -> Iterator[Multicast]:
-        """Give up everything before `seq`: the batches that are in order now."""
+        """Skip all events before `seq`; yield the batches that are in order now."""
         if seq > self.next:
             self.next = seq
             self.kept.clear()
@@ -111,22 +111,24 @@ class StreamState:
             yield from self._follow(self._due(), now_us)
 
     def check(self) -> None:
-        """Assert that what is kept is in order, and no more waits than may."""
-        assert len(self.early) <= EARLY_MAX, "more came early than is to be kept"
-        assert all(first > self.next for first in self.early), "waits for what is there"
+        """Assert that stored batches are in order and that not too many wait."""
+        assert len(self.early) <= EARLY_MAX, "too many early batches"
+        assert all(first > self.next for first in self.early), "an early batch that is not early"
         newest = [batch for _, batch in islice(reversed(self.kept), CHECKED)][::-1]
         for batch, following in pairwise(newest):
-            assert batch.first_seq + batch.count - 1 == following.after, "events kept with a gap"
-        assert not newest or newest[-1].first_seq + newest[-1].count <= self.next, "kept beyond its end"
-        assert self.events >= sum([batch.count for batch in newest]), "counted wrong"
+            assert batch.first_seq + batch.count - 1 == following.after, "a gap in the stored events"
+        assert not newest or newest[-1].first_seq + newest[-1].count <= self.next, (
+            "events stored beyond the end of the stream"
+        )
+        assert self.events >= sum([batch.count for batch in newest]), "fewer events counted than stored"
 
     def since(self, seq: int) -> Sequence[Multicast]:
-        """The batches from a sequence number on that are kept: mostly none, or a few of the newest."""
+        """Return the stored batches from a sequence number on: mostly none, or a few of the newest."""
         newest = takewhile(lambda each: each[1].first_seq >= seq, reversed(self.kept))
         return [batch for _, batch in newest][::-1]
 
     def trim(self, before_us: int, events_max: int) -> None:
-        """Drop what came before a time, and the oldest of more events than that."""
+        """Drop batches that arrived before a time, and the oldest if there are too many events."""
         while self.kept and (self.kept[0][0] < before_us or self.events > events_max):
             self.events -= self.kept.popleft()[1].count
 
@@ -135,9 +137,9 @@ class StreamState:
 class Child:
     """A child in the tree.
 
-    waiting: what it asked for, while the node that adopted it has no parent itself. hops: of its join, to
-    here; is_fixed: there is no other way for it (draft of 2001, 3.4.1). delay_us: to here, once measured.
-    credentials: what it showed.
+    waiting: positions that it requested, while this node has no parent itself. hops: hops of its join to this
+    node. is_fixed: it knows no other way (draft of 2001, 3.4.1). delay_us: one-way delay to this node, once
+    measured. credentials: those that it showed.
     """
 
     node: NodeHandle
@@ -152,116 +154,117 @@ class Child:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic at a node; `parent` is None at the root, and while one is sought."""
+    """A topic at a node; `parent` is None at the root, and while a parent is sought."""
 
     key: int
     is_member: bool = False
     is_root: bool = False
-    is_settling: bool = False  # a root that held nothing: it waits for what others have
-    is_handing_over: bool = False  # a root that is none any more: it stays for a while, for what it has
-    root_since_us: int = 0  # or not any more
-    sought_us: int = -1 << 40  # when a root asked others for what it does not keep,
-    seeking_since_us: int = 0  # and since when it does so, again and again
-    nearest: set[Address] = field(default_factory=set)  # to a root, since it asked them last
-    asked: set[Address] = field(default_factory=set)  # nodes that have not sent a new root all that they have
-    untold: set[Address] = field(default_factory=set)  # new roots that are not told yet that this is all
-    divided_us: int = -1 << 40  # when some who may have more were not heard of last
+    is_settling: bool = False  # a root without events: it waits for those of other nodes
+    is_handing_over: bool = False  # a former root: it stays in the tree for some time, for its events
+    root_since_us: int = 0  # time since which it is, or is no longer, the root
+    sought_us: int = -1 << 40  # time of the last request by a root for events that it does not store
+    seeking_since_us: int = 0  # begin of the current series of such requests
+    nearest: set[Address] = field(default_factory=set)  # nodes nearest to a root at its last request
+    # nodes that have not yet sent a new root all that they have
+    asked: set[Address] = field(default_factory=set)
+    untold: set[Address] = field(default_factory=set)  # new roots to which FETCHED is still due
+    divided_us: int = -1 << 40  # last time when nodes that may have more were unreachable
     ahead: dict[Address, tuple[int, Sequence[Position]]] = field(default_factory=dict)
-    # who said, and when, that it has more than this node, which it took for the root
+    # by node: time and positions of its report that it has more than this node, which it considered the root
     is_joining: bool = False
-    is_astray: bool = False  # the way that it joined by led to a loop: the next one is any other
-    few_since_us: int | None = None  # since when it has so few children that the parent may take them
-    grants: Create | None = None  # who may do what, as far as is known here
-    credentials: int = 0  # what this node shows as a member
-    has_positions: bool = False  # it was told from where on it gets events
+    is_astray: bool = False  # its last way led to a loop: the next join takes any other
+    few_since_us: int | None = None  # time since which it has few enough children to offer them to the parent
+    grants: Create | None = None  # granted rights, as far as known here
+    credentials: int = 0  # credentials of this node as a member
+    has_positions: bool = False  # its first positions are known
     parent: NodeHandle | None = None
-    heard_us: int = 0  # from the parent
-    missed_us: int = -1  # when it was asked whether the parent lives
-    refreshed_us: int = 0  # when the parent was told that this child lives
+    heard_us: int = 0  # last message from the parent
+    missed_us: int = -1  # last probe of the parent
+    refreshed_us: int = 0  # last REFRESH to the parent
     fetched_us: int = -1 << 40
     path: tuple[int, ...] = ()
     children: dict[Address, Child] = field(default_factory=dict)
     streams: dict[int, StreamState] = field(default_factory=dict)
-    replicas: dict[Address, dict[int, int]] = field(default_factory=dict)  # by stream what they have
-    kept_for: Address | None = None  # the root that had its state kept here last
+    replicas: dict[Address, dict[int, int]] = field(default_factory=dict)  # progress by stream
+    kept_for: Address | None = None  # the last root that replicated its state here
     publishers: dict[int, NodeHandle] = field(default_factory=dict)
 
     @property
     def parent_address(self) -> Address | None:
-        """Where the parent listens."""
+        """Listen address of the parent."""
         return self.parent.address if self.parent is not None else None
 
     @property
     def is_attached(self) -> bool:
-        """Whether it is in the tree: everything published from now on comes here."""
+        """Whether the node is in the tree: all events published from now on arrive here."""
         return (self.is_root and not self.is_settling) or self.parent is not None
 
     @property
     def is_on_its_way(self) -> bool:
-        """Whether it is in the tree, or will be."""
+        """Whether the node is in the tree or joining it."""
         return self.is_attached or self.is_root or self.is_joining
 
     def is_below(self, node: int, address: Address) -> bool:
-        """Whether a node, by its id and address, is the parent, or further up."""
+        """Return whether the given node is the parent or above it."""
         return node in self.path or address == self.parent_address
 
     @property
     def is_needed(self) -> bool:
-        """Whether the node has to be in the tree."""
+        """Whether the node must be in the tree."""
         return self.is_member or bool(self.children) or self.is_handing_over
 
     def check(self, own: NodeHandle) -> None:
-        """Assert what must hold of this topic at a node."""
+        """Assert the invariants of this topic."""
         assert not (self.is_root and self.parent is not None), "a root with a parent"
-        assert own.address not in self.children, "its own child"
-        assert self.parent_address != own.address, "its own parent"
-        assert own.id not in self.path, "below itself"
+        assert own.address not in self.children, "a node is its own child"
+        assert self.parent_address != own.address, "a node is its own parent"
+        assert own.id not in self.path, "a node is below itself"
         for state in self.streams.values():
             state.check()
 
     @property
     def has_gap(self) -> bool:
-        """Whether something came before its time."""
+        """Whether some batch arrived out of order."""
         return any(state.early for state in self.streams.values())
 
     def positions(self) -> tuple[Position, ...]:
-        """How far this node has come, by stream."""
+        """Return the progress of this node by stream."""
         return tuple(Position(stream, state.next) for stream, state in sorted(self.streams.items()))
 
     def state(self, stream: int) -> StreamState:
-        """Of a stream; of one that is new, from its beginning on."""
+        """Return the state of a stream; a new one starts from its first event."""
         return self.streams.setdefault(stream, StreamState())
 
     def start_at(self, positions: Iterable[Position]) -> None:
-        """Begin streams that are not known yet where somebody says."""
+        """Start unknown streams at the given positions."""
         for position in positions:
             self.streams.setdefault(position.stream, StreamState(position.next))
 
     def was_quiet(self, since_us: int) -> bool:
-        """Whether children have not been sent events of some stream since then: they have to be told."""
+        """Return whether children got no events of some stream since then, so that a heartbeat is due."""
         return not self.streams or any(state.told_us <= since_us for state in self.streams.values())
 
     def is_behind(self, positions: Iterable[Position]) -> bool:
-        """Whether somebody has more than this node."""
+        """Return whether the positions are ahead of this node's."""
         return any(position.next > self.next_of(position.stream) for position in positions)
 
     def lacks(self, batch: Multicast, sender: Address) -> bool:
-        """Whether the root, of which this node is a replica, sends what is before all that is kept here."""
+        """Return whether the batch, from this replica's root, precedes all stored events."""
         state = self.streams.get(batch.stream)
         return self.kept_for == sender and state is not None and batch.first_seq < state.first
 
     def note_ahead(self, address: Address, now_us: int, positions: Sequence[Position]) -> None:
-        """Somebody has more: should what it is asked for get lost, nobody else may have it."""
+        """Record that a node has more, possibly the only one, in case the request to it is lost."""
         self.ahead.pop(address, None)
         self.ahead[address] = now_us, positions
         if len(self.ahead) > AHEAD_MAX:
             del self.ahead[next(iter(self.ahead))]
 
     def next_of(self, stream: int) -> int:
-        """The first sequence number of a stream that is missing here."""
+        """Return the first missing sequence number of a stream."""
         return self.streams[stream].next if stream in self.streams else 1
 
 
 def by_stream(positions: Iterable[Position]) -> Mapping[int, int]:
-    """Positions as a mapping."""
+    """Return positions as a mapping from stream to first missing event."""
     return {position.stream: position.next for position in positions}

@@ -1,12 +1,12 @@
-"""The trees of topics: joining, leaving, multicast, repair, and replay of what was missed.
+"""The trees of topics: joining, leaving, multicast, and repair.
 
-2002, III: a join is routed to the topic's key; every node on its way becomes a forwarder and adopts the one
-before. What the papers leave open is decided so: a node that routes a join on puts itself in its place; the
-one where it began does not adopt itself; who was adopted is told so, and that tells it its parent. A node
-that is joining itself adopts too, and answers when it has a parent.
+2002, III: a join is routed to the topic's key; every node on its way becomes a forwarder and adopts the
+previous node. The papers leave some cases open. A node that forwards a join sends it as its own; the node
+where it began does not adopt itself; an adopted node is notified and so learns its parent. A node that is
+joining itself adopts children, too, and answers them when it has a parent.
 
-What is handed on, and what is missed, is `replay`'s affair; which children a node keeps, `balance`'s; who is
-the root, `succession`'s.
+Other modules: `replay` (transfer of events), `balance` (which children a node keeps), `succession` (which
+node is the root).
 """
 
 from collections.abc import Callable, Sequence
@@ -37,8 +37,8 @@ from node.protocols.scribe.topic import Child, Topic, by_stream
 
 REJOIN: str = "rejoin"
 TREE_TICK: m.Timer = ("trees",)
-DEPTH_MAX = 64  # a path that is longer is a loop
-REFRESHES_MISSED = 3  # until a child is dropped
+DEPTH_MAX = 64  # a longer path is a loop
+REFRESHES_MISSED = 3  # missing messages until a child is dropped
 
 
 class Trees:
@@ -72,8 +72,8 @@ class Trees:
             TreeHeartbeat: self._heartbeat,
             Refresh: self._refresh,
         }
-        self.opening: set[type] = set()  # messages that make a topic known
-        self.unknown: dict[type, Callable[[int], Any]] = {  # the answer where a topic is not known
+        self.opening: set[type] = set()  # message types that make an unknown topic known
+        self.unknown: dict[type, Callable[[int], Any]] = {  # answers for an unknown topic
             Join: Refused,
             Adopted: Leave,
             Multicast: Leave,
@@ -83,29 +83,29 @@ class Trees:
 
     @property
     def now_us(self) -> int:
-        """The time of the input that is being handled."""
+        """Time of the current input."""
         return self.pastry.reach.now_us
 
     def entries(self) -> int:
-        """How many children there are in all topics together."""
+        """Return the number of children in all topics together."""
         return sum(len(topic.children) for topic in self.topics.values())
 
     def neighbours(self) -> set[Address]:
-        """Parents and children in all trees."""
+        """Return parents and children in all trees."""
         parents = {topic.parent.address for topic in self.topics.values() if topic.parent is not None}
         return parents.union(*(topic.children for topic in self.topics.values()))
 
-    # --- What a member asks for
+    # --- Membership
 
     def topic(self, key: int) -> Topic:
-        """A topic here; one that is not known yet is made."""
+        """Return a topic at this node; create it if unknown."""
         topic = self.topics.get(key)
         if topic is None:
             topic = self.topics[key] = Topic(key)
         return topic
 
     def join(self, key: int, credentials: int = 0) -> None:
-        """Become a member."""
+        """Become a member of a topic."""
         topic = self.topic(key)
         topic.is_member, topic.credentials = True, credentials
         if topic.is_attached:
@@ -115,25 +115,25 @@ class Trees:
             self.seek_parent(topic)
 
     def leave(self, key: int) -> None:
-        """Be a member no more."""
+        """End the membership of a topic."""
         topic = self.topic(key)
         topic.is_member, topic.credentials = False, 0
         self._leave_if_needless(topic)
 
     def start(self) -> None:
-        """Begin to look after trees."""
+        """Start the periodic checks."""
         self._emit(m.SetTimer(TREE_TICK, self.now_us + self._parameters.tree_heartbeat_us))
 
     # --- Joining
 
     def detach(self, topic: Topic) -> None:
-        """Have no parent, and need one."""
+        """Drop the parent; a new one is needed."""
         topic.parent, topic.path, topic.is_joining = None, (), True
 
     def seek_parent(
         self, topic: Topic, avoided: Sequence[Address] | None = None, *, is_fault: bool = False
     ) -> None:
-        """Join by the usual route, or by chance by any other that begins with none of these nodes."""
+        """Join by the usual route, or by a random other one whose first hop is not among `avoided`."""
         self.detach(topic)
         self._set_retry(topic)
         if avoided is None and topic.is_astray:
@@ -148,7 +148,7 @@ class Trees:
             self.pastry.route(replace(join, errand=Errand.NO_DETOUR), topic.key)
 
     def join_at(self, topic: Topic, address: Address, hops: int = 1) -> None:
-        """Join at a node; a parent stays one until another node has become it."""
+        """Join at a node; the old parent remains until the new one adopts this node."""
         if topic.is_joining:
             self._set_retry(topic)
         self.pastry.send(self._join_of(topic, hops, Errand.SENT), address)
@@ -165,7 +165,7 @@ class Trees:
         return Join(topic.key, own.id, own.address, errand, hops, own.address, is_new, shown, positions)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
-        """See `overlay.Application`: adopt the sender of a join, and go on in its place if that is needed."""
+        """See `overlay.Application`: adopt the sender of a join, and join on its way if necessary."""
         if not isinstance(message, Join) or message.address == self.pastry.own.address:
             return message
         onward = self.balance.passes(key, message)
@@ -173,7 +173,7 @@ class Trees:
             return onward
         topic = self.topic(key)
         if topic.is_below(message.id, message.address):
-            return message  # further on there is somebody who is not, the root at last
+            return message  # a node further on is not above the sender: at the latest the root
         is_on_its_way = topic.is_on_its_way
         if self.adopt(topic, message) and not is_on_its_way:
             topic.is_joining = True
@@ -192,14 +192,14 @@ class Trees:
             self._listener.on_root(topic, message)
 
     def _joined(self, topic: Topic, sender: Address, join: Join) -> None:
-        """A join that was sent here by another node's word, which may be old."""
+        """Process a join sent here at another node's request, which may be outdated."""
         if topic.is_root or (topic.is_needed and topic.is_on_its_way):
             self.adopt(topic, join)
         else:
             self.pastry.send(Refused(topic.key), join.address)
 
     def adopt(self, topic: Topic, join: Join) -> bool:
-        """Take the sender of a join for a child; whether that was done."""
+        """Make the sender of a join a child; return whether it was adopted."""
         child = NodeHandle(join.id, join.address)
         if join.address == self.pastry.own.address or topic.is_below(join.id, join.address):
             self.pastry.send(Refused(topic.key), child.address)
@@ -211,7 +211,7 @@ class Trees:
             topic.has_positions = True
         known = topic.children.get(child.address)
         if known is not None and known.waiting is None:
-            self.pastry.miss(child)  # it did not get the answer
+            self.pastry.miss(child)  # the child did not receive the answer
         topic.children[child.address] = Child(
             child,
             self.now_us,
@@ -229,7 +229,7 @@ class Trees:
         return True
 
     def _welcome(self, topic: Topic, child: Child) -> None:
-        """Tell a child from where on it is sent events, and send it what there is of them."""
+        """Send a child the positions from which it gets events, and the stored events from there."""
         asked, child.waiting = by_stream(child.waiting or ()), None
         positions = tuple(
             Position(stream, asked.get(stream, state.next if child.is_new else 1))
@@ -244,7 +244,7 @@ class Trees:
             self.events.ask(topic, child.node.address)
 
     def tell_paths(self, topic: Topic) -> None:
-        """Tell all children who is between the root and them."""
+        """Send all children the path from the root."""
         for child in topic.children.values():
             if child.waiting is None:
                 self._tell_path(topic, child)
@@ -267,11 +267,11 @@ class Trees:
             topic.start_at(message.positions)
         self._emit(m.CancelTimer((REJOIN, f"{topic.key:032x}")))
         self.attached(topic)
-        if topic.is_behind(message.positions):  # it answers a join that is older than another one's answer
+        if topic.is_behind(message.positions):  # it may answer an older join than another parent did
             self.events.fetch_from(topic, sender)
 
     def attached(self, topic: Topic) -> None:
-        """The topic has a place in the tree now: what waited for that begins."""
+        """Start what waited for a place in the tree: membership and children."""
         topic.has_positions = True
         if topic.is_member and self.access.may_stay(topic):
             self._listener.on_joined(topic)
@@ -280,7 +280,7 @@ class Trees:
                 self._welcome(topic, child)
 
     def _refused(self, topic: Topic, sender: Address, message: Refused) -> None:
-        """It has us for its child no more; or it would be a loop: another attempt, by any other route."""
+        """Process a refusal by the parent, or of a join that would form a loop: try any other route."""
         if topic.parent_address == sender:
             topic.is_astray = True
             self._lose_parent(topic, "parent_refused")
@@ -357,7 +357,7 @@ class Trees:
             topic.replicas.pop(node.address, None)
 
     def timer(self, timer: m.Timer) -> bool:
-        """A timer fired; whether it is one of the trees'."""
+        """Process a timer; return whether it belongs to the trees."""
         if timer == TREE_TICK:
             self._emit(m.SetTimer(TREE_TICK, self.now_us + self._parameters.tree_heartbeat_us))
             for topic in list(self.topics.values()):
@@ -373,7 +373,7 @@ class Trees:
         return True
 
     def tick(self) -> None:
-        """See whether parents are silent: at first one is asked whether it lives, then it is left."""
+        """Check for silent parents: each is first probed, later abandoned."""
         timeout_us = self._parameters.tree_timeout_us
         for topic in self.topics.values():
             if topic.parent is None:
@@ -416,7 +416,7 @@ class Trees:
     # --- Messages
 
     def receive(self, sender: Address, message: Any) -> bool:
-        """A message came from a node; whether it is one of the trees'."""
+        """Process a message; return whether it belongs to the trees."""
         kind = type(message)
         carry = self.carry.get(kind)
         if carry is None:

@@ -146,5 +146,5 @@ def test_a_topic_has_at_most_as_many_publishers_as_there_are_regions(tmp_path):
 
 
 def test_two_publishers_of_a_region_would_number_the_same_stream(tmp_path):
-    with pytest.raises(InputError, match="there can be one, publisher: 1"):
+    with pytest.raises(InputError, match="a region can have one publisher"):
         several(1, tmp_path, roles="{publisher: 2, member: 2}")

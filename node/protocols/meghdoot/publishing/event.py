@@ -1,4 +1,4 @@
-"""An event as zones look at it: its values, the region that it affects, and how much of it a zone has."""
+"""An event as zones process it: its values, the region that it affects, and its grid points in a zone."""
 
 import struct
 from collections.abc import Sequence
@@ -16,8 +16,9 @@ SPACES_MAX = 16
 
 
 class SeenEvent:
-    """An event's content; values: asks for subscriptions that match them (`bounds`). What is not
-    asked for is not computed.
+    """The content of an event. values: query for matching subscriptions (`bounds`).
+
+    Other properties are computed on first use.
     """
 
     def __init__(self, space: Space, values: Sequence[float]) -> None:
@@ -27,28 +28,28 @@ class SeenEvent:
 
     @cached_property
     def point(self) -> Point:
-        """Where it lies."""
+        """Point of the event."""
         return self._space.point(self._ranges)
 
     @cached_property
     def region(self) -> Region:
-        """What it affects."""
+        """Region that the event affects."""
         return affected(self.point)
 
     @cached_property
     def steps(self) -> Steps:
-        """The region's."""
+        """Grid steps of the region."""
         return steps_of_region(self.region)
 
 
 @lru_cache(maxsize=SPACES_MAX)
 def _lately(space: Space) -> dict[bytes, SeenEvent]:
-    """Events that were read lately, by whichever peer of this process."""
+    """Return the cache of recently read events, shared by all peers of this process."""
     return {}
 
 
 class EventReader:
-    """Reads events by their payload; one that comes several times in a row of events is read once."""
+    """Decoder of event payloads, with a cache for repeated ones."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -56,7 +57,7 @@ class EventReader:
         self._read = _lately(space)
 
     def read(self, payload: bytes) -> SeenEvent:
-        """What is in a payload."""
+        """Return the content of a payload."""
         seen = self._read.get(payload)
         if seen is None:
             seen = SeenEvent(self._space, self._values.unpack_from(payload))
@@ -67,10 +68,10 @@ class EventReader:
 
 
 def payload_of(values: Sequence[float], size_bytes: int) -> bytes:
-    """An event with these values, filled up to a size."""
+    """Return the payload of an event with these values, padded to a size."""
     return struct.pack(f">{len(values)}d", *values).ljust(size_bytes, b".")
 
 
 def fits(attributes: Sequence[Attribute], payload: bytes | memoryview) -> bool:
-    """Whether a payload is long enough to hold a value of each attribute."""
+    """Return whether a payload is long enough for a value of each attribute."""
     return len(payload) >= struct.calcsize("d") * len(attributes)

@@ -1,7 +1,8 @@
-"""Subscribers of a zone whose subscriptions an event matches are notified, each once (3.4).
+"""Notification of a zone's subscribers whose subscriptions match an event, each once (3.4).
 
-Who has said that it has an event is not notified of it again when its wave comes once more. Which events are
-older than its subscription a subscriber knows itself: nobody else knows for certain when it asked.
+A subscriber that has confirmed an event is not notified again when the event's wave is repeated. The
+subscriber itself ignores events that are older than its subscription: only it knows for certain when it
+subscribed.
 """
 
 from node.core.peers.peer_pool import Address
@@ -76,11 +77,14 @@ class EventSpread:
         )
 
     def again(self, subscriber: Address, life: int, waited_us: int) -> None:
-        """Notify a subscriber that has not answered of an event that came some time ago."""
+        """Notify a subscriber again that has not answered, `waited_us` after the event arrived."""
         self._notification.send(subscriber, self.notify(life, waited_us))
 
     def notify(self, life: int, waited_us: int) -> Notify:
-        """What a life of a subscriber is told so long after the event came."""
+        """Return the notification for a process generation of a subscriber.
+
+        waited_us: time since the event arrived.
+        """
         message = self._message
         return Notify(
             self.origin, self.number, message.settled, message.age_us + waited_us, life, self.payload
@@ -88,7 +92,7 @@ class EventSpread:
 
 
 class Notification:
-    """Notifies for the zones of a peer. send: to a subscriber."""
+    """Notification for the zones of a peer. send: sends a message to a subscriber."""
 
     def __init__(self, parameters: Parameters, mail: Mail, keeping: Keeping, held: HeldZones) -> None:
         self.count = 0
@@ -96,10 +100,13 @@ class Notification:
         self._is_confirming = parameters.is_confirming
         self._keeping = keeping
         self._held = held
-        self._answered: dict[tuple[Address, int, int], int] = {}  # in which life
+        self._answered: dict[tuple[Address, int, int], int] = {}  # process generation by subscriber and event
 
     def visit(self, spread: EventSpread, zone: HeldZone) -> dict[Address, int]:
-        """Notify subscribers in a zone; those that are to answer, with their lives."""
+        """Notify matching subscribers of a zone; return those that must answer.
+
+        The result maps their addresses to process generations.
+        """
         if not len(self._keeping.subscriptions):
             return {}
         only = None if self._has_only() else zone.zone
@@ -123,11 +130,15 @@ class Notification:
         return told
 
     def _has_only(self) -> bool:
-        """A peer with several zones, or with what it has not sent on yet, has others' subscriptions, too."""
+        """Return whether all stored subscriptions belong to one zone.
+
+        A peer with several zones, or with data that it has not moved yet, stores subscriptions of other
+        zones, too.
+        """
         return self._keeping.is_settled and len(self._held.by_id) == 1
 
     def notified(self, subscriber: Address, event: EventName) -> None:
-        """A subscriber has an event that was for one of its lives; a later one may want it, too."""
+        """Record that a subscriber has an event; a later process generation of it may need it, too."""
         if self._is_confirming:
             key = subscriber, event.stream, event.first_seq
             self._answered[key] = max(self._answered.get(key, 0), event.life)

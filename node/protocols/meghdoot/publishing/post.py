@@ -1,4 +1,4 @@
-"""How Meghdoot's layers reach those of other peers over CAN, and what they see of it."""
+"""Transport and view of the overlay for Meghdoot's layers, on CAN."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -16,13 +16,13 @@ from node.protocols.reachability.nodes import NodeHandle
 
 USUAL_US = 500_000
 NEWS_MAX = 64
-"""Changes of zones that are kept; with more, whoever asks looks at all zones anew."""
+"""Changes of zones that are kept; after more, all zones are read again."""
 
 
 class Post:
-    """See `layers.Mail`. What a peer sends itself waits until it is done with what it does (`here`).
+    """See `layers.Mail`. Messages of a peer to itself wait until the current input is processed (`here`).
 
-    unsent: kinds of messages that a study leaves out, since it does not count them.
+    unsent: message types that a study does not count and does not send.
     """
 
     def __init__(self, own: Address, emit: Callable[[PeerEffect], None]) -> None:
@@ -42,7 +42,7 @@ class Post:
             self.can.reach.send(address, message)
 
     def route(self, message: Any, point: Point) -> None:
-        """See `layers.Mail`; every node on the way asks the application for the point again."""
+        """See `layers.Mail`; every node on the way computes the point again."""
         self.can.route(message)
 
     def miss(self, address: Address) -> None:
@@ -78,7 +78,7 @@ class Post:
 
 
 class View:
-    """See `layers.Overlay`: what a node's claims say."""
+    """See `layers.Overlay`: a view of a node's claims."""
 
     def __init__(self) -> None:
         self._can: Can
@@ -87,11 +87,11 @@ class View:
         self._held: tuple[Zone, ...] = ()
 
     def of(self, can: Can, changed: Callable[[], None]) -> None:
-        """Whose claims they are; `changed` is called with each of them that changes."""
+        """Connect to a node's claims; `changed` is called with each change."""
         self._can, self._changed = can, changed
-        can.claims.table.watch = self._note
+        can.claims.table.watch = self._on_change
 
-    def _note(self, owner: Address, zone: Zone, is_there: bool) -> None:
+    def _on_change(self, owner: Address, zone: Zone, is_there: bool) -> None:
         if len(self._news) <= NEWS_MAX:
             self._news.append(News(owner, zone, is_there))
         self._changed()

@@ -1,7 +1,7 @@
-"""Events at a zone: who has to be told, and which zones come next (3.4, algorithm Deliver Event).
+"""Events at a zone: notification and forwarding to the next zones (3.4, algorithm Deliver Event).
 
-Everything that spreads over a region goes the same way; what is done at a zone differs (`Visit`): for an
-event subscribers are notified, for a recovery (4.3) subscriptions are sent.
+Everything that spreads over a region is forwarded in the same way; the action at a zone differs
+(`Spread.visit`): an event notifies subscribers, a recovery (4.3) sends subscriptions.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SEEN_MAX = 16_384
 
 
 class Spread(Protocol):
-    """Something that spreads over a region. is_for_owners: replicas would not do."""
+    """A message that spreads over a region. is_for_owners: replicas must not be used."""
 
     origin: int
     number: int
@@ -30,25 +30,28 @@ class Spread(Protocol):
 
     @property
     def steps(self) -> Steps:
-        """The region's."""
+        """Grid steps of the region."""
 
     def visit(self, zone: HeldZone) -> dict[Address, int]:
-        """Do what is done at a zone; the subscribers that are to answer, with their lives."""
+        """Execute the action at a zone; return the subscribers that must answer.
+
+        The result maps their addresses to process generations.
+        """
 
     def doubts(self, zone: HeldZone) -> int:
-        """1 if something of a zone that matters is not known for certain."""
+        """Return 1 if relevant data of a zone may be incomplete, else 0."""
 
     def onward(self, zone: int, waited_us: int) -> Any:
         """See `waves.Onward`."""
 
     @property
     def again(self) -> Again | None:
-        """Tells one of the subscribers once more (`waves.Again`), if that is possible."""
+        """Function that notifies a subscriber again (`waves.Again`), if possible."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """What a peer has done since it was started. repeats: visits of zones that had been visited already."""
+    """Visits of zones since the start of a peer. repeats: repeated visits of the same zone."""
 
     visits: int = 0
     repeats: int = 0
@@ -56,7 +59,7 @@ class Counts:
 
 
 class Propagation:
-    """Takes waves at the zones of a peer, and passes them on."""
+    """Processing of waves at the zones of a peer, and forwarding."""
 
     def __init__(
         self,
@@ -75,7 +78,7 @@ class Propagation:
         self._seen: dict[Key, None] = {}
 
     def begin(self, spread: Spread, point: Point, origin: Address) -> bool:
-        """Start at the zone in which the region's corner is; whether this peer holds it."""
+        """Start at the zone that contains the region's corner; return whether this peer holds it."""
         zone = self._held.containing(point)
         if zone is None:
             return False
@@ -83,7 +86,7 @@ class Propagation:
         return True
 
     def take(self, spread: Spread, sender: Address, zone_id: int) -> None:
-        """It was passed on to this peer, for one of its zones."""
+        """Process a wave that was forwarded to one of this peer's zones."""
         zone = self._held.by_id.get(zone_id)
         if zone is not None:
             self._visit(spread, zone, sender, is_root=False)
@@ -92,7 +95,7 @@ class Propagation:
         self._visit_any(spread, sender, zone_id)
 
     def _visit_any(self, spread: Spread, sender: Address, asked: int) -> None:
-        """The sender does not know how the zone was divided: what of it is here is visited."""
+        """Visit all affected zones of this peer, since the sender does not know how its zone was split."""
         key = spread.origin, spread.number, spread.attempt, asked
         wave = self._wave(key, spread, sender, is_root=False)
         for zone in self._held.by_id.values():
@@ -115,13 +118,13 @@ class Propagation:
                 self._waves.answer(self._wave(key, spread, parent, is_root=is_root))
             return
         self.counts.visits += 1
-        told = spread.visit(zone)
+        notified = spread.visit(zone)
         children = zone.children(spread.region, is_basic=self._is_basic, is_for_owners=spread.is_for_owners)
         if self._is_confirming:
             wave = self._wave(key, spread, parent, is_root=is_root)
             wave.points = points_in(zone.steps, spread.steps)
             wave.doubts = spread.doubts(zone)
-            wave.told, wave.again = told, spread.again
+            wave.told, wave.again = notified, spread.again
             wave.children, wave.onward = dict(children), spread.onward
             self._waves.begin(wave)
         for child, address in children:

@@ -1,13 +1,13 @@
-"""A publisher: it routes its events to their points, and keeps each until it is everywhere.
+"""A publisher: it routes its events to their points, and keeps each until it is confirmed everywhere.
 
-The paper is best effort. Here a publisher learns how much of the region was visited (`waves`). Was it less
-than all of it, or were subscriptions of a part of it not known for certain, or is there no answer, the event
-is sent out again, less and less often. How many may be on their way is bounded (`window`): the others wait
-here, and where processors are short fewer are published. Were all zones visited, but some subscribers gave
-no answer, the publisher keeps the event for these, and sends it to them until they answer or are given up.
+The paper's delivery is best effort. Here a publisher learns how much of the region was visited (`waves`). If
+some of it was not visited, or was in doubt, or if there is no answer, the event is sent again at increasing
+intervals. The number of unconfirmed events is bounded (`window`): the others wait here, and on busy
+processors fewer are published. If all zones were visited but some subscribers did not answer, the publisher
+sends the event to these itself until they answer or are given up.
 
-A publisher that was started again begins an epoch of its own (`node.core.epochs`). What was not everywhere
-when it died is lost with it.
+A restarted publisher begins a new epoch (`node.core.epochs`). Events that were unconfirmed when it died are
+lost with it.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,23 +24,24 @@ from node.protocols.meghdoot.publishing.window import LATE_US, Window
 from node.protocols.meghdoot.region import all_points
 
 AGAIN_MAX = 8
-"""Between two attempts there are at most so many times the first wait."""
+"""Maximum interval of attempts, in units of `retransmit`."""
 ATTEMPT_MAX = 65_535
 FIRST, LEAST = 64, 4
-"""Events that may be on their way at first, and whatever happens."""
+"""Initial and minimum window, in events."""
 AT_ONCE = 8
-"""Of as many events as may be on their way, one in so many is sent out again at a time."""
+"""Divisor of the window: the maximum of events that are repeated at a time."""
 EARLY_US = 200_000
-"""Wait after an answer that says that something was left out: whoever knows better tells the others."""
+"""Delay of a repetition after an incomplete answer, in which peers exchange news of zones."""
 
 
 @dataclass(slots=True)
 class Pending:
-    """An event that is not known to be everywhere. Attempts are numbered from 0.
+    """An event that is not confirmed everywhere. Attempts are numbered from 0.
 
-    is_answered: an attempt is over, whatever came of it: what waits for a zone that is in doubt is no load.
-    remaining: subscribers that have not answered, with their lives, once all zones were visited.
-    reported: by attempt and zone, those that were told of; expected: how many by an attempt's answer.
+    is_answered: some attempt has ended, whatever its result: waiting for a zone in doubt is no load.
+    remaining: subscribers that have not answered, with their process generations, once all zones were
+    visited. reported: by attempt and zone, reported subscribers; expected: their number in an attempt's
+    answer.
     """
 
     seq: int
@@ -58,7 +59,7 @@ class Pending:
 
 @dataclass(slots=True)
 class Publication:
-    """A stream that is published here. last: its newest event; spreading: how many have no answer."""
+    """A stream published here. last: its newest event; spreading: number of events without an answer."""
 
     stream: int
     last: int
@@ -69,13 +70,14 @@ class Publication:
 
     @property
     def settled(self) -> int:
-        """The first event that is not known to be everywhere; 0: that is known of none."""
+        """The first event that is not confirmed everywhere; 0: none is pending."""
         return next(iter(self.pending), 0)
 
 
 class Publisher:
-    """All streams that a peer publishes. epoch: how often it was started before. acknowledged: is told of
-    each event that is everywhere.
+    """All streams that a peer publishes. epoch: number of its earlier starts.
+
+    acknowledged: called with each event that is confirmed everywhere.
     """
 
     def __init__(self, parameters: Parameters, mail: Mail, reader: EventReader, epoch: int) -> None:
@@ -86,26 +88,28 @@ class Publisher:
         self._reader = reader
         self._epoch = epoch
         self._wait_max_us = AGAIN_MAX * parameters.retransmit_us
-        self._missed: dict[Address, None] = {}  # that were sent what they had not answered
+        self._missed: dict[Address, None] = {}  # subscribers that were sent an event again
 
     def has_room(self, stream: int) -> bool:
-        """Whether another event may be on its way."""
+        """Return whether another event may be sent now."""
         known = self.publications.get(stream)
         if known is None:
             return True
         return len(known.pending) < self._parameters.window and known.spreading < known.window.size
 
     def check(self) -> None:
-        """Assert that what is on its way is in order, and counted right."""
+        """Assert that unconfirmed events are in order and counted correctly."""
         for each in self.publications.values():
             spreading = sum([not pending.is_answered for pending in each.pending.values()])
-            assert each.spreading == spreading, "events on their way counted wrong"
-            assert list(each.pending) == sorted(each.pending), "events not in their order"
-            assert not each.pending or next(reversed(each.pending)) <= each.last, "numbered ahead"
+            assert each.spreading == spreading, "wrong number of events without an answer"
+            assert list(each.pending) == sorted(each.pending), "events out of order"
+            assert not each.pending or next(reversed(each.pending)) <= each.last, (
+                "a pending event after the last one"
+            )
 
     @property
     def is_silent(self) -> bool:
-        """Whether everything is everywhere, or with a publisher for a subscriber that has failed."""
+        """Whether all events are confirmed, or wait only for subscribers that have failed."""
         return all(
             pending.remaining is not None and all(map(self._mail.is_failed, pending.remaining))
             for publication in self.publications.values()
@@ -113,7 +117,7 @@ class Publisher:
         )
 
     def publish(self, stream: int, payload: bytes) -> int:
-        """Publish an event; its number."""
+        """Publish an event; return its number."""
         publication = self.publications.get(stream)
         if publication is None:
             window = Window(FIRST, LEAST, self._parameters.window)
@@ -146,7 +150,7 @@ class Publisher:
     # --- Answers
 
     def confirmed(self, visited: Visited) -> None:
-        """The zone with which a wave began has all answers."""
+        """Process the result of an attempt, from the zone where the wave began."""
         pending = self._pending(visited.stream, visited.first_seq)
         if pending is None or pending.remaining is not None:
             return
@@ -161,7 +165,7 @@ class Publisher:
         self._settle(visited.stream, pending, visited.attempt)
 
     def _answered(self, publication: Publication, pending: Pending, late_us: int) -> None:
-        """A wave is over: it takes nobody's time now, though it may have to be sent out again."""
+        """Count a wave as ended: it is no load any more, though the event may be sent again."""
         publication.heard_us = self._mail.now_us
         if not pending.is_answered:
             pending.is_answered = True
@@ -172,7 +176,7 @@ class Publisher:
         return min(EARLY_US << min(pending.attempt, AGAIN_MAX), pending.wait_us)
 
     def undelivered(self, message: Undelivered) -> None:
-        """A zone notified subscribers in vain."""
+        """Process a zone's report of subscribers that did not answer."""
         pending = self._pending(message.stream, message.first_seq)
         if pending is not None and pending.remaining is None:
             lives = {each.address: each.life for each in message.subscribers}
@@ -180,7 +184,7 @@ class Publisher:
             self._settle(message.stream, pending, message.attempt)
 
     def _settle(self, stream: int, pending: Pending, attempt: int) -> None:
-        """If an attempt reached all zones, and all whom it did not reach are known."""
+        """Start to notify the remaining subscribers, once all zones were visited and all reports are here."""
         zones = pending.reported.get(attempt, {})
         if sum(map(len, zones.values())) != pending.expected.get(attempt, -1):
             return
@@ -190,7 +194,7 @@ class Publisher:
         self._end_if_everywhere(stream, pending)
 
     def notified(self, subscriber: Address, event: EventName) -> None:
-        """A subscriber has an event that was for one of its lives."""
+        """Process that a subscriber has an event, which was for one of its process generations."""
         pending = self._pending(event.stream, event.first_seq)
         if pending is not None and pending.remaining is not None:
             if pending.remaining.get(subscriber, 0) <= event.life:
@@ -208,7 +212,7 @@ class Publisher:
     # --- Time
 
     def tick(self) -> None:
-        """Send again what is due."""
+        """Send due events again."""
         missed, self._missed = self._missed, {}
         for address in missed:
             self._mail.miss(address)
@@ -226,8 +230,9 @@ class Publisher:
                 self._notify(publication, pending)
 
     def _due(self) -> Iterator[tuple[Publication, Pending]]:
-        """Where answers are late they are waited for; and not all is sent again at once, but first what has
-        been due for longest: the oldest are due again before the newest have had their turn.
+        """Yield due events, the longest due ones first, and not all at once.
+
+        Late answers extend the wait. The oldest events are due again before the newest have had their turn.
         """
         now_us = self._mail.now_us - self._mail.late_us
         for publication in self.publications.values():
@@ -236,7 +241,7 @@ class Publisher:
             yield from ((publication, each) for each in nsmallest(most, due, key=lambda each: each.again_us))
 
     def _notify(self, publication: Publication, pending: Pending) -> None:
-        """Who has failed is asked by the overlay whether it is back."""
+        """Notify the remaining subscribers; the overlay probes failed ones until they return."""
         age_us = self._mail.now_us - pending.published_us
         for address, life in (pending.remaining or {}).items():
             if not self._mail.is_failed(address):

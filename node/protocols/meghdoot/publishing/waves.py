@@ -1,18 +1,17 @@
-"""How a peer knows that what it passed on has come everywhere: waves, and their way back.
+"""Detection that a message has spread over a whole region: waves, and their confirmations.
 
-A wave spreads over a region from zone to zone, and each zone answers when all those to which it passed it on
-have answered, and all subscribers that it notified (Dijkstra and Scholten's detection of termination). The
-answer says how many points of the region were visited from there on: since zones are split and taken over
-while waves spread, and peers learn of it one after the other, only a sum that is the whole region's proves
-that nobody was left out (`region.points_in`). A wave of which that is not so is sent out once more, by
-whoever began it.
+A wave spreads over a region from zone to zone, and each zone answers when all zones to which it forwarded the
+wave, and all subscribers that it notified, have answered (Dijkstra and Scholten's termination detection). The
+answer contains the number of points of the region visited from there on. Zones are split and taken over while
+waves spread, and peers learn of it one after the other; so only a sum equal to the number of points of the
+whole region proves that no zone was left out (`region.points_in`). Otherwise the origin sends the wave again.
 
-Who does not answer in time is left out of the sum; where processors are short, that is later. Subscribers
-that do not may only be out of reach: after half of that time the overlay is asked to find a way to them, and
-as soon as there is one they are notified once more. Likewise zones, whose answers take longer, if nothing at
-all comes from there. Subscribers that do not answer all the same are told to the publisher, which looks after
-them itself, so that a zone never has to wait for one that may be gone. Nor may a publisher that sent
-something out once more have heard the answer: a way to it is looked for, too.
+A zone that does not answer in time is left out of the sum; on busy processors the timeout is longer.
+Subscribers that do not answer may only be out of reach: after half of that time the overlay is asked to find
+a way to them, and then they are notified once more. The same holds for zones, whose answers take longer, if
+nothing at all arrives from there. Subscribers that still do not answer are reported to the publisher, which
+notifies them itself, so that a zone never waits for one that may have failed. A publisher that sends a wave
+again may have missed the answer: a way to it is searched, too.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,18 +27,21 @@ from node.protocols.meghdoot.region import PRIME
 WAVES_MAX = 65_536
 ROWS_MAX = 1_000
 Key = tuple[int, int, int, int]
-"""Of a wave at a zone: whose it is, its number, its attempt, the zone."""
+"""A wave at a zone: origin, number, attempt, zone."""
 Again = Callable[[Address, int, int], None]
-"""Notifies a subscriber, of a life, once more, so many microseconds after the wave came."""
+"""Notifies a subscriber (address, process generation) again, some microseconds after the wave arrived."""
 Onward = Callable[[int, int], Any]
-"""The message by which something is passed on to a zone, by its id, so many microseconds after it came."""
+"""Returns the message to forward to a zone (id), some microseconds after the wave arrived."""
 
 
 @dataclass(slots=True)
 class Wave:
-    """A wave at one zone. children: zones to which it was passed on and that have not answered, with who has
-    them; told: subscribers that have not, with their lives. passed_us, told_us: when any of them was sent it
-    once more; again, onward: by what; is_looking: a way to the subscribers is looked for.
+    """A wave at one zone.
+
+    children: zones to which it was forwarded and that have not answered, with their holders; told:
+    subscribers that have not answered, with their process generations. passed_us, told_us: time of the last
+    repetition to any of them; again, onward: functions for that; is_looking: the overlay searches a way to
+    the subscribers.
     """
 
     key: Key
@@ -61,12 +63,12 @@ class Wave:
 
     @property
     def is_done(self) -> bool:
-        """Whether nobody has to answer any more."""
+        """Whether all have answered."""
         return not self.children and not self.told
 
 
 class Waves:
-    """All that are under way at a peer. answers: what `flush` sends, by to whom."""
+    """All pending waves of a peer. answers: collected answers by receiver, for `flush`."""
 
     def __init__(self, parameters: Parameters, mail: Mail) -> None:
         self._parameters = parameters
@@ -78,7 +80,7 @@ class Waves:
         self.answers: dict[tuple[Address, bool], list[Visited]] = {}
 
     def answer(self, wave: Wave) -> None:
-        """Tell whoever passed the wave on, soon."""
+        """Queue the answer to the peer that forwarded the wave."""
         origin, number, attempt, zone = wave.key
         points = wave.points % PRIME
         late_us = max(wave.late_us, self._mail.own_late_us)
@@ -87,12 +89,12 @@ class Waves:
         self.answers.setdefault((wave.parent, wave.is_root), []).append(visited)
 
     def is_open(self, key: Key, parent: Address) -> bool:
-        """Whether a wave is under way that this parent passed on: it will be answered."""
+        """Return whether a wave that this parent forwarded is pending, so that an answer will follow."""
         wave = self._waves.get(key)
         return wave is not None and wave.parent == parent
 
     def begin(self, wave: Wave) -> None:
-        """A wave has come, and was passed on; if there is nobody to wait for, that is the answer."""
+        """Add a wave that was received and forwarded; answer at once if all have answered."""
         if wave.key[2] and wave.is_root:
             self._mail.miss(wave.publisher)
         if wave.is_done or len(self._waves) >= WAVES_MAX:
@@ -106,7 +108,7 @@ class Waves:
             self._waiting.setdefault((address, origin, number), []).append(wave)
 
     def confirmed(self, visited: Visited) -> None:
-        """A child's answer."""
+        """Process a child's answer."""
         key = visited.stream, visited.first_seq, visited.attempt, visited.zone
         wave = self._senders.pop(key, None)
         if wave is not None:
@@ -118,7 +120,7 @@ class Waves:
             self._end_if_done(wave)
 
     def notified(self, subscriber: Address, event: EventName) -> None:
-        """A subscriber has an event that was for one of its lives."""
+        """Process that a subscriber has an event, which was for one of its process generations."""
         key = subscriber, event.stream, event.first_seq
         for wave in self._waiting.pop(key, ()):
             if wave.told.get(subscriber, 0) > event.life:
@@ -134,15 +136,15 @@ class Waves:
     # --- Time
 
     def tick(self) -> None:
-        """Wait no longer for those who are late: for zones, and, less long, for subscribers."""
+        """Stop waiting for late zones, and, after a shorter time, for late subscribers."""
         now_us = self._mail.now_us - self._mail.late_us
         timeout_us, patience_us = self._parameters.wave_timeout_us, self._parameters.retransmit_us
         for wave in list(self._begun_before(now_us + timeout_us - patience_us // 2)):
             begun_us = wave.until_us - timeout_us
             if wave.children and wave.onward is not None:
-                self._pass_on_again(wave, wave.onward, begun_us)
+                self._forward_again(wave, wave.onward, begun_us)
             if wave.told:
-                self._tell_again(wave, begun_us)
+                self._notify_again(wave, begun_us)
                 if now_us >= max(begun_us + patience_us, wave.told_us + patience_us // 2):
                     self._give_up_subscribers(wave)
             if wave.until_us <= now_us:
@@ -155,8 +157,8 @@ class Waves:
                 return
             yield wave
 
-    def _pass_on_again(self, wave: Wave, onward: Onward, begun_us: int) -> None:
-        """To zones to which a way was found since; it is looked for where not even a heartbeat came."""
+    def _forward_again(self, wave: Wave, onward: Onward, begun_us: int) -> None:
+        """Forward again to zones to which a way was found since; search a way to silent ones."""
         since_us = max(begun_us, wave.passed_us)
         for zone, address in wave.children.items():
             if self._mail.has_way_since(address, since_us):
@@ -165,8 +167,8 @@ class Waves:
             elif self._mail.is_silent(address, self._silent_us) and not self._mail.is_failed(address):
                 self._mail.miss(address)
 
-    def _tell_again(self, wave: Wave, begun_us: int) -> None:
-        """Those to whom a way was found since they were told; it is looked for once."""
+    def _notify_again(self, wave: Wave, begun_us: int) -> None:
+        """Notify again subscribers to which a way was found since; search a way once."""
         since_us = max(begun_us, wave.told_us)
         for address, life in wave.told.items():
             if self._mail.has_way_since(address, since_us):
@@ -200,13 +202,13 @@ class Waves:
         wave.children.clear()
 
     def flush(self) -> None:
-        """Send all answers, one message for each peer."""
+        """Send all answers, one message per peer."""
         while self.answers:
             address, is_root = key = next(iter(self.answers))
             self._send(address, self.answers.pop(key), is_root=is_root)
 
     def flush_to(self, address: Address) -> None:
-        """Send the answers for one peer, to which something goes anyway."""
+        """Send the answers for one peer, together with other messages to it."""
         for is_root in (False, True):
             rows = self.answers.pop((address, is_root), None)
             if rows:

@@ -31,7 +31,7 @@ STUDIES = {
         PaperParameters(subscriptions=50_000, events=200_000),
     ),
     "meghdoot-failures": Study(
-        "a tenth of all peers gone at once: events missed and late; not in the paper",
+        "failure of a tenth of all peers at once: events missed and late; not in the paper",
         FailuresParameters(),
         "node.protocols.meghdoot.studies.failures:carry_out",
         "analysis.systems.meghdoot_failures:page",

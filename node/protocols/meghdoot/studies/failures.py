@@ -1,9 +1,9 @@
-"""What becomes of events when a part of all peers is gone at once: the paper leaves failures out.
+"""Missed and late events when part of all peers fails at once: the paper does not cover failures.
 
 Peers join and subscribe; then all timers run, events are published at a steady rate, and at one moment some
-peers are killed, no publisher among them. Subscriptions of those that live must be told of every event that
-they match: what is missing is missed, and what comes late is late. In variants: the paper's best effort
-without copies, with mirror images, and with publishers that keep events until they are everywhere.
+peers are killed, except publishers. Each remaining subscriber must get every event that one of its
+subscriptions matches. Variants: the paper's best effort without copies, with mirror images, and with
+publishers that keep events until they are confirmed everywhere.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,15 +26,15 @@ from node.sim.quiet import quiet
 
 SECOND_US = 1_000_000
 WARM_S = 5
-"""With all timers, before anything fails."""
+"""Time with all timers running, before the first event."""
 GRACE_S = 30
-"""For the last events to come."""
+"""Time for the last events to arrive."""
 SHORT_US = 100_000
-"""Longer than a join or a subscription takes where nothing fails."""
+"""Longer than a join or a subscription takes without failures."""
 LATE_US = 1_000_000
-"""Longer than an event takes where nothing fails."""
+"""Longer than an event takes without failures."""
 PUBLISHERS = 10
-"""Of the first peers."""
+"""Number of publishers: the first peers."""
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "no copies": {"delivery": "best-effort", "mirror": False},
     "mirror": {"delivery": "best-effort", "mirror": True},
@@ -43,7 +43,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 
 
 def carry_out(parameters: FailuresParameters, given: Surroundings) -> None:
-    """All variants, with the same subscriptions, events and peers that fail."""
+    """Run all variants, with the same subscriptions, events and failing peers."""
     with quiet():
         for number, (name, variant) in enumerate(VARIANTS.items()):
 
@@ -57,7 +57,7 @@ def carry_out(parameters: FailuresParameters, given: Surroundings) -> None:
 
 
 class _Scenario:
-    """One variant. `published_us`: when each event was published."""
+    """One variant. `published_us`: publication time of each event."""
 
     def __init__(
         self, parameters: FailuresParameters, given: Surroundings, variant: Mapping[str, Any]
@@ -73,21 +73,21 @@ class _Scenario:
             "heartbeat_timeout_us": 3 * parameters.heartbeat_us,
             "tick_us": SECOND_US // 2,
         }
-        self._peers = Peers(workload, given.rng, {**beats, **variant}, self._told, quiet_us=SHORT_US)
+        self._peers = Peers(workload, given.rng, {**beats, **variant}, self._on_effect, quiet_us=SHORT_US)
         self._subscribers: list[Address] = []
         self._names: list[tuple[int, int]] = []
-        self._came_us: dict[tuple[int, int, Address], int] = {}
+        self._delivered_us: dict[tuple[int, int, Address], int] = {}
         self._failed_us = 0
         self.published_us: list[int] = []
 
-    def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
+    def _on_effect(self, address: Address, time_us: int, effect: m.Effect) -> None:
         if isinstance(effect, m.Record) and effect.kind == RecordKind.DELIVERED:
-            self._came_us.setdefault((effect.stream, effect.first_seq, address), time_us)
+            self._delivered_us.setdefault((effect.stream, effect.first_seq, address), time_us)
 
-    # --- What happens
+    # --- Execution
 
     def run(self, tell: Callable[[str, float], None]) -> None:
-        """From the first peer to the last event."""
+        """Run the scenario from the first peer to the last event."""
         parameters, peers = self._parameters, self._peers
         ranges = zip(self._drawn.low.tolist(), self._drawn.high.tolist(), strict=True)
         each = -(-parameters.subscriptions // parameters.peers)
@@ -120,10 +120,10 @@ class _Scenario:
         self._names.append((publisher, self._peers.publish(publisher, self._events.one(number))))
         self._peers.settle(gap_us)
 
-    # --- What it came to
+    # --- Results
 
     def events(self) -> dict[str, Any]:
-        """Of each event: seconds since the failure, subscribers to be told, those missed, and late ones."""
+        """Return per event: seconds since the failure, subscribers that must get it, missed and late ones."""
         count = len(self.published_us)
         values = np.stack([self._events.one(number) for number in range(count)])
         domains = [(each.low, each.high) for each in self._events.attributes]
@@ -138,7 +138,7 @@ class _Scenario:
         missed, late = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for number, subscribers in enumerate(wanted):
             for subscriber in sorted(subscribers):
-                came_us = self._came_us.get((*self._names[number], subscriber))
+                came_us = self._delivered_us.get((*self._names[number], subscriber))
                 missed[number] += came_us is None
                 late[number] += came_us is not None and came_us > self.published_us[number] + LATE_US
         return {
@@ -149,5 +149,5 @@ class _Scenario:
         }
 
     def numbers(self) -> dict[str, float]:
-        """Peers that are there at the end, and all messages."""
+        """Return the number of remaining peers, and of all messages."""
         return {"alive": len(self._peers.nodes), "sent": self._peers.network.sent}

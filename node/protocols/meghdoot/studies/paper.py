@@ -1,13 +1,13 @@
-"""Meghdoot's evaluation (5): who is contacted by events, and how the load spreads, as peers come.
+"""Meghdoot's evaluation (5): peers contacted by events, and the distribution of load as peers join.
 
-Subscriptions and events come in any order, one after the other; after each a peer joins with some probability
-until all are there. Readings: the paper does not say how they mix (with all subscriptions first no zone
-would be loaded by events while peers join, and none would be replicated); who subscribes, publishes and is
-asked by a joining peer is drawn from all peers; loads are exchanged whenever there are a tenth more of these.
+Subscriptions and events come in random order, one after the other; after each a peer joins with some
+probability until all have joined. Interpretations: the paper does not describe the mix (with all
+subscriptions first, no zone would be loaded by events while peers join, and none would be replicated);
+subscribers, publishers and contacts of joining peers are drawn from all peers; loads are exchanged whenever
+the number of peers has grown by a tenth.
 
-What is counted, as in the paper: the peers that an event visits, of those there are at the time; and the
-messages that a peer receives by which subscriptions and events are routed and events spread, of all since
-the peer has joined.
+Counted as in the paper: the peers that an event visits, of those existing at the time; and the messages that
+a peer receives for routed subscriptions and events and for spreading events, relative to all since it joined.
 """
 
 from collections.abc import Sequence
@@ -33,17 +33,17 @@ from node.sim.quiet import quiet
 
 TELL_EACH = 500
 GROWTH, LOOK_EACH = 1.1, 10_000
-"""When there are so many times the peers, or so many events since, they tell each other their loads."""
+"""Peers exchange loads when their number has grown by this factor, or after this many events."""
 CHECK_EACH = 100
-"""Of so many events one is held against all zones there are."""
+"""One of this many events is checked against all zones."""
 
 
 def carry_out(parameters: PaperParameters, given: Surroundings) -> None:
-    """All subscriptions and events, and what they came to."""
+    """Run all subscriptions and events, and write the results."""
     with quiet():
         paper = _Paper(parameters, given)
         paper.run()
-        paper.put_down()
+        paper.write_results()
 
 
 class _Paper:
@@ -58,10 +58,10 @@ class _Paper:
         self._peers = Peers(workload, given.rng, overlay, notified=parameters.notified)
         self._peers.network.watch = self._count
         self._received = np.zeros(parameters.peers + 1, np.int64)
-        self._before = np.zeros(parameters.peers + 1, np.int64)  # messages of all before each peer had joined
+        self._before = np.zeros(parameters.peers + 1, np.int64)  # all messages before each peer joined
         self._total = self._visits = 0
         self._checked = self._missed = 0
-        self._spreading_s = 0.0  # of the processor, for events alone
+        self._spreading_s = 0.0  # processor time of events alone
         self._visited: list[int] = []
         self._there: list[int] = []
 
@@ -76,7 +76,7 @@ class _Paper:
             self._received[target] += 1
 
     def run(self) -> None:
-        """One after the other."""
+        """Execute all subscriptions, events and joins."""
         parameters, given, peers = self._parameters, self._given, self._peers
         peers.join()
         order = np.zeros(parameters.subscriptions + parameters.events, bool)
@@ -112,7 +112,7 @@ class _Paper:
             self._missed += abs(self._affected(values) - visited)
 
     def _affected(self, values: Sequence[float]) -> int:
-        """How many zones have points of an event's region, by a look at all of them."""
+        """Return the number of zones that an event affects, by comparison with all of them."""
         region = affected(self._space.point(event_ranges(self._space.attributes, values)))
         zones = [zone for node in self._peers.nodes.values() for zone in node.can.zones]
         low, high = np.array([zone.low for zone in zones]), np.array([zone.high for zone in zones])
@@ -120,8 +120,8 @@ class _Paper:
         ends = (np.array(region.low) < high) | (high == TOP)
         return int((begins & ends).all(axis=1).sum())
 
-    def put_down(self) -> None:
-        """What was counted."""
+    def write_results(self) -> None:
+        """Write the counts."""
         given, nodes = self._given, self._peers.nodes
         given.write("events", {"visited": np.array(self._visited), "peers": np.array(self._there)})
         count = len(nodes)
@@ -151,5 +151,5 @@ class _Paper:
 
 
 def _stored(node: MeghdootNode) -> int:
-    """How many subscriptions are in a peer's own zones."""
+    """Return the number of subscriptions in a peer's own zones."""
     return sum(node.broker.keeping.points_in(zone).shape[1] for zone in node.can.zones)

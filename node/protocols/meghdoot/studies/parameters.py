@@ -1,4 +1,4 @@
-"""What may be set of Meghdoot's studies (`cutset study NAME --set …`)."""
+"""Parameters of Meghdoot's studies (`cutset study NAME --set …`)."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,24 +10,24 @@ Events = Literal["uniform", "stocks"]
 
 @dataclass(frozen=True, slots=True)
 class PaperParameters:
-    """Defaults are the paper's (5.1)."""
+    """Parameters of the paper's evaluation; defaults are the paper's (5.1)."""
 
     peers: int = 10_000
     subscriptions: int = 14_029
     events: int = 115_000
     source: Events = "uniform"
-    """Events with all values alike, or quotes of stocks."""
+    """Events with uniformly distributed values, or stock quotes."""
     join_percent: float = 10.0
-    """How probable it is that a peer joins after each subscription or event, until all are there."""
+    """Probability that a peer joins after each subscription or event, until all have joined."""
     propagation: Literal["unique", "basic"] = "unique"
-    """Which zones pass an event on to a zone (3.4)."""
+    """Zones that forward an event to a zone (3.4)."""
     match_cost: float = 0.5
-    """As that of experiments: the greater, the more zones are split rather than copied (4.1)."""
+    """As in experiments: the greater, the more zones are split rather than copied (4.1)."""
     notified: bool = False
-    """Whether subscribers are sent what they want, too; the paper does not count that."""
+    """Whether subscribers are notified, too; the paper does not count that."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         if not 2 <= self.peers <= 1_000_000:
             raise ValueError("peers should be from 2 to 1000000")
         if not 1 <= self.subscriptions <= 1_000_000:
@@ -42,23 +42,23 @@ class PaperParameters:
 
 @dataclass(frozen=True, slots=True)
 class FailuresParameters:
-    """A part of all peers that is gone at once. Events are quotes of stocks."""
+    """Parameters of the failure of part of all peers at once. Events are stock quotes."""
 
     peers: int = 1_000
     subscriptions: int = 2_000
     failing_percent: float = 10.0
-    """Of all peers."""
+    """Part of all peers that fails."""
     rate_per_s: float = 20.0
-    """Events of all publishers."""
+    """Event rate of all publishers together."""
     before_s: float = 5.0
-    """While events are published and nothing has failed."""
+    """Time in which events are published before the failure."""
     after_s: float = 30.0
-    """While events are published after that."""
+    """Time in which events are published after the failure."""
     heartbeat_us: int = 2_000_000
-    """Between neighbours; after three that are missed a peer is probed."""
+    """Interval of heartbeats between neighbours; after three missing ones a peer is probed."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         if not 20 <= self.peers <= 100_000:
             raise ValueError("peers should be from 20 to 100000")
         if not 1 <= self.subscriptions <= 1_000_000:

@@ -1,7 +1,7 @@
-"""Meghdoot peers in a flat network: whole nodes, to which a study says when they subscribe and publish.
+"""Meghdoot peers in a flat network: complete nodes that a study makes subscribe and publish.
 
-Nothing beats and nothing is confirmed, as in the paper's simulator, unless a study says otherwise; so the
-network is quiet between two things that are done.
+Without heartbeats and confirmations, as in the paper's simulator, unless a study enables them; so the network
+is quiet between two actions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,9 +21,9 @@ HOP_US = 1_000
 LONG_US = 1 << 50
 """Longer than any study takes."""
 QUIET_US = 60_000_000
-"""Longer than anything takes that is done."""
+"""Longer than any action takes."""
 EVENT_BYTES = 56
-"""A double of each of seven attributes."""
+"""One double for each of seven attributes."""
 SILENT: Mapping[str, Any] = {
     "heartbeat_us": 0,
     "tick_us": LONG_US,
@@ -36,28 +36,31 @@ SILENT: Mapping[str, Any] = {
 
 
 class Peers:
-    """All of them, by address, from 1 on in the order in which they came."""
+    """All peers by address, which counts from 1 in the order of their joins."""
 
     def __init__(
         self,
         workload: Mapping[str, Any],
         rng: Randomness,
         parameters: Mapping[str, Any],
-        told: Told | None = None,
+        on_effect: Told | None = None,
         *,
         quiet_us: int = QUIET_US,
         notified: bool = True,
     ) -> None:
-        """quiet_us: how long everything that is done takes at most. notified: whether subscribers are."""
+        """Create an empty network.
+
+        quiet_us: maximum duration of an action. notified: whether subscribers are notified.
+        """
         self.nodes: dict[Address, MeghdootNode] = {}
-        self.network = FlatNetwork(lambda source, target: HOP_US, *((told,) if told else ()))
+        self.network = FlatNetwork(lambda source, target: HOP_US, *((on_effect,) if on_effect else ()))
         self._workload, self._rng = workload, rng
         self._parameters = {**SILENT, **parameters}
         self._notified = notified
         self._asked, self._came, self._quiet_us = 0, 0, quiet_us
 
     def join(self) -> Address:
-        """Another one, through any that is there."""
+        """Make a new peer join through a random one."""
         contacts = (self.anyone(),) if self.nodes else ()
         self._came += 1
         address = self._came
@@ -75,19 +78,19 @@ class Peers:
         return address
 
     def anyone(self) -> Address:
-        """Any peer that is there."""
+        """Return a random existing peer."""
         while True:
             address = self._rng.randrange(self._came) + 1
             if address in self.nodes:
                 return address
 
     def kill(self, address: Address) -> None:
-        """A peer is gone without a word."""
+        """Kill a peer without notice."""
         del self.nodes[address]
         self.network.kill(address)
 
     def subscribe(self, ranges: Sequence[Range]) -> Address:
-        """Let any peer subscribe; which one."""
+        """Make a random peer subscribe; return its address."""
         asked, address = Asked(0, self._asked, True, tuple(ranges)), self.anyone()
         self._asked += 1
         self._do(address, lambda node: node.broker.subscribe(asked))
@@ -95,7 +98,7 @@ class Peers:
         return address
 
     def publish(self, address: Address, values: Sequence[float]) -> int:
-        """Let a peer publish, on a stream of its own; the event's number."""
+        """Make a peer publish on its own stream; return the event's number."""
         numbers: list[int] = []
         self._do(address, lambda node: numbers.append(node.publish(address, values, EVENT_BYTES)))
         return numbers[0]
@@ -104,7 +107,7 @@ class Peers:
         self.network.call(address, lambda node, now_us: node.act(now_us, lambda: what(node)))
 
     def look_round(self) -> None:
-        """Let every peer do what it does now and then, and tell its neighbours how loaded it is."""
+        """Make every peer execute its periodic work and send its load to neighbours."""
 
         def look(node: MeghdootNode) -> None:
             node.broker.tick()
@@ -115,7 +118,7 @@ class Peers:
         self.settle()
 
     def settle(self, us: int = 0) -> None:
-        """Until all that was begun has come to its end, or for so long."""
+        """Run until all pending work has ended, or for the given time."""
         self.network.run(self.network.clock.now_us + (us or self._quiet_us))
 
 

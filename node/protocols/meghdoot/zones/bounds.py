@@ -1,8 +1,8 @@
-"""Many boxes, and by one comparison which of them cover another box, or touch it; a point does both.
+"""Many boxes in an array; one comparison finds those that cover or touch another box, or a point.
 
-A box is a column of its lower edges, then of its upper ones with their sign turned. What is asked is a column
-as well (`covering`, `touching`), and fits a box if it is nowhere below it. An edge that does not belong to
-its box is moved inwards by the least that a number can be (`open_edges`).
+A box is a column of its lower edges, then of its negated upper edges. A query is a column, too (`covering`,
+`touching`), and fits a box if no element is less than the box's. An edge that does not belong to its box is
+moved inwards to the next floating-point number (`open_edges`).
 """
 
 import numpy as np
@@ -14,30 +14,30 @@ ROOM_MIN = 8
 
 
 def covering(low: npt.ArrayLike, high: npt.ArrayLike) -> Floats:
-    """Asks for boxes that have all of another one."""
+    """Return the query for boxes that cover the given one."""
     return np.concatenate((np.asarray(low), -np.asarray(high)))[:, None]
 
 
 def touching(low: npt.ArrayLike, high: npt.ArrayLike) -> Floats:
-    """Asks for boxes that have some point of another one, whose edges count."""
+    """Return the query for boxes that share a point with the given one, edges included."""
     return covering(high, low)
 
 
 def open_edges(high: Floats) -> Floats:
-    """Upper edges that do not belong to their boxes."""
+    """Return the upper edges to store for boxes that exclude them."""
     found: Floats = np.nextafter(high, -np.inf)
     return found
 
 
 class Bounds:
-    """Boxes by their places, from 0 on."""
+    """Boxes by their indexes, from 0 on."""
 
     def __init__(self, dimensions: int) -> None:
         self._edges = np.empty((2 * dimensions, ROOM_MIN))
         self._count = 0
 
     def append(self, low: Floats, high: Floats) -> None:
-        """Add boxes, a column for each."""
+        """Add boxes, one column each."""
         edges = np.concatenate((low, -high))
         count = self._count + edges.shape[1]
         if count > self._edges.shape[1]:
@@ -48,11 +48,11 @@ class Bounds:
         self._count = count
 
     def remove(self, place: int) -> None:
-        """Forget a box. The last one moves to where it stood."""
+        """Remove a box; the last one moves to its index."""
         self._count -= 1
         self._edges[:, place] = self._edges[:, self._count]
 
     def fitting(self, asked: Floats) -> Mask:
-        """Which boxes a column asks for."""
+        """Return a mask of the boxes that fit a query."""
         inside: Mask = np.logical_and.reduce(self._edges[:, : self._count] <= asked, axis=0)
         return inside

@@ -1,12 +1,13 @@
-"""Zones of which a peer may not know all subscriptions, and until when.
+"""Zones whose subscriptions a peer may not know completely, and until when: zones in doubt.
 
-A zone that comes from a peer is in doubt until that one says that it has sent all that it had; one that was
-taken over, until it is recovered (`recovery`); any, until every subscriber had to speak (`refresh_us`) or is
-given up (`gone_us`). What is in doubt and given on is in doubt there as well: when its giver knows more, it
-says so once more. What a replica has is in doubt unless the owner said lately that it is all there is. A
-peer that did not run for some time cannot know whether others took its zones over meanwhile, and stored there
-what it has not: its zones are in doubt until they are recovered as well, or who had one says that it has
-sent all, or who had it would have heard long ago that it runs again (`CanParameters.repair_us`).
+A zone received from a peer is in doubt until the giver confirms that it has sent everything; one that was
+taken over, until it is recovered (`recovery`); any zone, until every subscriber must have repeated its
+subscriptions (`refresh_us`) or is given up (`gone_us`). A zone that is given away in doubt is in doubt there
+as well; when its giver learns more, it confirms once more. A replica's zones are in doubt unless the owner
+confirmed lately that they are complete. A peer that did not run for some time cannot know whether others took
+its zones over and stored subscriptions there. Its zones are in doubt until they are recovered, or a temporary
+owner confirms that it has sent everything, or a temporary owner would have learned long ago that this peer
+runs again (`CanParameters.repair_us`).
 """
 
 import struct
@@ -24,16 +25,16 @@ from node.protocols.meghdoot.zones.held_zones import HeldZone
 
 OWED_MAX = 1_024
 ASSURED = 3
-"""Times `retransmit` for which a replica believes what it was told last."""
+"""Time for which the owner's last confirmation is valid at a replica, in units of `retransmit`."""
 
 
 @dataclass(slots=True)
 class Doubt:
-    """A zone, or part of one. is_given: its giver will say that there is nothing more. is_old: this peer has
-    all that there was when it stopped.
+    """A zone, or part of one, in doubt.
 
-    until_us: when every subscriber has spoken. awaited: by their numbers, requests to recover it without an
-    answer, and whom they asked (`messages.Where`).
+    is_given: its giver will confirm the end. is_old: this peer had all data when it stopped. until_us: time
+    by which every subscriber has repeated its subscriptions. awaited: unanswered recovery requests by number,
+    and the zones that they ask (`messages.Where`).
     """
 
     zone: Zone
@@ -46,8 +47,10 @@ class Doubt:
 
 
 class Doubts:
-    """All of a peer's. hand_over: sends what belongs to a zone to another peer. is_own, is_copy: whether
-    this peer is the owner of a zone, or a replica.
+    """All doubts of a peer.
+
+    hand_over: sends a zone's data to another peer. is_own, is_copy: whether this peer owns a zone, or
+    replicates it.
     """
 
     def __init__(
@@ -61,14 +64,16 @@ class Doubts:
         is_copy: Callable[[Zone], bool],
     ) -> None:
         self._doubts: list[Doubt] = []
-        self._owed: list[tuple[Zone, Address, int]] = []  # what was given on in doubt, to whom, until when
+        # zones given away in doubt: zone, receiver, end of the doubt
+        self._given_in_doubt: list[tuple[Zone, Address, int]] = []
         self._parameters = parameters
         self._mail = mail
         self._hand_over = hand_over
         self._is_own = is_own
         self._is_copy = is_copy
         self._woke_us: int | None = None
-        self._assured: dict[Zone, int] = {}  # what this peer, as a replica, has all of; until when
+        # complete zones of this peer as a replica, with the end of that confirmation
+        self._assured: dict[Zone, int] = {}
         self._dimensions = space.dimensions
         self._edges = struct.Struct(f">{2 * space.dimensions}d")
 
@@ -76,12 +81,14 @@ class Doubts:
         return iter(list(self._doubts))
 
     def taken_over(self, zone: Zone) -> None:
-        """A zone came to this peer without what belongs to it, nor copies that had moved there."""
+        """Add a zone that came without its data and without copies that had moved there."""
         self._doubts.append(Doubt(zone, self._until_us()))
 
     def woke(self, zones: Iterable[Zone]) -> None:
-        """This peer, which has these zones, did not run for some time. Who took them over hears of it before
-        they are recovered. Owners of what it has copies of may have stored more without it.
+        """Add this peer's zones, since it did not run for some time.
+
+        A temporary owner learns this before the zones are recovered. Owners of zones that this peer
+        replicates may have stored more meanwhile.
         """
         now_us = self._mail.now_us
         self._assured.clear()
@@ -93,19 +100,20 @@ class Doubts:
             self._doubts.append(Doubt(zone, until_us, is_old=True, again_us=again_us))
 
     def given_by_another(self, zone: Zone) -> None:
-        """A zone came from a peer, which sends what belongs to it; without that, as if it were gone."""
+        """Add a zone received from a peer that sends its data; if they do not arrive, it is recovered."""
         again_us = self._mail.now_us + self._parameters.retransmit_us
         self._doubts.append(Doubt(zone, self._until_us(), is_given=True, again_us=again_us))
 
     def _until_us(self) -> int:
-        """When all have spoken that are reached, and events are kept for the others no more."""
+        """Return the time by which subscribers have repeated themselves or are given up."""
         longest_us = max(self._parameters.refresh_us, self._parameters.gone_us)
         return self._mail.now_us + longest_us + 2 * self._parameters.retransmit_us
 
     def give(self, zone: Zone, to: Address) -> None:
-        """A zone is another's now: it is sent all that belongs to it, and which parts of it are in doubt.
-        They stay apart: what two peers had that are gone may be each other's mirror image, and then neither
-        is recovered from the other.
+        """Send all data of a zone to its new owner, and the parts that are in doubt.
+
+        Parts stay separate: zones of two failed peers may be each other's mirror image, so that neither is
+        recovered from the other.
         """
         known, doubted = [zone], []
         for each in self:
@@ -114,26 +122,26 @@ class Doubts:
                 part = each.zone.intersection(zone)
                 doubted.append((part, to, each.until_us))
                 known = [piece for other in known for piece in other.without(part)]
-        self._owed = [*self._owed, *doubted][-OWED_MAX:]
+        self._given_in_doubt = [*self._given_in_doubt, *doubted][-OWED_MAX:]
         self._hand_over(zone, to)
         for part, _, until_us in doubted:
-            self._say(part, to, max(0, until_us - self._mail.now_us))
+            self._confirm(part, to, max(0, until_us - self._mail.now_us))
         for part in known:
-            self._say(part, to, 0)
+            self._confirm(part, to, 0)
 
-    def _say(self, zone: Zone, to: Address, doubt_us: int) -> None:
+    def _confirm(self, zone: Zone, to: Address, doubt_us: int) -> None:
         self._mail.send(to, Handed(doubt_us, self.edges_of(zone)))
 
     def _remove(self, doubt: Doubt, zone: Zone) -> None:
-        """What of a doubt is in a zone is none of this peer's any more."""
+        """Remove the part of a doubt that lies in a zone."""
         self._doubts.remove(doubt)
         self._doubts += [replace(doubt, zone=part, awaited={}) for part in doubt.zone.without(zone)]
 
     def handed(self, message: Handed) -> None:
-        """A giver has sent all that it had; or the owner of a zone of which this peer is a replica."""
+        """Process a confirmation of completeness, by a giver or by the owner of a replicated zone."""
         zone = self.zone_of(message.edges)
-        if not message.doubt_us and self._is_copy(zone) and not self._is_drowsy:
-            # or it was said to this one's life before
+        if not message.doubt_us and self._is_copy(zone) and not self._woke_lately:
+            # or it was sent to an earlier process generation
             self._assured[zone] = self._mail.now_us + ASSURED * self._parameters.retransmit_us
         until_us = self._mail.now_us + message.doubt_us
         for each in self:
@@ -144,34 +152,36 @@ class Doubts:
                     part = each.zone.intersection(zone)
                     self._doubts.append(Doubt(part, until_us, is_given=True, again_us=each.again_us))
         if not message.doubt_us:
-            self._pay(zone)
+            self._complete_given(zone)
 
     @property
-    def _is_drowsy(self) -> bool:
-        """Whether what comes may have been said while this peer did not run."""
+    def _woke_lately(self) -> bool:
+        """Whether received confirmations may have been sent while this peer did not run."""
         return (
             self._woke_us is not None and self._mail.now_us < self._woke_us + self._parameters.retransmit_us
         )
 
     def end(self, doubt: Doubt, how: str) -> None:
-        """All of it is known."""
+        """End a doubt, since the zone is complete."""
         self._doubts.remove(doubt)
         self._mail.emit(Log("recovered", {"how": how}))
-        self._pay(doubt.zone)
+        self._complete_given(doubt.zone)
 
-    def _pay(self, zone: Zone) -> None:
-        """Whoever was given what was in doubt until now has it, too."""
-        owed, self._owed = self._owed, []
+    def _complete_given(self, zone: Zone) -> None:
+        """Send completed zones to the peers that received them in doubt."""
+        owed, self._given_in_doubt = self._given_in_doubt, []
         for part, to, until_us in owed:
             if not zone.covers(part):
-                self._owed.append((part, to, until_us))
+                self._given_in_doubt.append((part, to, until_us))
                 continue
             self._hand_over(part, to)
-            self._say(part, to, 0)
+            self._confirm(part, to, 0)
 
     def count_in(self, held: HeldZone, without: int = 0) -> int:
-        """1 if something of a zone is in doubt; but for what is asked for by a request of this peer's: if its
-        zone is beside its own mirror image, it asks itself, too.
+        """Return 1 if part of a zone is in doubt, else 0.
+
+        without: a request of this peer whose own doubts do not count: a zone beside its own mirror image is
+        asked by its own peer, too.
         """
         if not self._is_own(held.zone):
             return int(not any(zone.covers(held.zone) for zone in self._assured))
@@ -179,28 +189,28 @@ class Doubts:
         return int(any(each.zone.intersects(held.zone) and without not in each.awaited for each in doubts))
 
     def assure(self, zone: Zone, replica: Address) -> None:
-        """A replica has all that this peer has of a zone: say so, if that is all there is."""
+        """Confirm to a replica that it has all data of a zone, unless the zone is in doubt."""
         if not any(each.zone.intersects(zone) for each in self._doubts):
-            self._say(zone, replica, 0)
+            self._confirm(zone, replica, 0)
 
     def tick(self) -> None:
-        """End what time ends."""
+        """End expired doubts and confirmations."""
         now_us = self._mail.now_us
         for zone in [zone for zone, until_us in self._assured.items() if until_us <= now_us]:
             del self._assured[zone]
         for each in self:
             if each.until_us <= now_us:
                 self.end(each, "refreshed")
-        if self._owed:
-            self._owed = [each for each in self._owed if each[2] > now_us]
+        if self._given_in_doubt:
+            self._given_in_doubt = [each for each in self._given_in_doubt if each[2] > now_us]
 
-    # --- As messages have them
+    # --- Encoding
 
     def edges_of(self, zone: Zone) -> bytes:
-        """A zone's."""
+        """Return the encoded edges of a zone."""
         return self._edges.pack(*zone.low, *zone.high)
 
     def zone_of(self, edges: bytes) -> Zone:
-        """The inverse of `edges_of`."""
+        """Return the zone of encoded edges; the inverse of `edges_of`."""
         numbers = self._edges.unpack(edges)
         return Zone(numbers[: self._dimensions], numbers[self._dimensions :])

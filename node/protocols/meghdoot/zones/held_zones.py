@@ -1,9 +1,8 @@
-"""The zones that a peer holds, with their neighbours: to whom events go from each.
+"""The zones that a peer holds, and their neighbours, to which events go from each.
 
-A neighbour with replicas is sent events in turn: the next one by the next of its holders (4.1).
-
-What becomes of neighbours is put in when it is asked for next (`Overlay.news`): in a space of many dimensions
-each join concerns hundreds of zones, and a zone has hundreds of neighbours.
+If a neighbour has replicas, events go to it and them in turn (4.1). Changes of neighbours are applied on the
+next query (`Overlay.news`): in a space of many dimensions each join concerns hundreds of zones, and a zone
+has hundreds of neighbours.
 """
 
 from collections.abc import Sequence
@@ -14,11 +13,11 @@ from node.protocols.meghdoot.layers import News, Overlay, zone_id
 from node.protocols.meghdoot.region import NextZones, Region, Steps, steps_of_zone
 
 Child = tuple[int, Address]
-"""A zone, and which of its holders."""
+"""A zone id, and one of the zone's holders."""
 
 
 class HeldZone:
-    """A zone of this peer, and those around it."""
+    """A zone of this peer, and its neighbours."""
 
     def __init__(self, zone: Zone, overlay: Overlay, turns: dict[int, int]) -> None:
         self.zone = zone
@@ -32,17 +31,17 @@ class HeldZone:
         self._rows = {each: row for row, each in self._beside.items()}
         self._serial = len(known)
         self._steps: Steps | None = None
-        self._holders: dict[int, tuple[int, Sequence[Address]]] = {}  # of those beside, by their rows
+        self._holders: dict[int, tuple[int, Sequence[Address]]] = {}  # holders of neighbouring zones, by row
 
     @property
     def steps(self) -> Steps:
-        """The zone's, once they are needed."""
+        """Grid steps of the zone, computed on first use."""
         if self._steps is None:
             self._steps = steps_of_zone(self.zone)
         return self._steps
 
     def hear(self, news: Sequence[News]) -> None:
-        """What has become of neighbours; others may have more holders than they had, or fewer."""
+        """Apply changes of neighbours, and forget their holders, which may have changed as well."""
         self._holders.clear()
         for each in news:
             if each.is_there:
@@ -65,9 +64,9 @@ class HeldZone:
             del self._beside[row]
 
     def children(self, region: Region, *, is_basic: bool, is_for_owners: bool = False) -> list[Child]:
-        """To whom something goes that spreads over a region; `is_basic`: the algorithm as printed.
+        """Return the zones and holders to which something goes that spreads over a region.
 
-        is_for_owners: replicas would not do.
+        is_basic: use the paper's printed algorithm. is_for_owners: replicas must not be used.
         """
         rows = self._next.all_upper_left(region) if is_basic else self._next.children(region)
         known, turns = self._holders, self._turns
@@ -88,7 +87,7 @@ class HeldZone:
 
 
 class HeldZones:
-    """All of a peer's."""
+    """All zones of a peer."""
 
     def __init__(self, overlay: Overlay) -> None:
         self._overlay = overlay
@@ -99,12 +98,12 @@ class HeldZones:
         self._turns: dict[int, int] = {}
 
     def changed(self) -> None:
-        """The overlay is not as it was."""
+        """Note that the overlay changed."""
         self._is_old, self._around = True, None
 
     @property
     def by_id(self) -> dict[int, HeldZone]:
-        """All of them."""
+        """All zones by id."""
         if self._is_old:
             self._is_old = False
             self._renew(tuple(self._overlay.held()), self._overlay.news())
@@ -121,11 +120,11 @@ class HeldZones:
 
     @property
     def around(self) -> tuple[Address, ...]:
-        """All other peers that have zones near these."""
+        """All other peers with zones near these."""
         if self._around is None:
             self._around = tuple(self._overlay.known())
         return self._around
 
     def containing(self, point: Point) -> HeldZone | None:
-        """The zone in which a point is, if this peer holds it."""
+        """Return the zone that contains the point, if this peer holds it."""
         return next((each for each in self.by_id.values() if each.zone.contains(point)), None)

@@ -1,10 +1,12 @@
-"""What a peer keeps of others: the subscriptions of its zones, and copies whose mirror image is in them.
+"""Storage of others' data at a peer: subscriptions of its zones, and copies whose mirror images are in them.
 
-A subscription counts as installed when the zone's replicas and its mirror image have it (4.3); its subscriber
-is told so then, and asks again until it is. Copies are for recovery alone: no event is held against them.
+A subscription is installed when the zone's replicas and its mirror image have it (4.3); then its subscriber
+is notified, which repeats its request until then. Copies serve only recovery: events are not matched against
+them.
 
-Zones change hands. What a peer has of a zone that is no longer its own goes to whoever has its point, and is
-forgotten here when it has come there. So also what lay on the wrong side of a division is put right.
+Zones change owners. Data of a zone that a peer no longer holds go to the peers that have their points, and
+are forgotten here once they have arrived. This also moves subscriptions from the wrong side of a healed
+partition.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +29,7 @@ from node.protocols.reachability.nodes import NodeHandle
 
 ROWS_MAX = 1_000
 REPLACED_MAX = 256
-"""Copies that are placed anew at a time, at most; likewise subscriptions that are sent on."""
+"""Maximum of copies that are placed again at a time, and of subscriptions that are moved."""
 PENDING_MAX = 65_536
 Waits = set[str | Address]
 COPY = "copy"
@@ -35,7 +37,7 @@ COPY = "copy"
 
 @dataclass(slots=True)
 class Installation:
-    """A word that is not yet where it must be. waits: for replicas, and for the copy."""
+    """A subscription update that is not installed yet. waits: for replicas, and for the copy."""
 
     word: Word
     subscriber: Address
@@ -45,14 +47,14 @@ class Installation:
 
 @dataclass(slots=True)
 class Copying:
-    """What a replica was sent. waits: lots that it may not have; if not by then, all is sent again."""
+    """Transfer to a replica. waits: batches that it may not have; after `again_us` all are sent again."""
 
     again_us: int
     waits: int = 0
 
 
 class Keeping:
-    """The stores of a peer. waits for `held` to say which zones are its own."""
+    """The stores of a peer. `held` determines which zones are its own."""
 
     def __init__(
         self, parameters: Parameters, mail: Mail, space: Space, overlay: Overlay, held: HeldZones
@@ -70,62 +72,64 @@ class Keeping:
         self.answers: dict[Address, list[Word]] = {}
         self._placed: dict[Key, Point] = {}
         self._replicated: dict[NodeHandle, Copying] = {}
-        self.is_settled = True  # nothing is where it does not belong
-        self._settle_us = self._expire_us = 0  # when it is looked again
+        self.is_settled = True  # whether all data are where they belong
+        self._settle_us = self._expire_us = 0  # times of the next checks
         self._zones: Sequence[Zone] = ()
 
-    # --- Words of subscribers
+    # --- Updates of subscribers
 
     def take(self, message: Store) -> None:
-        """Keep what somebody sent."""
-        told = self.packing.unpack(message.subscriptions, self._mail.now_us)
+        """Store received subscriptions."""
+        updates = self.packing.unpack(message.subscriptions, self._mail.now_us)
         if message.purpose == Purpose.INSTALL:
-            for each in told:
+            for each in updates:
                 self._install(each)
             return
         if message.purpose == Purpose.COPY:
-            for each in told:
+            for each in updates:
                 self.copies.put(each)
         else:
-            self.add(told)
+            self.add(updates)
         if message.purpose == Purpose.RECOVERED:
-            self._copy_on(told)
+            self._copy_to_replicas(updates)
         self._mail.send(message.address, Stored(message.number))
 
     def take_copy(self, message: StoreAt) -> None:
-        """Keep a copy whose mirror image is here."""
+        """Store a copy whose mirror image is here."""
         packed = self.packing.without_place(message.subscriptions)
         for each in self.packing.unpack(packed, self._mail.now_us):
             self._note_repeated(self.copies.get(each.key), each, message.address)
             self.copies.put(each)
         self._mail.send(message.address, Stored(message.number))
 
-    def add(self, told: Iterable[Subscription]) -> None:
-        """Keep subscriptions of zones, from whoever had them."""
-        for each in told:
+    def add(self, updates: Iterable[Subscription]) -> None:
+        """Store subscriptions of zones, from any peer."""
+        for each in updates:
             self.subscriptions.put(each)
         self.is_settled = False
 
-    def _install(self, told: Subscription) -> None:
-        self._note_repeated(self.subscriptions.get(told.key), told, told.subscriber)
-        self.subscriptions.put(told)
-        known = self.subscriptions.get(told.key)
-        if known is None or known.version != told.version:
-            return  # it has said something else since
-        self._put_where_it_must_be(told)
+    def _install(self, update: Subscription) -> None:
+        self._note_repeated(self.subscriptions.get(update.key), update, update.subscriber)
+        self.subscriptions.put(update)
+        known = self.subscriptions.get(update.key)
+        if known is None or known.version != update.version:
+            return  # outdated
+        self._start_installation(update)
 
-    def _note_repeated(self, known: Subscription | None, told: Subscription, asker: Address) -> None:
-        """Who says a word again so soon may not have got the answer, as across a cut: it is found out by
-        which way it is reached, and the next answer goes that way. known: what is known of it.
+    def _note_repeated(self, known: Subscription | None, update: Subscription, asker: Address) -> None:
+        """Probe the sender of an early repetition, which may have missed the answer, as across a cut.
+
+        The next answer then takes a way that works. known: the stored update.
         """
-        if known is None or known.version != told.version:
+        if known is None or known.version != update.version:
             return
-        if told.refreshed_us - known.refreshed_us < self._parameters.refresh_us:
+        if update.refreshed_us - known.refreshed_us < self._parameters.refresh_us:
             self._mail.miss(asker)
 
     def _install_again(self, late: Installation) -> None:
-        """Something that was sent for a word got lost, or the answer: its subscriber may wait for much longer
-        until it says the word again.
+        """Repeat the installation of an update after a message for it was lost.
+
+        Otherwise its subscriber might wait much longer until it repeats the update.
         """
         key = late.subscriber, late.word.number
         del self._installing[key]
@@ -135,33 +139,33 @@ class Keeping:
             and known.version == late.word.version
             and self._owns(self.space.point(known.ranges))
         ):
-            self._put_where_it_must_be(known)
+            self._start_installation(known)
 
-    def _put_where_it_must_be(self, told: Subscription) -> None:
+    def _start_installation(self, update: Subscription) -> None:
         now_us = self._mail.now_us
-        word = Word(told.number, told.version)
-        under_way = self._installing.get(told.key)
+        word = Word(update.number, update.version)
+        under_way = self._installing.get(update.key)
         if under_way is not None and under_way.word == word:
-            return  # what it waits for is on its way
-        installation = Installation(word, told.subscriber, now_us + self._parameters.wave_timeout_us)
-        self._installing.pop(told.key, None)
-        self._installing[told.key] = installation
+            return  # already in progress
+        installation = Installation(word, update.subscriber, now_us + self._parameters.wave_timeout_us)
+        self._installing.pop(update.key, None)
+        self._installing[update.key] = installation
         if len(self._installing) > PENDING_MAX:
             del self._installing[next(iter(self._installing))]
-        point = self.space.point(told.ranges)
+        point = self.space.point(update.ranges)
         zone = self._held.containing(point)
         for replica in self._overlay.replicas(zone.zone) if zone else ():
             installation.waits.add(replica.address)
-            done = partial(self._is_at, installation, replica.address)
-            self.stores.send(replica.address, Purpose.REPLICA, (told,), done)
+            done = partial(self._has_arrived, installation, replica.address)
+            self.stores.send(replica.address, Purpose.REPLICA, (update,), done)
         place = self.copy_place(point)
         if place is not None:
             installation.waits.add(COPY)
-            self._place_copy(told, place, partial(self._is_at, installation, COPY))
+            self._place_copy(update, place, partial(self._has_arrived, installation, COPY))
         self._confirm_if_installed(installation)
 
     def copy_place(self, point: Point) -> Point | None:
-        """Where the copy of a subscription goes; None without mirror images."""
+        """Return the place of a subscription's copy; None without mirror images."""
         if not self._parameters.mirror:
             return None
         return copy_place(point, self._own_zone)
@@ -170,19 +174,19 @@ class Keeping:
         zone = self._held.containing(point)
         return None if zone is None else zone.zone
 
-    def _place_copy(self, told: Subscription, place: Point, done: Callable[[], None]) -> None:
-        """Send a copy to its place. Where that has become this peer's own meanwhile, it goes to another."""
+    def _place_copy(self, update: Subscription, place: Point, done: Callable[[], None]) -> None:
+        """Send a copy to its place; if this peer owns that on arrival, send it to another place."""
 
         def arrived() -> None:
             if self._own_zone(place) is None:
-                self._placed[told.key] = place
+                self._placed[update.key] = place
                 done()
-            elif (moved := self.copy_place(self.space.point(told.ranges))) is not None:
-                self._place_copy(told, moved, done)
+            elif (moved := self.copy_place(self.space.point(update.ranges))) is not None:
+                self._place_copy(update, moved, done)
 
-        self.stores.copy(place, told, arrived)
+        self.stores.copy(place, update, arrived)
 
-    def _is_at(self, installation: Installation, where: str | Address) -> None:
+    def _has_arrived(self, installation: Installation, where: str | Address) -> None:
         installation.waits.discard(where)
         self._confirm_if_installed(installation)
 
@@ -192,10 +196,10 @@ class Keeping:
             del self._installing[key]
             self.answers.setdefault(installation.subscriber, []).append(installation.word)
 
-    # --- Zones change hands
+    # --- Changes of zones
 
     def changed(self) -> None:
-        """Zones are not as they were, of this peer or beside it."""
+        """Process a change of zones of this peer or its neighbours."""
         zones = self._overlay.held()
         if zones != self._zones:
             self._zones, self.is_settled = zones, False
@@ -208,24 +212,24 @@ class Keeping:
             self.copy_to(replica)
 
     def hand_over(self, zone: Zone, to: Address) -> None:
-        """Send what belongs to a zone to the peer that has it now. It is kept until it has come there."""
+        """Send a zone's data to the peer that has it now; they are kept until they have arrived."""
         subscriptions = self.subscriptions.within(zone)
         self.stores.send(to, Purpose.RECOVERED, subscriptions, lambda: None)
         moved = [each for each in self.copies if not self._is_at_home(each)]
         self.stores.send(to, Purpose.COPY, moved, lambda: None)
 
     def _is_at_home(self, copy: Subscription) -> bool:
-        """Whether its mirror image is in a zone of this peer, and it did not have to move here."""
+        """Return whether the copy's mirror image is in a zone of this peer, so that it did not move here."""
         return self._held.containing(reflection(self.space.point(copy.ranges))) is not None
 
     def promote(self, zone: Zone) -> None:
-        """A zone that another had is this peer's: copies of its subscriptions that are here are these now."""
+        """Make the copies of a zone's subscriptions its subscriptions, since this peer took the zone over."""
         self.add(self.copies.within(zone))
         for copying in self._replicated.values():
-            copying.waits, copying.again_us = copying.waits + 1, self._mail.now_us  # all of it, again
+            copying.waits, copying.again_us = copying.waits + 1, self._mail.now_us  # sends everything again
 
     def moved_to(self, zone: Zone, own: Zone) -> list[Subscription]:
-        """Subscriptions in one of this peer's zones whose copies had to move to another zone."""
+        """Return subscriptions of one of this peer's zones whose copies had to move to the given zone."""
         return [
             each
             for each in self.subscriptions.within(own)
@@ -236,21 +240,21 @@ class Keeping:
         ]
 
     def copy_to(self, replica: NodeHandle) -> None:
-        """Send all that this peer's zones have to one that has copies of them."""
+        """Send all data of this peer's zones to a replica."""
         self._replicated[replica] = copying = Copying(0)
         for held in self._held.by_id.values():
             self._copy(replica.address, copying, self.subscriptions.within(held.zone))
 
-    def _copy(self, address: Address, copying: Copying, lot: list[Subscription]) -> None:
+    def _copy(self, address: Address, copying: Copying, batch: list[Subscription]) -> None:
         def done() -> None:
             copying.waits -= 1
 
         copying.again_us = self._mail.now_us + self._parameters.wave_timeout_us
-        if self.stores.send(address, Purpose.REPLICA, lot, done):
+        if self.stores.send(address, Purpose.REPLICA, batch, done):
             copying.waits += 1
 
     def copied(self) -> Iterator[tuple[Zone, Address]]:
-        """Zones of this peer, and replicas that have all that it has of them."""
+        """Yield zones of this peer with the replicas that have all their data."""
         for held in self._held.by_id.values():
             for replica in self._overlay.replicas(held.zone) if self._overlay.is_owner(held.zone) else ():
                 copying = self._replicated.get(replica)
@@ -258,31 +262,31 @@ class Keeping:
                     yield held.zone, replica.address
 
     def is_own(self, zone: Zone) -> bool:
-        """Whether this peer owns a zone that it holds, and is no replica."""
+        """Return whether this peer owns a zone that it holds, rather than replicates it."""
         return self._overlay.is_owner(zone)
 
     def is_copy(self, zone: Zone) -> bool:
-        """Whether this peer holds a zone as a replica."""
+        """Return whether this peer replicates a zone."""
         return zone in self._overlay.held() and not self._overlay.is_owner(zone)
 
-    def _copy_on(self, told: Iterable[Subscription]) -> None:
-        """What came to this peer's zones, to those with copies of them."""
+    def _copy_to_replicas(self, updates: Iterable[Subscription]) -> None:
+        """Forward subscriptions of this peer's zones to the replicas."""
         by_copy: dict[NodeHandle, list[Subscription]] = {}
-        for each in told:
+        for each in updates:
             held = self._held.containing(self.space.point(each.ranges))
             for replica in self._overlay.replicas(held.zone) if held else ():
                 by_copy.setdefault(replica, []).append(each)
-        for replica, lot in by_copy.items():
+        for replica, batch in by_copy.items():
             if replica in self._replicated:
-                self._copy(replica.address, self._replicated[replica], lot)
+                self._copy(replica.address, self._replicated[replica], batch)
 
     def points_in(self, zone: Zone) -> Floats:
-        """The points of subscriptions in a zone, a row for each dimension."""
+        """Return the points of subscriptions in a zone, one row per dimension."""
         found: Floats = self.subscriptions.points()[:, self.subscriptions.rows_in(zone)]
         return found
 
     def _settle(self) -> None:
-        """Send on what lies in no zone of this peer, and place copies anew whose place has changed."""
+        """Send away what lies in no zone of this peer, and copies whose place has changed."""
         self._settle_us = self._mail.now_us + self._parameters.retransmit_us
         moved = self.subscriptions.outside(self._overlay.held())
         for each in moved[:REPLACED_MAX]:
@@ -293,7 +297,7 @@ class Keeping:
         self.is_settled = not moved and not replaced
 
     def _misplaced(self) -> Iterator[tuple[Subscription, Point]]:
-        """Subscriptions of zones that this peer owns whose copies are elsewhere, and where they should be."""
+        """Yield subscriptions of own zones whose copies are elsewhere, and their correct places."""
         for each in self.subscriptions if self._parameters.mirror else ():
             point = self.space.point(each.ranges)
             place = self.copy_place(point) if self._owns(point) else None
@@ -305,7 +309,7 @@ class Keeping:
         return zone is not None and self._overlay.is_owner(zone.zone)
 
     def _forget(self, moved: Subscription) -> None:
-        """Who has its point has it now. That may be this peer again: zones change hands on the way."""
+        """Forget a moved subscription, unless this peer has its point again."""
         if self._own_zone(self.space.point(moved.ranges)) is not None:
             return
         known = self.subscriptions.get(moved.key)
@@ -316,7 +320,7 @@ class Keeping:
     # --- Time
 
     def tick(self) -> None:
-        """Forget what is over, and settle what lies wrong."""
+        """Repeat what is late, move misplaced data, and forget expired data."""
         now_us = self._mail.now_us
         said_by_us = now_us - self._mail.late_us
         self.stores.tick()
@@ -332,18 +336,18 @@ class Keeping:
             self._expire(now_us)
 
     def _expire(self, now_us: int) -> None:
-        """Forget those of whom nobody has spoken for long."""
+        """Forget subscriptions that were not repeated for `expire_us`."""
         for late in self.subscriptions.expire(now_us - self._parameters.expire_us):
             self._placed.pop(late.key, None)
         self.copies.expire(now_us - self._parameters.expire_us)
 
     def flush(self) -> None:
-        """Tell subscribers what is installed."""
+        """Notify subscribers of installed updates."""
         for address in list(self.answers):
             self.flush_to(address)
 
     def flush_to(self, address: Address) -> None:
-        """Tell one of them, to whom something goes anyway."""
+        """Notify one subscriber, together with other messages to it."""
         words = self.answers.pop(address, ())
         for first in range(0, len(words), ROWS_MAX):
             self._mail.send(address, Subscribed(tuple(words[first : first + ROWS_MAX])))

@@ -1,9 +1,9 @@
-"""How loaded a peer is, and which others are, so that those who join come where they are needed (4.1, 4.2).
+"""The load of a peer and of others, by which joining peers are directed to where they are needed (4.1, 4.2).
 
-Passing an event on is the work of a zone whatever it stores; matching it is more, the more subscriptions it
-stores. A peer counts both, lets what is long ago count less, and tells its neighbours now and then, with the
-most loaded peers it has heard of (`loadedPeerList`). Who is asked to admit a peer starts from the most loaded
-one it knows, which sends it on to a neighbour with more to do, until there is none (hill climbing).
+A zone has work for each event that it forwards, and more for each subscription that it matches. A peer counts
+both with exponential decay and periodically sends its load to neighbours, with the most loaded peers it knows
+of (`loadedPeerList`). A peer asked to admit another one forwards it to the most loaded peer it knows, which
+forwards it to a neighbour with more load, until no neighbour has more (hill climbing).
 """
 
 from collections import deque
@@ -21,27 +21,27 @@ from node.protocols.meghdoot.parameters import Parameters
 from node.protocols.meghdoot.publishing.event import SeenEvent
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 
-KEPT = 0.5
-"""Of what was counted, from one exchange to the next."""
+DECAY = 0.5
+"""Part of the counts that remains after each exchange."""
 CLIMBS_MAX = 64
 TOLD_MAX = 16
-"""Neighbours that are told at a time."""
+"""Neighbours that get the load at a time."""
 RECENT = 128
-"""Events that are remembered."""
+"""Recent events that are remembered."""
 OLD = 3
-"""Exchanges after which what was told of a peer is forgotten."""
+"""Exchanges after which a peer's reported load is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What a peer's load was, and when that was told."""
+    """The load of a peer, and the time of the report."""
 
     load: float
     at_us: int
 
 
 class LoadBook:
-    """Of one peer. events, matches: counted, with what was before."""
+    """The load known to one peer. events, matches: counts with decay."""
 
     def __init__(self, parameters: Parameters, mail: Mail, held: HeldZones) -> None:
         self.events = self.matches = 0.0
@@ -56,38 +56,38 @@ class LoadBook:
 
     @property
     def load(self) -> float:
-        """In visits: matching a subscription costs `match_cost` of one."""
+        """Load in visits: matching a subscription counts as `match_cost` visits."""
         return self.events + self._parameters.match_cost * self.matches
 
     def visited(self, event: SeenEvent, subscriptions: int) -> None:
-        """An event came to a zone with so many subscriptions."""
+        """Count an event's visit to a zone with the given number of subscriptions."""
         self.events += 1
         self.matches += subscriptions
         self._recent.append(event)
 
     def recent_points(self, zone: Zone) -> Floats | None:
-        """Those of events that came lately, and would come to a zone, a row for each dimension."""
+        """Return the points of recent events that would visit a zone, one row per dimension."""
         points = [event.point for event in self._recent if event.region.touches(zone)]
         return np.array(points).T if points else None
 
     def is_less_with_copies(self, both: float) -> bool:
-        """Whether two peers with copies of a zone have less to do than two with halves of it.
+        """Return whether two peers with copies of a zone have less work than two with halves of it.
 
-        both: the part of the events that would come to both halves. Of two copies each event comes to one,
-        and is held against all subscriptions; at each half to which it comes, against half of them. A split
-        that leaves both halves in the way of the same events spares nobody anything (4.1).
+        both: part of the events that would visit both halves. With two copies each event visits one, which
+        matches it against all subscriptions; with halves each visited half matches it against half of them. A
+        split that leaves both halves in the way of the same events saves no work (4.1).
         """
         matching = self._parameters.match_cost * self.matches
         return self.events + matching <= (1 + both) * (self.events + matching / 2)
 
     def halve(self) -> None:
-        """Another peer has a half of it now."""
+        """Halve the counts, since another peer takes half of the work."""
         self.events, self.matches = self.events / 2, self.matches / 2
 
     # --- Exchange
 
     def tick(self) -> None:
-        """Tell neighbours, when it is time."""
+        """Send the load to neighbours, if it is time."""
         now_us = self._mail.now_us
         if self._parameters.load_us and now_us >= self._due_us:
             self._due_us = now_us + self._parameters.load_us
@@ -95,8 +95,9 @@ class LoadBook:
             self.tell()
 
     def tell(self) -> None:
-        """Tell some neighbours now, the next ones each time: there may be hundreds, and what they hear of the
-        most loaded peers they tell others.
+        """Send the load to some neighbours, the next ones each time.
+
+        There may be hundreds of neighbours; they pass on what they learn of the most loaded peers.
         """
         rows = tuple(Loaded(address, heard.load) for address, heard in self.most.items())
         told = Load(self.load, rows)
@@ -104,7 +105,7 @@ class LoadBook:
         for number in range(min(len(around), TOLD_MAX)):
             self._mail.send(around[(self._turn + number) % len(around)], told)
         self._turn += TOLD_MAX
-        self.events, self.matches = self.events * KEPT, self.matches * KEPT
+        self.events, self.matches = self.events * DECAY, self.matches * DECAY
 
     def _forget(self) -> None:
         old_us = self._mail.now_us - OLD * self._parameters.load_us
@@ -112,19 +113,21 @@ class LoadBook:
             del self.most[address]
 
     def heard(self, sender: Address, message: Load) -> None:
-        """What a neighbour says of itself, and of others: that is older, counts less, and renews nothing, so
-        that peers do not remind each other for ever of one that is gone.
+        """Process a neighbour's report of its own load and of others'.
+
+        The others' loads are older, count less, and renew no entry, so that peers do not report a failed one
+        forever.
         """
         self._neighbours[sender] = message.load
         self._merge(sender, message.load)
         most, room = self.most, self._parameters.loaded_peers
         least = min([each.load for each in most.values()]) if len(most) >= room else -1.0
         for each in message.peers:
-            if KEPT * each.load >= least and each.address not in most:
-                self._merge(each.address, KEPT * each.load)
+            if DECAY * each.load >= least and each.address not in most:
+                self._merge(each.address, DECAY * each.load)
 
     def _merge(self, address: Address, load: float) -> None:
-        """Keep the most loaded ones, by what was told last."""
+        """Keep the most loaded peers, by their latest reports."""
         most = self.most
         if address == self._mail.own:
             return
@@ -138,15 +141,15 @@ class LoadBook:
     # --- Joins
 
     def sends_on(self, join: Join) -> bool:
-        """Whether a join is sent to a peer with more to do; not where nobody has anything to do yet."""
+        """Return whether a join was forwarded to a peer with more load; not if no peer has load yet."""
         wanted = max(self.most, key=lambda each: (self.most[each].load, each), default=None)
         if self._parameters.join != "by-load" or wanted is None or self.most[wanted].load <= self.load:
             return False
-        self._send_on(wanted, Climb(join.id, join.address, join.sequence, 0, self.load))
+        self._forward(wanted, Climb(join.id, join.address, join.sequence, 0, self.load))
         return True
 
     def climb(self, sender: Address, message: Climb) -> Join | None:
-        """A peer wants to join where there is more to do: the join, if that is here."""
+        """Process a peer's search for the highest load; return its join if that is here."""
         self._neighbours[sender] = message.load
         if sender in self.most:
             self._merge(sender, message.load)
@@ -155,15 +158,15 @@ class LoadBook:
         steepest = max(known, key=lambda each: (known[each], each), default=None)
         if steepest is not None and known[steepest] > self.load and message.hops < CLIMBS_MAX:
             onward = Climb(message.id, message.address, message.sequence, message.hops + 1, self.load)
-            self._send_on(steepest, onward)
+            self._forward(steepest, onward)
             return None
         zone = max(self._held.by_id.values(), key=lambda each: each.zone.volume, default=None)
         if zone is None:
             return None
         return Join(message.id, message.address, message.sequence, coordinates_of(zone.zone.middle))
 
-    def _send_on(self, address: Address, message: Climb) -> None:
-        """Who is sent a peer has less to do soon: the next one goes elsewhere, until it is heard of again."""
+    def _forward(self, address: Address, message: Climb) -> None:
+        """Forward a joining peer, and halve the receiver's assumed load until its next report."""
         self._mail.send(address, message)
         if address in self._neighbours:
             self._neighbours[address] /= 2

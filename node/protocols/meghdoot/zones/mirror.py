@@ -1,10 +1,10 @@
-"""Where the copy of a subscription is kept (4.3).
+"""The place of a subscription's copy (4.3).
 
-Its place is the reflection of its point in the diagonal hyperplane. Where that is in a zone of the same peer,
-one goes from there along increasing values of all odd dimensions (those in which ranges start) until another
-zone begins. Where the space ends first, one begins again and goes down the even ones. Where it ends in that
-direction, too, which the paper leaves open, any neighbour will do. Wherever it goes, it is at most a step of
-the grid from the zone (`region.around`), so that it can be found when the zone is lost.
+It is the reflection of the subscription's point in the diagonal hyperplane. If that is in a zone of the same
+peer, the place moves along increasing values of all odd dimensions (those of range starts) until another zone
+begins. If the space ends first, it moves down the even ones. If the space ends there, too, which the paper
+leaves open, any neighbour is used. The place is always at most one grid step outside the zone
+(`region.around`), so that it can be found when the zone is lost.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,13 +13,13 @@ from node.protocols.can.zones import TOP, Point, Zone
 from node.protocols.meghdoot.space import GRID, reflection
 
 Holder = Callable[[Point], Zone | None]
-"""The zone of a peer in which a point is, if there is one."""
+"""Returns the zone of a peer that contains a point, if there is one."""
 
 
 def copy_place(point: Point, own: Holder) -> Point | None:
-    """Where the copy of a subscription with this point goes; None if this peer has the whole space.
+    """Return the place of the copy of a subscription with this point; None if this peer has the whole space.
 
-    own: the zones of the peer that has the subscription.
+    own: returns the zone of the subscription's peer that contains a point.
     """
     mirrored = reflection(point)
     zone = own(mirrored)
@@ -30,7 +30,7 @@ def copy_place(point: Point, own: Holder) -> Point | None:
 
 
 def _beside(point: Point, zone: Zone) -> Iterator[Point]:
-    """Straight over each face of the zone."""
+    """Yield the points straight across each face of the zone."""
     for number, at in enumerate(point):
         for moved in (zone.high[number], zone.low[number] - 1 / GRID):
             if 0.0 <= moved < TOP and moved != at:
@@ -38,18 +38,18 @@ def _beside(point: Point, zone: Zone) -> Iterator[Point]:
 
 
 def _rightwards(point: Point, zone: Zone) -> Point | None:
-    """Along odd dimensions, all at once, to where the zone ends; None if the space ends there."""
+    """Return the point moved along odd dimensions to the end of the zone; None if the space ends there."""
     room = {number: zone.high[number] - point[number] for number in range(0, len(point), 2)}
     first = min(room, key=lambda number: room[number])
     if zone.high[first] == TOP:
         return None
     moved = [at + room[first] if number in room else at for number, at in enumerate(point)]
-    moved[first] = zone.high[first]  # exactly, whatever was rounded
+    moved[first] = zone.high[first]  # exact in spite of rounding
     return tuple(moved)
 
 
 def _downwards(point: Point, zone: Zone) -> Point | None:
-    """Likewise down even dimensions, to just below the zone."""
+    """Return the point moved down even dimensions to just below the zone; None if the space ends there."""
     room = {number: point[number] - zone.low[number] for number in range(1, len(point), 2)}
     first = min(room, key=lambda number: room[number])
     if zone.low[first] == 0.0:

@@ -1,14 +1,14 @@
-"""Subscriptions of a zone whose peer is gone, from those that have its mirror image (4.3).
+"""Recovery of a lost zone's subscriptions from the peers that have its mirror image (4.3).
 
-Whoever takes a zone over without having been its replica spreads RECOVER over the zone's reflection, as an
-event is spread over its region. Each peer there sends the copies that it has of the zone's subscriptions, and
-the subscriptions whose copies were in the zone. Copies that had to move to a zone beside their own are asked
-for by a second request, which spreads over all that is around the zone; so are those that had moved into it.
+A peer that takes a zone over without being its replica spreads RECOVER over the zone's reflection, as an
+event spreads over its region. Each peer there sends its copies of the zone's subscriptions, and the
+subscriptions whose copies were in the zone. A second request, which spreads over everything around the zone,
+covers copies that had to move out of their own zone into a neighbouring one, in both directions.
 
-Until all of that has come, and was known for certain where it came from, it is in doubt whether the zone
-knows all of its subscriptions. Events are passed on and notified as usual meanwhile, but the wave's answer
-says so, and publishers send them out again. Subscribers speak of their subscriptions now and then
-(`refresh_us`): when all had to, doubt ends.
+The zone is in doubt until all answers have arrived from peers that are not in doubt themselves. Events are
+forwarded and notified as usual meanwhile, but the wave's answer reports the doubt, and publishers send them
+again. Subscribers repeat their subscriptions periodically (`refresh_us`): when all must have done so, the
+doubt ends.
 """
 
 from node.core.peers.peer_pool import Address
@@ -26,11 +26,11 @@ from node.protocols.meghdoot.zones.held_zones import HeldZone
 from node.protocols.meghdoot.zones.keeping import Keeping
 
 FIRST_NUMBER = 1 << 62
-"""Numbers of recoveries are none of events."""
+"""First number of recoveries, above those of events."""
 
 
 class Recovery:
-    """What a peer asks others for, and tells them. `propagation` is set from outside."""
+    """Recovery requests of a peer, and its answers to others. `propagation` is set from outside."""
 
     propagation: Propagation
 
@@ -53,10 +53,10 @@ class Recovery:
         self._waves = waves
         self._last = 0
 
-    # --- Of this peer's zones
+    # --- Zones of this peer
 
     def tick(self) -> None:
-        """Ask, and ask again; assure replicas."""
+        """Send due recovery requests, and confirm completeness to replicas."""
         self.doubts.tick()
         now_us = self._mail.now_us
         if self._assure_us <= now_us:
@@ -69,7 +69,7 @@ class Recovery:
                 self._ask(doubt)
 
     def _ask(self, doubt: Doubt) -> None:
-        if doubt.is_given and not doubt.attempt:  # its giver is late: as if it were gone
+        if doubt.is_given and not doubt.attempt:  # its giver is late: treat it as failed
             self._keeping.promote(doubt.zone)
         doubt.attempt += 1
         doubt.awaited = {}
@@ -81,7 +81,7 @@ class Recovery:
             self._mail.route(message, self.corner_of(message))
 
     def confirmed(self, visited: Visited) -> None:
-        """All that were asked by one request have sent what they have."""
+        """Process that all peers asked by one request have answered."""
         number = visited.first_seq - FIRST_NUMBER
         for doubt in self.doubts:
             if number not in doubt.awaited:
@@ -95,36 +95,36 @@ class Recovery:
             if not doubt.awaited:
                 self.doubts.end(doubt, "mirror")
 
-    # --- Of others' zones
+    # --- Zones of others
 
     def corner_of(self, message: RecoverAt) -> Point:
-        """Where a request begins to spread."""
+        """Return the point from which a request spreads."""
         return _region(self.doubts.zone_of(message.edges), message.where).corner
 
     def at(self, message: RecoverAt) -> None:
-        """Spread a request from here on."""
+        """Start to spread a request."""
         self.propagation.begin(self._spread(message), self.corner_of(message), message.address)
 
     def take(self, message: Recover, sender: Address) -> None:
-        """A request came to one of this peer's zones."""
+        """Process a request at one of this peer's zones."""
         self.propagation.take(self._spread(message), sender, message.zone)
 
     def _spread(self, message: Recover | RecoverAt) -> "RecoverySpread":
         return RecoverySpread(self, message, self.doubts.zone_of(bytes(message.edges)))
 
     def doubts_of(self, spread: "RecoverySpread", held: HeldZone) -> int:
-        """See `propagation.Spread`; what this peer asks for itself is not in doubt for that."""
+        """See `propagation.Spread`; this peer's own request does not count as a doubt."""
         is_own = spread.publisher == self._mail.own
         return self.doubts.count_in(held, spread.number - FIRST_NUMBER if is_own else 0)
 
     def visit(self, spread: "RecoverySpread", held: HeldZone) -> dict[Address, int]:
-        """Send what a zone of this peer has; see `propagation.Spread`."""
+        """Send the data in a zone of this peer; see `propagation.Spread`."""
         if spread.publisher == self._mail.own:
             return {}
         return self._send(spread.publisher, spread.number, self._found(spread.lost, spread.where, held))
 
     def _found(self, lost: Zone, where: int, held: HeldZone) -> dict[Purpose, list[Subscription]]:
-        """What a zone of this peer has of one that was lost."""
+        """Return the data of a lost zone in a zone of this peer."""
         keeping, mirrored = self._keeping, reflected(lost)
         found = {Purpose.RECOVERED: keeping.copies.within(lost)}
         if where == Where.AROUND:
@@ -150,7 +150,7 @@ class Recovery:
 
 
 class RecoverySpread:
-    """A request that spreads (`propagation.Spread`). lost: the zone whose subscriptions are wanted."""
+    """A request that spreads (`propagation.Spread`). lost: the zone to recover."""
 
     is_for_owners = True
     again = None
@@ -182,5 +182,5 @@ class RecoverySpread:
 
 
 def _region(lost: Zone, where: int) -> Region:
-    """Over which a request for a zone spreads."""
+    """Return the region over which a request for a zone spreads."""
     return closed(reflected(lost)) if where == Where.MIRROR else around(lost)

@@ -1,6 +1,6 @@
-"""Subscriptions that peers hand to each other, each lot with a number until the other one has it.
+"""Batches of subscriptions sent to other peers, each with a number for its acknowledgement.
 
-What has no answer is given up after a while: whoever sent it does so again when it looks the next time.
+An unacknowledged batch is given up after a timeout: its sender repeats it at the next check.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,14 +19,14 @@ Done = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """What was handed over. done: is told when the other one has it."""
+    """A batch that was sent. done: called when the other peer has it."""
 
     until_us: int
     done: Done
 
 
 class Stores:
-    """All lots of a peer that have no answer."""
+    """All unacknowledged batches of a peer."""
 
     def __init__(self, mail: Mail, packing: Packing, timeout_us: int) -> None:
         self._mail = mail
@@ -38,58 +38,58 @@ class Stores:
     def send(
         self, address: Address, purpose: Purpose, subscriptions: Iterable[Subscription], done: Done
     ) -> int:
-        """To a peer; the number of lots that it takes."""
-        lots = list(_lots(subscriptions))
-        left = [len(lots)]
+        """Send subscriptions to a peer; return the number of batches."""
+        batches = list(_lots(subscriptions))
+        left = [len(batches)]
 
         def one_done() -> None:
             left[0] -= 1
             if not left[0]:
                 done()
 
-        for lot in lots:
-            self._mail.send(address, self._store(purpose, lot, one_done))
-        return len(lots)
+        for batch in batches:
+            self._mail.send(address, self._store(purpose, batch, one_done))
+        return len(batches)
 
     def route(self, point: Point, subscription: Subscription, done: Done) -> None:
-        """One, to whoever has its point."""
+        """Route one subscription to the peer that has its point."""
         self._mail.route(self._store(Purpose.RECOVERED, (subscription,), done), point)
 
     def copy(self, place: Point, subscription: Subscription, done: Done) -> None:
-        """A copy of one, to whoever has a point."""
+        """Route a copy of one subscription to a place."""
         store = self._store(Purpose.COPY, (subscription,), done)
         self._mail.route(
             StoreAt(store.address, store.number, self._packing.at(place, store.subscriptions)), place
         )
 
-    def _store(self, purpose: Purpose, lot: Iterable[Subscription], done: Done) -> Store:
+    def _store(self, purpose: Purpose, batch: Iterable[Subscription], done: Done) -> Store:
         self._last = self._last % 0xFFFFFFFF + 1
         self._lots[self._last] = Lot(self._mail.now_us + self._timeout_us, done)
         if len(self._lots) > OUTSTANDING_MAX:
             del self._lots[next(iter(self._lots))]
-        return Store(self._mail.own, self._last, purpose, self._packing.pack(lot, self._mail.now_us))
+        return Store(self._mail.own, self._last, purpose, self._packing.pack(batch, self._mail.now_us))
 
     def stored(self, number: int) -> None:
-        """The other one has a lot."""
-        lot = self._lots.pop(number, None)
-        if lot is not None:
-            lot.done()
+        """Process the acknowledgement of a batch."""
+        batch = self._lots.pop(number, None)
+        if batch is not None:
+            batch.done()
 
     @property
     def is_silent(self) -> bool:
-        """Whether others have all that they were sent."""
+        """Whether all batches are acknowledged."""
         return not self._lots
 
     def check(self) -> None:
-        """Assert that no more has no answer than may."""
-        assert len(self._lots) <= OUTSTANDING_MAX, "more lots without an answer than may be"
+        """Assert the limit of unacknowledged batches."""
+        assert len(self._lots) <= OUTSTANDING_MAX, "too many unacknowledged batches"
 
     def tick(self) -> None:
-        """Forget what has no answer."""
+        """Give up unacknowledged batches after the timeout."""
         now_us = self._mail.now_us - self._mail.late_us
         while self._lots:
-            number, lot = next(iter(self._lots.items()))
-            if lot.until_us > now_us:
+            number, batch = next(iter(self._lots.items()))
+            if batch.until_us > now_us:
                 return
             del self._lots[number]
 

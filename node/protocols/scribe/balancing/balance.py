@@ -1,7 +1,7 @@
-"""Which children a node keeps: what the papers add to the base mechanism, as far as it is asked for.
+"""Choice of the children that a node keeps: the papers' extensions of the base mechanism, if switched on.
 
-Growth by load and shrinking (draft of 2001, 3.4), the bottleneck remover and collapse (2002, IV.E and F).
-See `layers.Balance` for when each is asked.
+Growth by load and shrinking (draft of 2001, 3.4), the bottleneck remover and collapse (2002, IV.E and F). See
+`layers.Balance` for when each method is called.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from node.protocols.scribe.tree import Trees
 
 
 class TreeBalance:
-    """Of one node, as its parameters say; every node does what others ask of it, whatever its own say."""
+    """The extensions of one node, as its parameters set; requests of other nodes are always processed."""
 
     def __init__(
         self, parameters: Parameters, trees: Trees, rng: m.Randomness, emit: Callable[[PeerEffect], None]
@@ -54,5 +54,5 @@ class TreeBalance:
         self._shrinking.look_after(topic)
 
     def timer(self, timer: m.Timer) -> bool:
-        """A timer fired; whether it is one of these."""
+        """Process a timer; return whether it belongs to a survey."""
         return self._surveys.timer(timer)

@@ -1,14 +1,14 @@
-"""The bottleneck remover (2002, IV.E): a node that has too many children hands some on to their siblings.
+"""The bottleneck remover (2002, IV.E): a node with too many children hands some of them to their siblings.
 
-A node is overloaded if it has more than so many entries in all its children tables together. It takes the
-topic with the largest table, and there the child that is farthest away; this one gets the table with the
-delays, measures its siblings, and joins the one over which the way to its old parent is shortest.
+A node is overloaded if all its children tables together have more than `entries_max` entries. It selects the
+topic with the largest table and there the child that is farthest away. The child receives the table with the
+delays, measures its siblings, and joins the one through which its old parent is nearest.
 
-Open in the paper, and decided so: delays are measured when they are first needed; a table with one entry is
-left as it is, since its child would have no sibling to go to; a child that finds no sibling, or is refused,
-joins by any other route.
+The paper leaves some cases open. Delays are measured when first needed; a table with one entry is left alone,
+since its child would have no sibling to join; a child that finds no sibling, or is refused, joins by any
+other route.
 
-Loops are `tree`'s to find: each child knows the path from the root, and a join from a node on it is refused.
+`tree` detects loops: each child knows the path from the root, and a join from a node on it is refused.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ from node.protocols.scribe.tree import Trees
 
 
 class BottleneckRemover:
-    """Of one node. `entries_max`: more entries than that are too many."""
+    """The bottleneck remover of one node. `entries_max`: limit of entries."""
 
     def __init__(self, entries_max: int, trees: Trees, surveys: Surveys) -> None:
         self._entries_max = entries_max
@@ -32,7 +32,7 @@ class BottleneckRemover:
         trees.carry[Offload] = self._offloaded
 
     def relieve(self) -> None:
-        """See whether there are too many children, and let some go, or begin to measure them first."""
+        """Let go of children if there are too many, or first measure their delays."""
         while not self._is_measuring and self._trees.entries() > self._entries_max:
             topic = max(self._trees.topics.values(), key=lambda each: (len(each.children), each.key))
             unknown = [child.node for child in topic.children.values() if child.delay_us is None]
@@ -50,11 +50,12 @@ class BottleneckRemover:
             if address in topic.children:
                 topic.children[address].delay_us = delay_us
         is_too_much = self._trees.entries() > self._entries_max and len(topic.children) > 1
-        if is_too_much and self._let_farthest_go(topic):  # with none, all are asked again at the next look
+        # if no delay is known, all are measured again at the next check
+        if is_too_much and self._let_farthest_go(topic):
             self.relieve()
 
     def _let_farthest_go(self, topic: Topic) -> bool:
-        """Whether a child could be let go: one whose delay is known."""
+        """Let go of the farthest child with a known delay; return whether there is one."""
         measured = [(child.delay_us, child.node.address) for child in topic.children.values()]
         farthest = max(((far, address) for far, address in measured if far is not None), default=None)
         if farthest is not None:
@@ -69,10 +70,10 @@ class BottleneckRemover:
             if other.delay_us is not None
         ]
         siblings.sort(key=lambda each: (each.delay_us, each.address))
-        staying = tuple(siblings[: self._entries_max])  # of very many at once, all others go as well
+        staying = tuple(siblings[: self._entries_max])  # at most this many siblings are offered
         self._trees.pastry.send(Offload(topic.key, staying), child.node.address)
 
-    # --- At the child
+    # --- Child
 
     def _offloaded(self, topic: Topic, sender: Address, message: Offload) -> None:
         if sender != topic.parent_address and not topic.is_joining:

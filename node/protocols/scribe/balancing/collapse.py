@@ -1,7 +1,7 @@
-"""Collapse (2002, IV.F): nodes that are no members of a topic and have one child leave its tree.
+"""Collapse (2002, IV.F): a node that is not a member of a topic and has one child leaves its tree.
 
-The child is told to join the node's parent. It stays where it is until it is adopted there, so that nothing
-is late; then it leaves its old parent, which nobody needs any more.
+The node asks the child to join the node's parent. The child keeps its old parent until the new one adopts it,
+so that no event is delayed; then it leaves the old parent, which then leaves the tree.
 """
 
 from node.core.peers.peer_pool import Address
@@ -11,7 +11,7 @@ from node.protocols.scribe.tree import Trees
 
 
 class Collapse:
-    """Of one node. With `is_on` False it only does what others ask."""
+    """Collapse at one node. If `is_on` is False, it only processes the requests of others."""
 
     def __init__(self, trees: Trees, *, is_on: bool) -> None:
         self._trees = trees
@@ -19,7 +19,7 @@ class Collapse:
         trees.carry[JoinAt] = self._join_at
 
     def look_after(self, topic: Topic) -> None:
-        """See whether the node stands between its parent and a single child for nothing."""
+        """Ask a single child to join the parent, if this node is not a member."""
         if not self._is_on or topic.parent is None or topic.is_member or len(topic.children) != 1:
             return
         [child] = topic.children.values()

@@ -1,16 +1,16 @@
-"""Growing a tree by load (draft of 2001, 3.4.1): nodes on a join's way become forwarders only when needed.
+"""Growth of a tree by load (draft of 2001, 3.4.1): nodes become forwarders only if needed.
 
-A join goes on to the first forwarder, or the root. If that is not overloaded it adopts the sender. If it is,
-the node before it on the way becomes its child and adopts the sender in its place, by the same rule. So
-hops(t, p, q) is how many hops a join from p to t takes to q; an overloaded q adopts only p of one hop, and
-then lets another child go that is further away: of the topic whose key shares the fewest digits with q, the
-one of fewest hops. If all are one hop away, a child may go that shares so few digits with the key that it has
-others to choose from.
+A join is routed to the first forwarder, or to the root. If that is not overloaded, it adopts the sender. If
+it is, the previous node on the way becomes its child and adopts the sender instead, by the same rule. So
+hops(t, p, q) is the number of hops of a join from p to t up to q. An overloaded q adopts only a p one hop
+away, and then lets go of another child that is further away: in the topic whose key shares the fewest digits
+with q, the one with the fewest hops. If all are one hop away, it may let go of a child that shares so few
+digits with the key that other nodes can adopt it.
 
-Open in the draft, and decided so: a node that was handed a child and is overloaded itself has the child join
-anew; that join ends at the node, and shows who is before it. A child that is asked to take another way, and
-knows none, says so and is kept. A member without children is a forwarder, too: as "the nodes in the tree are
-called forwarders" (3.2).
+The draft leaves some cases open. If a node that was handed a child is overloaded itself, it makes the child
+join again; that join ends at the node and shows the previous node on its way. A child that is asked to take
+another way and knows none reports this and is kept. A member without children is a forwarder, too: "the nodes
+in the tree are called forwarders" (3.2).
 """
 
 from dataclasses import replace
@@ -24,52 +24,54 @@ from node.protocols.scribe.topic import Child, Topic
 from node.protocols.scribe.tree import Trees
 
 REFUSED_US = 30_000_000
-"""For so long a node does not go back to one that sent it another way: two would send it to and fro."""
+"""Time for which a node avoids one that sent it another way, so that two do not send it back and forth."""
 Entry = tuple[Topic, Child]
 
 
 class Growth:
-    """Of one node."""
+    """Growth by load at one node."""
 
     def __init__(self, parameters: Parameters, trees: Trees, rng: m.Randomness) -> None:
         self._parameters = parameters
         self._trees = trees
         self._rng = rng
-        self._refused: dict[int, dict[Address, int]] = {}  # by topic who sent this node another way, and when
+        # by topic, the nodes that sent this one another way, and when
+        self._refused: dict[int, dict[Address, int]] = {}
         trees.carry |= {Grow: self._grow, Rejoin: self._rejoin}
-        trees.opening.add(Grow)  # for who was not in the tree
+        trees.opening.add(Grow)  # may concern a topic that is not known here yet
 
     @property
     def is_overloaded(self) -> bool:
-        """Whether there are more than c entries."""
+        """Whether the children tables have more than c entries."""
         return self._trees.entries() > self._parameters.entries_max
 
     def passes(self, key: int, join: Join) -> Join | None:
-        """What a node that is no forwarder passes on: the join, one hop longer. None: it is one."""
+        """Return the join to forward, one hop longer; None if this node is a forwarder."""
         topic = self._trees.topics.get(key)
         if topic is not None and (topic.is_attached or topic.is_joining or topic.children):
             return None
         return replace(join, hops=min(join.hops + 1, 255), via=self._trees.pastry.own.address)
 
     def hands_on(self, topic: Topic, join: Join) -> bool:
-        """Whether another node is to adopt the sender."""
+        """Return whether another node is asked to adopt the sender instead."""
         is_near = join.hops == 1 or join.errand == Errand.SENT or join.address in topic.children
         if is_near or not self.is_overloaded:
             return False
-        if join.via == join.address:  # an overloaded node handed it on: who is before this one is not known
+        # an overloaded node sent it here: the previous node on the way is unknown
+        if join.via == join.address:
             self._trees.pastry.send(Rejoin(topic.key, 0), join.address)
         else:
             self._trees.pastry.send(Grow(topic.key, join), join.via)
         return True
 
     def relieve(self) -> None:
-        """Let one child go, if the node was overloaded before the last one came.
+        """Let go of one child if the node was overloaded before the last one came.
 
-        So a node keeps one entry more than c: it is overloaded, and refuses whom it let go.
+        So a node keeps one entry more than c: it remains overloaded and refuses a child that it let go.
         """
         if self._trees.entries() - 1 <= self._parameters.entries_max:
             return
-        if far := self._farther():
+        if far := self._distant_child():
             self._let_go(*far, is_detour=False)
         elif strangers := self.strangers():
             self._let_go(*strangers[self._rng.randrange(len(strangers))], is_detour=True)
@@ -77,8 +79,8 @@ class Growth:
     def _shared(self, one: int, key: int) -> int:
         return shared_digits(one, key, self._parameters.b)
 
-    def _farther(self) -> Entry | None:
-        """A child of more than one hop: the draft's two rules."""
+    def _distant_child(self) -> Entry | None:
+        """Return a child of more than one hop, by the draft's two rules."""
         topics = [
             topic
             for topic in self._trees.topics.values()
@@ -95,9 +97,9 @@ class Growth:
         return topic, children[self._rng.randrange(len(children))]
 
     def strangers(self, *, kept: bool = False) -> list[Entry]:
-        """Children that share two digits less with their topic's key than this node, or fewer still.
+        """Return children that share at least two digits less with their topic's key than this node.
 
-        kept: also those that know no other way.
+        kept: include those that know no other way.
         """
         own = self._trees.pastry.own.id
         return [
@@ -112,10 +114,10 @@ class Growth:
         del topic.children[child.node.address]
         self._trees.pastry.send(Rejoin(topic.key, int(is_detour)), child.node.address)
 
-    # --- At the other end
+    # --- The other nodes
 
     def _grow(self, topic: Topic, sender: Address, message: Grow) -> None:
-        """An overloaded node wants this one between itself and a child."""
+        """Become the child of an overloaded node, and adopt the sender of the join."""
         join = message.message
         if not isinstance(join, Join):
             return

@@ -1,9 +1,9 @@
-"""Shrinking a tree (draft of 2001, 3.4.2): a node with few children asks its parent to take them.
+"""Shrinking of a tree (draft of 2001, 3.4.2): a node with few children asks its parent to take them.
 
-Few for a while, lest the tree shrinks where it is about to grow; the same while passes after a refusal. When
-the parent agrees each child is told to join there, and the node, unless it is a member, is gone with its last
-child. The draft moves the entries at once; here a child leaves its old parent when the new one has adopted it
-and sends it what follows, so that nothing is missed.
+It asks only after some time with few children, so that the tree does not shrink where it is about to grow,
+and waits as long after a refusal. When the parent agrees, the node asks each child to join there; unless it
+is a member, it leaves with its last child. The draft moves the entries at once; here a child leaves its old
+parent when the new one has adopted it and sends it what follows, so that no event is missed.
 """
 
 from node.core.peers.peer_pool import Address
@@ -14,7 +14,7 @@ from node.protocols.scribe.tree import Trees
 
 
 class Shrinking:
-    """Of one node."""
+    """Shrinking at one node."""
 
     def __init__(self, parameters: Parameters, trees: Trees) -> None:
         self._parameters = parameters
@@ -22,7 +22,7 @@ class Shrinking:
         trees.carry |= {Shrink: self._shrink, ShrinkAnswer: self._answered}
 
     def look_after(self, topic: Topic) -> None:
-        """Ask the parent, if there are few children and have been so for long."""
+        """Ask the parent if there have been few children for `shrink_after_us`."""
         now_us = self._trees.now_us
         if topic.parent is None or not 0 < len(topic.children) < self._parameters.shrink_below:
             topic.few_since_us = None
@@ -34,7 +34,7 @@ class Shrinking:
             self._trees.pastry.send(Shrink(topic.key, int(topic.is_member), children), topic.parent.address)
 
     def _shrink(self, topic: Topic, sender: Address, message: Shrink) -> None:
-        """A child's request: taken, if this node is not overloaded with its children."""
+        """Process a child's request; accept it unless its children would overload this node."""
         child = topic.children.get(sender)
         if child is None:
             return

@@ -1,6 +1,6 @@
-"""How far away some nodes are, asked all at once: for whoever chooses among them.
+"""Surveys: measurement of the delays to several nodes at once, to choose among them.
 
-A survey ends when all have answered, or after a while with what there is.
+A survey ends when all have answered, or after a timeout with the results so far.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from node.protocols.reachability.nodes import NodeHandle
 SURVEY = "survey"
 
 Findings = Mapping[Address, int]
-"""One-way delays in microseconds, of those that answered."""
+"""One-way delays in microseconds of the nodes that answered."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class _Survey:
 
 
 class Surveys:
-    """All that are under way at a node. `wait_us`: after which one ends."""
+    """Surveys in progress at a node. `wait_us`: timeout of each."""
 
     def __init__(self, wait_us: int, pastry: Pastry, emit: Callable[[PeerEffect], None]) -> None:
         self._wait_us = wait_us
@@ -36,7 +36,7 @@ class Surveys:
         self._number = 0
 
     def begin(self, nodes: Iterable[NodeHandle], then: Callable[[Findings], None]) -> None:
-        """Measure all of these; `then` is given what was found, once."""
+        """Measure all nodes; `then` is called once with the results."""
         nodes = list(nodes)
         self._number += 1
         self._surveys[self._number] = _Survey(then, {node.address for node in nodes})
@@ -46,7 +46,7 @@ class Surveys:
         self._end_if_complete(self._number)
 
     def timer(self, timer: m.Timer) -> bool:
-        """A timer fired; whether it is a survey's."""
+        """Process a timer; return whether it belongs to a survey."""
         if timer[0] != SURVEY:
             return False
         self._end(int(timer[1]))

@@ -1,12 +1,12 @@
-"""What becomes of events when nodes come and go, and when transit links are cut: the papers leave it out.
+"""Delivery when nodes come and go, and when transit links are cut: not measured in the papers.
 
-The overlay stands at first, with all timers running. Under churn every node but the publishers lives for an
-exponential time, and another one takes its place and its topics, joining through the nearest node. In the
-other case all links of one transit domain to others are cut for a minute; routes do not change meanwhile, as
-between domains they would not.
+The overlay is complete at first, with all timers running. Under churn every node except the publishers lives
+for an exponentially distributed time; then another one takes its place and its topics, joining through the
+nearest node. In the other case all links of one transit domain to others are cut for a minute; routes do not
+change meanwhile, as they would not between domains.
 
-Both variants of repair: exactly-once, where joins say how far a node has come, and the root's state stands on
-others (draft of 2001, 3.5), and best-effort, where events are kept by nobody (2002, III).
+Both variants of repair are run: exactly-once, with positions in joins and replicated roots (draft of 2001,
+3.5), and best-effort, without stored events (2002, III).
 """
 
 from collections import defaultdict
@@ -36,9 +36,9 @@ LAN_US = 1_000
 SECOND_US = 1_000_000
 MINUTE_S = 60
 WARM_S = 30
-"""Until members have joined."""
+"""Time for members to join."""
 GRACE_S = 60
-"""For the last events to come."""
+"""Time for the last events to arrive."""
 EVENT = b"event"
 EVENTS = frozenset({Multicast, Publish, Published, Replicate, Replicated})
 """Messages that are not maintenance."""
@@ -46,7 +46,7 @@ VARIANTS: Mapping[str, dict[str, Any]] = {"exactly-once": {}, "best-effort": {"d
 
 
 def carry_out(parameters: ChurnParameters, given: Surroundings) -> None:
-    """All lengths of sessions, and the cut, with both variants."""
+    """Run all session lengths, and the cut, with both variants."""
     network = given.routers()
     sessions = [minutes for minutes in (5, 15, 30, 60, 120) if minutes >= parameters.session_min_min]
     cases = [(minutes, variant) for minutes in (*sessions, 0) for variant in VARIANTS]
@@ -61,7 +61,7 @@ def carry_out(parameters: ChurnParameters, given: Surroundings) -> None:
 
 
 def settings(parameters: ChurnParameters) -> dict[str, Any]:
-    """Timeouts that fit delays of a second and more."""
+    """Return timeouts that fit delays of a second and more."""
     beat_us = parameters.heartbeat_us
     return {
         "heartbeat_us": beat_us,
@@ -80,7 +80,7 @@ def settings(parameters: ChurnParameters) -> dict[str, Any]:
 
 
 class Scenario:
-    """One length of sessions (0: a cut instead) with one variant of repair."""
+    """One session length (0: a cut instead) with one variant of repair."""
 
     def __init__(
         self,
@@ -101,24 +101,24 @@ class Scenario:
         self._routers = self._rng.integers(0, len(self._delays_us), count + deaths)
         where = Routers(self._delays_us, self._routers, LAN_US, self._rng)
         self._where = where
-        self._network = FlatNetwork(where.delay_between(), self._told)
-        self._network.watch = self._watch
+        self._network = FlatNetwork(where.delay_between(), self._on_effect)
+        self._network.watch = self._on_message
         self._machines: dict[Address, ScribeNode] = {}
         self._topics: dict[Address, Sequence[int]] = {}
         self._born_s: dict[Address, int] = {}
-        self._dies_s: dict[Address, float] = {}
+        self._death_s: dict[Address, float] = {}
         self._gone_s: dict[Address, int] = {}
         self._joining: list[Address] = []
         self._next = count
         self._maintenance = 0
         self._published_s: dict[int, list[int]] = defaultdict(list)
         self._since: dict[tuple[Address, int], int] = {}
-        self._got: dict[tuple[Address, int], dict[int, int]] = defaultdict(dict)
+        self._delivered_us: dict[tuple[Address, int], dict[int, int]] = defaultdict(dict)
         self._orphans: dict[tuple[Address, int], int] = {}
         self._repairs_s: list[int] = []
         self._begin()
 
-    # --- The nodes
+    # --- Nodes
 
     def _begin(self) -> None:
         count, topics = self._parameters.nodes, self._parameters.topics
@@ -146,7 +146,7 @@ class Scenario:
         self._born_s[address] = self._now_s
         self._joining.append(address)
         if self._minutes and address >= self._parameters.topics:  # publishers stay
-            self._dies_s[address] = self._now_s + self._rng.exponential(self._minutes * MINUTE_S)
+            self._death_s[address] = self._now_s + self._rng.exponential(self._minutes * MINUTE_S)
 
     @staticmethod
     def _member(address: Address) -> Member:
@@ -157,8 +157,8 @@ class Scenario:
         return self._network.clock.now_us // SECOND_US
 
     def _replace(self, address: Address) -> None:
-        """A node dies, and another one comes in its place."""
-        del self._dies_s[address]
+        """Kill a node and start another one in its place."""
+        del self._death_s[address]
         self._gone_s[address] = self._now_s
         for key, topic in self._machines[address].trees.topics.items():
             for child in topic.children:
@@ -171,22 +171,22 @@ class Scenario:
         self._make(newcomer, contact, self._topics[address])
         self._network.start(newcomer, self._machines[newcomer])
 
-    # --- Second by second
+    # --- Time
 
     def run(self) -> Iterator[int]:
-        """Let time pass; yields the seconds."""
+        """Run the scenario; yield each second."""
         cut_from = WARM_S + self.duration_s // 3
         for second in range(WARM_S + self.duration_s + GRACE_S):
             is_measured = WARM_S <= second < WARM_S + self.duration_s
             if is_measured and self._next < len(self._routers):
-                for address in [each for each, dies_s in self._dies_s.items() if dies_s <= second]:
+                for address in [each for each, dies_s in self._death_s.items() if dies_s <= second]:
                     self._replace(address)
             if not self._minutes and second in {cut_from, cut_from + MINUTE_S}:
                 self._cut(is_cut=second == cut_from)
             self._follow()
             if is_measured:
                 self._publish()
-            self._look_at_orphans()
+            self._record_repairs()
             self._network.run((second + 1) * SECOND_US)
             yield second
 
@@ -210,8 +210,8 @@ class Scenario:
             self._published_s[stream].append(self._now_s)
             self._network.call(stream, partial(_publish, stream))
 
-    def _look_at_orphans(self) -> None:
-        """Those that have another parent by now, or are the root themselves."""
+    def _record_repairs(self) -> None:
+        """Record the repair of nodes that have a new parent or are the root."""
         nodes = self._network.nodes
         for (address, key), since_s in list(self._orphans.items()):
             topic = self._machines[address].trees.topics.get(key)
@@ -221,25 +221,28 @@ class Scenario:
                 self._repairs_s.append(self._now_s - since_s)
                 del self._orphans[address, key]
 
-    # --- What is seen
+    # --- Observation
 
-    def _watch(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
+    def _on_message(self, source: Address, target: Address, messages: Sequence[Any]) -> None:
         for message in messages:
             kind = type(message.message) if type(message) is Route else type(message)
             self._maintenance += kind not in EVENTS
 
-    def _told(self, address: Address, time_us: int, effect: m.Effect) -> None:
+    def _on_effect(self, address: Address, time_us: int, effect: m.Effect) -> None:
         if type(effect) is m.Record:
             if effect.kind == RecordKind.SUBSCRIBED:
                 if not self._since.get((address, effect.stream)):
                     self._since[address, effect.stream] = effect.first_seq
             elif effect.kind == RecordKind.DELIVERED:
-                got = self._got[address, effect.stream]
+                got = self._delivered_us[address, effect.stream]
                 for seq in range(effect.first_seq, effect.first_seq + effect.count):
                     got.setdefault(seq, time_us)
 
     def result(self) -> dict[str, Any]:
-        """Events that were due at members that stayed for a grace, and those that came."""
+        """Return the counts of due and delivered events, delays, repairs and maintenance messages.
+
+        Events are due at members that stay for the grace time.
+        """
         due = came = 0
         late_s: list[float] = []
         for (address, stream), first in self._since.items():
@@ -247,7 +250,7 @@ class Scenario:
             for seq, published_s in enumerate(self._published_s[stream], 1):
                 if seq >= first and published_s + GRACE_S <= gone_s:
                     due += 1
-                    got_us = self._got[address, stream].get(seq)
+                    got_us = self._delivered_us[address, stream].get(seq)
                     if got_us is not None:
                         came += 1
                         late_s.append(got_us / SECOND_US - published_s)

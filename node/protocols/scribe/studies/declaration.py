@@ -13,7 +13,7 @@ from node.protocols.scribe.studies.parameters import (
 BOUND = 64
 """Entries of a node, above which it is overloaded (2002, IV.E)."""
 BATCH = 50
-"""So few join together that a node hands on one child at a time, mostly, as it would without haste."""
+"""Few enough simultaneous joins that a node mostly hands on one child at a time."""
 SMALL = GroupsParameters(nodes=50_000, groups=30_000, group_size=11)
 """2002, IV.F."""
 
@@ -35,7 +35,7 @@ STUDIES = {
         "analysis.systems.scribe_churn:page",
     ),
     "scribe-joins": Study(
-        "an overlay of 10,000 nodes by joins, beside the same one made at once",
+        "an overlay of 10,000 nodes by joins, compared with the same one built at once",
         JoinsParameters(),
         "node.protocols.scribe.studies.joins:carry_out",
         "analysis.systems.scribe_joins:page",

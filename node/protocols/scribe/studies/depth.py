@@ -1,12 +1,12 @@
-"""How deep one topic's tree is as it grows (draft of 2001, 4, figure 3): base mechanism, and growth by load.
+"""Depth of one topic's tree as it grows (draft of 2001, 4, figure 3): base mechanism, and growth by load.
 
-Nodes are points on a plane. They join one small batch after the other, and after each of some numbers of
-subscribers the depth of every one of them is looked up: how many nodes an event passes on its way from the
-root, which is at 0.
+Nodes are points on a plane. They join in small batches. At certain numbers of subscribers the depth of each
+is measured: the number of hops of an event from the root, which is at 0.
 
-Beside it stands why a bound does not make the tree as flat as its entries would allow: how many nodes are
-full, how many hang higher than by the base mechanism, and how many of these have children. A join ends at the
-first node of its route that is in the tree, whatever room there is above.
+The study also counts the nodes that are full, those that are higher in the tree than by the base mechanism,
+and those of them that have children. These numbers explain why a bound does not make the tree as flat as its
+entries would allow: a join ends at the first node of its route that is in the tree, whatever room there is
+above.
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from node.sim.proximity import Plane
 from node.sim.quiet import quiet
 
 SIDE_US = 60_000
-"""What it takes along a side of the plane; it scales all delays, and depth does not depend on it."""
+"""Delay along a side of the plane in microseconds; it scales all delays and does not affect depth."""
 STREAM = 0
 
 
 def carry_out(parameters: DepthParameters, given: Surroundings) -> None:
-    """One topic without a limit, one with."""
+    """Measure one topic without a limit and one with it."""
     with quiet():
         for part, bound in enumerate((0, parameters.entries_max)):
             _grow(parameters, bound, part, given)
@@ -52,7 +52,7 @@ def _grow(parameters: DepthParameters, bound: int, part: int, given: Surrounding
 
 
 def _steps(count: int) -> Iterator[int]:
-    """1, 2, 5, 10 and so on, up to all."""
+    """Yield 1, 2, 5, 10 and so on, up to `count`."""
     power = 1
     while power < count:
         yield from (step * power for step in (1, 2, 5) if step * power < count)
@@ -84,7 +84,7 @@ def _measure(nodes: Population, subscribers: list[int], bound: int, given: Surro
 
 
 def _lifted(nodes: Population, subscribers: list[int]) -> tuple[int, int]:
-    """Subscribers whose parent is not the next node on their route; and those of them that have children."""
+    """Count subscribers whose parent is not the next node on their route, and those of them with children."""
     key, lifted, inner = topic_key(STREAM), 0, 0
     for address in subscribers:
         node = nodes.nodes[address]
@@ -97,7 +97,7 @@ def _lifted(nodes: Population, subscribers: list[int]) -> tuple[int, int]:
 
 
 def depths_of(nodes: Population) -> dict[int, int]:
-    """Of every node of the topic's tree, from the root on."""
+    """Return the depth of every node of the topic's tree."""
     key, root = topic_key(STREAM), nodes.root_of(STREAM)
     depths, level = {root: 0}, [root]
     while level:

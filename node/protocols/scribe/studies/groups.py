@@ -1,8 +1,8 @@
 """Many groups on many nodes (2002, IV): delay penalties, load of nodes and of links, as in figures 7 to 14.
 
-Groups are made one after the other: members join, then one event is multicast. IP multicast is computed for
+Groups are formed one after the other: members join, then one event is multicast. IP multicast is computed for
 the same root and members: its delay is that of the unicast routes, and its packets cross each link of their
-union once. The paper's source is not named; here it is the root, as in Scribe.
+union once. The paper does not name the source; here it is the root, as in Scribe.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from node.sim.quiet import quiet
 
 LAN_US = 1_000
 FLUSH = 100
-"""Groups after which what is known is written."""
+"""Number of groups after which results are written."""
 
 
 @dataclass(slots=True)
 class _Sent:
-    """Who sent to whom, as routers: of each group the root, and of all groups the edges and the members."""
+    """Senders and receivers as routers: the root of each group, and the edges and members of all groups."""
 
     roots: list[int]
     above: list[Ints]
@@ -33,13 +33,13 @@ class _Sent:
 
 
 def carry_out(parameters: GroupsParameters, given: Surroundings) -> None:
-    """All groups on one network."""
+    """Run all groups on one network."""
     with quiet():
         _Groups(parameters, given).run()
 
 
 class _Groups:
-    """One carrying out."""
+    """One execution of the study."""
 
     def __init__(self, parameters: GroupsParameters, given: Surroundings) -> None:
         self._parameters, self._given = parameters, given
@@ -58,7 +58,7 @@ class _Groups:
         self._rows: list[dict[str, Any]] = []
 
     def run(self) -> None:
-        """Make the groups, then count."""
+        """Form the groups, then count."""
         sizes = self._parameters.sizes()
         work, done = sum(sizes) + len(sizes) * GROUP_MIN, 0
         joins_sent = multicasts_sent = 0
@@ -88,29 +88,31 @@ class _Groups:
         self._count_packets(self._network)
 
     def _look_at(self, stream: int, members: Ints, tree: Tree) -> None:
-        """Delays of one multicast beside those of IP multicast."""
-        assert len(tree.came) == len(members), f"group {stream}: {len(tree.came)} of {len(members)} got it"
-        came = np.array(tree.came)
-        came = came[came[:, 0] != tree.root]
-        ip_us = self._proximity.delays_us(np.full(len(came), tree.root), came[:, 0])
+        """Compare the delays of one multicast with those of IP multicast."""
+        assert len(tree.came) == len(members), (
+            f"group {stream}: {len(tree.came)} of {len(members)} members got the event"
+        )
+        delivered = np.array(tree.came)
+        delivered = delivered[delivered[:, 0] != tree.root]
+        ip_us = self._proximity.delays_us(np.full(len(delivered), tree.root), delivered[:, 0])
         edges = np.array(tree.edges).reshape(-1, 2)
         self._rows.append(
             {
                 "rank": stream + 1,
                 "size": len(members),
                 "edges": len(edges),
-                "rad": came[:, 1].mean() / ip_us.mean(),
-                "rmd": came[:, 1].max() / ip_us.max(),
+                "rad": delivered[:, 1].mean() / ip_us.mean(),
+                "rmd": delivered[:, 1].max() / ip_us.max(),
             }
         )
         if stream == 0:
-            self._given.write("members", {"scribe_us": came[:, 1], "ip_us": ip_us})
+            self._given.write("members", {"scribe_us": delivered[:, 1], "ip_us": ip_us})
         sent, routers = self._sent, self._routers
         sent.roots.append(int(routers[tree.root]))
         sent.above.append(routers[edges[:, 0]])
         sent.below.append(routers[edges[:, 1]])
-        sent.groups.append(np.full(len(came), stream))
-        sent.members.append(routers[came[:, 0]])
+        sent.groups.append(np.full(len(delivered), stream))
+        sent.members.append(routers[delivered[:, 0]])
 
     def _flush(self) -> None:
         if self._rows:
@@ -122,7 +124,7 @@ class _Groups:
         self._given.write("nodes", {"tables": tables, "entries": entries})
 
     def _count_packets(self, network: RouterPaths) -> None:
-        """Packets over link directions between routers, and over LAN links, of a multicast to each group."""
+        """Count packets of one multicast to each group, over router links and over LAN links."""
         sent, nodes = self._sent, self._parameters.nodes
         above, below = np.concatenate(sent.above), np.concatenate(sent.below)
         groups, members = np.concatenate(sent.groups), np.concatenate(sent.members)

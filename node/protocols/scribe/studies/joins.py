@@ -1,8 +1,8 @@
-"""An overlay made by joins, beside the same one made at once: hops, distance, entries, leaf sets, messages.
+"""An overlay built by joins, compared with the same one built at once.
 
-Each node joins through the nearest one that is there, as the papers assume (2002, II). So many join at a
-time that the overlay grows by a twentieth in the time that a join takes. Nothing fails, and no heartbeats
-are sent.
+Compared are hops, distance, entries, leaf sets and messages. Each node joins through the nearest existing
+one, as the papers assume (2002, II). The number of simultaneous joins makes the overlay grow by a twentieth
+in the time that a join takes. No node fails, and no heartbeats are sent.
 """
 
 from bisect import bisect
@@ -30,11 +30,11 @@ from node.sim.quiet import quiet
 
 LAN_US = 1_000
 JOIN_US = 5_000_000
-"""Longer than a join takes."""
+"""Longer than a join takes, in microseconds."""
 GROWTH = 20
-"""Of so many nodes one is joining."""
+"""One of this many nodes is joining at a time."""
 ATTEMPTS = 5
-"""Times that a join may be sent again at the end."""
+"""Number of times that a join may be repeated at the end."""
 LONG_US = 3_600_000_000
 PARAMETERS: Mapping[str, Any] = {
     **QUIET,
@@ -46,7 +46,7 @@ PARAMETERS: Mapping[str, Any] = {
 
 
 def carry_out(parameters: JoinsParameters, given: Surroundings) -> None:
-    """Both overlays, and routes in them."""
+    """Build both overlays and compare routes in them."""
     with quiet():
         joins = _Joins(parameters, given)
         joins.run()
@@ -68,7 +68,7 @@ class _Joins:
         self._nodes: dict[Address, ScribeNode] = {}
 
     def run(self) -> None:
-        """Let all join."""
+        """Make all nodes join."""
         order = self._given.generator.permutation(len(self._handles))
         clock = self._network.clock
         for done, address in enumerate(order.tolist()):
@@ -100,10 +100,10 @@ class _Joins:
     def _member(self, address: Address) -> Member:
         return Member(self._names[address], "", "", "member", 0, str(IPv4Address(address)))
 
-    # --- Beside the same at once
+    # --- Comparison
 
     def compare(self) -> None:
-        """The same routes in both."""
+        """Follow the same routes in both overlays."""
         joined = [self._nodes[handle.address].pastry for handle in self._handles]
         used = self._nodes[0].parameters
         overlay = DirectOverlay(self._handles, self._proximity, used.b, used.leaf_set)
@@ -128,7 +128,7 @@ class _Joins:
         self._given.put(wrong_leaf_sets=wrong)
 
     def _delays(self, ways: list[list[Address]]) -> tuple[list[int], list[int]]:
-        """Of each way the sum of its hops, and the direct one."""
+        """Return for each route the sum of its hops' delays, and the direct delay."""
         delay_us = self._proximity.delay_between()
         took = [sum(delay_us(a, b) for a, b in pairwise(way)) for way in ways]
         return took, [delay_us(way[0], way[-1]) if len(way) > 1 else 0 for way in ways]
@@ -139,7 +139,7 @@ class _Joins:
 
 
 def _way(nodes: list[Pastry], start: Address, key: int) -> list[Address]:
-    """The nodes from one to where a key leads, by their tables."""
+    """Return the nodes on the route of a key from a start node, by their tables."""
     way, phase = [start], int(Phase.PREFIX)
     while len(way) <= HOPS_MAX:
         pastry = nodes[way[-1]]

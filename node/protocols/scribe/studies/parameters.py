@@ -1,4 +1,4 @@
-"""What may be set of Scribe's studies (`cutset study NAME --set …`)."""
+"""Parameters of Scribe's studies (`cutset study NAME --set …`)."""
 
 from dataclasses import dataclass
 
@@ -7,22 +7,22 @@ GROUP_MIN = 11
 
 @dataclass(frozen=True, slots=True)
 class GroupsParameters:
-    """Defaults are the paper's. Groups that would have fewer than 11 members are left out."""
+    """Parameters of groups; defaults are the paper's. Groups with fewer than 11 members are left out."""
 
     nodes: int = 100_000
     groups: int = 1_500
     group_size: int = 0
     """Members of each group; 0: floor(nodes r^-1.25 + 0.5) for that of rank r (IV.A)."""
     entries_max: int = 0
-    """Entries above which the bottleneck remover works; 0: never (IV.E)."""
+    """Entries above which the bottleneck remover acts; 0: never (IV.E)."""
     collapse: bool = False
-    """Whether nodes that are no members and have one child leave the tree (IV.F)."""
+    """Whether nodes that are not members and have one child leave the tree (IV.F)."""
 
     batch: int = 0
-    """Members of a group that join at the same time; 0: all. The paper does not say."""
+    """Members of a group that join at the same time; 0: all. The paper does not give it."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         if not 32 <= self.nodes <= 1_000_000:
             raise ValueError("nodes should be from 32 to 1000000")
         if not 1 <= self.groups <= 100_000:
@@ -33,7 +33,7 @@ class GroupsParameters:
             raise ValueError("batch should not be negative")
 
     def sizes(self) -> list[int]:
-        """Of all groups, by rank."""
+        """Return the sizes of all groups by rank."""
         if self.group_size:
             return [self.group_size] * self.groups
         by_rank = (int(self.nodes * rank**-1.25 + 0.5) for rank in range(1, self.groups + 1))
@@ -42,16 +42,16 @@ class GroupsParameters:
 
 @dataclass(frozen=True, slots=True)
 class DepthParameters:
-    """Defaults are the draft's."""
+    """Parameters of the depth study; defaults are the draft's."""
 
     nodes: int = 100_000
     entries_max: int = 75
-    """Entries above which a node is overloaded: c, beside which the base mechanism is measured (4)."""
+    """Entries above which a node is overloaded: c (4)."""
     batch: int = 200
-    """Subscribers that join at the same time; the draft does not say."""
+    """Subscribers that join at the same time; the draft does not give it."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         if not 32 <= self.nodes <= 1_000_000:
             raise ValueError("nodes should be from 32 to 1000000")
         if not 1 <= self.entries_max <= 1_000:
@@ -62,14 +62,14 @@ class DepthParameters:
 
 @dataclass(frozen=True, slots=True)
 class JoinsParameters:
-    """An overlay that nodes make by their joins."""
+    """Parameters of an overlay built by joins."""
 
     nodes: int = 10_000
     routes: int = 10_000
-    """Routes that are looked up in both overlays."""
+    """Number of routes followed in both overlays."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         if not 32 <= self.nodes <= 1_000_000:
             raise ValueError("nodes should be from 32 to 1000000")
         if not 1 <= self.routes <= 1_000_000:
@@ -78,19 +78,19 @@ class JoinsParameters:
 
 @dataclass(frozen=True, slots=True)
 class ChurnParameters:
-    """Nodes that come and go. The topic of rank r has nodes r^-1.25 members, and an event a second."""
+    """Parameters of churn. The topic of rank r has nodes r^-1.25 members and one event per second."""
 
     nodes: int = 1_000
     topics: int = 20
     session_min_min: int = 5
-    """The shortest mean session that is tried, in minutes, of 5, 15, 30, 60 and 120."""
+    """Shortest mean session, in minutes; longer ones of 5, 15, 30, 60 and 120 are run, too."""
     duration_us: int = 180_000_000
-    """While events are published."""
+    """Time in which events are published."""
     heartbeat_us: int = 5_000_000
-    """Of ring and trees; nodes are missed after two and a half."""
+    """Interval of heartbeats of ring and trees; a node is missed after two and a half."""
 
     def __post_init__(self) -> None:
-        """Raises ValueError that names the parameter."""
+        """Check the ranges. Raises ValueError that names the parameter."""
         if not 64 <= self.nodes <= 100_000:
             raise ValueError("nodes should be from 64 to 100000")
         if not 1 <= self.topics <= self.nodes // 2:

@@ -94,7 +94,7 @@ def test_an_event_that_leaves_something_out_is_for_those_who_want_all_of_it():
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        ({"prize": 1}, "there is no attribute 'prize': there are symbol, price, volume"),
+        ({"prize": 1}, "unknown attribute 'prize'; known ones: symbol, price, volume"),
         ({"price": (20, 10)}, "price: the range ends before it begins"),
         ({"price": 501}, "price: '501' is not from 0 to 500"),
         ({"volume": 1.5}, "volume: '1.5' is no integer"),
@@ -127,8 +127,8 @@ def test_what_is_no_value_cannot_be_published(values, said):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"delivry": "best-effort"}, "there is no parameter 'delivry': there are "),
-        ({"attributes": (*QUOTES, QUOTES[1])}, "there are two attributes 'price'"),
+        ({"delivry": "best-effort"}, "unknown parameter 'delivry'; known ones: "),
+        ({"attributes": (*QUOTES, QUOTES[1])}, "duplicate attribute 'price'"),
     ],
 )
 def test_a_peer_is_not_made_of_what_makes_no_sense(given, said):
