@@ -81,7 +81,7 @@ def test_an_experiment_that_was_changed_is_refused(
     changed = ("--set", "duration=1s", "--resume", str(directory.path))
     assert run(tmp_path, experiment, *changed) == 2
     assert capsys.readouterr().err == (
-        f"cutset: --resume {directory.path}: cannot go on: tiny or its topology was changed since\n"
+        f"cutset: --resume {directory.path}: cannot go on: tiny or its topology has changed\n"
     )
 
 
