@@ -21,7 +21,7 @@ class RunSelection:
     def of(
         cls, file: ExperimentFile, *, backend: str | None, links: str, seed: int | None, repeat: int | None
     ) -> "RunSelection":
-        """Apply the options; those not given come from the file. Raises InputError if there are too many runs."""
+        """Apply the options; the file gives the others. Raises InputError if there are too many runs."""
         experiment = file.experiment
         if repeat is not None and (problem := too_many(experiment.axes, repeat)):
             raise InputError("--repeat", None, "", problem)

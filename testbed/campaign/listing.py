@@ -1,9 +1,9 @@
-"""What `cutset list` says: the files that come with Cutset, with their descriptions or why they are unusable.
+"""The list of `cutset list`: the files that come with Cutset, with a description or why they are unusable.
 
-Knowing that a file can be used means checking it with its sweep, its topology and its system, which takes
-seconds for all. If all can be used, the list stays in `.cache/` with a digest of what decides it: the files
-and our code that reads them. While the digest stays the same, the list is not made again. An error is never
-kept, nor is a list in which systems from elsewhere have a say.
+Checking that a file is usable means reading it with its sweep, its topology and its system, which takes
+seconds for all. If all are usable, the list is cached in `.cache/` with a digest of the files and of our code
+that reads them. While the digest stays the same, the cache is used. Errors are never cached, nor are lists
+that include systems from elsewhere.
 """
 
 import hashlib
@@ -22,26 +22,26 @@ DECIDING = ("topologies", "systems", "experiments", "node")
 KEPT = PROJECT / ".cache" / "list.json"
 
 Sections = Mapping[str, Mapping[str, str | InputError]]
-"""By title and name: what a file describes, or why it cannot be used."""
+"""By title and name: the description of a file, or the error that makes it unusable."""
 
 
 def sections() -> Sections:
-    """All files that come with Cutset."""
+    """Return all files that come with Cutset."""
     digest = _digest()
     kept = _kept(digest)
     if kept is not None:
         return kept
     found = _checked()
-    usable = not any(isinstance(said, InputError) for part in found.values() for said in part.values())
+    usable = not any(isinstance(text, InputError) for part in found.values() for text in part.values())
     if usable and are_all_ours():
-        with suppress(OSError):  # a checkout that cannot be written: it is found out again the next time
+        with suppress(OSError):  # the checkout is read-only: checked again next time
             KEPT.parent.mkdir(exist_ok=True)
             write_whole(KEPT, json.dumps({"digest": digest, "sections": found}), sync=False)
     return found
 
 
 def _kept(digest: str) -> Sections | None:
-    """What was found when everything was as it is now."""
+    """Return the cached list if its digest is this one."""
     try:
         kept = json.loads(KEPT.read_bytes())
         return kept["sections"] if kept["digest"] == digest else None
@@ -63,11 +63,12 @@ def _checked() -> Sections:
         "Suites": (suite_names(), lambda name: read_suite(name).suite.description),
     }
     return {
-        title: {name: _said(describe, name) for name in names} for title, (names, describe) in readers.items()
+        title: {name: _described(describe, name) for name in names}
+        for title, (names, describe) in readers.items()
     }
 
 
-def _said(describe: Callable[[str], str], name: str) -> str | InputError:
+def _described(describe: Callable[[str], str], name: str) -> str | InputError:
     try:
         return describe(name)
     except InputError as error:
@@ -75,12 +76,12 @@ def _said(describe: Callable[[str], str], name: str) -> str | InputError:
 
 
 def _digest() -> str:
-    """Of the names and contents of all files that decide what is found."""
+    """Return a digest of the names and contents of all files that the list depends on."""
     digest = hashlib.sha256()
     for path in _deciding():
         try:
             content = Path(path).read_bytes()
-        except OSError as error:  # reading the file says so in its line
+        except OSError as error:  # the list reports it when it reads the file
             content = str(error).encode()
         digest.update(f"{path}\0{len(content)}\0".encode(errors="surrogateescape"))
         digest.update(content)
@@ -88,7 +89,7 @@ def _digest() -> str:
 
 
 def _deciding() -> Iterator[str]:
-    """The files below the rooms of DECIDING. Links to folders lead to what others made (node_modules)."""
+    """Yield the files below the folders of DECIDING, without what others made (node_modules)."""
     for room in DECIDING:
         for folder, folders, names in os.walk(PROJECT / room):
             folders[:] = sorted(set(folders) - {"__pycache__", "node_modules"})
