@@ -189,7 +189,7 @@ def test_other_seeds_need_what_is_planned_as_it_was(
 ) -> None:
     faster = changed_record(lambda record: record["plan"].update(duration_us=1_000_000))
     assert reproduce(repacked(archive, faster), "--seed", "5") == 2
-    said = f"cutset: --seed: {archive} was planned otherwise than it is planned now: take its own seed\n"
+    said = f"cutset: --seed: {archive} was planned differently than it is planned now: use its own seed\n"
     assert capsys.readouterr().err == said
     assert not list(Path.cwd().glob("runs/*"))
 
@@ -332,7 +332,7 @@ def changed_record(change: Any) -> Any:
         (plant("events.lost", [0]), "is no claim: a figure with its value, its bar and its tolerance"),
         (
             changed_record(lambda record: record.update(shell={"with_faults": True})),
-            "was made at the prompt of `cutset shell`: what was done by hand cannot be made again",
+            "was made at the prompt of `cutset shell`: manual commands cannot be reproduced",
         ),
         (
             changed_record(lambda record: record["plan"].update(system="sprinkle")),
@@ -436,6 +436,6 @@ def test_programs_that_nobody_here_knows_start_only_if_they_are_trusted(
     letters.run_json.write_text(json.dumps(record))
     assert reproduce(letters.path) == 2
     said = capsys.readouterr().err
-    assert "would start other programs than post has here: --trust-programs runs what it says" in said
+    assert "would start other programs than post has here: --trust-programs runs them anyway" in said
     assert reproduce(letters.path, "--trust-programs") == 3
     assert "needs what is not installed" in capsys.readouterr().err

@@ -312,5 +312,5 @@ def test_a_budget_that_cannot_be_met_is_no_success(tmp_path: Path, capsys: Said)
     run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
     cutset(["history", "add", str(run.path), "--history", str(folder)])
     assert cutset(["history", "prune", "--history", str(folder), "--keep", "1kB"]) == 1
-    assert "what stays takes more than 1 kB" in capsys.readouterr().err
+    assert "the rest takes more than 1 kB" in capsys.readouterr().err
     assert sorted(path.name for path in run.path.iterdir()) == ["run.json", "summary.json"]
