@@ -28,7 +28,7 @@ Sections = Mapping[str, Mapping[str, str | InputError]]
 def sections() -> Sections:
     """Return all files that come with Cutset."""
     digest = _digest()
-    kept = _kept(digest)
+    kept = _cached(digest)
     if kept is not None:
         return kept
     found = _checked()
@@ -40,7 +40,7 @@ def sections() -> Sections:
     return found
 
 
-def _kept(digest: str) -> Sections | None:
+def _cached(digest: str) -> Sections | None:
     """Return the cached list if its digest is this one."""
     try:
         kept = json.loads(KEPT.read_bytes())

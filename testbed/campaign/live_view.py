@@ -73,7 +73,7 @@ class LiveWatcher:
 
     def __init__(self, run: "RunDirectory") -> None:
         self._run = run
-        self._said: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = False
         self._pages = 0
@@ -103,7 +103,7 @@ class LiveWatcher:
         if process is None:
             return
         self._ending = True
-        self._tell({"do": "end"})
+        self._send({"do": "end"})
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0 if kind is not None else END_TIMEOUT_S)
         with contextlib.suppress(ProcessLookupError):  # the whole session, with Java and Spark's workers
@@ -121,19 +121,19 @@ class LiveWatcher:
     def exchange(self, message: dict[str, Any], follow: "Follower") -> None:
         """Forward a message of the run, and show what arrived from the process since."""
         if message.get("did") in FORWARDED:
-            self._tell(message)
+            self._send(message)
         with contextlib.suppress(queue.Empty):
             while True:
-                self._show(self._said.get_nowait(), follow)
+                self._show(self._received.get_nowait(), follow)
 
     def read_rest(self, follow: "Follower") -> None:
         """Let it read the last parts of the captures, for a bounded time."""
-        self._tell({"do": "captured"})
+        self._send({"do": "captured"})
         self._await("read", REST_TIMEOUT_S, follow)
 
     def show_report(self, verdict: str, follow: "Follower") -> None:
         """Turn open pages into the report."""
-        self._tell({"do": "report", "path": str(self._run.report_html.resolve()), "verdict": verdict})
+        self._send({"do": "report", "path": str(self._run.report_html.resolve()), "verdict": verdict})
         if self._pages:
             self._await("shown", REPORT_TIMEOUT_S, follow)
 
@@ -141,7 +141,7 @@ class LiveWatcher:
         deadline_s = time.monotonic() + timeout_s
         while not self._gone and (left_s := deadline_s - time.monotonic()) > 0:
             try:
-                message = self._said.get(timeout=left_s)
+                message = self._received.get(timeout=left_s)
             except queue.Empty:
                 return
             self._show(message, follow)
@@ -153,7 +153,7 @@ class LiveWatcher:
         self._gone = self._gone or message["did"] == "unwatched"
         follow(message)
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         if self._process is None or self._process.stdin is None:
             return
         # The pipe is full or broken: it does not listen (any more), which its end or its silence shows.
@@ -163,7 +163,7 @@ class LiveWatcher:
     def _listen(self, said: IO[bytes]) -> None:
         for line in said:
             with contextlib.suppress(ValueError):  # a line that was cut off when it died
-                self._said.put(json.loads(line))
+                self._received.put(json.loads(line))
         if not self._ending:
             text = f"the live view ended by itself: see logs/{LOG}"
-            self._said.put({"did": "unwatched", "text": text})
+            self._received.put({"did": "unwatched", "text": text})

@@ -68,7 +68,7 @@ class Night(Campaign[NightRecord]):
 
         After a crash between the two steps, the run is recorded without being made again.
         """
-        kept = self._kept(run)
+        kept = self._history_record(run)
         self.history.append(kept)
         return self.leave(replace(run, failure=_failure_of(kept)))
 
@@ -138,7 +138,7 @@ class Night(Campaign[NightRecord]):
         ):
             log.writelines(f"{now} {line}\n" for line in text.splitlines())
 
-    def _kept(self, run: NightRun) -> "RunRecord":
+    def _history_record(self, run: NightRun) -> "RunRecord":
         from analysis.history import record_of, record_of_failed_start
 
         entry = self.entry_of(run)

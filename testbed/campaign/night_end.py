@@ -84,7 +84,7 @@ def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_k
     night.log(f"the night is {record.outcome}, exit code {record.exit_code}")
     if not user_knows:
         with night.going_on("hooks were not called"):
-            _tell(options, message(night.directory, record, ending.page), night.say)
+            _call_hooks(options, message(night.directory, record, ending.page), night.say)
     with night.going_on("the end of the night was not recorded"):
         night.update(record)
     show_night(night.directory, record, night.file, ending.page, options)
@@ -94,10 +94,10 @@ def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_k
 def tell_of_none(suite: str, night: date, options: "NightOptions", error: Exception) -> None:
     """Call the hooks for a night that could not begin."""
     code = exit_codes.of(error) or exit_codes.FAILED
-    _tell(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
+    _call_hooks(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
 
 
-def _tell(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
+def _call_hooks(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
     """Call the hooks, and report which of them failed."""
     for command in (*options.hooks_always, *(options.hooks if content["exit_code"] else ())):
         if (problem := call(command, content)) is not None:

@@ -234,7 +234,7 @@ def test_runs_of_a_night_that_is_on_are_not_touched_by_one_with_another_history(
         other.stdout.readline()
         assert short.run("--resume", "--history", str(short.folder / "other")) == 3
         other.communicate()
-    assert "another night is on in" in capsys.readouterr().err
+    assert "another night is running in" in capsys.readouterr().err
     assert short.record == short.planned()
 
 

@@ -69,7 +69,7 @@ def test_by_how_much_several_clocks_may_be_wrong_is_said_as_such(capsys: pytest.
 def test_a_run_that_somebody_ended_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
     crashed = {**SUMMARY, "verdict": "crashed"}
     show_outcome(RUN, replace(ENDED, outcome=Outcome.INTERRUPTED), crashed)
-    assert "verdict      interrupted: it was ended before its time" in capsys.readouterr().out.splitlines()
+    assert "verdict      interrupted: it was ended early" in capsys.readouterr().out.splitlines()
     assert "verdict      crashed" in shown(capsys, [], crashed)
 
 

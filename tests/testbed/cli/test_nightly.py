@@ -93,12 +93,12 @@ def test_the_same_night_is_not_run_twice(nights, capsys):
     nights.suite("name: good")
     nights.directory.write(replace(nights.planned(), outcome=Outcome.COMPLETED, exit_code=1))
     assert nights.run() == 2
-    assert "this night has begun already: --date gives another one a date" in capsys.readouterr().err
+    assert "this night has begun already: set another date with --date" in capsys.readouterr().err
     assert nights.run("--resume") == 1  # as it was
-    assert f"nothing to go on with: the night {NIGHT} of small is over" in capsys.readouterr().err
+    assert f"nothing to resume: the night {NIGHT} of small is over" in capsys.readouterr().err
     nights.directory.write(nights.planned())
     assert nights.run() == 2
-    assert "this night has begun already: --resume goes on with it" in capsys.readouterr().err
+    assert "this night has begun already: continue it with --resume" in capsys.readouterr().err
     assert not (nights.folder / "history/runs").exists()
 
 
