@@ -1,3 +1,3 @@
-"""A hunt: many cases, in virtual time on all processors or on real processes, guided by what was new, and
-what came of them.
+"""Hunts: many random cases, in virtual time on all processors or on real processes, guided by new behaviour,
+and the findings.
 """

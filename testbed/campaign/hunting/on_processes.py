@@ -1,8 +1,9 @@
-"""Cases of a hunt on real processes: each is a run on this machine, with packets, and takes as long as one.
+"""Cases of a hunt on real processes: each is a run on this machine with packets, and takes as long as one.
 
-What was new is read from the packets: which messages and events went from role to role, what became of them,
-and which connections began and ended. So are the ways of events, for lineage. A run during which the machine
-did not keep up counts for what must hold however slow it is, and not for what may come late.
+New behaviour is read from the packets: messages and events between roles, whether they arrived, and
+connections that began and ended. The paths of events are read from them, too, for lineage. A run during which
+the machine was too slow counts for properties that hold at any speed, but not for those that only time can
+break.
 """
 
 import json
@@ -37,16 +38,16 @@ from testbed.campaign.one_run import Request, prepare
 from testbed.errors import TestbedError
 
 LATE = frozenset({"stalled", "silent", "unconfirmed"})
-"""What a machine that does not keep up may be the reason of."""
+"""Kinds of violation that a slow machine may cause."""
 SAID_MAX = 40
-"""Characters of a line of a program's log that tell it from others."""
+"""The first characters of a program's log line, which distinguish it from other lines."""
 CONNECTIONS = {SYN: "SYN", FIN: "FIN", RST: "RST"}
 
 
 class OnProcesses:
-    """Runs cases of one experiment. runs: where their directories are, while they are needed.
+    """Runs cases of one experiment. runs: the folder of their directories while they are needed.
 
-    Hosts' packets are captured, whatever the experiment says: what was new is read from them.
+    Hosts' packets are captured even if the experiment does not, because new behaviour is read from them.
     """
 
     def __init__(self, base: Experiment, runs: Path) -> None:
@@ -55,32 +56,32 @@ class OnProcesses:
         self._runs = runs
 
     def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
-        """See `Trials`. Raises KeyboardInterrupt when the run was told to stop."""
+        """Run a case; see `Trials`. Raises KeyboardInterrupt if the run is asked to stop."""
         began_s = time.monotonic()
         with self._run(case) as run:
-            answer = _told(run, _carried_out(run), case, kept_us)
+            answer = _answer(run, _executed(run), case, kept_us)
             if keep and answer["violations"]:
                 answer["run"] = str(run.path.rename(self._runs / run.name))
         answer["actions"] = round((time.monotonic() - began_s) * 1e3)
         return answer
 
     def confirmed(self, case: Case) -> dict[str, Any]:
-        """See `Trials`."""
+        """Run a case with the whole analysis; see `Trials`."""
         with self._run(case) as run:
-            summary = _carried_out(run)
+            summary = _executed(run)
         broken = [each["text"] for each in summary["expectations"] if not each["held"]]
         return {"verdict": summary["verdict"], "broken": broken}
 
     @contextmanager
     def _run(self, case: Case) -> Iterator[RunDirectory]:
-        """The directory of a run of a case, with its plan; afterwards it is gone, unless it was moved."""
+        """Yield the directory of a case's run, with its plan; it is removed afterwards unless moved."""
         topology, experiment = experiment_and_topology(self._base, case)
         with scratch(f"{UNDER_WAY}-", self._runs) as folder:
             yield prepare(Request(experiment, topology, case.seed, "auto"), LocalBackend(), folder)
 
 
-def _carried_out(run: RunDirectory) -> dict[str, Any]:
-    """Carry out a run and analyse it; its summary."""
+def _executed(run: RunDirectory) -> dict[str, Any]:
+    """Execute a run, analyse it and return its summary."""
     ended = LocalBackend().carry_out(run, lambda _: None)
     if ended.by_user:
         raise KeyboardInterrupt
@@ -90,11 +91,11 @@ def _carried_out(run: RunDirectory) -> dict[str, Any]:
 
 
 def judge_files(run: RunDirectory, record: RunRecord) -> Judgement:
-    """What an oracle says of a run that left files."""
+    """Apply the oracle to a run that left files."""
     return judge(RunInMemory(record, _outputs(run, record), []))
 
 
-def _told(
+def _answer(
     run: RunDirectory, summary: dict[str, Any], case: Case, kept_us: tuple[int, int] | None
 ) -> dict[str, Any]:
     record = run.read_run()
@@ -115,7 +116,7 @@ def _told(
 
 
 def _outputs(run: RunDirectory, record: RunRecord) -> dict[str, HostOutput]:
-    """What the processes wrote down, without headers."""
+    """Return the records of the processes, without file headers."""
     found = {}
     for process in record.plan.processes:
         host = process.host
@@ -134,7 +135,7 @@ def _zero_ns(record: RunRecord) -> int:
 
 
 def _transfers(run: RunDirectory, record: RunRecord) -> Iterator[Transfer]:
-    """Which messages carried which events from process to process, as far as they came."""
+    """Yield which messages carried which events between processes, unless they were lost."""
     names = {process.host: process.name for process in record.plan.processes}
     columns = ["t_ns", "sender", "receiver", "fate", "stream", "first_seq", "count", "covered"]
     for each in pq.read_table(run.table("transfers"), columns=columns).to_pylist():
@@ -147,7 +148,7 @@ def _transfers(run: RunDirectory, record: RunRecord) -> Iterator[Transfer]:
 
 
 def _messages(run: RunDirectory, record: RunRecord) -> Iterator[SeenMessage]:
-    """What went from process to process, in order of time: messages, and what begins and ends connections."""
+    """Yield the messages and connection packets between processes, in order of time."""
     names = {process.host: process.name for process in record.plan.processes}
     found = [*_decoded(run, names), *_of_connections(run, record, names)]
     for t_ns, source, target, kind in sorted(found):
@@ -166,7 +167,7 @@ def _decoded(run: RunDirectory, names: dict[str, str]) -> Iterator[tuple[int, st
 def _of_connections(
     run: RunDirectory, record: RunRecord, names: dict[str, str]
 ) -> Iterator[tuple[int, str, str, str]]:
-    """SYN, FIN and RST, as they left their senders."""
+    """Yield SYN, FIN and RST packets as they left their senders."""
     of_address = {int(ip_address(host.address)): host.name for host in record.plan.hosts}
     table = pq.read_table(
         run.table("packets"), columns=["capture", "t_ns", "src_lo", "src_hi", "dst_lo", "flags", "proto"]
@@ -181,7 +182,7 @@ def _of_connections(
 
 
 def _noticed(run: RunDirectory, record: RunRecord, case: Case, messages: list[SeenMessage]) -> Noticed:
-    """What was done: messages sent, to which role; and lines of logs, without their numbers."""
+    """Return the actions of the run: messages by kind and role, and log lines without their numbers."""
     roles = {process.name: process.role for process in record.plan.processes}
     done: list[tuple[int, str, str, tuple[str, ...]]] = [
         (each.time_us, roles[each.target], each.kind, (each.source, each.target)) for each in messages
@@ -207,5 +208,5 @@ def _logged(run: RunDirectory, record: RunRecord, host: str) -> Iterator[tuple[i
             text = str(found.get("text", ""))
             said = " ".join([str(found["event"]), *"".join(c for c in text if not c.isdigit()).split()])
         except (ValueError, KeyError, TypeError):
-            continue  # the end of a process that was killed
+            continue  # the last line of a killed process may be incomplete
         yield at_us, said[:SAID_MAX]

@@ -1,4 +1,4 @@
-"""What broke, in one sentence: to whom, what, after which disturbances."""
+"""A violation in one sentence: to which process, what, and after which disturbances."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -23,7 +23,7 @@ SERIOUS = (
     "stalled",
     "silent",
 )
-"""Kinds of violation; of several in one run the first counts."""
+"""Kinds of violation by seriousness; the first one found represents a run."""
 DID: Mapping[str, str] = {
     "lost": "{who} never got {count} of stream {stream}",
     "unshared": "{who} never got {count} of stream {stream} that others have",
@@ -60,19 +60,20 @@ PAST: Mapping[str, str] = {
 
 
 def primary(violations: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The one that counts."""
+    """Return the most serious violation."""
     known = {kind: place for place, kind in enumerate(SERIOUS)}
     return min(violations, key=lambda each: known.get(each["kind"], len(known)))
 
 
 def sentence(violation: Mapping[str, Any], case: Case) -> str:
-    """What broke and after what."""
+    """Return the violation and the disturbances before it as a sentence."""
     return f"{_what(violation)}{_after(case.disturbances)}{_with(case)}."
 
 
 def signature(violation: Mapping[str, Any], case: Case) -> str:
-    """The same for findings that are likely to have one cause: what broke, to which roles, after what of
-    which roles.
+    """Return a text that is the same for findings that probably have the same cause.
+
+    It has the kind, the affected roles, and the disturbances with their roles.
     """
     roles = sorted({each["role"] for each in violation["examples"]})
     causes = sorted({_short(each) for each in case.disturbances})
@@ -86,8 +87,8 @@ def _what(violation: Mapping[str, Any]) -> str:
         return str(violation["said"]).partition("\n")[0]
     first = examples[0]
     count = "an event" if first["count"] == 1 else f"{first['count']} events"
-    said = form.format(who=first["client"], count=count, stream=first["stream"])
-    return said + (" (and others)" if len(examples) > 1 else "")
+    text = form.format(who=first["client"], count=count, stream=first["stream"])
+    return text + (" (and others)" if len(examples) > 1 else "")
 
 
 def _after(disturbances: Sequence[Disturbance]) -> str:

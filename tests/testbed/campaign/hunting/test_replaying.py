@@ -27,7 +27,7 @@ def test_so_many_clean_runs_leave_a_chance_of_five_percent(rate, runs):
 
 
 def test_what_never_broke_cannot_be_said_to_be_gone(tmp_path):
-    with pytest.raises(InputError, match="never broke on local: replay it there first"):
+    with pytest.raises(InputError, match="never broke on local: first replay it there"):
         clean_needed(Counted(10, 0), tmp_path, "local")
     with pytest.raises(InputError, match="clean runs would be needed"):
         clean_needed(Counted(5_000, 1), tmp_path, "local")
