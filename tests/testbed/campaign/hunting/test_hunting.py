@@ -335,7 +335,8 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
         _, said = process.communicate(timeout=60)
     assert process.returncode == exit_codes.INTERRUPTED
     assert f"cutset hunt nemesis {shlex.join(LITTLE[:4])}" in said
-    assert f"-o {tmp_path} goes on" in said
+    assert "interrupted; continue with: " in said
+    assert f"-o {tmp_path}\n" in said
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     assert directory.progress().runs >= 1
     assert list(directory.kept())
