@@ -1,4 +1,4 @@
-"""`cutset follow`: the way of one event through the network, hop by hop."""
+"""`cutset follow`: the path of one event through the network, hop by hop."""
 
 from typing import Any
 
@@ -11,18 +11,16 @@ from testbed.cli.options import SEQ, run_argument
 @run_argument
 @click.argument("stream")
 @click.argument("seq", type=SEQ)
-@click.option(
-    "--packets", is_flag=True, help="Also every packet that carried it, at every place it was seen."
-)
+@click.option("--packets", is_flag=True, help="Also every packet that carried it, at every capture point.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object instead of text.")
 def command(run_name: str, stream: str, seq: int, *, packets: bool, as_json: bool) -> None:
-    """Follow one event: published, numbered, and every hop from host to host with where its time went.
+    """Follow one event from its publication through every hop, and show where it spent its time.
 
     STREAM is a number, as 2 or s2, or the region that owns the stream. SEQ is the event's sequence number,
     as 17, or 3:17 in epoch 3 of the stream.
-    Columns, in ms: waited at the sender; sending it again until it got through; the links' delay; queueing
-    beyond that; the rest of the message; the hop's total. Exit codes: 0 shown, 1 there is no such event in
-    the captures, 2 bad input.
+    Columns, in ms: waiting at the sender; retransmissions until it got through; delay of the links; queueing
+    beyond that; the rest of the message; the hop's total. Exit codes: 0 shown, 1 the captures have no such
+    event, 2 bad input.
     """
     import json
 

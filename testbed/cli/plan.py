@@ -1,4 +1,4 @@
-"""`cutset plan`: what would run, as text, as a picture or as JSON. Nothing is started."""
+"""`cutset plan`: the plan of a run, as text, as a picture or as JSON. Starts nothing."""
 
 import json
 from pathlib import Path
@@ -11,9 +11,9 @@ from testbed.cli.output import reader_may_leave, write_text
 
 @click.command(name="plan")
 @experiment_options
-@click.option("--repeat", type=click.IntRange(1, 1000), help="Run each combination so many times.")
-@click.option("--full", is_flag=True, help="Every host, link and command, however many.")
-@click.option("--json", "as_json", is_flag=True, help="The whole plan as JSON.")
+@click.option("--repeat", type=click.IntRange(1, 1000), help="Number of runs of each combination.")
+@click.option("--full", is_flag=True, help="Show every host, link and command.")
+@click.option("--json", "as_json", is_flag=True, help="Show the whole plan as JSON.")
 @click.option(
     "--svg",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -30,7 +30,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     as_json: bool,
     svg: Path | None,
 ) -> None:
-    """Show what would run: hosts, addresses, links, faults, commands, disk needed; of a sweep, its runs.
+    """Show what would run: hosts, addresses, links, faults, commands, disk space; for a sweep, its runs.
     Nothing is started.
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file.
