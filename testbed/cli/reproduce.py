@@ -26,7 +26,7 @@ from testbed.interrupts import handling, interrupt
     "--on",
     "backend",
     metavar="PLACE",
-    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file);"
+    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file)."
     "  [default: as the run was made]",
 )
 @click.option(

@@ -22,7 +22,7 @@ from testbed.interrupts import handling, interrupt
     "--on",
     "backend",
     metavar="PLACE",
-    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file);"
+    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file)."
     "  [default: as the experiment says]",
 )
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Number of runs.")

@@ -288,7 +288,7 @@ def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
     ("words", "said"),
     [
         (["--date", "2026-13-01"], "2026-13-01 is no date, as 2026-11-21"),
-        (["--hook", "'"], "is no command"),
+        (["--hook", "'"], "is not a command"),
         (["--jobs", "0"], "0 is not in the range"),
         (["--keep", "9"], "'9' is not a size: write one such as 50GB"),
         (["--wait", "soon"], "'soon' is not a duration: write one such as 2h"),
