@@ -99,8 +99,9 @@ def _events(events: dict[str, Any]) -> str:
     wrong = [name for name in WRONG if name in ALWAYS_SHOWN or events.get(name)]
     faults = ", ".join(f"{number(events[name])} {name.replace('_', ' ')}" for name in wrong)
     dropped = events.get("unacknowledged")
-    of_the_dead = f"; {number(dropped)} missing of publishers that died before the answer" if dropped else ""
-    return f"{published} published, {delivered} deliveries; {faults}{of_the_dead}"
+    died = "missing of publishers that died before the acknowledgement"
+    unacknowledged = f"; {number(dropped)} {died}" if dropped else ""
+    return f"{published} published, {delivered} deliveries; {faults}{unacknowledged}"
 
 
 def _recovery(times: dict[str, Any]) -> str:
@@ -131,11 +132,11 @@ def _convergence(figures: dict[str, Any]) -> str:
     since = f"from {number(figures['last_change_s'])} s on"
     switches = f"{figures['late_switches']} late changes of source"
     if figures["stalled"]:
-        why = "" if figures["connected"] else ", which the links that are up do not all join"
+        why = "" if figures["connected"] else ", because the remaining links do not connect all regions"
         return f"{since} {number(figures['stalled'])} streams of clients stay stalled{why}; {switches}"
     flows = f"{since} every stream flows after {number(figures['full_s'])} s"
     missed = figures.get("missed")
-    lost = f", but {number(missed)} deliveries of what was published since never came" if missed else ""
+    lost = f", but {number(missed)} deliveries of events published since are missing" if missed else ""
     return f"{flows}{lost}; {switches}"
 
 

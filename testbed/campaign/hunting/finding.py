@@ -23,8 +23,8 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 RUN = "run"
-HUNTS_ALONE = "hunts also check for progress and agreement, which are no figures of a run"
 """The folder of a run that broke, in a finding on real processes."""
+HUNTS_ALONE = "hunts also check for progress and agreement, which are no figures of a run"
 EXPERIMENT, FINDING, TEXT, DIAGRAM = "experiment.yaml", "finding.json", "finding.txt", "diagram.txt"
 WHEN = "experiment-when.yaml"
 """The same experiment with faults that wait for messages, if it breaks, too."""

@@ -80,4 +80,4 @@ def test_without_an_analysis_what_the_run_knows(capsys: pytest.CaptureFixture[st
 def test_what_publishers_took_along_is_told_beside_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     events = {**SUMMARY["events"], "unacknowledged": 12}
     [line] = [each for each in shown(capsys, [], {**SUMMARY, "events": events}) if each.startswith("events")]
-    assert line.endswith("0 corrupted; 12 missing of publishers that died before the answer")
+    assert line.endswith("0 corrupted; 12 missing of publishers that died before the acknowledgement")

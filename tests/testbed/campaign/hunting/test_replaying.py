@@ -81,7 +81,7 @@ def test_a_publisher_that_is_silent_again_is_found_to_be(text, code, tmp_path):
     (tmp_path / "experiment.yaml").write_text(text)
     said = {
         "violation": {"kind": "silent"},
-        "said": "r0/driver-0 published nothing any more",
+        "said": "r0/driver-0 stopped publishing",
         "signature": "s",
     }
     case = {"seed": 1, "settings": {}, "disturbances": []}
