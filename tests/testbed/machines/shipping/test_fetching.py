@@ -186,7 +186,8 @@ def test_one_ctrl_c_ends_the_waiting_and_it_says_how_to_go_on(lab: Lab, run: Run
         process.kill()
         let_go(lab, run)
     assert process.returncode == 130
-    assert stdout == f"The fetched files are kept; to continue: cutset fetch {run.path} --on {lab.inventory}\n"
+    again = f"cutset fetch {run.path} --on {lab.inventory}"
+    assert stdout == f"The fetched files are kept; to continue: {again}\n"
     assert stderr.endswith("cutset: interrupted\n")
 
 
