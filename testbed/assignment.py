@@ -1,4 +1,4 @@
-"""The part of a plan that one machine carries out, where several machines carry out one plan. Pure.
+"""The part of a plan that one machine executes when several machines run one plan. Pure.
 
 Every machine knows the whole plan: addresses, routes and members are the same everywhere. An assignment says
 which of the plan's hosts are on this machine; its processes, captures and changes follow from that
@@ -25,12 +25,12 @@ WIRE_SNAPLEN_BYTES = 128
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What one machine carries out of a plan.
+    """The part of a plan that one machine executes.
 
-    hosts: those on this machine. tunnels: to other machines. behind: for hosts elsewhere of a region that is
-    partly here, the tunnel to each, by the host's name. emulates: whether our link emulators apply parameters
-    to links between machines; otherwise the site's own links do, and ours are only cut. system_folder: where
-    the folder of a system of programs lies on this machine; "": where the plan says.
+    hosts: the hosts on this machine. tunnels: to other machines. behind: the tunnel to each host of a partly
+    local region that is on another machine, by host name. emulates: whether the local link emulators apply
+    parameters to links between machines; otherwise the site's own links do, and the local emulators only cut
+    them. system_folder: the folder of a system of programs on this machine; "" if it is where the plan says.
     """
 
     machine: str
@@ -41,18 +41,19 @@ class Assignment:
     system_folder: str = ""
 
     def tunnel(self, link: str) -> Tunnel | None:
-        """The tunnel by which a link continues on another machine, or None."""
+        """Return the tunnel by which a link continues on another machine, or None."""
         return next((tunnel for tunnel in self.tunnels if tunnel.link == link), None)
 
 
 def whole_plan(plan: Plan) -> Assignment:
-    """The assignment of all of the plan to this machine."""
+    """Return the assignment of the whole plan to this machine."""
     return Assignment("", frozenset(host.name for host in plan.hosts))
 
 
 def emulating_host(plan: Plan, link: LinkPlan, direction: Direction) -> str:
-    """The host on whose machine a link direction is emulated: the sender on a WAN link, and the host of a LAN
-    link.
+    """Return the host on whose machine a link direction is emulated.
+
+    This is the sending gateway for a WAN link, and the host itself for a LAN link.
     """
     if link.kind == "lan":
         return link.a
@@ -61,7 +62,7 @@ def emulating_host(plan: Plan, link: LinkPlan, direction: Direction) -> str:
 
 
 def parameters_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[Direction, LinkParameters]:
-    """The parameters of the link directions that are emulated on this machine."""
+    """Return the parameters of the link directions that are emulated on this machine."""
     parameters_of = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
     ours = assignment.emulates or assignment.tunnel(link.name) is None
     return {
@@ -72,7 +73,7 @@ def parameters_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[
 
 
 def traces_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[Direction, LinkTrace]:
-    """What the link directions follow that are emulated on this machine."""
+    """Return the traces of the link directions that are emulated on this machine and follow one."""
     return {
         direction: trace
         for direction in parameters_here(plan, assignment, link)
@@ -81,13 +82,14 @@ def traces_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[Dire
 
 
 def transparent(parameters: LinkParameters) -> LinkParameters:
-    """Link parameters that do not alter packets of the same size."""
+    """Return link parameters that do not alter packets, with the same MTU and reordering."""
     return LinkParameters(mtu_bytes=parameters.mtu_bytes, reorder=parameters.reorder)
 
 
 def assigned_part(plan: Plan, assignment: Assignment) -> Plan:
-    """The plan with only the processes, captures and changes of this machine. Hosts, links and regions stay
-    whole: addresses and routes follow from them.
+    """Return the plan with only the processes, captures and changes of this machine.
+
+    Hosts, links and regions stay complete because addresses and routes follow from them.
     """
     processes = tuple(process for process in plan.processes if process.host in assignment.hosts)
     return replace(
@@ -99,7 +101,7 @@ def assigned_part(plan: Plan, assignment: Assignment) -> Plan:
 
 
 def changes_here(plan: Plan, assignment: Assignment) -> tuple[tuple[int, Change], ...]:
-    """The changes that are made on this machine, each with its index in the whole plan."""
+    """Return the changes that are made on this machine, each with its index in the whole plan."""
     names = {process.name for process in plan.processes if process.host in assignment.hosts}
     links = {link.name: link for link in plan.links}
     return tuple(
@@ -114,13 +116,13 @@ def changes_here(plan: Plan, assignment: Assignment) -> tuple[tuple[int, Change]
 
 
 def assignment_to_json(assignment: Assignment) -> dict[str, Any]:
-    """The assignment as plain JSON."""
+    """Return the assignment as plain JSON."""
     content: dict[str, Any] = _adapter().dump_python(assignment, mode="json")
     return content
 
 
 def assignment_from_json(content: dict[str, Any]) -> Assignment:
-    """The assignment that `assignment_to_json` wrote. Raises pydantic.ValidationError if it is invalid."""
+    """Parse what `assignment_to_json` returned. Raises pydantic.ValidationError if it is invalid."""
     return _adapter().validate_python(content)
 
 

@@ -1,7 +1,7 @@
-"""Runs lines of `ip`, `bridge` or `tc` in one process: where the network's commands are executed.
+"""Batches of `ip`, `bridge` or `tc` commands, executed by one process of the tool.
 
-One batch of a thousand lines takes as long as some ten processes of a line each. The lines come from pure
-functions (`testbed.network.commands`, `testbed.links.netem_commands`).
+A batch of a thousand lines takes as long as about ten processes with one line each. Pure functions build the
+lines (`testbed.network.commands`, `testbed.links.netem_commands`).
 """
 
 import re
@@ -16,8 +16,8 @@ COMMAND_TIMEOUT_S = 120.0
 def run_batch(tool: str, lines: Sequence[str], *, doing: str) -> None:
     """Run `tool -batch` (ip, bridge or tc) in the calling thread's namespace.
 
-    doing: what it is for, as the error says it. Raises MachineError if the tool is missing, TestbedError with
-    the line that failed.
+    doing: the purpose, with which the error message begins. Raises MachineError if the tool is missing and
+    TestbedError with the line that failed.
     """
     if not lines:
         return
@@ -44,6 +44,6 @@ def run_batch(tool: str, lines: Sequence[str], *, doing: str) -> None:
 
 
 def _failed_line(lines: Sequence[str], stderr: str) -> str:
-    """The line that a batch stopped at: iproute2 says "Command failed -:3"."""
+    """Return the line at which a batch stopped: iproute2 prints "Command failed -:3"."""
     found = re.search(r"Command failed -:(\d+)", stderr)
     return lines[int(found[1]) - 1] if found else "-batch"

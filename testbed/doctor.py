@@ -1,8 +1,8 @@
-"""What this machine can do: one check for each thing that a run stands on.
+"""Checks of this machine: one for each requirement of a run.
 
-A check tries the real thing where that is cheap (a sandbox is really made) and says what will be used, or
-what is missing and how to get it. Nothing is installed or changed. The packages and what proves them stand in
-`provision/packages.txt`, which the installer reads too.
+A check tries the real operation if that is cheap (it creates a sandbox) and reports what will be used, or
+what is missing and how to get it. Nothing is installed or changed. `provision/packages.txt` lists the
+packages and the file or command that proves each; the installer reads it too.
 """
 
 import os
@@ -35,7 +35,7 @@ NEEDED_TO_RUN = ("machine", "run")
 
 
 class State(StrEnum):
-    """GOOD is used; NOTE works otherwise or is only for the tests; MISSING stops a run."""
+    """GOOD is used; NOTE is optional or has a replacement; MISSING stops a run."""
 
     GOOD = "good"
     NOTE = "note"
@@ -44,7 +44,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found. `remedy` is what to do about it, or empty."""
+    """The result of a check. `remedy` is the command or advice that fixes it, or empty."""
 
     subject: str
     state: State
@@ -54,7 +54,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A line of packages.txt: a Debian package, the command or file that proves it, its job, why."""
+    """A line of packages.txt: a Debian package, the command or file that proves it, its job, the reason."""
 
     name: str
     proof: str
@@ -63,7 +63,7 @@ class Package:
 
 
 def examine() -> Iterator[Finding]:
-    """Carry out all checks, one after another, so that they can be shown as they come."""
+    """Run all checks one after another, so that each result can be shown at once."""
     yield _python()
     sandbox = _sandbox()
     yield sandbox
@@ -78,13 +78,13 @@ def examine() -> Iterator[Finding]:
 
 
 def packages() -> list[Package]:
-    """The Debian packages that Cutset needs."""
+    """Return the Debian packages that Cutset needs."""
     lines = (line for line in PACKAGES.read_text().splitlines() if line and not line.startswith("#"))
     return [Package(*line.split(maxsplit=3)) for line in lines]
 
 
 def java_major(version_text: str) -> int | None:
-    """The major number in what `java -version` prints, or None."""
+    """Return the major number in the output of `java -version`, or None."""
     found = re.search(r'version "(\d+)', version_text)
     return int(found[1]) if found else None
 
@@ -108,7 +108,7 @@ def _links(*, sandbox_works: bool) -> Finding:
     return Finding(
         "links",
         State.GOOD if sandbox_works else State.NOTE,
-        "relay (this kernel has no sch_netem that could be used)",
+        "relay (this kernel has no usable sch_netem)",
     )
 
 
@@ -124,21 +124,23 @@ def _package(package: Package) -> Finding:
     if found:
         return Finding(subject, State.GOOD, package.why)
     state = State.MISSING if package.job in NEEDED_TO_RUN else State.NOTE
-    return Finding(subject, state, f"not here ({package.why})", f"apt-get install {package.name}")
+    return Finding(subject, state, f"not installed ({package.why})", f"apt-get install {package.name}")
 
 
 def _system(name: str) -> Finding:
-    """A system of programs that ships: whether it can be run here."""
+    """Check whether a bundled system of programs can run here."""
     lacking = missing_here(load_system(name).programs)
     if not lacking:
         return Finding(name, State.GOOD, "a system of programs")
-    said = f"a system of programs; not here: {', '.join(map(named, lacking))}"
-    return Finding(name, State.NOTE, said, "; ".join(dict.fromkeys(need.get for need in lacking)))
+    detail = f"a system of programs; not installed: {', '.join(map(named, lacking))}"
+    return Finding(name, State.NOTE, detail, "; ".join(dict.fromkeys(need.get for need in lacking)))
 
 
 def _java(package: Package, path: str) -> Finding:
-    said = subprocess.run([path, "-version"], capture_output=True, text=True, check=False, timeout=20).stderr
-    major = java_major(said)
+    output = subprocess.run(
+        [path, "-version"], capture_output=True, text=True, check=False, timeout=20
+    ).stderr
+    major = java_major(output)
     if major is not None and major >= JAVA_MAJOR_MIN:
         return Finding("java", State.GOOD, f"version {major} ({package.why})")
     return Finding(
@@ -162,7 +164,10 @@ def _disk() -> Finding:
     detail = f"{free_bytes / 1e9:.0f} GB free here"
     if free_bytes < DISK_BYTES_ADVISED:
         return Finding(
-            "disk", State.NOTE, detail, "captures of a minute take about 2 GB; --out names another place"
+            "disk",
+            State.NOTE,
+            detail,
+            "one minute of captures takes about 2 GB; set another directory with --out",
         )
     return Finding("disk", State.GOOD, detail)
 

@@ -1,11 +1,11 @@
-"""The testbed's errors. Each says what was being done, with which input, and what to do, in one line."""
+"""The testbed's errors. Each message states the operation, the input and the remedy in one line."""
 
 
 class TestbedError(Exception):
-    """Something in the testbed went wrong while it ran."""
+    """A failure in the testbed during a run."""
 
     __test__ = False  # pytest would take the name for a test class
 
 
 class MachineError(TestbedError):
-    """This machine cannot do what was asked (exit code 3): it says what is missing and how to get it."""
+    """A requirement that this machine does not meet (exit code 3), with how to get what is missing."""

@@ -1,10 +1,10 @@
-"""Whether a machine will carry a run, said before it starts: how busy earlier runs kept the same machine.
+"""Forecast of how busy a run keeps this machine, from earlier runs on it.
 
-What a run costs is nearly in proportion to how often some process takes a batch: each driver makes a batch
-every flush interval, and each proxy and each client takes it once. The processor time for one of these is
-known from earlier runs, whose run.json says how busy the processors were; their median is what the next one
-is expected to cost. Of an earlier run that was saturated it is only known that it cost at least so much.
-Without earlier runs on this machine nothing is said, nor of workloads that go as fast as they can.
+The cost of a run is nearly proportional to the batches that its processes receive: each driver makes a batch
+every flush interval, and each proxy and each client receives it once. run.json of each earlier run records
+how busy the processors were, which gives the processor time per received batch. The forecast uses the median
+of the earlier runs. For a saturated earlier run this is only a lower limit. There is no forecast without
+earlier runs on this machine, and none for workloads in closed loop.
 """
 
 import os
@@ -20,9 +20,9 @@ from experiments.records.run_record import Outcome, RunRecord, read_record
 from topologies.errors import InputError
 
 RUNS_MAX = 30
-"""So many of the newest runs are looked at."""
+"""The number of newest runs that are read."""
 LIKE = 8.0
-"""A run whose batches are more than so many times as many, or as few, tells nothing of another."""
+"""Earlier runs are used only if their batches per second differ by at most this factor."""
 SATURATED = 0.95
 HARDLY = 0.90
 SECONDS_MIN = 3
@@ -30,7 +30,7 @@ SECONDS_MIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How busy the processors will be, as a part of all of them, and by how many earlier runs."""
+    """Expected use of all processors, from 0 to 1, and the number of earlier runs it is based on."""
 
     busy: float
     takes_per_s: float
@@ -39,20 +39,20 @@ class Forecast:
     runs: int
 
     def warning(self) -> str | None:
-        """That the run will hardly be valid, if so."""
+        """Return a warning if the run is expected to saturate the machine."""
         if self.busy < HARDLY:
             return None
         by = f"{self.runs} earlier run{'s' if self.runs > 1 else ''}"
         return (
-            f"this machine will hardly carry it: {self.processes} processes that take"
-            f" {self.takes_per_s:,.0f} batches a second need some {self.busy:.0%} of its {self.processors}"
-            f" processors, by {by} here, and a run is invalid over"
-            f" {SATURATED:.0%}; fewer processes or drivers, or a longer flush_interval, cost less"
+            f"this machine is probably too slow: {self.processes} processes that take"
+            f" {self.takes_per_s:,.0f} batches a second need about {self.busy:.0%} of its {self.processors}"
+            f" processors, based on {by} here; a run is invalid above"
+            f" {SATURATED:.0%}; fewer processes or drivers, or a longer flush_interval, reduce the load"
         )
 
 
 def forecast(plan: Plan, runs: Path) -> Forecast | None:
-    """What earlier runs in `runs` say of this plan, on this machine; None if they say nothing."""
+    """Return the forecast for this plan from earlier runs in `runs` on this machine, or None."""
     takes = takes_per_s(plan)
     processors = os.cpu_count() or 1
     if not takes:
@@ -69,7 +69,7 @@ def forecast(plan: Plan, runs: Path) -> Forecast | None:
 
 
 def takes_per_s(plan: Plan) -> float | None:
-    """How often a second some proxy or client takes a batch; None where that is not known beforehand."""
+    """Return how many batches proxies and clients receive per second, or None if unknown beforehand."""
     workload, interval_us = plan.workload, plan.parameters.get("flush_interval_us")
     rate_per_s = workload.get("rate_per_s")
     if not interval_us or not rate_per_s or workload.get("closed_loop"):
@@ -80,15 +80,16 @@ def takes_per_s(plan: Plan) -> float | None:
 
 
 def _earlier(runs: Path, machine: tuple[str, int]) -> Iterator[tuple[float, float]]:
-    """Of the newest runs on a machine, known by its name and processors, that came to their end: batches
-    taken a second, and how busy it was.
+    """Yield the batches received per second and the processor use of the newest completed runs.
+
+    machine: host name and number of processors; runs of other machines are skipped.
     """
     files = sorted(runs.glob("*/run.json"), reverse=True)[:RUNS_MAX]  # names begin with the time
     for file in files:
         try:
             record = read_record(file)
         except InputError:
-            continue  # of another version, or torn: it says nothing
+            continue  # of another version, or damaged: not usable
         takes, busy = takes_per_s(record.plan), _busy(record)
         here = not record.machines and (record.machine.hostname, record.machine.cpus) == machine
         if here and record.outcome is Outcome.COMPLETED and takes and busy:
@@ -96,7 +97,7 @@ def _earlier(runs: Path, machine: tuple[str, int]) -> Iterator[tuple[float, floa
 
 
 def _busy(record: RunRecord) -> float | None:
-    """While the drivers ran."""
+    """Return the mean processor use while the drivers ran, or None if it is not known."""
     zero_ns, stopped_ns = record.times.zero_ns, record.times.stopped_ns
     if zero_ns is None or stopped_ns is None:
         return None

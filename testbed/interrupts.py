@@ -1,8 +1,8 @@
-"""What ends work before its time: Ctrl-C, SIGTERM (of systemd and CI systems), or that it takes too long.
+"""Early ends of work: Ctrl-C, SIGTERM (from systemd and CI systems), or a time limit.
 
-Each ends it as KeyboardInterrupt, in Python's main thread, which alone gets signals. Python drops one that is
-raised while it collects garbage (in the callback of a weak reference, whose errors nobody gets). It is sent
-again then; and what was asked for is also noted, for whoever looks.
+Each raises KeyboardInterrupt in Python's main thread, the only one that receives signals. Python drops an
+exception that is raised during garbage collection (in the callback of a weak reference). In that case the
+signal is sent again. The interrupt is also recorded, for code that polls it.
 """
 
 import os
@@ -17,16 +17,16 @@ from typing import Any, NoReturn, TypeVar
 
 T = TypeVar("T")
 LINGERING_S = 60.0
-"""What a run of real processes may take to end tidily before it is interrupted again."""
+"""How long a run of real processes may take to end cleanly before it is interrupted again."""
 SHORTEST_S = 0.001
 AGAIN_S = 0.01
 SIGNALS_MAX = 4096
-"""That are looked at: enough for anybody's patience."""
+"""The number of received signals that are read at once."""
 
 
 @contextmanager
 def handling(handlers: Mapping[signal.Signals, Any]) -> Iterator[None]:
-    """Handle these signals so, for the length of this block. See signal.signal."""
+    """Handle these signals with these handlers inside the block. See signal.signal."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -36,13 +36,13 @@ def handling(handlers: Mapping[signal.Signals, Any]) -> Iterator[None]:
 
 
 def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Handles a signal as Ctrl-C."""
+    """Handle a signal like Ctrl-C."""
     raise KeyboardInterrupt
 
 
 @contextmanager
 def none_dropped() -> Iterator[None]:
-    """Send SIGINT again where Python drops its exception, instead of a traceback of where that was."""
+    """Send SIGINT again if Python drops its exception, instead of printing a traceback."""
     before = sys.unraisablehook
     again: list[threading.Timer] = []
 
@@ -51,12 +51,14 @@ def none_dropped() -> Iterator[None]:
             before(dropped)
             return
         while True:
-            timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), signal.SIGINT))  # when we are out of here
+            timer = threading.Timer(
+                AGAIN_S, os.kill, (os.getpid(), signal.SIGINT)
+            )  # after this hook has returned
             timer.daemon = True
             again.append(timer)
             try:
                 timer.start()
-            except KeyboardInterrupt:  # it came, or another, while we are still here: dropped as well
+            except KeyboardInterrupt:  # SIGINT arrived during this hook, so Python would drop it as well
                 timer.cancel()
             else:
                 return
@@ -72,16 +74,16 @@ def none_dropped() -> Iterator[None]:
 
 @contextmanager
 def sigterm_like_ctrl_c() -> Iterator[Callable[[], bool]]:
-    """Let SIGTERM interrupt what goes on inside. Yields whether it has come so far.
+    """Let SIGTERM interrupt the block. Yields a function that returns whether SIGTERM has arrived.
 
-    Handlers come and go meanwhile; Python also writes each signal's number into a pipe, whichever handler it
-    has (signal.set_wakeup_fd).
+    Handlers change inside the block. Python therefore also writes each signal's number into a pipe, for any
+    handler (signal.set_wakeup_fd).
     """
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     heard = bytearray()
 
     def came() -> bool:
-        with suppress(BlockingIOError):  # none came since the last look
+        with suppress(BlockingIOError):  # no signal since the last call
             heard.extend(os.read(reading, SIGNALS_MAX))
         return signal.SIGTERM in heard
 
@@ -97,19 +99,19 @@ def sigterm_like_ctrl_c() -> Iterator[Callable[[], bool]]:
 
 @dataclass(slots=True)
 class Interrupts:
-    """Whether SIGINT came."""
+    """Whether SIGINT has arrived."""
 
     came: bool = False
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if it came."""
+        """Raise KeyboardInterrupt if SIGINT has arrived."""
         if self.came:
             raise KeyboardInterrupt
 
 
 @contextmanager
 def noted_interrupts() -> Iterator[Interrupts]:
-    """Note SIGINT inside, beside what its handler does. Outside the main thread nothing is noted."""
+    """Record SIGINT inside the block, besides its handler's action. Does nothing outside the main thread."""
     interrupts = Interrupts()
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -127,17 +129,17 @@ def noted_interrupts() -> Iterator[Interrupts]:
 
 @dataclass(slots=True)
 class Limit:
-    """Whether the time is over, and whether the user asked for an end."""
+    """Whether the time limit has passed, and whether the user asked for an end."""
 
     passed: bool = False
     by_user: bool = False
 
     def within(self, seconds: float, work: Callable[[], T]) -> T:
-        """Do the work; it is interrupted after so many seconds: SIGINT, then again every `LINGERING_S`.
+        """Run the work and interrupt it after `seconds`: SIGINT, then again every `LINGERING_S`.
 
-        It is called rather than put into a block: an interrupt comes from it or from nowhere, however short
-        the time is, and the note of why is there before it can come. The limit is SIGALRM (setitimer(2)).
-        Raises KeyboardInterrupt, if the work lets it pass.
+        The work is a callable rather than a block, so that an interrupt can only be raised inside it, however
+        short the limit is, and `passed` is set before. The limit uses SIGALRM (setitimer(2)). Raises
+        KeyboardInterrupt if the work lets it pass.
         """
         is_on = True
 

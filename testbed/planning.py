@@ -1,11 +1,11 @@
-"""Computes the plan of a run from an experiment and its topology. Pure: nothing is started, and nothing read
-but what a workload publishes from a file, and what links follow.
+"""The plan of a run, computed from an experiment and its topology.
 
-Region number i has the network 10.i.0.0/16 with its gateway at .0.1 and its hosts after it; WAN link number
-k has the network 10.255.x.y/30 at 4k, its first region's gateway having the lower address. Regions, links,
-hosts and processes stand in the order of the files, roles in the system's own order. A region from which or
-to which other people's traffic goes has one more host for all of that, after the others, which is not
-captured.
+Pure, except that it reads the files of workload events and link traces. It starts nothing.
+
+Region number i has the network 10.i.0.0/16, with its gateway at .0.1 and its hosts after it. WAN link number
+k has the network 10.255.x.y/30 at offset 4k; the gateway of its first region has the lower address. Regions,
+links, hosts and processes keep the order of the files, and roles the order of the system. A region that sends
+or receives background traffic has one more host for it, after the others. That host is not captured.
 """
 
 import hashlib
@@ -56,13 +56,13 @@ from topologies.trace_files import read_delay_trace, read_rate_trace
 WAN_NETWORK = IPv4Address("10.255.0.0")
 NO_PROCESS = frozenset({GATEWAY_ROLE, TRAFFIC_ROLE})
 TRAFFIC_PORT = 5201
-"""The first one, which is iperf3's own; each burst of a run has the next."""
+"""iperf3's default port, used by the first burst; each further burst of a run has the next port."""
 
 
 def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, links_kind: str) -> Plan:
-    """The plan of one run.
+    """Return the plan of one run.
 
-    seed: where the run's randomness begins, in place of the experiment's. links_kind: auto, netem or relay.
+    seed: the seed of the run's randomness, in place of the experiment's. links_kind: auto, netem or relay.
     Raises InputError if the experiment names regions, links or processes that the topology does not have.
     """
     run_seed = experiment.seed if seed is None else seed
@@ -106,7 +106,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
 
 
 def with_faults(plan: Plan, faults: Sequence[Fault], topology: Topology, duration_us: int) -> Plan:
-    """The plan with these faults in place of its own, none of which changes anything after `duration_us`."""
+    """Return the plan with its faults replaced; nothing changes after `duration_us`."""
     return replace(
         plan,
         faults=tuple(fault_plans(faults, topology, duration_us)),
@@ -115,12 +115,12 @@ def with_faults(plan: Plan, faults: Sequence[Fault], topology: Topology, duratio
 
 
 def region_network(number: int) -> IPv4Network:
-    """The network of the region at this place in the topology, from 0."""
+    """Return the network of the region at this index in the topology, from 0."""
     return IPv4Network((f"10.{number}.0.0", 16))
 
 
 def process_seed(run_seed: int, process: str) -> int:
-    """A process's own seed: independent of which other processes there are."""
+    """Return a process's own seed, which does not depend on the other processes."""
     digest = hashlib.blake2b(f"{run_seed} {process}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1  # fits a signed 64-bit number
 
@@ -131,14 +131,14 @@ def _regions(topology: Topology) -> Iterator[RegionPlan]:
 
 
 def _streams(asked: Sequence[Stream]) -> Iterator[StreamPlan]:
-    """By number, each with a name."""
+    """Yield the streams by number, each with a name."""
     for number, (name, stream) in enumerate(named_streams(asked)):
         publishers = (stream.region,) if stream.publishers is None else stream.publishers
         yield StreamPlan(number, stream.region, name, publishers)
 
 
 def _hosts(experiment: Experiment, topology: Topology) -> Iterator[HostPlan]:
-    """Each region's gateway, then its hosts."""
+    """Yield each region's gateway, then its hosts."""
     for number, region in enumerate(topology.regions):
         network = region_network(number)
         yield HostPlan(f"{region}-gw", region, GATEWAY_ROLE, 0, str(network[1]), "")
@@ -153,7 +153,7 @@ def _hosts(experiment: Experiment, topology: Topology) -> Iterator[HostPlan]:
 
 
 def _traffic_host(region: str) -> str:
-    return f"{region}-traffic"  # no process's host is named so: those end in a number
+    return f"{region}-traffic"  # unique: the hosts of processes end in a number
 
 
 def _traffic(experiment: Experiment) -> Iterator[TrafficPlan]:
@@ -196,7 +196,7 @@ def _wan_links(topology: Topology) -> Iterator[LinkPlan]:
 
 
 def _trace(link: str, parameters: LinkParameters, files: Mapping[str, str]) -> LinkTrace | None:
-    """What is in the files that a link direction follows. Raises InputError."""
+    """Read the files that a link direction follows. Raises InputError."""
     rate, delay = files.get("rate"), files.get("delay")
     trace = LinkTrace(
         None if rate is None else read_rate_trace(Path(rate)),
@@ -210,8 +210,10 @@ def _trace(link: str, parameters: LinkParameters, files: Mapping[str, str]) -> L
 
 
 def _with_trace(parameters: LinkParameters, trace: LinkTrace | None) -> LinkParameters:
-    """The parameters with what is not given and follows from the trace: until time 0 its mean rate, and a
-    queue as long as a link with that rate and its longest delay has.
+    """Return the parameters, completed from the trace.
+
+    Until time 0 the rate is the trace's mean rate. The queue is as long as for a link with that rate and the
+    trace's longest delay.
     """
     if trace is None or trace.rate is None or not parameters.rate_traced:
         return parameters
@@ -242,7 +244,7 @@ def _processes(hosts: tuple[HostPlan, ...], run_seed: int) -> Iterator[ProcessPl
 def _with_workload(
     processes: Sequence[ProcessPlan], experiment: Experiment, streams: Sequence[StreamPlan], run_seed: int
 ) -> Iterator[ProcessPlan]:
-    """The processes, subscribers with what they ask for, publishers with what their events are about."""
+    """Yield the processes, subscribers with their subscriptions, publishers with the rows of their events."""
     declared, workload = experiment.declared(), experiment.workload
     subscribers = [each.name for each in processes if declared.has(each.role, Trait.SUBSCRIBER)]
     asked = workload.subscriptions(subscribers, experiment.duration_us, run_seed)
@@ -279,7 +281,7 @@ def all_changes(
     *,
     links: Sequence[LinkPlan],
 ) -> tuple[LinkChange | ProcessChange, ...]:
-    """All changes by time; at one instant links change before processes. links: the plan's."""
+    """Return all changes by time; at the same instant, links change before processes. links: the plan's."""
     traces = {(link.name, direction): link.trace(direction) for link in links for direction in Direction}
     changes: list[LinkChange | ProcessChange] = [
         *(

@@ -1,9 +1,8 @@
-"""The client of the node launcher: tells it what to do, and keeps account of what became of each node
-process.
+"""The client of the node launcher: sends it requests and records the state of each node process.
 
-The launcher (`python -m node.tcp.launcher`) forks node processes into their hosts' namespaces; it is told
-by JSON lines on its standard input and answers by JSON lines on its standard output (the protocol is
-described there). This side knows of node processes only what the launcher says: started, suspends, ready,
+The launcher (`python -m node.tcp.launcher`) forks node processes into their hosts' namespaces. It reads JSON
+lines from its standard input and answers with JSON lines on its standard output (the protocol is described
+there). This client knows of node processes only what the launcher reports: started, suspends, ready,
 progress, failed, exited.
 """
 
@@ -28,12 +27,12 @@ END_TIMEOUT_S = 20.0
 HANDED_ON = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "JAVA_HOME"}
 )
-"""Variables that node processes get, and programs with them."""
+"""Environment variables that node processes and programs inherit."""
 BEGINNINGS_HANDED_ON = ("LC_", "PYTHON", "VIRTUAL_ENV", "CUTSET_")
 
 
 def handed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """What nodes get of an environment: nothing of the user's keys and sessions."""
+    """Return the variables that nodes inherit from an environment, without the user's keys and sessions."""
     return {
         name: value
         for name, value in environment.items()
@@ -43,32 +42,34 @@ def handed_on(environment: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(slots=True)
 class NodeProcess:
-    """What is known of one node process. `published` and `delivered` are as in `node.core.machine.Progress`;
-    a `silent` one publishes nothing more, and all that it published is acknowledged.
+    """The state of one node process.
+
+    `published` and `delivered` are as in `node.core.machine.Progress`. A `silent` process publishes nothing
+    more, and all that it published is acknowledged.
     """
 
     name: str
     host: str
     pid: int | None = None
     ready: bool = False
-    progressed: int = 0  # how many reports of progress came
+    progressed: int = 0  # number of progress reports
     published: dict[int, int] = field(default_factory=dict)
     delivered: dict[int, int] = field(default_factory=dict)
     silent: bool = False
-    failure: str = ""  # where and what its own code raised
+    failure: str = ""  # the error that its own code raised, with its location
     exit: ProcessExit | None = None
     end_is_expected: bool = False
-    used_before_s: float = 0.0  # of processors, before time 0
+    used_before_s: float = 0.0  # processor time before time 0
     processor_s: float | None = None
 
     @property
     def running(self) -> bool:
-        """Started and not ended."""
+        """Whether it was started and has not ended."""
         return self.pid is not None and self.exit is None
 
     @property
     def how_it_ended(self) -> str:
-        """What it raised, or its signal or exit code."""
+        """The error that it raised, or its signal or exit code."""
         assert self.exit is not None
         signal, code = self.exit.signal, self.exit.code
         return self.failure or (f"signal {signal}" if signal else f"exit code {code}")
@@ -77,15 +78,15 @@ class NodeProcess:
 class Processes:
     """All node processes of a run, through one launcher.
 
-    `on_exit` is called with a process that ended. `on_reached`, while somebody waits for that, with one that
-    stands still since it has sent what it was to look out for, the number of that, and when it was.
-    `on_suspends` is called with the name of one that suspends its calls, the launcher's pid, and its
-    descriptor that listens to them, which is closed afterwards.
+    `on_exit` is called with a process that ended. `on_reached` is set while triggers are awaited; it is
+    called with a process that is stopped because it has sent a watched message, the index of the watch, and
+    the time. `on_suspends` is called with the name of a process that suspends its calls, the launcher's pid,
+    and the launcher's descriptor that listens to them, which is closed afterwards.
     """
 
     def __init__(self, *, on_exit: Callable[[NodeProcess], None]) -> None:
         self.nodes: dict[str, NodeProcess] = {}
-        self.history: list[NodeProcess] = []  # also those that were started again
+        self.history: list[NodeProcess] = []  # includes earlier generations of restarted processes
         self.launcher_ended = asyncio.Event()
         self.on_reached: Callable[[NodeProcess, int, int], None] | None = None
         self.on_suspends: Callable[[str, int, int], None] | None = None
@@ -95,7 +96,7 @@ class Processes:
         self._reader: asyncio.Task[None] | None = None
 
     async def start_launcher(self, errors: IO[str]) -> None:
-        """Start the launcher; what it and the nodes say on standard error goes to `errors`."""
+        """Start the launcher; standard error of the launcher and the nodes goes to `errors`."""
         self._launcher = await asyncio.create_subprocess_exec(
             *python_command(LAUNCHER),
             env=handed_on(os.environ),
@@ -108,13 +109,14 @@ class Processes:
 
     @property
     def launcher_pid(self) -> int:
-        """Of the launcher, once it was started."""
+        """The launcher's pid, once it was started."""
         assert self._launcher is not None
         return self._launcher.pid
 
     def start(self, spec: Mapping[str, Any]) -> NodeProcess:
-        """Start a node process, or start it again after its end. `spec` is the launcher's NodeSpec; how often
-        it was started before is counted here.
+        """Start a node process, or restart it after its end.
+
+        `spec` is the launcher's NodeSpec; this method adds the number of earlier starts.
         """
         name = spec["name"]
         before = self.starts(name)
@@ -124,28 +126,28 @@ class Processes:
         return self.nodes[name]
 
     def starts(self, name: str) -> int:
-        """How often a process was started."""
+        """Return how often a process was started."""
         return sum(node.name == name for node in self.history)
 
     def go(self, zero_ns: int) -> None:
-        """Let all begin at this CLOCK_REALTIME instant, time 0 of the run."""
+        """Let all processes begin at this CLOCK_REALTIME instant, time 0 of the run."""
         self._tell({"do": "go", "start_ns": zero_ns, "late_us": 0})
 
     def go_late(self, name: str, start_ns: int, zero_ns: int) -> None:
-        """Let a process begin that was started after time 0. Both are CLOCK_REALTIME instants."""
+        """Let a process begin that was started after time 0. Both times are CLOCK_REALTIME instants."""
         late_us = (start_ns - zero_ns) // 1000
         self._tell({"do": "go", "start_ns": start_ns, "late_us": late_us, "name": name})
 
     def stop_drivers(self) -> None:
-        """Let drivers publish no more."""
+        """Make drivers stop publishing."""
         self._tell({"do": "stop_drivers"})
 
     def signal(self, name: str, number: int, *, ends: bool) -> None:
-        """Send a signal to one node process, and all that it started; `ends` says that its end is then
-        expected.
+        """Send a signal to one node process and all processes that it started.
 
-        Not through the launcher, which on a busy machine gets a processor later than this process. That the
-        node's number is another process' by now is impossible: the kernel gives out all others before.
+        `ends`: the process is expected to end by it. The signal does not go through the launcher, which on a
+        busy machine is scheduled later than this process. The pid cannot belong to another process by now,
+        because the kernel assigns all other pids first.
         """
         node = self.nodes.get(name)
         if node is None or node.pid is None or not node.running:
@@ -157,20 +159,20 @@ class Processes:
             raise TestbedError(f"{name} is not running") from None
 
     def go_on(self, node: NodeProcess) -> None:
-        """Let a process go on that told what it reached and stands still, if it still runs."""
+        """Continue a process that stopped after a watched message, if it still runs."""
         if node.pid is not None and node.running:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.kill(node.pid, GO_ON)
 
     def give_up(self, name: str) -> None:
-        """Tell all node processes that this one will not come back. Raises TestbedError if it runs."""
+        """Notify all node processes that this one will not come back. Raises TestbedError if it runs."""
         node = self.nodes.get(name)
         if node is not None and node.running:
             raise TestbedError(f"{name} is running")
         self._tell({"do": "give_up", "process": name})
 
     def leave(self, name: str) -> None:
-        """Let one node process end by itself, tidily: its end is then expected."""
+        """Let one node process end by itself, cleanly; its end is then expected."""
         node = self.nodes.get(name)
         if node is None or not node.running:
             raise TestbedError(f"{name} is not running")
@@ -178,12 +180,13 @@ class Processes:
         self._tell({"do": "finish", "name": name})
 
     async def wait_ready(self, names: Collection[str], timeout_s: float) -> None:
-        """Until all of these are ready. Raises TestbedError if one ends before, or time is over."""
+        """Wait until all of these are ready. Raises TestbedError if one ends before, or after the timeout."""
         await self._wait_for(lambda: all(self._ready_or_raise(name) for name in names), timeout_s, names)
 
     async def wait_progress(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Until `condition` holds, looked at after each message; false when time is over or the launcher
-        died.
+        """Wait until `condition` holds and return whether it does; it is checked after each message.
+
+        Returns false after the timeout or when the launcher died.
         """
         try:
             async with asyncio.timeout(timeout_s), self._changed:
@@ -193,7 +196,7 @@ class Processes:
         return condition()
 
     async def finish(self) -> list[str]:
-        """Let all nodes end by themselves, then the launcher; what did not go as it should. Idempotent."""
+        """Let all nodes end by themselves, then the launcher; return the problems. Idempotent."""
         for node in self.nodes.values():
             node.end_is_expected = True
         self._tell({"do": "finish"}, strict=False)
@@ -206,7 +209,7 @@ class Processes:
         return [f"{name} did not end by itself and was killed" for name in late]
 
     async def _end_launcher(self) -> None:
-        """End of its input makes the launcher kill what is left and exit."""
+        """Close the launcher's input, upon which it kills the remaining processes and exits."""
         if self._launcher is None or self._reader is None:
             return
         assert self._launcher.stdin is not None

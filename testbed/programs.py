@@ -1,6 +1,6 @@
-"""The programs of a plan, if its nodes are programs: what each process is started with, and what all need.
+"""The programs of a plan whose nodes are programs: how each process is launched, and what they require.
 
-Pure but for `check_needs` and `versions_of`, which look at this machine.
+Pure, except that `check_needs` and `versions_of` inspect this machine.
 """
 
 import os
@@ -26,11 +26,11 @@ from topologies.quantities import SIZE
 LAUNCHER = "node.tcp.launcher"
 """The module that starts all nodes of a run."""
 CLIENT = Path(__file__).resolve().parents[1] / "systems" / "client"
-"""Where programs find `cutset_client`."""
+"""The folder in which programs find `cutset_client`."""
 
 
 def check_programs(plan: Plan) -> None:
-    """Raises InputError if a template does not fit, or events are too small for their marker."""
+    """Raise InputError if a template does not fit, or events are too small for their marker."""
     if plan.programs is None:
         return
     launches_of(plan, RunDirectory(Path("/run-directory")))
@@ -41,9 +41,9 @@ def check_programs(plan: Plan) -> None:
 
 
 def launches_of(plan: Plan, run: RunDirectory, system_folder: str = "") -> Mapping[str, Mapping[str, Any]]:
-    """`node.programs.launch.Launch` of each process, as JSON; of a system of machines there are none.
+    """Return `node.programs.launch.Launch` of each process as JSON; empty for a system of machines.
 
-    system_folder: where the folder of the system's file lies, if not where the plan says.
+    system_folder: the folder of the system's file, if it is not where the plan says.
     """
     programs = plan.programs
     if programs is None:
@@ -71,15 +71,17 @@ def launches_of(plan: Plan, run: RunDirectory, system_folder: str = "") -> Mappi
 
 
 def members_of(plan: Plan) -> list[dict[str, Any]]:
-    """All processes, as they know each other."""
+    """Return all processes as they know each other."""
     addresses = {host.name: host.address for host in plan.hosts}
     return [member_of(process, addresses) for process in plan.processes]
 
 
 def start_order(plan: Plan, names: Sequence[str]) -> list[list[str]]:
-    """Which of these processes start together, each group when those before are ready on all machines: all
-    but clients, since those that serve may need each other, then clients, which could not reach them before.
-    A client that serves others is one of the first. Our own nodes find each other in any order.
+    """Return groups of processes that start together, each when the previous group is ready on all machines.
+
+    The first group are servers, which may need each other; the second are clients that serve no others, which
+    could not reach the servers before. A system of our own nodes is one group: nodes find each other in any
+    order.
     """
     if plan.programs is None:
         return [list(names)]
@@ -89,37 +91,37 @@ def start_order(plan: Plan, names: Sequence[str]) -> list[list[str]]:
 
 
 def longest_ready_s(plan: Plan) -> float:
-    """How long a program may take until it is ready; 0 where there are none."""
+    """Return how long a program may take until it is ready, in seconds; 0 without programs."""
     roles = plan.programs.roles.values() if plan.programs else ()
     return max((program.ready.within_us / 1e6 for program in roles), default=0.0)
 
 
 def check_needs(plan: Plan) -> None:
-    """Raises MachineError, with how to get it, if something that the programs need is not here."""
+    """Raise MachineError if this machine lacks something that the programs need, with how to get it."""
     lacking = lacking_of(plan.system, plan.programs)
     if lacking is not None:
         raise MachineError(lacking)
 
 
 def lacking_of(system: str, programs: Programs | None) -> str | None:
-    """What a system's programs need and this machine lacks, in a line with how to get it; None: nothing."""
+    """Return one line with what a system's programs need and this machine lacks, or None."""
     lacking = missing_here(programs) if programs else ()
     said = ", ".join(f"`{named(need)}` ({need.get})" for need in lacking)
     return f"{system} needs what is not installed: {said}" if lacking else None
 
 
 def missing_here(programs: Programs) -> list[Need]:
-    """What these need that is not on this machine, or too old."""
+    """Return the needs of these programs that are missing on this machine, or too old."""
     return list(missing(programs.needs, search_path(os.environ), Path(programs.folder)))
 
 
 def named(need: Need) -> str:
-    """What is needed, in words."""
+    """Return the name of a need, with its minimum version."""
     return f"{need.name} {need.at_least} or later" if need.at_least else need.name
 
 
 def versions_of(plan: Plan) -> dict[str, str | None]:
-    """The versions of what the programs need, by name."""
+    """Return the versions of what the programs need, by name."""
     if plan.programs is None:
         return {}
     path, folder = search_path(os.environ), Path(plan.programs.folder)

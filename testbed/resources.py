@@ -1,8 +1,8 @@
-"""What of this machine a run takes, said before it starts: memory, and processes for each processor.
+"""Memory and processors that a run takes, checked before it starts.
 
-A run that does not fit is refused; one with very many captures gets smaller kernel buffers for them
-(`testbed.capturing.capture_commands`). The figures are of our own nodes and a floor for programs, which may
-take any more.
+A run that does not fit is refused. With very many captures the kernel buffers are smaller
+(`testbed.capturing.capture_commands`). The figures are those of our own nodes. They are a lower limit for programs,
+which may take more.
 """
 
 import os
@@ -13,24 +13,24 @@ from testbed.capturing.capture_commands import BUFFER_KIB, buffer_kib, memory_by
 from testbed.errors import MachineError
 
 NODE_BYTES = 8 << 20
-"""A node process of ours, pages that all share counted once: 7 MiB before anything has happened."""
+"""Memory of one of our node processes, counting shared pages once: 7 MiB before any event."""
 HOST_BYTES = 4 << 20
-"""A host's shell, its namespace and interfaces."""
+"""Memory of a host's shell, namespace and interfaces."""
 CAPTURE_BYTES = 1 << 20
-"""A tcpdump, without its buffer."""
+"""Memory of a tcpdump, without its buffer."""
 RESERVE_BYTES = 512 << 20
-"""For the command itself, the relay and what else goes on."""
+"""Memory for the command itself, the relay and other processes of the machine."""
 PROCESSES_PER_PROCESSOR_MAX = 150
-"""More hardly get ready: of 500 on two processors, with other work beside them, 300 s were not enough."""
+"""With more, nodes hardly become ready: 500 on two busy processors were not ready after 300 s."""
 
 
 def check_resources(plan: Plan) -> None:
-    """Raises MachineError if the run would not fit into this machine."""
+    """Raise MachineError if the run does not fit into this machine."""
     processors, processes = len(os.sched_getaffinity(0)), len(plan.processes)
     if processes > processors * PROCESSES_PER_PROCESSOR_MAX:
         most = processors * PROCESSES_PER_PROCESSOR_MAX
         raise MachineError(
-            f"{processes:,} processes are too many for {processors} processors, which carry {most:,} at most:"
+            f"{processes:,} processes are too many for {processors} processors, which run at most {most:,}:"
             " choose fewer, `--on simulator`, or the machines of an inventory"
         )
     needed, free = needed_bytes(plan), available_bytes()
@@ -43,7 +43,7 @@ def check_resources(plan: Plan) -> None:
 
 
 def smaller_buffers(plan: Plan) -> str | None:
-    """That captures get smaller buffers than usual, if so."""
+    """Return a warning if captures get smaller buffers than usual."""
     size_kib = buffer_kib(len(plan.captures), memory_bytes())
     if size_kib == BUFFER_KIB:
         return None
@@ -54,14 +54,14 @@ def smaller_buffers(plan: Plan) -> str | None:
 
 
 def needed_bytes(plan: Plan) -> int:
-    """The memory that a run takes here, about."""
+    """Return about how much memory a run takes here, in bytes."""
     buffers = len(plan.captures) * (buffer_kib(len(plan.captures), memory_bytes()) << 10)
     counts = {NODE_BYTES: plan.processes, HOST_BYTES: plan.hosts, CAPTURE_BYTES: plan.captures}
     return RESERVE_BYTES + buffers + sum(size * len(each) for size, each in counts.items())
 
 
 def available_bytes() -> int:
-    """What may be taken without swapping (MemAvailable of proc(5)); everything, where it is not said."""
+    """Return the memory available without swapping (MemAvailable of proc(5)); all memory if not reported."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         name, _, size = line.partition(":")
         if name == "MemAvailable":

@@ -1,4 +1,4 @@
-"""What a user asked for: an experiment, and the options that count for all its runs."""
+"""The user's choice for a command: an experiment, and the options that apply to all its runs."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from topologies.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class RunSelection:
-    """What a user asked for: an experiment as it was read, and the options that count for all its runs."""
+    """An experiment as it was read, and the options that apply to all its runs."""
 
     file: ExperimentFile
     backend: str
@@ -21,7 +21,7 @@ class RunSelection:
     def of(
         cls, file: ExperimentFile, *, backend: str | None, links: str, seed: int | None, repeat: int | None
     ) -> "RunSelection":
-        """Options that are not given are as in the file. Raises InputError if they make too many runs."""
+        """Apply the options; the file gives the others. Raises InputError if there are too many runs."""
         experiment = file.experiment
         if repeat is not None and (problem := too_many(experiment.axes, repeat)):
             raise InputError("--repeat", None, "", problem)

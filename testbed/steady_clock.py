@@ -1,8 +1,8 @@
-"""A clock for waits: what CLOCK_REALTIME was once, going on with CLOCK_MONOTONIC (clock_gettime(2)).
+"""A clock for waits: CLOCK_REALTIME read once, continued with CLOCK_MONOTONIC (clock_gettime(2)).
 
-Captures and records are stamped by CLOCK_REALTIME, which whoever administers a machine may set at any time
-(NTP does, after a suspension). Waits do not follow it: times are converted once, at time 0. That the clock
-was set is noticed by how far the two are apart (`ClockSteps`): NTP's slewing changes both alike.
+CLOCK_REALTIME stamps captures and records, but an administrator or NTP may set it at any time, for instance
+after a suspension. Waits do not follow such steps: times are converted once, at time 0. `ClockSteps` detects
+a step by the change of the difference between the clocks. NTP's slewing changes both clocks equally.
 """
 
 import time
@@ -10,23 +10,23 @@ from collections.abc import Callable
 
 READINGS = 5
 STEP_NS_MIN = 10_000_000
-"""Less is not called a step: latencies of WANs are some ten times as long."""
+"""Smaller differences are not reported: WAN latencies are about ten times as long."""
 
 
 def steady_clock() -> Callable[[], int]:
-    """CLOCK_REALTIME in nanoseconds, as if nobody set it from now on."""
+    """Return a function that reads CLOCK_REALTIME in nanoseconds without later steps."""
     ahead_ns, _ = _ahead()
     return lambda: time.monotonic_ns() + ahead_ns
 
 
 class ClockSteps:
-    """Notices that CLOCK_REALTIME was set."""
+    """Detector of steps of CLOCK_REALTIME."""
 
     def __init__(self) -> None:
         self._ahead_ns, _ = _ahead()
 
     def since_last(self) -> int:
-        """By how many nanoseconds it was set since the last call; 0: it was not."""
+        """Return by how many nanoseconds the clock was set since the last call; 0 if it was not."""
         ahead_ns, error_ns = _ahead()
         step_ns = ahead_ns - self._ahead_ns
         if abs(step_ns) <= STEP_NS_MIN + error_ns:
@@ -36,8 +36,9 @@ class ClockSteps:
 
 
 def _ahead() -> tuple[int, int]:
-    """How far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, and how wrong that may be: the best of some
-    readings, as other processes run in between.
+    """Return by how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, and the error.
+
+    Takes the best of several readings, because other processes may run in between.
     """
     readings = []
     for _ in range(READINGS):

@@ -1,7 +1,7 @@
-"""What a sweep is made of and how far it is. Decides; runs nothing.
+"""The runs and the record of a sweep. Runs nothing.
 
-Also says whether a sweep that was interrupted may go on: only if everything that decides what runs is as it
-was.
+Also decides whether an interrupted sweep may continue: only if everything that determines its runs is
+unchanged.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ OF_SWEEP = "expect_sweep"
 
 
 def runs_of(chosen: RunSelection) -> list[SweepRun]:
-    """Every run that it makes."""
+    """Return every run of the sweep."""
     return runs(chosen.file.experiment.axes, chosen.repeat, chosen.seed)
 
 
 class Points:
-    """The experiments and topologies of a sweep's combinations, read once each."""
+    """The experiment and topology of each combination of a sweep, read once each."""
 
     def __init__(self, chosen: RunSelection) -> None:
         self._chosen = chosen
@@ -42,7 +42,7 @@ class Points:
         return self._made[run.number]
 
     def digest(self) -> str:
-        """Return a digest of everything that decides what runs."""
+        """Return a digest of everything that determines what runs."""
         chosen = self._chosen
         combinations = {run.number: run for run in runs_of(chosen)}
         content = {
@@ -56,20 +56,20 @@ class Points:
 
 
 def plain(model: Experiment | Topology) -> dict[str, Any]:
-    """As plain JSON in the form of its file."""
+    """Return the model as plain JSON in the form of its file."""
     content: dict[str, Any] = model.model_dump(mode="json", by_alias=True, exclude_none=True)
     return content
 
 
 def digest_of(content: Any) -> str:
-    """A digest of plain JSON."""
+    """Return a digest of plain JSON."""
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 def new_record(
     directory: SweepDirectory, chosen: RunSelection, points: Points, commit: str | None
 ) -> SweepRecord:
-    """What stands in sweep.json before anything has run."""
+    """Return the content of sweep.json before any run."""
     return SweepRecord(
         sweep=directory.name,
         experiment=plain(chosen.file.experiment),
@@ -87,7 +87,7 @@ def new_record(
 def refuse_changed(
     record: SweepRecord, chosen: RunSelection, points: Points, directory: SweepDirectory
 ) -> None:
-    """Raises InputError unless `chosen` is what this sweep began with."""
+    """Raise InputError unless `chosen` is what this sweep began with."""
     name = chosen.file.experiment.name
     if record.digest == points.digest():
         return
@@ -103,14 +103,15 @@ def refuse_changed(
             raise InputError(
                 f"--resume {directory.path}", None, "", f"the sweep began with {option} {was}, not {now}"
             )
-    what = f"{name} or its topology was changed since" if before == name else f"it is a sweep of {before}"
+    what = f"{name} or its topology has changed" if before == name else f"it is a sweep of {before}"
     raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {what}")
 
 
 def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirectory) -> SweepRecord:
-    """The record with the plan's runs, and what became of those that came to their end; the others, torn and
-    crashed ones among them, are to be made. All that decides what runs and where is as it is asked for now,
-    whatever the record says. Raises InputError if it has other runs.
+    """Return the record to resume: completed runs keep their results, all others are to be made.
+
+    Damaged and crashed runs are made again. All options that determine what runs and where are those of
+    `chosen`, whatever the record says. Raises InputError if the record has other runs.
     """
     record = record.going_on(runs_of(chosen), f"--resume {directory.path}")
     again = (
@@ -129,10 +130,10 @@ def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirecto
 
 
 def judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:
-    """The record with what is expected of all runs together held against what they came to.
+    """Return the record with the sweep's expectations evaluated.
 
-    Only once every run was analysed: a statistic over some of them says nothing. Raises InputError if a run's
-    summary cannot be read.
+    Expectations are evaluated only when every run is analysed, because a statistic over some runs is
+    meaningless. Raises InputError if a run's summary cannot be read.
     """
     if not all(run.verdict for run in record.made):
         return replace(record, expectations=())

@@ -1,10 +1,10 @@
-"""Makes other people's traffic with iperf3: a server for each burst from before time 0, a client at its time.
+"""Background traffic made with iperf3: a server for each burst from before time 0, a client at its time.
 
-All run in their hosts' namespaces and die with the sandbox. A burst has a server, a port and connections of
-its own: one that a cut kept from its end is in nobody's way. A client first agrees with its server over a
-control connection, so bytes begin some round trips after their time. What both sides reported is kept as
-iperf3's JSON in the run directory; what it says, and that a client could not connect, is the analysis' matter
-(`analysis.timelines.links.traffic`).
+All generators run in their hosts' namespaces and die with the sandbox. Each burst has its own server, port
+and connections, so a burst that a cut keeps from ending does not block the others. A client first negotiates
+with its server over a control connection, so traffic begins some round trips after the planned time. The run
+directory keeps both sides' reports as iperf3's JSON; `analysis.timelines.links.traffic` reads them, and
+reports clients that could not connect.
 """
 
 import asyncio
@@ -28,41 +28,41 @@ GENERATOR = Need("program", "iperf3", "Debian and Ubuntu: package iperf3", ("ipe
 WITHOUT_RIGHTS = (
     *("setpriv", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all", "--"),
 )
-"""What a generator is started by: it sends and receives as anybody may."""
+"""Starts a generator without capabilities: it needs none to send and receive."""
 LISTEN_TIMEOUT_S = 30.0
 LOOK_S = 0.02
 END_GRACE_S = 10.0
-"""After its time a client and its server tell each other what came: some round trips, through full queues."""
+"""After the burst, client and server exchange their results: some round trips, through full queues."""
 END_TIMEOUT_S = 5.0
-"""For one that was told to end."""
+"""For a generator that was asked to end."""
 BLOCKS_PER_S = 100
 BLOCK_BYTES_MIN, BLOCK_BYTES_MAX = 1_000, 128_000
-"""What TCP at a rate writes at once: iperf3's own 128 KiB would be a second of a narrow link."""
+"""Bytes that rate-limited TCP writes at once: iperf3's default, 128 KiB, is a second of a narrow link."""
 INTERVALS, INTERVAL_S_MAX = 600, 60
-"""Of which a report tells, about; and the longest that iperf3 knows."""
+"""About how many intervals a report has, and iperf3's longest interval."""
 LISTENING = "0A"
-"""The state in /proc/net/tcp (proc_pid_net(5))."""
+"""The state LISTEN in /proc/net/tcp (proc_pid_net(5))."""
 
 
 def check_generator(plan: Plan) -> None:
-    """Raises MachineError, with how to get it, if the plan has traffic and nothing here makes it."""
+    """Raise MachineError if the plan has background traffic and iperf3 is missing, with how to get it."""
     if plan.traffic and list(missing([GENERATOR], search_path(os.environ))):
-        said = f"`{GENERATOR.name}` ({GENERATOR.get})"
-        raise MachineError(f"other people's traffic needs what is not installed: {said}")
+        needed = f"`{GENERATOR.name}` ({GENERATOR.get})"
+        raise MachineError(f"other people's traffic needs what is not installed: {needed}")
 
 
 def generator_versions(plan: Plan) -> dict[str, str | None]:
-    """The version of what makes the plan's traffic, by name; nothing where there is no traffic."""
+    """Return the version of the traffic generator by name; empty if the plan has no traffic."""
     return {GENERATOR.name: version_of(GENERATOR, search_path(os.environ))} if plan.traffic else {}
 
 
 def server_command(netns: str, burst: BurstPlan) -> list[str]:
-    """The argument list of the receiver of a burst, which serves one client."""
+    """Return the argument list of a burst's receiver, which serves one client."""
     return [*_enter(netns), "iperf3", "--server", "--one-off", "--json", "--port", str(burst.port)]
 
 
 def client_command(netns: str, address: str, traffic: TrafficPlan, burst: BurstPlan) -> list[str]:
-    """The argument list of the sender of a burst."""
+    """Return the argument list of a burst's sender."""
     to = ["--client", address, "--port", str(burst.port), "--time", str(burst.length_s)]
     patience = ["--connect-timeout", str(burst.length_s * 1000)]
     periods = ["--interval", str(min(INTERVAL_S_MAX, max(1, burst.length_s // INTERVALS)))]
@@ -119,14 +119,14 @@ class TrafficGenerators:
                 await asyncio.sleep(LOOK_S)
 
     def begin(self, zero_ns: int) -> None:
-        """Let each burst send at its time, counted from `zero_ns`."""
+        """Make each burst send at its time, counted from `zero_ns`."""
         now_ns = steady_clock()
         self._clients = [asyncio.create_task(self._send(burst, zero_ns, now_ns)) for burst in self._bursts()]
 
     async def finish(self, *, at_once: bool) -> list[str]:
-        """End everything, and return what went wrong; idempotent.
+        """End all generators and return the problems. Idempotent.
 
-        at_once: do not wait for those that still tell each other what came.
+        at_once: do not wait for clients and servers that still exchange their results.
         """
         if at_once:
             for client in self._clients:
@@ -156,7 +156,7 @@ class TrafficGenerators:
             async with asyncio.timeout(max(0.0, (end_ns - now_ns()) / 1e9) + END_GRACE_S):
                 await client.wait()
         except TimeoutError:
-            pass  # its report, which it writes when it is told to end, says so
+            pass  # it writes its report when it is asked to end, and the report shows that it was late
         finally:
             await _end(client)
 
@@ -169,18 +169,18 @@ async def _started(command: list[str], report: Path) -> asyncio.subprocess.Proce
 
 
 def _listens(pid: int, port: int) -> bool:
-    """Whether anybody listens on a port, in the namespace of a process."""
+    """Return whether a socket listens on a port in the namespace of a process."""
     try:
         lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()
         lines += Path(f"/proc/{pid}/net/tcp6").read_text().splitlines()
     except OSError:
-        return False  # it has ended, or there is no IPv6: then the next look tells
+        return False  # it has ended, or there is no IPv6: the caller notices
     sockets = (line.split()[1:4] for line in lines if ":" in line.split()[0])
     return any(local.endswith(f":{port:04X}") and state == LISTENING for local, _, state in sockets)
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Ask it to end, so that it writes its report, and kill it if it does not."""
+    """Ask a process to end, so that it writes its report, and kill it if it does not."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.returncode is not None:
             return

@@ -1,9 +1,9 @@
 """Determines which client must get which of the recent events of a running run.
 
-This follows from the contract, as after the run (`analysis.timelines.delivery.expected`), and from the records of
-publishers and subscribers, which are read incrementally. A subscription may still be pending when other
-clients get the first events that match it, so an event's audience is final only after the contract's settle
-time.
+This follows from the contract, as after the run (`analysis.timelines.delivery.expected`), and from the
+records of publishers and subscribers, which are read incrementally. A subscription may still be pending
+when other clients get the first events that match it, so an event's audience is final only after the
+contract's settle time.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,10 +7,10 @@ afterwards only its reported percentiles remain.
 
 Latency is the time from publication until every client that must get an event has it
 (`analysis.live.audience`). A stream's sequence numbers settle in order: those before the first one that some
-client lacks are taken, cut into intervals by `analysis.timelines.delivery.sequence_intervals`, and discarded. Waiting
-batches are bounded: if more than WAITING_MAX batches of a stream wait (some client lost one), the oldest is
-skipped. If the contract permits loss, a client's missing event is no longer awaited once a later event of the
-stream has been there for PASSED_NS.
+client lacks are taken, cut into intervals by `analysis.timelines.delivery.sequence_intervals`, and
+discarded. Waiting batches are bounded: if more than WAITING_MAX batches of a stream wait (some client lost
+one), the oldest is skipped. If the contract permits loss, a client's missing event is no longer awaited
+once a later event of the stream has been there for PASSED_NS.
 """
 
 from bisect import bisect_left, bisect_right

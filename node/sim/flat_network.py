@@ -1,10 +1,10 @@
 """A network without connections, in virtual time, for as many nodes as memory holds.
 
-It runs machines that reach their peers by address (`node.core.peers.peer_pool`). A message is one entry on the heap
-and arrives after the delay between two nodes, which is constant, so messages to one node arrive in order.
-Nothing else takes time: there are no rates, queues or processors. Cut routes are silent; a sender to a node
-that has ended receives Unreachable, as from the node's host. Storage is durable at once, without Synced.
-`node.sim.sim_network` models TCP, for up to some thousand processes.
+It runs machines that reach their peers by address (`node.core.peers.peer_pool`). A message is one entry on
+the heap and arrives after the delay between two nodes, which is constant, so messages to one node arrive in
+order. Nothing else takes time: there are no rates, queues or processors. Cut routes are silent; a sender to
+a node that has ended receives Unreachable, as from the node's host. Storage is durable at once, without
+Synced. `node.sim.sim_network` models TCP, for up to some thousand processes.
 
 The same machines, seeds and faults give the same trace.
 """

@@ -1,1 +1,1 @@
-"""Backends: where a plan can be carried out."""
+"""Backends: where a plan is executed."""

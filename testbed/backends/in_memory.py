@@ -1,7 +1,7 @@
-"""Carries out a plan in virtual time and keeps everything in memory: no files, for runs by the thousand.
+"""Execution of a plan in virtual time, in memory and without files, for thousands of runs.
 
-What happens is what `testbed.backends.simulator` does, to the message; only where the nodes' records go to
-differs. A machine that raises ends the run: that is a result here, not an error.
+The simulation equals that of `testbed.backends.simulator` to the message; only the destination of the nodes'
+records differs. If a machine raises an error, the run ends with that as its result.
 """
 
 from dataclasses import dataclass, field
@@ -22,12 +22,12 @@ from testbed.backends.simulator import Simulation, infrequent_collections
 from testbed.interrupts import noted_interrupts
 from testbed.runner.record import RecordWriter
 
-NOWHERE = Path("/nonexistent")  # where files of this run would be; nothing is read or written there
+NOWHERE = Path("/nonexistent")  # path of a run without files; nothing is read or written there
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """What a process said, and when: microseconds of virtual time."""
+    """A log line of a process, with its virtual time in microseconds."""
 
     time_us: int
     process: str
@@ -38,7 +38,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class HostOutput:
-    """What one host's process wrote down, over all of its lives: as in its files, without their headers."""
+    """The records of one host's process over all generations: its files without headers."""
 
     records: bytearray = field(default_factory=bytearray)
     marks: bytearray = field(default_factory=bytearray)
@@ -47,8 +47,10 @@ class HostOutput:
 
 @dataclass(frozen=True, slots=True)
 class RunInMemory:
-    """A run that was carried out. failure: of the machine that ended it, or why it did not begin. overload:
-    which link was asked for more than it carries.
+    """A run that was executed.
+
+    failure: the error of the machine that ended it, or why it did not begin. overload: the link that got more
+    traffic than it carries.
     """
 
     record: RunRecord
@@ -58,7 +60,7 @@ class RunInMemory:
     overload: str | None = None
 
     def time_us(self, t_ns: int) -> int:
-        """A time of the record as microseconds of virtual time."""
+        """Return a time of the record as microseconds of virtual time."""
         return (t_ns - time_ns(0)) // 1000
 
 
@@ -69,9 +71,9 @@ def simulate_in_memory(
     build: Build = build_machine,
     watcher: MessageWatcher | None = None,
 ) -> RunInMemory:
-    """Carry out a plan. described: the `experiment` and `topology` as run.json has them.
+    """Execute a plan. described: the `experiment` and `topology` as in run.json.
 
-    Raises KeyboardInterrupt when the user interrupts it, TestbedError if the nodes do not get ready.
+    Raises KeyboardInterrupt if the user interrupts it, TestbedError if the nodes do not become ready.
     """
     record, files = _Record(plan, described), _Files()
     sent: Sent | None = None if watcher is None else watcher.sent
@@ -89,7 +91,7 @@ def simulate_in_memory(
 
 
 class _Record(RecordWriter):
-    """A run's record that is written nowhere."""
+    """A run's record that is not written to a file."""
 
     def __init__(self, plan: Plan, described: dict[str, Any]) -> None:
         self.directory = RunDirectory(NOWHERE)
@@ -103,31 +105,31 @@ class _Record(RecordWriter):
         )
 
     def tell(self, did: str, **fields: Any) -> None:
-        """Nobody listens."""
+        """Discard the message, because no CLI follows the run."""
 
     def save(self) -> None:
-        """Nothing is written."""
+        """Write nothing."""
 
 
 class _Files(Files):
-    """What the nodes write down, by host."""
+    """The records of the nodes, by host."""
 
     def __init__(self) -> None:
         super().__init__(RunDirectory(NOWHERE))
         self.lines: list[LogLine] = []
 
     def log(self, node: Node, time_us: int, line: m.Log) -> None:
-        """Keep a line."""
+        """Keep a log line."""
         self.lines.append(LogLine(time_us, node.spec.name, line.event, line.level, dict(line.fields)))
 
     def write(self) -> None:
-        """Keep everything."""
+        """Write nothing: all records stay in memory."""
 
     def begin(self, host: str) -> None:
-        """Nothing is made."""
+        """Create no file."""
 
     def outputs(self, plan: Plan) -> dict[str, HostOutput]:
-        """What each host's processes wrote down, life by life."""
+        """Return the records of each host's processes, generation by generation."""
         found = {process.host: HostOutput() for process in plan.processes}
         for node, files in self._files.items():
             self._add(found[node.spec.host], files)

@@ -1,8 +1,8 @@
-"""Writes logs, delivery records and measures of simulated processes, in the same files as real processes.
+"""Logs, delivery records and measures of simulated processes, in the same files as real processes.
 
-Times count from a fixed epoch. Thousands of clients record the same batch, so its CRC, and that of all before
-it, is computed once and looked up afterwards. Files are written a few megabytes at a time, and hold what was
-recorded so far when the simulation is aborted.
+Times count from a fixed epoch. Thousands of clients record the same batch, so its CRC, and that of all events
+up to it, is computed once and cached. Files are written a few megabytes at a time. If the simulation is
+aborted, they contain the records so far.
 """
 
 import json
@@ -17,13 +17,13 @@ from node.core.deliveries import RECORD, RecordKind, encode_file_header
 from node.core.measures import MEASURES_SUFFIX, Columns
 from node.sim.process import Node
 
-EPOCH_NS = 946_684_800 * 10**9  # the beginning of virtual time: 2000-01-01, as CLOCK_REALTIME has it
-KEPT_BYTES = 64 << 20  # over all files, before they are written
+EPOCH_NS = 946_684_800 * 10**9  # the start of virtual time, 2000-01-01, as CLOCK_REALTIME
+KEPT_BYTES = 64 << 20  # buffered over all files before they are written
 KNOWN_CRCS = 8192
 
 
 def time_ns(time_us: int) -> int:
-    """A virtual time as run directories record it, CLOCK_REALTIME nanoseconds."""
+    """Return a virtual time as recorded in run directories, in CLOCK_REALTIME nanoseconds."""
     return EPOCH_NS + time_us * 1000
 
 
@@ -83,14 +83,14 @@ class Files:
         self._bytes += len(encoded)
 
     def measure(self, node: Node, time_us: int, effect: m.Measure) -> None:
-        """Put down what the system measured itself."""
+        """Record a measurement that the system made itself."""
         files = self._files.get(node) or self._begin(node)
         encoded = files.columns.encode([(time_ns(time_us), effect)])
         files.measures += encoded
         self._bytes += len(encoded)
 
     def write(self) -> None:
-        """Write what is buffered to the files. Raises OSError."""
+        """Write the buffered records to the files. Raises OSError."""
         for files in self._files.values():
             for path, kept in (
                 (files.deliveries, files.records),
@@ -118,8 +118,9 @@ class Files:
         return files
 
     def _crcs(self, payload: bytes | memoryview, running_crc: int) -> tuple[int, int]:
-        """The CRC of a batch, and of all events up to its end. A cached payload is kept alive, so that its id
-        stays unique.
+        """Return the CRC of a batch, and of all events up to its end.
+
+        A cached payload is kept alive, so that its id stays unique.
         """
         key = (id(payload), running_crc)
         known = self._known.get(key)

@@ -1,4 +1,4 @@
-"""Builds the simulated network that `node.sim` runs from a plan, and applies the plan's changes to it."""
+"""The simulated network of a plan for `node.sim`, and the plan's changes of it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -37,12 +37,12 @@ def make_network(
     build: Build = build_machine,
     sent: Sent | None = None,
 ) -> Network:
-    """The plan's network; no process has been started yet. sent: see `Network`."""
+    """Return the plan's network, before any process is started. sent: see `Network`."""
     contacts = Contacts(plan)
 
     def renewed(spec: NodeSpec) -> NodeSpec:
-        told = contacts.told(spec.name, spec.start)
-        return spec if told is None else replace(spec, members=tuple(Member(**each) for each in told))
+        members = contacts.told(spec.name, spec.start)
+        return spec if members is None else replace(spec, members=tuple(Member(**each) for each in members))
 
     return Network(
         make_specs(plan, run),
@@ -58,13 +58,14 @@ def make_network(
 
 
 def uptime_us(name: str, seed: int) -> int:
-    """How long a process's machine has been up when the run begins: no two clocks say the same."""
-    return Random(f"up {seed} {name}").randrange(UPTIME_MAX_US)  # noqa: S311  to be drawn again
+    """Return the uptime of a process's machine at the start, different for each, as real clocks differ."""
+    return Random(f"up {seed} {name}").randrange(UPTIME_MAX_US)  # noqa: S311  reproducible
 
 
 def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
-    """The specification of each process. Lists of members are shared between processes, of which there may be
-    thousands.
+    """Return the specification of each process.
+
+    Thousands of processes share the same lists of members.
     """
     given = node_specs(plan, plan.processes, run, lambda host: "")
     lists = {id(one["members"]): one["members"] for one in given.values()}
@@ -76,7 +77,7 @@ def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
                 **one,
                 "members": members[id(one["members"])],
                 "subscriptions": asked[name],
-                "watches": (),  # seen from outside: `testbed.backends.triggers`
+                "watches": (),  # observed from outside: `testbed.backends.triggers`
                 "netns": None,
             }
         )
@@ -85,7 +86,7 @@ def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
 
 
 def make_wiring(plan: Plan) -> Wires:
-    """The links between hosts and regions."""
+    """Return the links between hosts and regions."""
     lans: dict[str, Lan] = {}
     lines: dict[Hop, Line] = {}
     for link in plan.links:
@@ -100,7 +101,7 @@ def make_wiring(plan: Plan) -> Wires:
 
 
 def separated_pairs(plan: Plan) -> Iterator[Hop]:
-    """The pairs of hosts between which some change drops packets."""
+    """Yield the pairs of hosts between which some change drops packets."""
     hosts = {process.name: process.host for process in plan.processes}
     for change in plan.changes:
         if isinstance(change, ProcessChange) and change.action is ProcessAction.SEPARATE:
@@ -110,9 +111,10 @@ def separated_pairs(plan: Plan) -> Iterator[Hop]:
 
 
 def line_of(parameters: LinkParameters, trace: LinkTrace | None = None, zero_us: int | None = None) -> Line:
-    """The simulator's model of link parameters: without queue limits, and within regions without jitter.
+    """Return the simulator's model of link parameters: without queue limits, and within regions without
+    jitter.
 
-    trace: what it follows from `zero_us` on, where that is known.
+    trace: the trace that it follows from `zero_us` on, if time 0 is known.
     """
     line = Line(
         parameters.delay_us,
@@ -138,15 +140,16 @@ def line_of(parameters: LinkParameters, trace: LinkTrace | None = None, zero_us:
 
 
 def hop_of(link: LinkPlan, direction: Direction) -> Hop:
-    """The regions from which and to which a link direction leads."""
+    """Return the source and the destination region of a link direction."""
     return (link.a, link.b) if direction is Direction.FORWARD else (link.b, link.a)
 
 
 class SimulatedFaults:
     """Applies a plan's changes of links and processes to the simulation.
 
-    Keeps track of the link directions that are cut, and of who is kept from whom: what waited for something
-    that never happened has not begun when it is to end. BLACKHOLE and DOWN are the same here: silence.
+    It tracks which link directions are cut and which hosts are separated, because a change that ends a fault
+    may come although the fault, which waited for an event, never began. BLACKHOLE and DOWN are equal here:
+    silence.
     """
 
     def __init__(self, plan: Plan, network: Network, processes: SimulatedProcesses) -> None:
@@ -168,7 +171,7 @@ class SimulatedFaults:
         }
 
     def begin_traces(self, zero_us: int) -> None:
-        """Let links follow their traces, which begin at `zero_us`."""
+        """Make links follow their traces, which begin at `zero_us`."""
         self._zero_us = zero_us
         for link in self._links.values():
             for direction in Direction:
@@ -177,12 +180,12 @@ class SimulatedFaults:
                     self._network.change(*hop_of(link, direction), line)
 
     def carry_out(self, index: int, change: Change, now_ns: int) -> AppliedChange:
-        """Apply a change now, the `index`-th of the plan; returns its result."""
+        """Apply a change now, the `index`-th of the plan; return its result."""
         try:
             if isinstance(change, LinkChange):
                 self._change_link(change)
             elif change.action is ProcessAction.RESET:
-                if change.port in {None, self._port}:  # all that a simulated process has
+                if change.port in {None, self._port}:  # a simulated process has no other port
                     self._network.reset(change.process, change.peers)
             elif change.action is ProcessAction.FILL:
                 self._processes.fill(change.process, change.fault)
@@ -201,16 +204,16 @@ class SimulatedFaults:
     def _change_pairs(self, change: ProcessChange) -> None:
         for peer in change.peers:
             pair = self._hosts[change.process], self._hosts[peer]
-            self._let_be_cut(pair, is_cut=change.action is ProcessAction.SEPARATE)
+            self._set_cut(pair, is_cut=change.action is ProcessAction.SEPARATE)
 
     def _change_link(self, change: LinkChange) -> None:
         hop = hop_of(self._links[change.link], change.direction)
         trace = self._links[change.link].trace(change.direction)
         self._network.change(*hop, line_of(change.parameters, trace, self._zero_us))
-        self._let_be_cut(hop, is_cut=change.state is not LinkState.UP)
+        self._set_cut(hop, is_cut=change.state is not LinkState.UP)
 
-    def _let_be_cut(self, hop: Hop, *, is_cut: bool) -> None:
-        """Cut it or heal it, unless it is so already."""
+    def _set_cut(self, hop: Hop, *, is_cut: bool) -> None:
+        """Cut or heal a hop, unless it already is in that state."""
         if is_cut and hop not in self._cut:
             self._cut.add(hop)
             self._network.cut(*hop, both=False)

@@ -1,4 +1,4 @@
-"""Starts, signals and ends simulated processes: the counterpart of `testbed.processes`."""
+"""Start, signals and end of simulated processes: the counterpart of `testbed.processes`."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,8 @@ from testbed.errors import TestbedError
 
 
 @dataclass(slots=True)
-class Life:
-    """One process from its start to its end, as run.json records it."""
+class Generation:
+    """One generation of a process, from its start to its end, as run.json records it."""
 
     name: str
     exit: ProcessExit | None = None
@@ -27,12 +27,12 @@ class SimulatedProcesses:
     def __init__(self, network: Network, declared: Declared) -> None:
         self._network = network
         self._declared = declared
-        self._lives: list[Life] = []
-        self._last: dict[str, Life] = {}
+        self._generations: list[Generation] = []
+        self._last: dict[str, Generation] = {}
         self._leaving: set[str] = set()
-        self._filled: dict[str, set[str]] = {}  # disks without room, by which faults
-        self._slowed: dict[str, dict[str, int]] = {}  # how much slower disks are, by fault
-        self._published: dict[int, int] = {}  # of each stream the last number, by lives that are over
+        self._filled: dict[str, set[str]] = {}  # full disks, with the faults that filled them
+        self._slowed: dict[str, dict[str, int]] = {}  # by how much disks are slower, by fault
+        self._published: dict[int, int] = {}  # the last number of each stream, by earlier generations
         self._finishing = False
 
     def start(self, name: str) -> None:
@@ -41,8 +41,8 @@ class SimulatedProcesses:
             raise TestbedError(f"{name} still runs")
         self._note_published(name)
         self._network.start(name)
-        self._last[name] = Life(name)
-        self._lives.append(self._last[name])
+        self._last[name] = Generation(name)
+        self._generations.append(self._last[name])
         self._leaving.discard(name)
 
     def replace(self, name: str) -> None:
@@ -54,35 +54,35 @@ class SimulatedProcesses:
         self.start(name)
 
     def give_up(self, name: str) -> None:
-        """Tell all others that a process will not come back. Raises TestbedError if it still runs."""
+        """Notify all others that a process will not come back. Raises TestbedError if it still runs."""
         if self._runs(name):
             raise TestbedError(f"{name} is running")
         self._network.tell(m.GiveUp(name))
 
     def kill(self, name: str) -> None:
-        """SIGKILL. Raises TestbedError if it does not run."""
+        """Kill a process with SIGKILL. Raises TestbedError if it does not run."""
         self._running(name)
         self._note_published(name)
         self._network.kill(name)
         self.ended(name, code=None, signal=9, expected=True)
 
     def stop(self, name: str) -> None:
-        """SIGSTOP. Raises TestbedError if it does not run."""
+        """Stop a process with SIGSTOP. Raises TestbedError if it does not run."""
         self._running(name)
         self._network.stop(name)
 
     def go_on(self, name: str) -> None:
-        """SIGCONT. Raises TestbedError if it does not run."""
+        """Continue a process with SIGCONT. Raises TestbedError if it does not run."""
         if self._running(name).stopped:
             self._network.resume(name)
 
     def fill(self, name: str, fault: str) -> None:
-        """Leave no room on its disk until `fault` is over, or it gets another disk."""
+        """Fill its disk until `fault` is over or the disk is replaced."""
         self._filled.setdefault(name, set()).add(fault)
         self._network.disks.of(name).is_full = True
 
     def free(self, name: str, fault: str | None) -> None:
-        """There is room on its disk again, unless another fault leaves none."""
+        """End a fault that filled its disk; it stays full while another one lasts."""
         filled = self._filled.get(name, set())
         filled.discard(fault or "")
         if filled:
@@ -93,7 +93,7 @@ class SimulatedProcesses:
             self._network.disks.free(node)
 
     def slow_disk(self, name: str, fault: str, slower_us: int | None) -> None:
-        """Let each sync of its disk take so much longer, because of `fault`; None: that is over."""
+        """Delay each sync of its disk by `slower_us` because of `fault`; None: the fault is over."""
         slowed = self._slowed.setdefault(name, {})
         slowed.pop(fault, None)
         if slower_us is not None:
@@ -101,15 +101,13 @@ class SimulatedProcesses:
         self._network.disks.of(name).slower_us = max(slowed.values(), default=0)
 
     def leave(self, name: str) -> None:
-        """Let a process finish in an orderly way. Raises TestbedError if it does not run."""
+        """Let a process finish in order. Raises TestbedError if it does not run."""
         self._running(name)
         self._leaving.add(name)
         self._network.give(name, m.Finish())
 
     def finish(self) -> None:
-        """Let all processes finish in an orderly way. Stopped ones are killed, as the end of the sandbox
-        does.
-        """
+        """Let all processes finish in order. Stopped ones are killed, as at the end of the sandbox."""
         self._finishing = True
         for name, node in list(self._network.nodes.items()):
             if node.stopped:
@@ -123,12 +121,14 @@ class SimulatedProcesses:
         self._last[name].exit = ProcessExit(code, signal, at_ns, expected)
 
     def records(self, plan: Plan) -> tuple[ProcessRecord, ...]:
-        """The entries of the run's record."""
+        """Return the entries of the run's record."""
         hosts = {process.name: process.host for process in plan.processes}
-        return tuple(ProcessRecord(life.name, hosts[life.name], exit=life.exit) for life in self._lives)
+        return tuple(ProcessRecord(each.name, hosts[each.name], exit=each.exit) for each in self._generations)
 
     def everything_delivered(self) -> bool:
-        """Whether no acknowledgement is on its way, and each client has got, in order, all that has one."""
+        """Return whether no acknowledgement is pending and each client has, in order, all acknowledged
+        events.
+        """
         published = dict(self._published)
         for node in self._network.nodes.values():
             progress = node.machine.progress()
@@ -140,13 +140,13 @@ class SimulatedProcesses:
         return reached(published, delivered, self._declared.contract)
 
     def _note_published(self, name: str) -> None:
-        """A life of a process ends, or has ended: what it published is to be delivered all the same."""
+        """Record what a process has published before its generation ends, because it must be delivered."""
         node = self._network.nodes.get(name)
         for stream, seq in node.machine.progress().published.items() if node is not None else ():
             self._published[stream] = max(seq, self._published.get(stream, 0))
 
     def delivered_per_client(self) -> float:
-        """The number of delivered events per client, on average."""
+        """Return the number of delivered events per client, on average."""
         clients = self._clients()
         total = sum(sum(client.machine.progress().delivered.values()) for client in clients)
         return total / max(1, len(clients))

@@ -1,9 +1,9 @@
-"""Carries out a plan in virtual time, and leaves a run directory like that of a real run.
+"""Execution of a plan in virtual time, which leaves a run directory like that of a real run.
 
-The nodes' own state machines run in `node.sim`, over the plan's links and with its faults; there are no
-captures and no probes, and the result does not depend on this machine: the same plan gives the same
-deliveries, logs and times. Times begin at a fixed epoch (`simulated_files`). The phases and the messages to
-the follower are those of `testbed.runner`.
+The nodes' own state machines run in `node.sim`, over the plan's links and with its faults. There are no
+captures and no probes. The result does not depend on this machine: the same plan gives the same deliveries,
+logs and times. Times begin at a fixed epoch (`simulated_files`). The phases and the messages to the follower
+are those of `testbed.runner`.
 
 Not modelled: what `node.sim` does not model (processors, congestion control, queues that overflow), and
 jitter and losses within a region.
@@ -36,21 +36,21 @@ from testbed.runner.record import RecordWriter
 from testbed.runner.run_control import Follow, RunResult
 from topologies.errors import InputError
 
-READY_US = 30_000_000  # for all processes to be ready
+READY_US = 30_000_000  # until all processes are ready
 LEAD_US = 2_000_000  # from "go" to time 0, so that gossip has mixed the views of thousands of newcomers
-STEP_US = 50_000  # between looks at whether a phase is over
-CHECK_US = 1_000_000  # between looks at whether all machines are as they must be
-WAIT_US = 1_000_000  # for a link at the end of the workload: less passes by itself
+STEP_US = 50_000  # between checks whether a phase is over
+CHECK_US = 1_000_000  # between checks of the machines' invariants
+WAIT_US = 1_000_000  # longest wait for a link at the end of the workload without a problem
 TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress
-YOUNG_OBJECTS = 500_000  # that come and go before Python looks for cycles: messages are many, cycles few
+YOUNG_OBJECTS = 500_000  # allocations before Python looks for cycles: messages are many, cycles few
 
 
 def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine) -> None:
-    """Carry out the run whose plan is in run.json, and report its progress to the follower.
+    """Execute the run whose plan is in run.json, and report its progress to the follower.
 
-    build: creates the nodes' machines; tests pass broken ones, to check that a run reveals them. Raises
-    TestbedError if it cannot start or a machine raises, KeyboardInterrupt when the user interrupts it; what
-    there is then is in the run's directory, and its outcome says so.
+    build: creates the nodes' machines; tests pass broken ones to check that a run reveals them. Raises
+    TestbedError if the run cannot start or a machine raises, KeyboardInterrupt when the user interrupts it.
+    The run's directory then has the results so far, with that outcome.
     """
     record = RecordWriter(run, _FollowerChannel(follow))
     try:
@@ -74,40 +74,40 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
 
 
 class Simulator:
-    """Virtual time, as a `Backend`."""
+    """The backend for virtual time."""
 
     def adapted(self, plan: Plan) -> Plan:
-        """See `Backend`: any plan of state machines, unchanged."""
+        """Return any plan of state machines, unchanged; see `Backend`."""
         if plan.traffic:
-            said = "is made of real packets, which virtual time does not have: take --on local"
-            raise InputError(plan.experiment, None, "traffic", said)
+            problem = "needs real packets, which virtual time does not have: use --on local"
+            raise InputError(plan.experiment, None, "traffic", problem)
         if plan.programs is not None:
-            said = f"{plan.system} is a system of programs, which run on real processes: take --on local"
-            raise InputError(plan.experiment, None, "system", said)
+            problem = f"{plan.system} is a system of programs, which run on real processes: use --on local"
+            raise InputError(plan.experiment, None, "system", problem)
         if any(fault.kind == "block" for fault in plan.faults):
-            said = "has no packets that a block could keep: take --on local"
-            raise InputError(plan.experiment, None, "faults", f"virtual time {said}")
+            problem = "virtual time has no packets that a block could drop: use --on local"
+            raise InputError(plan.experiment, None, "faults", problem)
         check_virtual(plan)
         return plan
 
     def check(self, out: Path, plan: Plan) -> None:
-        """See `Backend`: there are no captures and no programs, so nothing is required of this machine."""
+        """Check nothing: there are no captures and no programs; see `Backend`."""
 
     def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
-        """See `Backend`."""
+        """Execute a run; see `Backend`."""
         simulate(run, follow)
         return RunResult(run.read_run(), by_user=False)
 
 
 class _FollowerChannel:
-    """Passes the messages of a run's record to the follower."""
+    """A channel that passes the messages of a run's record to the follower."""
 
     def __init__(self, follow: Follow) -> None:
         self.post = follow
 
 
 class Simulation:
-    """One run, phase by phase. files: take what nodes write down. sent: see `sim_network.Network`."""
+    """One run, phase by phase. files: receives the nodes' records. sent: see `sim_network.Network`."""
 
     def __init__(
         self,
@@ -130,16 +130,16 @@ class Simulation:
         self._processes = SimulatedProcesses(self._network, plan.declared)
         self._faults = SimulatedFaults(plan, self._network, self._processes)
         self.zero_us = self._checked_us = 0
-        self.overload: str | None = None  # which link was asked for more than it carries
-        self._runs = False  # whether who becomes ready is told to go
-        self._told_s = 0.0
-        self._told: tuple[int, float] = (0, 0.0)  # when, and how many events each client had then
+        self.overload: str | None = None  # the link that got more traffic than it carries
+        self._runs = False  # whether nodes that become ready may start publishing
+        self._reported_s = 0.0
+        self._reported: tuple[int, float] = (0, 0.0)  # last report: time, and delivered events per client
         self._began_s = time.monotonic()
         for process in plan.processes:
             self._files.begin(process.host)
 
     def carry_out(self) -> None:
-        """Run all phases. Raises TestbedError if the nodes do not get ready."""
+        """Run all phases. Raises TestbedError if the nodes do not become ready."""
         self._record.note(links=SIMULATOR)
         self._record.time("started_ns", time_ns(0))
         self._record.time("network_ns", time_ns(0))
@@ -213,18 +213,18 @@ class Simulation:
         self._record.change(self._faults.carry_out(index, self._plan.changes[index], self._now_ns))
 
     def _note_waits(self) -> None:
-        """Say so if what is sent is more than a link carries: some of it still waits for it."""
+        """Record a problem if more is sent than a link carries, so that packets still wait for it."""
         longest = self._network.longest_wait()
         if longest is not None and longest[1] > WAIT_US:
             (a, b), wait_us = longest
             self.overload = (
-                f"more was sent from {a} to {b} than their link carries: when the workload was over, "
-                f"what was sent then had to wait {wait_us / 1e6:.3g} s for it"
+                f"more was sent from {a} to {b} than their link carries: at the end of the workload, "
+                f"packets had to wait {wait_us / 1e6:.3g} s for it"
             )
             self._record.problem(self.overload)
 
     def _triggered(self, index: int) -> None:
-        """Carry out a change when what goes on at this instant is over, unless it is too late for it."""
+        """Schedule a triggered change after the current instant, unless it is too late for it."""
         if self.now_us < self.zero_us + self._plan.waits_until_us(index):
             self._network.clock.at(self.now_us, self._change, index)
 
@@ -246,7 +246,7 @@ class Simulation:
             if self.now_us >= self._checked_us + CHECK_US:
                 self._checked_us = self.now_us
                 self._network.check()
-            self._tell_progress()
+            self._report_progress()
             self._interrupts.check()
 
     def _until(self, within_us: int, condition: Callable[[], bool]) -> bool:
@@ -257,17 +257,17 @@ class Simulation:
             self._advance(min(ends_us, self.now_us + STEP_US))
         return True
 
-    # --- What is told
+    # --- Reports
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         now_s = time.monotonic()
-        if now_s - self._told_s < TELL_PERIOD_S:
+        if now_s - self._reported_s < TELL_PERIOD_S:
             return
-        self._told_s = now_s
-        before_us, before = self._told
+        self._reported_s = now_s
+        before_us, before = self._reported
         delivered = self._processes.delivered_per_client()
         rate = (delivered - before) * 1e6 / max(1, self.now_us - before_us)
-        self._told = (self.now_us, delivered)
+        self._reported = (self.now_us, delivered)
         self._record.tell(
             "progress",
             events_per_s=max(0, round(rate)),
@@ -282,7 +282,7 @@ class Simulation:
         self._record.note(simulation=work)
 
     def _ready(self, node: Node) -> None:
-        """Start a node that becomes ready while the run is on."""
+        """Let a node start that becomes ready during the run."""
         if self._runs:
             self._network.clock.at(self.now_us, self._go, node)
 
@@ -296,10 +296,10 @@ class Simulation:
 
 @contextmanager
 def infrequent_collections() -> Iterator[None]:
-    """Make garbage collection rare: millions of messages come and go without forming a cycle.
+    """Make garbage collection rare: millions of messages are created without forming a cycle.
 
-    What a process that makes many runs has frozen itself stays frozen: to look through it for every run costs
-    a short one a fifth of its time.
+    Objects that a process with many runs has frozen itself stay frozen: scanning them for every run would
+    cost a short run a fifth of its time.
     """
     before = gc.get_threshold()
     freezes = not gc.get_freeze_count()

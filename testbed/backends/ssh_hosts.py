@@ -1,10 +1,10 @@
-"""Carries out plans on the machines of an inventory, each its assignment, and ships the results back.
+"""Execution of plans on the machines of an inventory, each with its assignment.
 
-Once: log in to all machines, examine them, deploy our code; before a run whose system needs more, that too,
-and of programs what must be there is looked for.
-For each run: start a supervisor on each machine that the plan needs, coordinate them
-(`testbed.machines.coordinator`), ship their files into one run directory during the run or at its end, merge
-their run.json files, and remove the run's folder from machines whose files have all arrived.
+Once: log in to all machines, examine them, deploy our code. Before each run: deploy further code and files
+that its system needs, and check that its programs are installed. For each run: start a supervisor on each
+machine that the plan needs, coordinate them (`testbed.machines.coordinator`), ship their files into one run
+directory during the run or at its end, merge their run.json files, and remove the run's folder from machines
+whose files have all arrived.
 """
 
 import contextlib
@@ -48,8 +48,9 @@ LOOK_S = 0.25
 
 
 class SshBackend:
-    """The machines of an inventory, logged in to. A context manager. show: is called with what each machine
-    can do.
+    """The machines of an inventory, logged in to: a context manager.
+
+    show: called with the capabilities of all machines.
     """
 
     def __init__(
@@ -63,15 +64,17 @@ class SshBackend:
         self._show = show
         self._stack = contextlib.ExitStack()
         self._archive: Archive
-        self._archives: dict[str, Archive] = {}  # by the system that needs more than the first
-        self._versions: dict[str, Mapping[str, Versions]] = {}  # by system, of its programs, by machine
+        self._archives: dict[str, Archive] = {}  # by system, if it needs more than the first
+        self._versions: dict[
+            str, Mapping[str, Versions]
+        ] = {}  # of a system's programs: by system and machine
         self._brought: set[tuple[str, str]] = set()  # machine and archive
         self._connections: ConnectionPool
         self.examined: list[ExaminedMachine] = []
-        """What each machine can do."""
+        """The capabilities of each machine."""
 
     def __enter__(self) -> Self:
-        """Raises MachineError, with all problems found, if a machine cannot take part."""
+        """Log in, examine and deploy. Raises MachineError, with all problems, if a machine is not usable."""
         with contextlib.ExitStack() as stack:
             self._say(f"logging in to {len(self._inventory.machines)} machines")
             connections = stack.enter_context(connected(self._inventory.machines))
@@ -85,7 +88,7 @@ class SshBackend:
             stack.callback(self._connections.close)
             sent = sum(deploy(here, archive))
             if sent:
-                self._say(f"brought our code to {sent} of them")
+                self._say(f"deployed our code to {sent} of them")
             self._stack = stack.pop_all()
         return self
 
@@ -93,18 +96,18 @@ class SshBackend:
         self._stack.close()
 
     def adapted(self, plan: Plan) -> Plan:
-        """See `Backend`."""
+        """Return the plan for these machines; see `Backend`."""
         if plan.triggered:
-            said = f"{plan.triggered[0].fault} waits for what a process sends, which is told here alone"
+            problem = f"{plan.triggered[0].fault} waits for a message, which needs a run on this machine"
             raise InputError(
-                plan.experiment, None, "faults", f"{said}: take --on local, or give it no `when`"
+                plan.experiment, None, "faults", f"{problem}: use --on local, or remove its `when`"
             )
         if plan.traffic:
-            said = "is not made on the machines of an inventory: take --on local"
-            raise InputError(plan.experiment, None, "traffic", said)
+            problem = "is not supported on the machines of an inventory: use --on local"
+            raise InputError(plan.experiment, None, "traffic", problem)
         if plan.programs is None and not is_sent(plan.system):
             raise MachineError(
-                f"{plan.system} is a system of an installed package, which is not sent to machines: name its"
+                f"{plan.system} is a system of an installed package, which is not sent to machines: give its"
                 " file with --system-module"
             )
         plan = with_links_that_can(plan)
@@ -112,8 +115,10 @@ class SshBackend:
         return adapted(plan, self._inventory, placement, self._mtu_bytes(placement))
 
     def check(self, out: Path, plan: Plan) -> None:
-        """See `Backend`. The machines have been examined; here the disk for the captures is checked, and they
-        get what only this plan needs. Raises MachineError, too, if one lacks what its programs need.
+        """Check disk space for the captures and deploy what this plan needs; see `Backend`.
+
+        The machines have already been examined. Raises MachineError, too, if one lacks what its programs
+        need.
         """
         placement = place(plan, self._inventory)
         try:
@@ -122,19 +127,19 @@ class SshBackend:
             check_disk_space(plan, placement, self.examined)
         except OSError as error:
             raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
-        archive = self._bring(plan, placement)
+        archive = self._deploy(plan, placement)
         if plan.programs is not None:
             found = check_on_machines(plan, placement, self._connections, archive)
             self._versions[plan.system] = found
 
     def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
-        """See `Backend`."""
+        """Execute a run; see `Backend`."""
         system = run.read_run().plan.system
         archive, versions = self._archives.get(system, self._archive), self._versions.get(system, {})
         return _Run(run, self._inventory, self._connections, archive, follow, versions=versions).carry_out()
 
-    def _bring(self, plan: Plan, placement: Placement) -> Archive:
-        """Let the plan's machines have what its nodes import, or the folder and modules of its programs.
+    def _deploy(self, plan: Plan, placement: Placement) -> Archive:
+        """Deploy the modules that the plan's nodes import, or the folder and modules of its programs.
 
         Raises InputError, MachineError, TestbedError.
         """
@@ -149,11 +154,11 @@ class SshBackend:
         sent = sum(deploy([self._connections.to(machine) for machine in lacking], archive))
         self._brought |= {(machine.name, archive.sha256) for machine in lacking}
         if sent:
-            self._say(f"brought {what} of {plan.system} to {sent} of them")
+            self._say(f"deployed {what} of {plan.system} to {sent} of them")
         return archive
 
     def _mtu_bytes(self, placement: Placement) -> int:
-        """The MTU of the experiment network, from what the machines report of their interfaces."""
+        """Return the MTU of the experiment network, as the machines report it for their interfaces."""
         taking_part = {machine.name for machine in placement.machines}
         return min(
             each.facts.addresses[address].mtu
@@ -176,7 +181,7 @@ class _Run:
         *,
         versions: Mapping[str, Versions],
     ) -> None:
-        """versions: of what the programs need, by machine."""
+        """Prepare a run. versions: of the needed programs, by machine."""
         self._run = run
         self._inventory = inventory
         self._lease_s = inventory.lease_us / 1e6
@@ -190,8 +195,8 @@ class _Run:
         self._events: Events = queue.SimpleQueue()
         self._connections = connections
         self._peers = [self._peer(machine) for machine in self._placement.machines]
-        self._led = False  # the run is over, and only files are waited for
-        self._impatient = False  # the user does not want to wait for them
+        self._led = False  # the run is over, and only files are awaited
+        self._impatient = False  # the user does not wait for them
         self._shipped: dict[str, ShippingResult] = {}
 
     def carry_out(self) -> RunResult:
@@ -212,7 +217,7 @@ class _Run:
             try:
                 self._start()
                 self._lead(coordinator)
-            finally:  # whatever broke, and if the user asked twice: what came is described
+            finally:  # also after errors and a second Ctrl-C: record what arrived
                 for peer in self._peers:
                     peer.log_out()
                 record = self._merge(coordinator)
@@ -264,8 +269,9 @@ class _Run:
     # --- Files
 
     def _lead(self, coordinator: Coordinator) -> None:
-        """Conduct the run, and ship files during or after it, as the inventory says. After a
-        KeyboardInterrupt, files that have not arrived stay on the machines.
+        """Conduct the run, and ship files during or after it, as the inventory says.
+
+        After a KeyboardInterrupt, files that have not arrived stay on the machines.
         """
         pool = ThreadPoolExecutor(1, thread_name_prefix="shipping")
         shipping = None
@@ -308,11 +314,11 @@ class _Run:
                 self._shipped[machine.name] = replace(result, problem=self._not_over(machine))
 
     def _not_over(self, machine: Machine) -> str:
-        """Why files of a machine may still grow that did not say that the run has ended there; or nothing."""
+        """Return why files may still grow on a machine that has not reported the run's end; "" if not."""
         try:
             state = state_there(self._connections.to(machine), self._archive, machine.run_folder(self._run))
         except TestbedError as error:
-            return f"whether the run has ended there is not known: {error}"
+            return f"it is unknown whether the run has ended there: {error}"
         if state == LEFT:
             return ""
         return "the run has not ended there: `cutset fetch` waits for it, `cutset hosts --clean` ends it"
@@ -321,14 +327,14 @@ class _Run:
         order = [machine.name for machine in self._placement.machines]
         clocks = {peer.name: peer.clock.best for peer in self._peers}
         parts, unusable = read_parts(self._run, self._plan, order)
-        broken_off = {name: ShippingResult(name, (), "shipping was broken off", 0, 0) for name in order}
-        shipped = [(broken_off | self._shipped)[name] for name in order]
-        said = [line for each in shipped for line in each.lines()]
+        interrupted = {name: ShippingResult(name, (), "shipping was interrupted", 0, 0) for name in order}
+        shipped = [(interrupted | self._shipped)[name] for name in order]
+        lines = [line for each in shipped for line in each.lines()]
         base = replace(
             self._record,
             machines=machine_shares(self._placement, coordinator.zeros, clocks, self._versions),
             shipped=tuple(each.shipment() for each in shipped),
-            problems=(*coordinator.problems, *said, *unusable),
+            problems=(*coordinator.problems, *lines, *unusable),
         )
         record = merged(base, parts, order)
         write_record(self._run.run_json, record)

@@ -1,13 +1,13 @@
-"""Carries out studies: one seed after the other or side by side, each into a folder of tables.
+"""Execution of studies: one seed after another or in parallel, each into a folder of tables.
 
     <study>/
       study.json       system, study, parameters, seeds
       report.html, figures/
       seeds/<seed>/
-        numbers.json   single numbers; written last, so that whoever has one is whole
+        numbers.json   single numbers; written last, so that a seed with this file is complete
         <table>.parquet
 
-Tables are written as rows come. See `node.core.study` for what a study is given.
+Tables are written as rows are produced. See `node.core.study` for the interface of a study.
 """
 
 import random
@@ -33,12 +33,12 @@ from topologies.generated.transit_stub import TransitStub
 
 TOLD_EVERY_S = 0.2
 Told = Callable[[int, str, float], None]
-"""Seed, what is being done, and how much of it is done, from 0 to 1."""
+"""Seed, current step, and completed part of the step, from 0 to 1."""
 
 
 @dataclass(slots=True)
 class Tables:
-    """What a study is given (`node.core.study.Surroundings`), and what it left. Close it."""
+    """The environment of a study (`node.core.study.Surroundings`), and its results. Must be closed."""
 
     seed: int
     folder: Path
@@ -50,41 +50,41 @@ class Tables:
     _told_s: float = 0.0
 
     def __post_init__(self) -> None:
-        """Begin at the seed."""
+        """Seed the random sources."""
         self.rng = random.Random(f"study {self.seed}")  # noqa: S311 - not for secrets
         self.generator = np.random.default_rng(self.seed)
 
     def routers(self) -> RouterArrays:
-        """See `node.core.study.Surroundings`."""
+        """Return the routers of a topology; see `node.core.study.Surroundings`."""
         asked = {"name": "routers", "kind": "transit-stub", "seed": self.seed}
         return RouterArrays(TransitStub.model_validate(asked).network())
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Ints]) -> None:
-        """See `node.core.study.Surroundings`."""
+        """Append rows to a table; see `node.core.study.Surroundings`."""
         rows = pa.table(dict(columns))
         writer = self._writers.get(table)
         if writer is None:
             path = self.folder / f"{table}.parquet"
-            remove(path)  # of a try that was killed, or a link that leads elsewhere
+            remove(path)  # left by a killed attempt, or a link that leads elsewhere
             writer = self._writers[table] = pq.ParquetWriter(path, rows.schema, compression="zstd")
         writer.write_table(rows)
 
     def put(self, **numbers: float) -> None:
-        """See `node.core.study.Surroundings`."""
+        """Set single numbers; see `node.core.study.Surroundings`."""
         self.numbers |= numbers
 
     def processor_s(self) -> float:
-        """See `node.core.study.Surroundings`."""
+        """Return the processor time of this process; see `node.core.study.Surroundings`."""
         return time.process_time()
 
     def tell(self, doing: str, done: float) -> None:
-        """See `node.core.study.Surroundings`."""
+        """Report progress; see `node.core.study.Surroundings`."""
         if time.monotonic() - self._told_s >= TOLD_EVERY_S:
             self._told_s = time.monotonic()
             self.on_progress(self.seed, doing, done)
 
     def close(self) -> None:
-        """Finish all files."""
+        """Close all files."""
         while self._writers:
             self._writers.popitem()[1].close()
 
@@ -97,17 +97,17 @@ class StudyTask:
     seed: int
 
     def run(self) -> int:
-        """Carry it out; returns the seed."""
-        carry_out(StudyDirectory(self.directory), self.seed, _nobody)
+        """Run the seed and return it."""
+        carry_out(StudyDirectory(self.directory), self.seed, _ignore_progress)
         return self.seed
 
 
-def _nobody(seed: int, doing: str, done: float) -> None:
-    """Where a task runs, nobody is told."""
+def _ignore_progress(seed: int, doing: str, done: float) -> None:
+    """Ignore progress reports: a Spark task has no follower."""
 
 
 def carry_out(directory: StudyDirectory, seed: int, on_progress: Told) -> None:
-    """One seed of a study, in this process."""
+    """Run one seed of a study in this process."""
     record = directory.read()
     study = studies_of(record.system)[record.study]
     parameters = replace(study.parameters, **record.parameters)
@@ -123,17 +123,17 @@ def carry_out(directory: StudyDirectory, seed: int, on_progress: Told) -> None:
 
 
 def _peak_bytes() -> int:
-    """The most memory that this process ever had."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 BYTES_PER_NODE = 60_000
-"""Measured with 100,000 nodes and all groups: 3.5 GB, and room."""
+"""Measured with 100,000 nodes and all groups: 3.5 GB, plus a margin."""
 BYTES_LEAST = 1 << 30
 
 
 def side_by_side(nodes: int) -> int:
-    """How many seeds this machine can carry out at once."""
+    """Return how many seeds this machine can run at once."""
     room = psutil.virtual_memory().available * 3 // 4
     processors = len(psutil.Process().cpu_affinity() or [0])
     return max(1, min(processors, room // max(BYTES_LEAST, nodes * BYTES_PER_NODE)))

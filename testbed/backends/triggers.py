@@ -1,7 +1,7 @@
-"""Changes that wait until something happens: in virtual time right after it, to the microsecond.
+"""Changes that wait for a message, in virtual time: applied right after it, to the microsecond.
 
-A message counts when its process hands it to a connection, also within another one. What waits and never
-happens is never done; the run's record says so by leaving it out.
+A message counts when its process hands it to a connection, also inside another message. A change whose
+message is never sent is never applied, and is missing in the run's record.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class _Waiting:
 
 
 class Triggers:
-    """The changes of a plan that wait. fire: is told a change's index. sent: is shown everything, too."""
+    """The waiting changes of a plan. fire: called with a change's index. sent: gets each message."""
 
     def __init__(self, plan: Plan, fire: Callable[[int], None], sent: Sent | None) -> None:
         self.any = bool(plan.triggered)
@@ -33,15 +33,15 @@ class Triggers:
         self._codec = codec_of(plan.system) or Codec([])
 
     def arm(self, index: int, trigger: Trigger) -> None:
-        """Wait from now on."""
+        """Let a change wait from now on."""
         self._waiting.append(_Waiting(index, trigger, trigger.times))
 
     def disarm(self) -> None:
-        """Wait no longer: nothing changes any more."""
+        """Stop waiting: no change is applied any more."""
         self._waiting.clear()
 
     def sent(self, source: Node, target: Node, effect: m.Send) -> None:
-        """See `Sent`."""
+        """Count the watched messages; see `Sent`."""
         if self._shown is not None:
             self._shown(source, target, effect)
         for each in [each for each in self._waiting if each.trigger.process == source.spec.name]:

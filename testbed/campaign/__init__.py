@@ -1,5 +1,5 @@
-"""Makes runs, from an experiment to its report: where the testbed's half and the analysis' half meet.
+"""Campaigns of runs, from an experiment to its report: the testbed makes runs, the analysis reads them.
 
-`one_run` makes one. Many are made by `sweep_run` (every combination), `night_run` (those of a suite, once a
-night) and `made_runs` (those that tests ask for).
+`one_run` makes a single run. `sweep_run` makes every combination of a sweep, `night_run` the runs of a suite
+once a night, and `made_runs` the runs that tests request.
 """

@@ -1,4 +1,4 @@
-"""Analyses runs that were made before, one or those of a sweep: their summaries, reports and verdicts."""
+"""Analysis of existing runs, one or those of a sweep: their summaries, reports and verdicts."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,22 +30,22 @@ from testbed.interrupts import noted_interrupts
 def analyze_all(
     found: Sequence[RunDirectory | SweepDirectory], master: str | None, captures: str | None
 ) -> int:
-    """Analyse each of these, once; returns the exit code: the worst one. What is wrong with one of several is
-    told, and the others are analysed. Raises InputError, AnalysisError, MachineError where there is only one.
+    """Analyse each of these once and return the worst exit code.
 
-    master, captures: as of `analysis.jobs.choice.workers_at`.
+    If there are several, an error is printed and the others are analysed. If there is only one, InputError,
+    AnalysisError and MachineError are raised. master, captures: see `analysis.jobs.choice.workers_at`.
     """
     each_once = list({one.path.resolve(): one for one in found}.values())
     with workers_at(master, captures) as workers_for:
         if len(each_once) == 1:
             return analyze(each_once[0], workers_for)
-        codes = [_told(one, workers_for) for one in each_once]
+        codes = [_code_of(one, workers_for) for one in each_once]
     passed = codes.count(exit_codes.FINE)
     click.echo(f"\n{passed} of {len(codes)} passed", err=True)
     return max(codes)
 
 
-def _told(found: RunDirectory | SweepDirectory, workers_for: WorkersFor) -> int:
+def _code_of(found: RunDirectory | SweepDirectory, workers_for: WorkersFor) -> int:
     try:
         return analyze(found, workers_for)
     except exit_codes.EXPECTED_ERRORS as error:
@@ -57,7 +57,7 @@ def _told(found: RunDirectory | SweepDirectory, workers_for: WorkersFor) -> int:
 
 
 def analyze(found: RunDirectory | SweepDirectory, workers_for: WorkersFor) -> int:
-    """Analyse a run, or all of a sweep that came to their end; returns the exit code.
+    """Analyse a run, or the completed runs of a sweep, and return the exit code.
 
     Raises InputError, AnalysisError, MachineError.
     """
@@ -78,14 +78,14 @@ def _run(run: RunDirectory, workers_for: WorkersFor) -> int:
 
 
 def summary_of(run: RunDirectory, workers_for: WorkersFor, step: Callable[[str], None]) -> dict[str, Any]:
-    """Analyse a run, with all of its captures. Raises InputError, AnalysisError."""
-    join_all(run.captures)  # of a run that was watched, and whose command died
+    """Analyse a run with all of its captures. Raises InputError, AnalysisError."""
+    join_all(run.captures)  # parts remain if the command of a watched run died
     return run_analysis(run, workers_for=workers_for, progress=step)
 
 
 @contextmanager
 def _steps(follow: Follower) -> Iterator[Callable[[str], None]]:
-    """Tells of each step of the work; before it, an interrupt that Python dropped is raised anew."""
+    """Show each step of the work; before each, raise again an interrupt that Python dropped."""
     with noted_interrupts() as interrupts:
 
         def step(text: str) -> None:
@@ -96,7 +96,7 @@ def _steps(follow: Follower) -> Iterator[Callable[[str], None]]:
 
 
 def _sweep(directory: SweepDirectory, workers_for: WorkersFor) -> int:
-    """Each run that came to its end; what does not stand there as ended is left as it is."""
+    """Analyse each completed run of a sweep; leave the others as they are."""
     with sole_writer(directory.path):
         record = _analyzed(directory, workers_for)
     show_sweep(directory, record, (str(record.experiment.get("name")), ()))

@@ -1,4 +1,4 @@
-"""Where `--on` lets runs be carried out: here, in virtual time, or on the machines of an inventory."""
+"""The backend of `--on`: this machine, virtual time, or the machines of an inventory."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ OPTION = "--on"
 
 
 def check_backend(name: str) -> None:
-    """Check that there is such a backend. Raises InputError, also if its inventory cannot be read."""
+    """Check that the backend exists. Raises InputError, also if its inventory cannot be read."""
     from testbed.machines.inventory import load_inventory
     from topologies.errors import InputError
 
@@ -35,7 +35,7 @@ def check_backend(name: str) -> None:
 def open_backend(name: str, say: Callable[[str], None]) -> "Iterator[Backend]":
     """Yield the backend of this name, ready for runs. say: shows progress until then.
 
-    Raises InputError, and MachineError if machines of an inventory cannot take part.
+    Raises InputError, and MachineError if machines of an inventory are not usable.
     """
     if name == SIMULATOR:
         from testbed.backends.simulator import Simulator

@@ -1,4 +1,4 @@
-"""A running campaign: keeps its record and its file the same."""
+"""A running campaign, whose record in memory and file are kept the same."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -11,23 +11,23 @@ Run = TypeVar("Run", bound=CampaignRun)
 
 
 class Campaign(Generic[Record]):
-    """Holds a campaign's record and writes each new version of it."""
+    """The record of a campaign, written to its file with each change."""
 
     def __init__(self, record: Record, write: Callable[[Record], None]) -> None:
         self.record = record
         self._write = write
 
     def update(self, record: Record) -> None:
-        """Write the record. Raises OSError."""
+        """Replace and write the record. Raises OSError."""
         self.record = record
         self._write(record)
 
     def note(self, run: Run) -> Run:
-        """Write down how far a run is. Raises OSError."""
+        """Record the state of a run. Raises OSError."""
         self.update(self.record.with_run(run))
         return run
 
     @property
     def code_changed(self) -> bool:
-        """Whether it was begun by other code."""
+        """Whether the code has changed since it began."""
         return self.record.commit != commit()

@@ -10,9 +10,9 @@ from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
 
 FINE = 0
-FAILED = 1  # an expectation or the fidelity failed
+FAILED = 1  # an expectation or the fidelity check failed
 BAD_INPUT = 2
-MACHINE = 3  # it cannot do what was asked
+MACHINE = 3  # the machine cannot do what was asked
 INTERRUPTED = 130
 
 REFUSED = frozenset(
@@ -28,10 +28,10 @@ REFUSED = frozenset(
     }
     | {errno.ENAMETOOLONG, errno.ESTALE, errno.ENOMEM}
 )
-"""What the system answers where permission, room or a device is missing: nobody's mistake in the code."""
+"""Errors of the operating system for missing permission, space or devices: no defects of the code."""
 
 EXPECTED_ERRORS = (InputError, AnalysisError, TestbedError, OSError)
-"""No defects: what they say is all there is to say."""
+"""Errors that are no defects: their message is sufficient without a traceback."""
 
 
 def of(error: Exception) -> int | None:
@@ -49,7 +49,7 @@ def of(error: Exception) -> int | None:
 
 
 def line_of(error: Exception) -> str:
-    """Return the line that is shown for an error, whatever names are in it."""
+    """Return the line that is shown for an error, with unprintable characters escaped."""
     return printable(" ".join(_text_of(error).split("\n")))
 
 

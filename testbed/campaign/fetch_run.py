@@ -1,4 +1,4 @@
-"""Brings here what of a run is still on its machines: `cutset fetch`."""
+"""`cutset fetch`: copies the files of a run that are still on its machines."""
 
 from pathlib import Path
 
@@ -20,11 +20,11 @@ from topologies.quantities import parse_rate_bits_per_s, parse_size_bytes
 
 
 def run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk: str | None) -> int:
-    """Fetch what is missing; returns the exit code.
+    """Fetch the missing files and return the exit code.
 
-    inventory: of its machines; None: the one that it was started with, if that was from here. rate, disk:
-    limits, as `200mbit` and `50GB`; None: as the inventory says. Raises InputError, MachineError,
-    KeyboardInterrupt.
+    inventory: of the run's machines; None: the one that the run was started with, if it was started from
+    here. rate, disk: limits, as `200mbit` and `50GB`; None: as the inventory says. Raises InputError,
+    MachineError, KeyboardInterrupt.
     """
     with sole_writer(run.path):
         return _run_fetch(run, inventory, rate, disk)
@@ -38,18 +38,18 @@ def _run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk
         _quantity("--rate", rate) if rate else machines.shipping.rate_bits_per_s,
         _quantity("--disk", disk) if disk else machines.shipping.disk_bytes,
     )
-    again = f"to go on: cutset fetch {run.path}" + (f" --on {inventory}" if inventory else "")
+    again = f"to continue: cutset fetch {run.path}" + (f" --on {inventory}" if inventory else "")
     try:
         with follower() as follow:
             shipped = Fetch(run, machines, machine_archive(), limits, _shown_by(follow), follow.say).fetch()
     except KeyboardInterrupt:
-        click.echo(f"What came is kept; {again}")
+        click.echo(f"The fetched files are kept; {again}")
         raise
     for one in shipped.values():
         for line in one.lines():
             click.echo(line)
     if not all_complete(shipped):
-        click.echo(f"Not everything is here; {again}")
+        click.echo(f"Some files are still missing; {again}")
         return exit_codes.FAILED
     return _all_here(run)
 
@@ -61,24 +61,24 @@ def _all_here(run: RunDirectory) -> int:
 
 
 def _loaded(run: RunDirectory, given: Path | None) -> Inventory:
-    """The inventory that is given, or the one that this user started the run with from here.
+    """Return the given inventory, or the one with which this user started the run from here.
 
-    Whatever the run itself says does not count: it may come from others. Raises InputError.
+    The run's own files are not used for this, because they may come from others. Raises InputError.
     """
     if given is not None:
         return load_inventory(given)
     noted = inventory_of(run)
     if noted is None:
-        problem = "was not started from here by you: name its machines' inventory with --on"
+        problem = "was not started from here by this user: set its inventory with --on"
         raise InputError(str(run.path), None, "", problem)
     if not noted.is_file():
-        problem = f"{noted}, with which it was started, is gone: name its machines' inventory with --on"
+        problem = f"its inventory {noted} no longer exists: set one with --on"
         raise InputError(str(run.path), None, "", problem)
     return load_inventory(noted)
 
 
 def _quantity(option: str, text: str) -> int:
-    """Raises InputError."""
+    """Parse a limit. Raises InputError."""
     try:
         if option == "--rate":
             return parse_rate_bits_per_s(text)

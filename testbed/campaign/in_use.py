@@ -1,7 +1,7 @@
-"""Which command has a run or a sweep: one makes or analyses it, or several read it, and no others meanwhile.
+"""Locks on a run or a sweep: one command makes or analyses it, or several commands read it.
 
-The lock is on the directory itself (`experiments.files.locks`), and gone with its command. On file systems
-without locks commands do not see each other.
+The lock is on the directory itself (`experiments.files.locks`) and is released when its command ends. On file
+systems without locks, commands do not exclude each other.
 """
 
 import time
@@ -16,22 +16,20 @@ from testbed.errors import MachineError
 from topologies.errors import InputError
 
 PATIENCE_S = 1.0
-"""For commands that only look whether it is in use."""
+"""How long to wait for commands that only test the lock."""
 LOOK_S = 0.02
 
 
 @contextmanager
 def sole_writer(folder: Path, patience_s: float = PATIENCE_S) -> Iterator[None]:
-    """Keep other commands from the run or sweep in a folder. Raises MachineError if one still has it after
-    `patience_s`.
-    """
-    with _locked(folder, shared=False, doing="is at work on it", patience_s=patience_s):
+    """Keep other commands from a run or sweep. Raises MachineError if one holds it after `patience_s`."""
+    with _locked(folder, shared=False, doing="is using it", patience_s=patience_s):
         yield
 
 
 @contextmanager
 def reading(*folders: Path) -> Iterator[None]:
-    """Keep commands that would change these runs or sweeps from them. Raises MachineError if one has one."""
+    """Keep other commands from changing these runs or sweeps. Raises MachineError if one is changed now."""
     with ExitStack() as stack:
         for folder in folders:
             stack.enter_context(_locked(folder, shared=True, doing="makes or analyses it"))
@@ -39,7 +37,7 @@ def reading(*folders: Path) -> Iterator[None]:
 
 
 def is_over(folder: Path) -> bool:
-    """Whether a run or sweep has begun, and no command makes or analyses it."""
+    """Return whether a run or sweep has begun and no command is making or analysing it."""
     try:
         with folder_lock(folder, wait=False, shared=True, needed=False):
             pass
@@ -48,7 +46,7 @@ def is_over(folder: Path) -> bool:
     run = RunDirectory(folder)
     try:
         return not run.run_json.is_file() or _has_begun(run)
-    except InputError:  # which whoever reads it says
+    except InputError:  # the caller that reads it reports this
         return True
 
 
@@ -67,8 +65,8 @@ def _locked(folder: Path, *, shared: bool, doing: str, patience_s: float = PATIE
                 break
             except HeldError as error:
                 if time.monotonic() > until_s:
-                    said = f"another command {doing} ({error}): wait until it is over"
-                    raise MachineError(f"{folder}: {said}") from None
+                    problem = f"another command {doing} ({error}): wait until it is over"
+                    raise MachineError(f"{folder}: {problem}") from None
             except OSError as error:
                 raise MachineError(f"{folder} cannot be read: {error.strerror}") from None
             time.sleep(LOOK_S)

@@ -1,10 +1,10 @@
 """What `cutset list` shows: the files that come with Cutset, with their descriptions or why they are
 unusable. Experiments stand below the question that they answer.
 
-Knowing that a file can be used means checking it with its sweep, its topology and its system, which takes
-seconds for all. If all can be used, the list stays in `.cache/` with a digest of what decides it: the files
-and our code that reads them. While the digest stays the same, the list is not made again. An error is never
-kept, nor is a list in which systems from elsewhere have a say.
+Checking that a file is usable means reading it with its sweep, its topology and its system, which takes
+seconds for all. If all are usable, the list is cached in `.cache/` with a digest of the files and of our code
+that reads them. While the digest stays the same, the cache is used. Errors are never cached, nor are lists
+that include systems from elsewhere.
 """
 
 import hashlib
@@ -34,26 +34,26 @@ DECIDING = ("topologies", "systems", "experiments", "node")
 KEPT = PROJECT / ".cache" / "list.json"
 
 Sections = Mapping[str, Mapping[str, str | InputError]]
-"""By title and name: what a file describes, or why it cannot be used."""
+"""By title and name: the description of a file, or the error that makes it unusable."""
 
 
 def sections() -> Sections:
-    """All files that come with Cutset."""
+    """Return all files that come with Cutset."""
     digest = _digest()
-    kept = _kept(digest)
+    kept = _cached(digest)
     if kept is not None:
         return kept
     found = _checked()
-    usable = not any(isinstance(said, InputError) for part in found.values() for said in part.values())
+    usable = not any(isinstance(text, InputError) for part in found.values() for text in part.values())
     if usable and are_all_ours():
-        with suppress(OSError):  # a checkout that cannot be written: it is found out again the next time
+        with suppress(OSError):  # the checkout is read-only: checked again next time
             KEPT.parent.mkdir(exist_ok=True)
             write_whole(KEPT, json.dumps({"digest": digest, "sections": found}), sync=False)
     return found
 
 
-def _kept(digest: str) -> Sections | None:
-    """What was found when everything was as it is now."""
+def _cached(digest: str) -> Sections | None:
+    """Return the cached list if its digest is this one."""
     try:
         kept = json.loads(KEPT.read_bytes())
         return kept["sections"] if kept["digest"] == digest else None
@@ -81,7 +81,8 @@ def _checked() -> Sections:
         "Suites": (suite_names(), lambda name: read_suite(name).suite.description),
     }
     described = {
-        title: {name: _said(describe, name) for name in names} for title, (names, describe) in readers.items()
+        title: {name: _described(describe, name) for name in names}
+        for title, (names, describe) in readers.items()
     }
     return {**{title: part for title, part in found.items() if part}, **described}
 
@@ -135,7 +136,7 @@ def of_system(system: str) -> Sections:
     }
 
 
-def _said(describe: Callable[[str], str], name: str) -> str | InputError:
+def _described(describe: Callable[[str], str], name: str) -> str | InputError:
     try:
         return describe(name)
     except InputError as error:
@@ -143,12 +144,12 @@ def _said(describe: Callable[[str], str], name: str) -> str | InputError:
 
 
 def _digest() -> str:
-    """Of the names and contents of all files that decide what is found."""
+    """Return a digest of the names and contents of all files that the list depends on."""
     digest = hashlib.sha256()
     for path in _deciding():
         try:
             content = Path(path).read_bytes()
-        except OSError as error:  # reading the file says so in its line
+        except OSError as error:  # the list reports it when it reads the file
             content = str(error).encode()
         digest.update(f"{path}\0{len(content)}\0".encode(errors="surrogateescape"))
         digest.update(content)

@@ -1,7 +1,7 @@
-"""`cutset run --live`: starts the process that watches the run (`analysis.live`) and speaks with it.
+"""`cutset run --live`: starts the process that watches the run (`analysis.live`) and exchanges messages.
 
-It has a session and a priority of its own, is told only what fits into its pipe, and is never waited for
-while the run goes on: whatever becomes of it, one line says so and the run does not notice.
+The process has its own session and priority. Messages that do not fit into its pipe are dropped, and the run
+never waits for it. If it fails, one line reports it and the run continues.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 FORWARDED = frozenset({"phase", "running", "change", "problem"})
 READY_TIMEOUT_S = 60.0
-"""For Java to start before the run does; a slower one goes on beside it."""
+"""How long to wait for Java before the run starts; a slower one starts during the run."""
 REST_TIMEOUT_S = 6.0
-"""To read the last parts: they are joined afterwards."""
+"""How long to wait until it has read the last parts: they are joined afterwards."""
 REPORT_TIMEOUT_S = 22.0
-"""For open pages to turn into the report: somewhat longer than the process itself waits for them."""
+"""How long to wait until open pages show the report: longer than the process itself waits for them."""
 END_TIMEOUT_S = 15.0
-"""For it to send what pages asked for, and to end."""
+"""How long to wait until it has answered the pages' requests and ended."""
 LOG = "live.log"
 OPTION = "--live"
 
@@ -45,12 +45,13 @@ def check_watchable(chosen: "RunSelection", *, resumed: bool) -> None:
     if chosen.is_sweep or resumed:
         raise InputError(OPTION, None, "", "shows one run, not a sweep or a repetition")
     if chosen.backend != LOCAL:
-        raise InputError(OPTION, None, "", "needs packets as they come, so a run on this machine")
+        raise InputError(OPTION, None, "", "needs the packets during the run, so a run on this machine")
 
 
 def watched(plan: "Plan") -> "Plan":
-    """Return the plan with the watched captures in parts. Raises InputError if none can be. Programs are
-    watched by what their clients write down.
+    """Return the plan with the watched captures in parts. Raises InputError if none can be watched.
+
+    Programs are watched by the records that their clients write.
     """
     if plan.programs is not None:
         return plan
@@ -68,17 +69,15 @@ def watched(plan: "Plan") -> "Plan":
 
 
 class LiveWatcher:
-    """The process that watches a run. A context manager; leaving it ends the process and all that it
-    started.
-    """
+    """The process that watches a run: a context manager that ends the process and its children on exit."""
 
     def __init__(self, run: "RunDirectory") -> None:
         self._run = run
-        self._said: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
         self._ending = False
         self._pages = 0
-        self._gone = False  # it said that it can show nothing more
+        self._gone = False  # it reported that it can show nothing more
 
     def __enter__(self) -> Self:
         with (self._run.logs / LOG).open("wb") as log:
@@ -87,7 +86,7 @@ class LiveWatcher:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for us, and ends it tidily
+                start_new_session=True,  # Ctrl-C reaches only us, and we end it
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -104,10 +103,10 @@ class LiveWatcher:
         if process is None:
             return
         self._ending = True
-        self._tell({"do": "end"})
+        self._send({"do": "end"})
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0 if kind is not None else END_TIMEOUT_S)
-        with contextlib.suppress(ProcessLookupError):  # the whole session: Java, and Spark's workers
+        with contextlib.suppress(ProcessLookupError):  # the whole session, with Java and Spark's workers
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for pipe in (process.stdin, process.stdout):
@@ -116,25 +115,25 @@ class LiveWatcher:
                     pipe.close()
 
     def await_ready(self, follow: "Follower") -> None:
-        """Wait, for a bounded time, until it has started: later the run needs the processors."""
+        """Wait until it has started, for a bounded time: later the run needs the processors."""
         self._await("ready", READY_TIMEOUT_S, follow)
 
     def exchange(self, message: dict[str, Any], follow: "Follower") -> None:
         """Forward a message of the run, and show what arrived from the process since."""
         if message.get("did") in FORWARDED:
-            self._tell(message)
+            self._send(message)
         with contextlib.suppress(queue.Empty):
             while True:
-                self._show(self._said.get_nowait(), follow)
+                self._show(self._received.get_nowait(), follow)
 
     def read_rest(self, follow: "Follower") -> None:
         """Let it read the last parts of the captures, for a bounded time."""
-        self._tell({"do": "captured"})
+        self._send({"do": "captured"})
         self._await("read", REST_TIMEOUT_S, follow)
 
     def show_report(self, verdict: str, follow: "Follower") -> None:
         """Turn open pages into the report."""
-        self._tell({"do": "report", "path": str(self._run.report_html.resolve()), "verdict": verdict})
+        self._send({"do": "report", "path": str(self._run.report_html.resolve()), "verdict": verdict})
         if self._pages:
             self._await("shown", REPORT_TIMEOUT_S, follow)
 
@@ -142,7 +141,7 @@ class LiveWatcher:
         deadline_s = time.monotonic() + timeout_s
         while not self._gone and (left_s := deadline_s - time.monotonic()) > 0:
             try:
-                message = self._said.get(timeout=left_s)
+                message = self._received.get(timeout=left_s)
             except queue.Empty:
                 return
             self._show(message, follow)
@@ -154,17 +153,17 @@ class LiveWatcher:
         self._gone = self._gone or message["did"] == "unwatched"
         follow(message)
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         if self._process is None or self._process.stdin is None:
             return
-        # A full or broken pipe: it does not listen (any more), which its end or its silence shows.
+        # The pipe is full or broken: it does not listen (any more), which its end or its silence shows.
         with contextlib.suppress(OSError):
             os.write(self._process.stdin.fileno(), json.dumps(message).encode() + b"\n")
 
     def _listen(self, said: IO[bytes]) -> None:
         for line in said:
-            with contextlib.suppress(ValueError):  # a line that was cut off as it died
-                self._said.put(json.loads(line))
+            with contextlib.suppress(ValueError):  # a line that was cut off when it died
+                self._received.put(json.loads(line))
         if not self._ending:
             text = f"the live view ended by itself: see logs/{LOG}"
-            self._said.put({"did": "unwatched", "text": text})
+            self._received.put({"did": "unwatched", "text": text})

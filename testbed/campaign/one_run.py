@@ -1,7 +1,6 @@
-"""Makes one run: plan, check, prepare, carry out, analyse, page. The same for a run that somebody waits for,
-and for one of a sweep, of a night, or of a test.
+"""One run: plan, check, prepare, execute, analyse, report. Used by `cutset run`, sweeps, nights and tests.
 
-`run_once` is `cutset run` of an experiment that makes one run: it also says how the run went.
+`run_once` is `cutset run` of an experiment with a single run; it also prints the result.
 """
 
 import contextlib
@@ -39,13 +38,13 @@ ANALYSIS_DISK_BYTES = 64 << 20
 
 
 class RunRequest(Protocol):
-    """What a run is made from."""
+    """The inputs of a run."""
 
     def plan(self) -> Plan:
         """Return its plan. Raises InputError."""
 
     def described(self) -> dict[str, Any]:
-        """Its inputs as plain JSON, for run.json."""
+        """Return its inputs as plain JSON, for run.json."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class Request:
         return make_plan(self.experiment, self.topology, seed=self.seed, links_kind=self.links)
 
     def described(self) -> dict[str, Any]:
-        """Its inputs as plain JSON."""
+        """Return its inputs as plain JSON."""
 
         return {
             "experiment": plain(self.experiment),
@@ -75,7 +74,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class PerformedRun:
-    """A run that was carried out. summary: summary.json; None: it was not analysed."""
+    """A run that was executed. summary: the content of summary.json; None if it was not analysed."""
 
     ended: RunResult
     summary: dict[str, Any] | None
@@ -86,8 +85,8 @@ def prepare(
 ) -> RunDirectory:
     """Make the directory of a run below `out`, with a run.json that holds its plan.
 
-    directory: makes it, if its name is given. Raises InputError, and MachineError if the place is not up to
-    it or it cannot be written.
+    directory: makes the directory, if the caller determines its name. Raises InputError, and MachineError if
+    the backend cannot run the plan or the directory cannot be written.
     """
 
     return run_control.prepare(out, planned(request, backend, out), request.described(), directory)
@@ -96,9 +95,9 @@ def prepare(
 def planned(
     request: RunRequest, backend: Backend, out: Path, *, adapt: Callable[[Plan], Plan] = lambda plan: plan
 ) -> Plan:
-    """Return the plan for this backend, after checking that it can do it. adapt: changes the plan first.
+    """Return the plan for this backend after checking that the backend can run it.
 
-    Raises InputError, MachineError.
+    adapt: changes the plan first. Raises InputError, MachineError.
     """
     plan = backend.adapted(adapt(request.plan()))
     backend.check(out, plan)
@@ -113,10 +112,10 @@ def make(
     analyze: bool = True,
     page: Callable[[str], bool] = lambda verdict: True,
 ) -> PerformedRun:
-    """Carry out a run that is prepared, analyse it and write its report.
+    """Execute a prepared run, analyse it and write its report.
 
-    page: whether it gets one, by its verdict. Raises KeyboardInterrupt if the user ended it, MachineError and
-    TestbedError if it broke, AnalysisError.
+    page: decides by the verdict whether a report is written. Raises KeyboardInterrupt if the user ended the
+    run, MachineError and TestbedError if it broke, AnalysisError.
     """
     with sole_writer(run.path):
         ended = perform(run, backend, follow, analyze=analyze)
@@ -135,11 +134,11 @@ def perform(
     analyze: bool,
     watching: LiveWatcher | None = None,
 ) -> RunResult:
-    """Carry out a run on its backend.
+    """Execute a run on its backend.
 
-    analyze: whether an analysis follows, so that Spark may already start. watching: who is told how it goes;
-    its parts of captures are joined in the end. Raises what the place's own way of running raises:
-    MachineError, TestbedError, KeyboardInterrupt.
+    analyze: whether an analysis follows, so that Spark may start early. watching: gets the run's messages,
+    and the parts of its captures are joined at the end. Raises the errors of the backend: MachineError,
+    TestbedError, KeyboardInterrupt.
     """
 
     def hear(message: dict[str, Any]) -> None:
@@ -149,7 +148,7 @@ def perform(
         if analyze and message.get("did") == "drained":
             from analysis.jobs.choice import start_ahead
 
-            start_ahead([run])  # while the run's last files are closed and nothing is measured any more
+            start_ahead([run])  # nothing is measured any more while the run's files are closed
 
     ended = backend.carry_out(run, hear)
     if watching is not None:
@@ -165,7 +164,7 @@ def conclude(
     *,
     page: Callable[[str], bool] = lambda verdict: True,
 ) -> dict[str, Any] | None:
-    """Analyse a run that has ended and write its report; the summary, or None with a line that says why."""
+    """Analyse an ended run and write its report; return the summary, or None after a line that says why."""
     summary = analyse(run, ended, follow)
     if summary is not None and page(summary["verdict"]):
         write_page(run, follow)
@@ -173,7 +172,7 @@ def conclude(
 
 
 def write_page(run: RunDirectory, follow: Follower) -> None:
-    """Write an analysed run's report."""
+    """Write the report of an analysed run."""
     from analysis.pages.report import write_report
 
     follow.say("writing the report")
@@ -181,12 +180,12 @@ def write_page(run: RunDirectory, follow: Follower) -> None:
 
 
 def analyse(run: RunDirectory, ended: RunResult, follow: Follower) -> dict[str, Any] | None:
-    """The summary, or None with a line that says why there is none."""
+    """Return the summary, or None after a line that says why there is none."""
     if not ended.measured:
         follow.say("not analysed: the run ended before its nodes published anything")
         return None
     if shutil.disk_usage(run.path).free < ANALYSIS_DISK_BYTES:
-        follow.say(f"not analysed, for want of disk: make some free, then `cutset analyze {run.path}`")
+        follow.say(f"not analysed: too little disk space; free some, then run `cutset analyze {run.path}`")
         return None
     from analysis.pipeline import analyze
 
@@ -195,7 +194,7 @@ def analyse(run: RunDirectory, ended: RunResult, follow: Follower) -> dict[str, 
 
 
 def _join_parts(run: RunDirectory, follow: Follower) -> None:
-    """What cannot be joined now, an analysis joins later."""
+    """Join the parts of captures; an analysis joins later those that cannot be joined now."""
 
     follow.say("joining the parts of captures")
     try:
@@ -205,7 +204,7 @@ def _join_parts(run: RunDirectory, follow: Follower) -> None:
 
 
 def _warn(chosen: RunSelection, plan: Plan, out: Path) -> None:
-    """Warn if earlier runs show that this machine will hardly carry it, or it has to make do with less."""
+    """Warn if earlier runs show that this machine is too slow, or if captures get smaller buffers."""
 
     if chosen.backend != LOCAL:
         return
@@ -216,7 +215,7 @@ def _warn(chosen: RunSelection, plan: Plan, out: Path) -> None:
 
 
 def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = False) -> int:
-    """Make one run and print its result; returns the exit code. live: show it while it goes on."""
+    """Make one run, print its result, and return the exit code. live: show the run while it goes on."""
 
     experiment = chosen.file.experiment
     request = Request(experiment, load_topology(experiment.topology), chosen.seed, chosen.links)

@@ -1,9 +1,8 @@
-"""Standard output and standard error, on which a terminal is shown only what can be shown.
+"""Standard output and standard error without unprintable characters.
 
-Names in a run, an archive or an inventory may come from anybody, and each of many commands prints some: so
-not each of them, but both streams are filtered (`experiments.files.sanitize`) for as long as a command goes
-on. Bytes are not; what moves the cursor itself, as a bar of progress, writes unfiltered and filters its
-texts.
+Names in a run, an archive or an inventory may come from anyone, and many commands print them. Therefore both
+streams are filtered (`experiments.files.sanitize`) as long as a command runs. Bytes are not filtered. A
+progress bar, which moves the cursor, writes unfiltered and filters its own texts.
 """
 
 import sys
@@ -17,18 +16,18 @@ _NAMES = ("stdout", "stderr")
 
 
 class PrintableStream:
-    """A text stream as `unfiltered`, on which only what can be shown is written."""
+    """A text stream that writes only printable characters to `unfiltered`."""
 
     def __init__(self, unfiltered: TextIO) -> None:
         self.unfiltered = unfiltered
 
     def write(self, text: str) -> int:
-        """As of any text stream."""
+        """Write the printable characters of a text; return the length of the whole text."""
         self.unfiltered.write(printable_lines(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """As of any text stream."""
+        """Write each line with `write`."""
         for line in lines:
             self.write(line)
 
@@ -38,7 +37,7 @@ class PrintableStream:
 
 @contextmanager
 def only_printable() -> Iterator[None]:
-    """Filter what is written on both streams until the end of the block."""
+    """Filter both streams until the end of the block."""
     before = {name: stream for name in _NAMES if (stream := getattr(sys, name)) is not None}
     filtered = {name: PrintableStream(stream) for name, stream in before.items()}
     for name, stream in filtered.items():
@@ -52,5 +51,5 @@ def only_printable() -> Iterator[None]:
 
 
 def unfiltered(stream: TextIO) -> TextIO:
-    """The stream itself, for what moves the cursor."""
+    """Return the stream without the filter, for output that moves the cursor."""
     return stream.unfiltered if isinstance(stream, PrintableStream) else stream

@@ -1,12 +1,11 @@
-"""Writes runs that no night made into a history, those of tests and those by hand, so that they are compared
-with those of other nights.
+"""Adds runs outside of nights, from tests or by hand, to a history, to compare them with other nights.
 
-A series is called after the experiment and what was changed of it, so that people know it; a digest tells
-apart what would be called the same.
+A series is named after the experiment and its changed settings, so that people recognise it; a digest
+distinguishes different series with the same name.
 
-So are runs that `cutset history add` takes in. What was set of one is told by what its run.json says, held
-against the experiment of its name that comes with Cutset; of an experiment of one's own, everything counts as
-set. So unlike runs are never one series.
+The same holds for runs that `cutset history add` adds. Their changed settings are the differences between
+run.json and the bundled experiment of the same name. For a user's own experiment all settings count as
+changed. So different runs never share a series.
 """
 
 import hashlib
@@ -31,30 +30,31 @@ if TYPE_CHECKING:
 ENTRY_MAX = 60
 DIGEST_LETTERS = 8
 AUTO = "auto"
-"""The kind of links that nobody asked for."""
+"""The default kind of links."""
 _DATE = "1970-01-01"  # until the run says when it started
 _NOT_SET = ("name", "description", "paper", "seed", "sweep", "repeat", "on", "topology")
-"""Fields of an experiment that make no other series, or are looked at elsewhere."""
+"""Fields of an experiment that make no other series, or are compared separately."""
 
 
-def series_name(experiment: str, changed: Mapping[str, Any], told_apart_by: Mapping[str, Any]) -> str:
-    """A name as those of suites' entries: lower case letters, digits, - and _.
+def series_name(experiment: str, changed: Mapping[str, Any], digested: Mapping[str, Any]) -> str:
+    """Return a name like those of suite entries: lower case letters, digits, - and _.
 
-    changed: what is named, by dotted path. told_apart_by: what the digest is of; without it there is none.
+    changed: the settings in the name, by dotted path. digested: the content of the digest; if empty, there is
+    no digest.
     """
     from analysis.history.record import settings_json
 
     words = [f"{path.split('.')[-1]}-{_short(value)}" for path, value in sorted(changed.items())]
     name = _plain("-".join([experiment, *words]))
-    if not told_apart_by and len(name) <= ENTRY_MAX:
+    if not digested and len(name) <= ENTRY_MAX:
         return name
-    text = f"{experiment} {settings_json(told_apart_by)}"
+    text = f"{experiment} {settings_json(digested)}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LETTERS]
     return f"{name[: ENTRY_MAX - 1 - len(digest)].strip('-')}-{digest}"
 
 
 def is_file(value: Any) -> bool:
-    """Whether a setting names a file of ours."""
+    """Return whether a setting names a YAML file."""
     return isinstance(value, str) and value.endswith((".yaml", ".yml"))
 
 
@@ -63,28 +63,29 @@ def _plain(text: str) -> str:
 
 
 def _short(value: Any) -> str:
-    """A path's last part says enough."""
+    """Return a value without the folder of a path."""
     return Path(value).stem if is_file(value) else value_text(value)
 
 
 SUITE = "pytest"
-"""The suite that runs of tests belong to."""
+"""The suite of runs that tests make."""
 
 
 class Recorder:
-    """Knows which history and which night. Runs of the same experiment with the same settings are a series,
-    whichever tests they are for.
+    """Adds runs of tests to a night of a history.
+
+    Runs of the same experiment with the same settings form a series, whichever tests they are for.
     """
 
     def __init__(self, folder: Path, night: str) -> None:
-        """night: its date, as 2026-03-14."""
+        """Use the history in this folder. night: its date, as 2026-03-14."""
         from analysis.history import History
 
         self._history = History(folder)
         self._night = night
 
     def note(self, made: MadeRun, chosen: RunSelection, settings: Mapping[str, Any]) -> None:
-        """A run that has a directory. Raises AnalysisError if the history cannot be written."""
+        """Add a run with a directory. Raises AnalysisError if the history cannot be written."""
         from analysis.history import record_of
 
         record = record_of(
@@ -100,7 +101,7 @@ class Recorder:
     def note_failed_start(
         self, problem: str, chosen: RunSelection, settings: Mapping[str, Any], repetition: int
     ) -> None:
-        """A run that the machine could not start."""
+        """Add a run that the machine could not start."""
         from analysis.history import record_of_failed_start
 
         record = record_of_failed_start(
@@ -118,7 +119,7 @@ class Recorder:
 
 
 def entry_of(chosen: RunSelection, settings: Mapping[str, Any]) -> str:
-    """What a series of tests' runs is called: the place and the links count among what was changed."""
+    """Return the series of tests' runs; the backend and the links count as changed settings."""
     experiment, folder = chosen.file.experiment, chosen.file.folder
     backend = {"on": chosen.backend} if chosen.backend != experiment.on else {}
     links = {"links": chosen.links} if chosen.links != AUTO else {}
@@ -128,18 +129,18 @@ def entry_of(chosen: RunSelection, settings: Mapping[str, Any]) -> str:
 
 
 def _lasting(value: Any, folder: Path) -> Any:
-    """A value that stays the same if a checkout moves: files count from the experiment's folder."""
+    """Return a value that does not change if a checkout moves: files become relative to the experiment."""
     return os.path.relpath(value, folder) if is_file(value) and Path(value).is_absolute() else value
 
 
 class RunsByHand:
     """Adds runs that were made by hand to a history, each as the next repeat of its entry.
 
-    What the history has of a night is read once, however many are added to it.
+    The history's entries of a night are read once, however many runs are added.
     """
 
     def __init__(self, history: "History", suite: str, entry: str | None, night: str | None) -> None:
-        """entry: None is what the run's series is called. night: None is the one in which each started."""
+        """Use this history. entry: None: each run's series. night: None: the night of each run's start."""
         self._history = history
         self._suite = suite
         self._entry = entry
@@ -148,10 +149,10 @@ class RunsByHand:
         self._repeats: dict[tuple[str, str], int] = {}  # the last one, by night and entry
 
     def add(self, run: "RunDirectory") -> tuple[str, bool]:
-        """Returns its night, and whether it was added: it may be there already.
+        """Add a run; return its night, and whether it was added, because it may already be there.
 
-        Raises InputError if run.json cannot be read, or if the run has no summary; AnalysisError if the
-        history cannot be written.
+        Raises InputError if run.json cannot be read or the run has no summary, AnalysisError if the history
+        cannot be written.
         """
         from dataclasses import replace
 
@@ -183,7 +184,7 @@ class RunsByHand:
         return replace(kept, night=self._night or started)
 
     def _last(self, night: str, entry: str) -> int:
-        """The last repeat of an entry in a night; -1 if there is none."""
+        """Return the last repeat of an entry in a night; -1 if there is none."""
         from analysis.history import HistoryFilter
 
         if night not in self._read:
@@ -195,7 +196,7 @@ class RunsByHand:
 
 
 def series_of(ran: "run_record.RunRecord") -> tuple[str, dict[str, Any]]:
-    """What its series is called, and what was set, by dotted path."""
+    """Return the name of a run's series, and the changed settings by dotted path."""
     from analysis.pages.comparing.settings import backend_text
 
     experiment, topology = ran.experiment, ran.topology
@@ -203,8 +204,8 @@ def series_of(ran: "run_record.RunRecord") -> tuple[str, dict[str, Any]]:
     around = {"on": place, "links": links}
     usual = _as_it_comes(name)
     if usual is None:
-        told = {**around, "experiment": _asked(experiment), "topology": _without_prose(topology)}
-        return series_name(name, {}, told), {}
+        digested = {**around, "experiment": _asked(experiment), "topology": _without_prose(topology)}
+        return series_name(name, {}, digested), {}
     own, usual_topology = usual
     theirs, ours = _settings(experiment), _settings(own)
     changed = {
@@ -219,7 +220,7 @@ def series_of(ran: "run_record.RunRecord") -> tuple[str, dict[str, Any]]:
 
 @cache
 def _as_it_comes(name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
-    """The experiment of this name that comes with Cutset, and its topology; None if there is none."""
+    """Return the bundled experiment of this name and its topology; None if there is none."""
     from experiments.loader import experiment_names, load_experiment
     from testbed.sweeps import plain
     from topologies.loader import load_topology

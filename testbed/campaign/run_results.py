@@ -1,6 +1,4 @@
-"""What became of a run of a campaign: its state, its failure and why, from what it left. The same for a run
-of a sweep, of a night, and of a test.
-"""
+"""The result of a run of a sweep, a night or a test: its state, its failure and the reason."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,13 +14,13 @@ from testbed.runner.run_control import RunResult
 Run = TypeVar("Run", bound=CampaignRun)
 
 NAMED_MAX = 3
-"""How many of many reasons stand in a line: the worst come first."""
+"""At most this many reasons are shown in a line, the worst first."""
 
 
 def concluded(
     run: Run, record: RunRecord, summary: Mapping[str, Any] | None, took_s: float, problem: str | None = None
 ) -> Run:
-    """A run that ended. summary: None if it was not analysed; problem: why, unless it was not to be."""
+    """Return an ended run. summary: None if it was not analysed; problem: why, if it should have been."""
     failure, reason = judgement(record, summary, problem)
     return replace(
         run,
@@ -36,7 +34,7 @@ def concluded(
 
 
 def broken(run: Run, problem: str, took_s: float) -> Run:
-    """A run that could not be made, or not to its end."""
+    """Return a run that could not be made, or was not completed."""
     return replace(
         run,
         state=State.FAILED,
@@ -51,8 +49,10 @@ def broken(run: Run, problem: str, took_s: float) -> Run:
 def judgement(
     record: RunRecord, summary: Mapping[str, Any] | None, problem: str | None
 ) -> tuple[Failure | None, str]:
-    """Of what kind its failure is, and why, in a line; None if it passed, or ended well and was not to be
-    analysed. problem: why it has no summary, if it was to have one.
+    """Return the kind of failure and the reason in one line.
+
+    The kind is None if the run passed, or ended well and was not to be analysed. problem: why it has no
+    summary, if it should have one.
     """
     unanalysed = summary is None and problem is None and record.outcome is Outcome.COMPLETED
     row = {
@@ -67,7 +67,7 @@ def judgement(
 
 
 def why_not_analysed(ended: RunResult) -> str:
-    """Of a run that was to be analysed and has no summary."""
+    """Return why a run that was to be analysed has no summary."""
     return "there is too little disk to analyse it" if ended.measured else "it ended before time 0"
 
 

@@ -1,4 +1,4 @@
-"""Runs an experiment with a prompt in it: `cutset shell`. What is left is a run like any other."""
+"""`cutset shell`: runs an experiment with a prompt. The result is a run like any other."""
 
 import contextlib
 import os
@@ -30,15 +30,16 @@ from topologies.loader import load_topology
 
 
 def run_shell(chosen: RunSelection, out: Path, prompt: str, *, with_faults: bool, analyze: bool) -> int:
-    """Returns the exit code. prompt: the module of its process. with_faults: those of the experiment happen.
+    """Run the experiment and return the exit code.
 
-    Raises InputError, MachineError, TestbedError, AnalysisError.
+    prompt: the module of the prompt's process. with_faults: whether the experiment's faults happen. Raises
+    InputError, MachineError, TestbedError, AnalysisError.
     """
     _refuse_background()
     run = _prepare(chosen, out, with_faults=with_faults)
     click.echo(f"run {run.path}", err=True)
     with sole_writer(run.path):
-        with _terminal_kept():
+        with _terminal_restored():
             ended = _at_prompt(run, prompt)
         with follower() as follow:
             summary = conclude(run, ended, follow) if analyze else None
@@ -47,16 +48,16 @@ def run_shell(chosen: RunSelection, out: Path, prompt: str, *, with_faults: bool
 
 
 def _prepare(chosen: RunSelection, out: Path, *, with_faults: bool) -> RunDirectory:
-    """The run's directory, with the experiment as it is to be tried on."""
+    """Create the run's directory, with the experiment open-ended and with or without its faults."""
     experiment = chosen.file.experiment
     topology = load_topology(experiment.topology)
     faults = experiment.all_faults(topology, chosen.seed)
     if faults:
         click.echo(f"the faults of {experiment.name} ({len(faults)}) happen as planned", err=True)
     elif set(PLANNED_FAULTS) & set(chosen.file.left_out):
-        click.echo(f"the faults of {experiment.name} do not happen; --with-faults lets them", err=True)
+        click.echo(f"the faults of {experiment.name} do not happen; enable them with --with-faults", err=True)
     if experiment.arrivals or experiment.departures:
-        click.echo(f"nobody of {experiment.name} comes or goes but by hand", err=True)
+        click.echo(f"arrivals and departures of {experiment.name} happen only by command", err=True)
     experiment = open_ended(experiment, faults)
     also = {"shell": ShellRecord(with_faults)}
     request = Request(experiment, topology, chosen.seed, chosen.links, also)
@@ -64,13 +65,13 @@ def _prepare(chosen: RunSelection, out: Path, *, with_faults: bool) -> RunDirect
 
 
 def _in_parts(plan: Plan) -> Plan:
-    """With captures in parts, so that `packets` finds the last seconds at once, however long it lasts."""
+    """Return the plan with captures in parts, so that `packets` finds the last seconds quickly."""
     captures = tuple(replace(capture, in_parts=capture.host is not None) for capture in plan.captures)
     return replace(plan, captures=captures)
 
 
 def _at_prompt(run: RunDirectory, prompt: str) -> RunResult:
-    """Carry out the run; a follower shows it but for the time when the prompt has the terminal."""
+    """Execute the run; a follower shows it except while the prompt uses the terminal."""
     at_terminal = sys.stdin.isatty()
     with contextlib.ExitStack() as shown:
         following: list[Follower] = [shown.enter_context(follower())]
@@ -82,7 +83,7 @@ def _at_prompt(run: RunDirectory, prompt: str) -> RunResult:
                     following.clear()
                 else:
                     if at_terminal:
-                        _say_nothing_if_it_is_gone()
+                        _silence_if_terminal_is_gone()
                     following.append(shown.enter_context(follower()))
             elif following and message.get("did") != "running":
                 following[0](message)
@@ -93,8 +94,8 @@ def _at_prompt(run: RunDirectory, prompt: str) -> RunResult:
 
 
 @contextlib.contextmanager
-def _terminal_kept() -> Iterator[None]:
-    """The terminal is afterwards as it was, whatever happens at the prompt. Ctrl-Z would halt half of it."""
+def _terminal_restored() -> Iterator[None]:
+    """Restore the terminal after the prompt. Ctrl-Z is ignored, because it would stop only some processes."""
     if not sys.stdin.isatty():
         yield
         return
@@ -103,17 +104,19 @@ def _terminal_kept() -> Iterator[None]:
         try:
             yield
         finally:
-            with contextlib.suppress(termios.error):  # it is gone
+            with contextlib.suppress(termios.error):  # the terminal is gone
                 termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _say_nothing_if_it_is_gone() -> None:
-    """Who closes the terminal leaves the prompt too: the run is ended and analysed all the same."""
+def _silence_if_terminal_is_gone() -> None:
+    """Discard output if the user closed the terminal: the run is ended and analysed all the same."""
     if not sys.stdin.isatty():
         sys.stdout = sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 (for the rest of this process)
 
 
 def _refuse_background() -> None:
-    """What runs in another session than the terminal's would read it all the same."""
+    """Refuse to run in the background: the prompt's process has another session and reads the terminal
+    anyway.
+    """
     if sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
         raise InputError("cutset shell", None, "", "needs the terminal: run it in the foreground")

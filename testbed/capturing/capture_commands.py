@@ -1,4 +1,4 @@
-"""The command of each capture: tcpdump at an interface, with how much memory, and what it may do."""
+"""The tcpdump command of each capture, with its buffer size and privileges."""
 
 import os
 from dataclasses import dataclass
@@ -8,26 +8,25 @@ from experiments.planned.plan import CapturePlan
 from experiments.records.capture_parts import NAME_PATTERN, ROTATION_S, folder_of
 
 SNAPLEN_MAX = 262_144
-"""tcpdump's "whole packets": more than an offloaded frame of 64 KiB."""
+"""tcpdump's limit for whole packets: more than an offloaded frame of 64 KiB."""
 BUFFER_KIB = 8192
 """Kernel buffer of each capture: more than two seconds of a busy host at the main job's load (3 MB/s)."""
 BUFFER_KIB_MIN = 512
 BUFFERS_SHARE = 8
-"""All buffers together take this part of the memory at most, which the kernel cannot swap out."""
+"""All buffers together take at most this part (1/8) of memory. The kernel cannot swap them out."""
 CONFINED = (
     *("setpriv", "--no-new-privs", "--bounding-set=-all,+net_raw,+dac_override,+setuid,+setgid,+setpcap"),
     *("--inh-caps=-all,+net_raw", "--ambient-caps=-all,+net_raw", "--"),
 )
-"""What tcpdump is started by, so that it can do nothing to the network but listen, and writes its file; as
-root it makes sure once more which user it is.
+"""Starts tcpdump with only the capabilities to listen and to write its file.
+
+As root, tcpdump sets its user and group once more, which needs setuid and setgid.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CapturePoint:
-    """Where a planned capture listens: an interface in the network namespace at `netns` (None: the
-    sandbox's).
-    """
+    """A planned capture's interface in the network namespace at `netns` (None: the sandbox's)."""
 
     capture: CapturePlan
     netns: str | None
@@ -35,12 +34,12 @@ class CapturePoint:
 
 
 def memory_bytes() -> int:
-    """The memory of this machine."""
+    """Return the memory of this machine in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def buffer_kib(captures: int, memory: int) -> int:
-    """The kernel buffer of each of so many captures, on a machine with so many bytes of memory."""
+    """Return the kernel buffer of each of `captures` captures on a machine with `memory` bytes."""
     share_kib = memory // BUFFERS_SHARE // max(1, captures) >> 10
     return max(BUFFER_KIB_MIN, min(BUFFER_KIB, share_kib))
 
@@ -48,9 +47,10 @@ def buffer_kib(captures: int, memory: int) -> int:
 def tcpdump_command(
     point: CapturePoint, path: Path, *, snaplen_bytes: int | None, root: bool, buffer_kib: int = BUFFER_KIB
 ) -> list[str]:
-    """The argument list of one capture.
+    """Return the argument list of one capture.
 
-    As root `-Z root` keeps tcpdump from becoming another user, who could not write into the run directory.
+    As root, `-Z root` keeps tcpdump from changing to another user, who could not write into the run
+    directory.
     """
     enter = [*(["nsenter", f"--net={point.netns}", "--"] if point.netns else []), *CONFINED]
     listen = ["tcpdump", "-i", point.interface, "-n", "-p", "--time-stamp-precision=nano"]

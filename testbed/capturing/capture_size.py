@@ -1,9 +1,9 @@
-"""How much disk the captures of a run will take: a rough upper figure for a steady run, not a promise.
+"""The disk space that a run's captures take: a rough upper estimate for a steady run.
 
-It counts how often each published byte passes a capture point: every event is captured where it is
-published, at its proxy (in, and out to each region and client), at both sides of each WAN link that it
+The estimate counts how often each published byte passes a capture point. Every event is captured at its
+publisher, at its proxy (in, and out to each region and client), at both sides of each WAN link that it
 crosses, and at each client. Batches leave every few milliseconds and carry headers; every second segment is
-acknowledged. Other people's traffic is captured at both sides of each link that it crosses.
+acknowledged. Background traffic is captured at both sides of each link that it crosses.
 """
 
 import math
@@ -15,18 +15,18 @@ from experiments.planned.plan_routes import hops
 
 BATCH_PERIOD_S = 0.005
 BATCH_OVERHEAD_BYTES = 66 + 48 + 16 + 33
-"""Ethernet, IP and TCP headers; our frame's head; the pcap record's head; half an acknowledgement's frame."""
+"""Ethernet, IP and TCP headers; our frame header; the pcap record header; half an acknowledgement's frame."""
 CLOSED_LOOP_EVENTS_PER_S = 500_000
-"""What a driver in closed loop is taken to publish: about what one does on a desktop."""
+"""The assumed rate of a driver in closed loop: about what one publishes on a desktop."""
 TRAFFIC_OVERHEAD = 1.1
-"""Headers, pcap records, and acknowledgements on their way back."""
+"""Factor for headers, pcap records and acknowledgements on the way back."""
 TRAFFIC_FRAME_BYTES = 1514
 SETTLING_S = 10.0
-"""Bring-up, drain and probes, at the full rate to be safe."""
+"""Bring-up, drain and probes, counted at the full rate to be safe."""
 
 
 def capture_bytes_per_s(plan: Plan) -> float:
-    """Bytes that all captures together grow by each second while the drivers publish."""
+    """Return by how many bytes all captures together grow each second while the drivers publish."""
     if not plan.captures:
         return 0.0
     publishers = Counter(process.region for process in plan.having(Trait.PUBLISHER))
@@ -40,7 +40,7 @@ def capture_bytes_per_s(plan: Plan) -> float:
 
 
 def _traffic_bytes_per_s(plan: Plan, traffic: TrafficPlan) -> float:
-    """Bytes of an entry of traffic in all captures of links, while it sends."""
+    """Return the bytes/s of a traffic entry in all captures of links, while it sends."""
     regions = {host.name: host.region for host in plan.hosts}
     links = {(link.a, link.b): link.forward for link in plan.links if link.kind == "wan"}
     links |= {(link.b, link.a): link.backward for link in plan.links if link.kind == "wan"}
@@ -54,7 +54,7 @@ def _traffic_bytes_per_s(plan: Plan, traffic: TrafficPlan) -> float:
 
 
 def stream_bytes_per_s(plan: Plan) -> float:
-    """Bytes that one driver's events are in one capture, headers and acknowledgements included."""
+    """Return the bytes/s of one driver's events in one capture, with headers and acknowledgements."""
     rate = float(plan.workload.get("rate_per_s") or CLOSED_LOOP_EVENTS_PER_S)
     batches = min(rate, 1 / BATCH_PERIOD_S)
     payload = rate * float(plan.workload["event_size_bytes"])
@@ -64,5 +64,5 @@ def stream_bytes_per_s(plan: Plan) -> float:
 
 
 def disk_needed_bytes(plan: Plan) -> int:
-    """What the captures of the whole run take."""
+    """Return the bytes that the captures of the whole run take."""
     return int(capture_bytes_per_s(plan) * (plan.duration_us / 1e6 + SETTLING_S))

@@ -1,15 +1,15 @@
 """Captures with tcpdump: one process for each capture point, from before the nodes start until after they
 end.
 
-Stamps have nanoseconds. Files are classic pcap and grow in the run directory from the first packet, so that
-a crash keeps them. A capture is ready when tcpdump says that it listens; it is ended with SIGINT, upon
-which tcpdump says how many packets it wrote and how many the kernel dropped. A capture that ends by itself
-is a problem of the run, never its end. Indexing the files is the analysis' work.
+Timestamps have nanoseconds. Files are classic pcap and grow in the run directory from the first packet, so a
+crash does not lose them. A capture is ready when tcpdump reports that it listens. It is ended with SIGINT;
+tcpdump then reports how many packets it wrote and how many the kernel dropped. A capture that ends by itself
+is a problem of the run but does not end it. The analysis indexes the files.
 
-A capture that is watched while the run goes on is written in parts (`experiments.records.capture_parts`):
-tcpdump begins a new one with the first packet that comes ROTATION_S after the last one was begun, in
-between two packets, so nothing is lost; an interface without packets keeps its last part open, and when
-there were none since, that part lacks what tcpdump has not written yet.
+A capture that is watched during the run is written in parts (`experiments.records.capture_parts`). tcpdump
+begins a new part with the first packet that arrives ROTATION_S after the previous part began. It does so
+between two packets, so nothing is lost. An interface without packets keeps its last part open, and that
+part lacks what tcpdump has not yet written.
 """
 
 import asyncio
@@ -27,8 +27,9 @@ from testbed.capturing.capture_commands import CapturePoint, buffer_kib, memory_
 from testbed.errors import TestbedError
 
 FLUSH_S = 1.1
-"""The kernel hands packets over in blocks at least every second (tcpdump's timeout): so long after the last
-packet that matters, tcpdump has them all, unless the machine is too busy to let it run.
+"""How long after the last relevant packet tcpdump has all packets, unless the machine is too busy to run it.
+
+The kernel hands packets over in blocks at least every second (tcpdump's timeout).
 """
 READY_TIMEOUT_S = 20.0
 END_TIMEOUT_S = 20.0
@@ -40,7 +41,7 @@ COUNTS = re.compile(r"(\d+) packets? (captured|received by filter|dropped by ker
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """What a capture holds; counts are None when tcpdump could not say (it was killed)."""
+    """Packets that a capture holds; counts are None when tcpdump did not report them (it was killed)."""
 
     capture: CapturePlan
     packets: int | None
@@ -51,24 +52,24 @@ class CaptureResult:
 class _Running:
     point: CapturePoint
     process: asyncio.subprocess.Process
-    said: bytearray = field(default_factory=bytearray)
+    output: bytearray = field(default_factory=bytearray)
     ending: bool = False
     watcher: "asyncio.Task[None] | None" = None
 
 
-def parse_counts(said: str) -> tuple[int | None, int | None]:
-    """Packets captured and packets dropped by the kernel, from what tcpdump says as it ends."""
-    counts = {what: int(number) for number, what in COUNTS.findall(said)}
+def parse_counts(output: str) -> tuple[int | None, int | None]:
+    """Parse the packets captured and the packets dropped by the kernel from tcpdump's last output."""
+    counts = {what: int(number) for number, what in COUNTS.findall(output)}
     return counts.get("captured"), counts.get("dropped by kernel")
 
 
-def has_all(said: str) -> bool:
-    """Whether tcpdump has written all that had arrived when it first said its counts."""
-    counts = [(what, int(number)) for number, what in COUNTS.findall(said)]
-    of = {kind: [number for what, number in counts if what == kind] for kind, _ in counts}
-    if not of.get("dropped by kernel"):  # they are said in one go, this one last
+def has_all(output: str) -> bool:
+    """Return whether tcpdump has written all packets that had arrived when it first reported its counts."""
+    counts = [(what, int(number)) for number, what in COUNTS.findall(output)]
+    by_kind = {kind: [number for what, number in counts if what == kind] for kind, _ in counts}
+    if not by_kind.get("dropped by kernel"):  # tcpdump prints all counts at once, this one last
         return False
-    return of["captured"][-1] + of["dropped by kernel"][-1] >= of["received by filter"][0]
+    return by_kind["captured"][-1] + by_kind["dropped by kernel"][-1] >= by_kind["received by filter"][0]
 
 
 class Captures:
@@ -104,8 +105,9 @@ class Captures:
             running.watcher = asyncio.create_task(self._watch(running))
 
     async def stop(self) -> list[CaptureResult]:
-        """End all captures once they hold what has arrived, soonest FLUSH_S after the last packet that
-        matters; idempotent.
+        """End all captures once they hold all packets that arrived. Idempotent.
+
+        Call it at least FLUSH_S after the last relevant packet.
         """
         await asyncio.gather(*(_until_it_has_all(running) for running in self._running))
         for running in self._running:
@@ -120,9 +122,9 @@ class Captures:
         assert running.process.stderr is not None
         try:
             async with asyncio.timeout(READY_TIMEOUT_S):
-                while LISTENING not in running.said:
+                while LISTENING not in running.output:
                     line = await running.process.stderr.readline()
-                    running.said += line
+                    running.output += line
                     if not line:
                         raise TestbedError(
                             f"the capture {_name(running)} did not start: {_last_words(running)}"
@@ -133,7 +135,7 @@ class Captures:
     async def _watch(self, running: _Running) -> None:
         assert running.process.stderr is not None
         while data := await running.process.stderr.read(4096):
-            running.said += data
+            running.output += data
         code = await running.process.wait()
         if not running.ending:
             self._on_problem(f"the capture {_name(running)} ended by itself ({code}): {_last_words(running)}")
@@ -147,25 +149,27 @@ class Captures:
             _send(running, signal.SIGKILL)
             self._on_problem(f"the capture {_name(running)} had to be killed")
         await running.process.wait()
-        packets, drops = parse_counts(running.said.decode(errors="replace"))
+        packets, drops = parse_counts(running.output.decode(errors="replace"))
         return CaptureResult(running.point.capture, packets, drops)
 
 
 async def _until_it_has_all(running: _Running) -> None:
-    """tcpdump that is told to end throws away what it has not read yet, so it is asked for its counts before
-    (SIGUSR1): on a busy machine it may be behind.
+    """Wait until tcpdump has read all packets that arrived.
+
+    On a busy machine tcpdump may be behind, and it discards unread packets when it ends. It is therefore
+    asked for its counts (SIGUSR1) first.
     """
-    if running.watcher is None:  # not even all captures listen: nothing matters yet
+    if running.watcher is None:  # not all captures listen yet: no packet matters
         return
-    with contextlib.suppress(TimeoutError):  # its counts will tell
+    with contextlib.suppress(TimeoutError):  # the final counts show the loss
         async with asyncio.timeout(END_TIMEOUT_S):
-            while not running.watcher.done() and not has_all(running.said.decode(errors="replace")):
+            while not running.watcher.done() and not has_all(running.output.decode(errors="replace")):
                 _send(running, signal.SIGUSR1)
                 await asyncio.sleep(ASK_PERIOD_S)
 
 
 def _send(running: _Running, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it ended by itself, and its watcher has said so
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself, and its watcher has reported that
         running.process.send_signal(number)
 
 
@@ -174,6 +178,6 @@ def _name(running: _Running) -> str:
 
 
 def _last_words(running: _Running) -> str:
-    """What it said, in one line, but for the announcement that it listens."""
-    lines = running.said.decode(errors="replace").splitlines()
-    return " ".join(line for line in lines if LISTENING.decode() not in line) or "it said nothing"
+    """Return its output in one line, without the message that it listens."""
+    lines = running.output.decode(errors="replace").splitlines()
+    return " ".join(line for line in lines if LISTENING.decode() not in line) or "no output"

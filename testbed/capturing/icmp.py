@@ -1,7 +1,7 @@
 """ICMP echoes (RFC 792) and the internet checksum (RFC 1071).
 
-Needs the standard library alone, also in an old Python: it goes along with programs that are sent to machines
-(`testbed.machines.software.deploy`).
+Needs only the standard library and supports old Python versions: it is sent to machines together with
+programs (`testbed.machines.software.deploy`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ IP_AND_ICMP_BYTES = 20 + _HEADER.size
 
 
 class EchoReply(NamedTuple):
-    """What came back of a request."""
+    """A received echo reply."""
 
     identifier: int
     sequence: int
@@ -23,13 +23,13 @@ class EchoReply(NamedTuple):
 
 
 def echo_request(identifier: int, sequence: int, payload: bytes) -> bytes:
-    """A request, as a raw socket takes it."""
+    """Build an echo request for a raw socket."""
     checksum = internet_checksum(_HEADER.pack(_REQUEST, 0, 0, identifier, sequence) + payload)
     return _HEADER.pack(_REQUEST, 0, checksum, identifier, sequence) + payload
 
 
 def echo_reply(packet: bytes) -> EchoReply | None:
-    """The reply in an IPv4 packet, as a raw socket gives it; None of any other packet."""
+    """Parse the echo reply in an IPv4 packet from a raw socket; return None for any other packet."""
     start = (packet[0] & 0x0F) * 4
     if len(packet) < start + _HEADER.size:
         return None
@@ -38,7 +38,7 @@ def echo_reply(packet: bytes) -> EchoReply | None:
 
 
 def internet_checksum(data: bytes | bytearray) -> int:
-    """The ones' complement of the ones' complement sum of 16-bit words; a zero byte ends an odd number."""
+    """Return the ones' complement of the ones' complement sum of 16-bit words; odd data is padded with 0."""
     data = data + b"\0" * (len(data) % 2)
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:

@@ -1,7 +1,7 @@
-"""Collects what programs logged of their TLS connections' keys: into one file beside the run's captures.
+"""Collection of the TLS connection keys that programs logged, into one file beside the run's captures.
 
-Only its owner can read that file. Programs' own are removed, so that the keys stand in one place, which
-`cutset export` can leave out.
+Only its owner can read that file. The programs' own logs are removed, so that the keys are in one place,
+which `cutset export` can omit.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from experiments.records.rundir import RunDirectory
 
 
 def collect_key_logs(plan: Plan, run: RunDirectory) -> list[str]:
-    """Collect them, each line once, if the plan's programs log any; returns what went wrong."""
+    """Collect the keys, each line once, if the plan's programs log any; return the problems."""
     if not plan.declared.logs_keys:
         return []
     logs = [path for process in plan.processes for path in run.program_key_logs(process.host)]
@@ -23,13 +23,13 @@ def collect_key_logs(plan: Plan, run: RunDirectory) -> list[str]:
         for path in logs:
             path.unlink(missing_ok=True)
     except OSError as error:
-        return [f"the keys of TLS connections were not collected: {error}"]
+        return [f"cannot collect the keys of TLS connections: {error}"]
     limit = f"they take more than {KEY_LOG_BYTES_MAX >> 20} MiB"
     return [f"not all keys of TLS connections were kept: {limit}"] if is_cut_off else []
 
 
 def _collect(logs: Sequence[Path], place: Path) -> bool:
-    """Whether there were too many. No file is made of nothing. Raises OSError."""
+    """Write the lines and return whether some exceeded the limit. Makes no empty file. Raises OSError."""
     lines = dict.fromkeys(line for path in logs for line in key_lines(path))
     if not lines:
         return False

@@ -11,7 +11,7 @@ WIDTH = 100
 
 
 def commands_page() -> str:
-    """The page, from the commands themselves."""
+    """Return the page, generated from the commands."""
     return "\n".join(_lines())
 
 

@@ -1,4 +1,4 @@
-"""The `cutset` command: finds the command asked for, and turns errors into one clear line and an exit code.
+"""The `cutset` command: finds the requested command, and turns errors into one line and an exit code.
 
 A command lives in a module of its own in a package beside this one and is imported only when it is used, so
 that short commands start at once. Exit codes: 0 fine, 1 an expectation or the fidelity failed, 2 bad input,
@@ -44,11 +44,11 @@ GROUPS = {
         "export": "Pack a run into one archive.",
         "verify": "Recompute every figure of a run from its captures.",
         "reproduce": "Run an archived run again and compare.",
-        "fetch": "Fetch what of a run is still on its machines.",
+        "fetch": "Fetch files of a run that are still on its machines.",
     },
     "Every night": {
         "nightly": "Run a suite; fail if something got worse.",
-        "history": "List the runs of all nights, and make room.",
+        "history": "List the runs of all nights, and remove old captures.",
     },
     "Make inputs": {
         "topology": "Write a topology from measured round-trip times.",
@@ -66,29 +66,29 @@ COMMANDS = {
 }
 OPTION = "--system-module"
 LIBRARIES = {"OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "__all__"}
-"""What libraries are told, unless the user tells them otherwise: NumPy starts no thread per processor when it
-is imported, for linear algebra, of which there is little here; pydantic searches no packages for plugins.
+"""Defaults for libraries, unless the user sets them. NumPy does not start a thread per processor on import
+for linear algebra, which is rarely used here; pydantic does not search packages for plugins.
 """
 GARBAGE = 200_000
-"""Objects after which Python looks for cycles; a short command makes fewer. Looking at 50,000 takes 50 ms."""
+"""Objects after which Python looks for cycles; short commands make fewer. Scanning 50,000 takes 50 ms."""
 
 
 class CommandGroup(click.Group):
-    """Loads a command's module on demand, and lists commands as GROUPS has them."""
+    """A group that loads a command's module on demand, and lists commands in the order of GROUPS."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all commands."""
+        """Return the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of that name, or None."""
+        """Return the command of that name, or None."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """A section for each group, a line for each command; no command is imported for that."""
+        """Write a section for each group and a line for each command, without importing the commands."""
         widest = max(map(len, COMMANDS))
         for title, names in GROUPS.items():
             with formatter.section(title):
@@ -97,7 +97,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, which would not know what to suggest for a name that is none."""
+        """Resolve a command as click does, and suggest similar names for an unknown one."""
         try:
             return super().resolve_command(ctx, args)
         except NoSuchCommand as error:
@@ -126,23 +126,23 @@ def cutset(debug: bool, modules: tuple[Path, ...]) -> None:
 
 
 def main() -> None:
-    """Entry point of the `cutset` command."""
+    """Run the `cutset` command and exit with its exit code."""
     code = run(sys.argv[1:])
-    gc.freeze()  # Python looks for cycles again as it ends, when all memory goes anyway
+    gc.freeze()  # saves a last search for cycles, since all memory is released anyway
     sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """Carry out a command line; returns its exit code."""
+    """Execute a command line and return its exit code."""
     gc.set_threshold(GARBAGE)
     for name, value in LIBRARIES.items():
         os.environ.setdefault(name, value)
     _search_no_working_directory()
     with only_printable(), none_dropped():
-        return _carry_out(arguments)
+        return _execute(arguments)
 
 
-def _carry_out(arguments: list[str]) -> int:
+def _execute(arguments: list[str]) -> int:
     try:
         _check_working_directory()
         result = cutset.main(arguments, prog_name="cutset", standalone_mode=False)
@@ -152,7 +152,7 @@ def _carry_out(arguments: list[str]) -> int:
 
 
 def _code_of(error: Exception | KeyboardInterrupt, *, debug: bool) -> int:
-    """Say what ended a command; returns the exit code."""
+    """Print why a command ended; return the exit code."""
     from testbed.campaign import exit_codes
 
     if isinstance(error, click.ClickException):
@@ -165,24 +165,24 @@ def _code_of(error: Exception | KeyboardInterrupt, *, debug: bool) -> int:
 
 
 def _search_no_working_directory() -> None:
-    """Neither for programs nor, in Python processes that we start, for modules."""
+    """Make search paths absolute, so that no program or module is found in the working directory."""
     for name in ("PATH", "PYTHONPATH"):
         if name in os.environ:
             os.environ[name] = absolute_entries(os.environ[name])
 
 
 def _check_working_directory() -> None:
-    """Raises MachineError if the folder that the command was given in is gone: no path means anything."""
+    """Raise MachineError if the working directory no longer exists, because paths would be invalid."""
     from testbed.errors import MachineError
 
     try:
         Path.cwd()
     except FileNotFoundError:
-        raise MachineError("the folder that this was started in is not there any more") from None
+        raise MachineError("the working directory no longer exists") from None
 
 
 def _complain(error: Exception, *, debug: bool) -> int:
-    """One line about an error that is ours; anything else is a bug of ours and keeps its traceback."""
+    """Print one line about an expected error; print the traceback of any other error, which is a defect."""
     from testbed.campaign import exit_codes
 
     code = exit_codes.of(error)
@@ -193,7 +193,7 @@ def _complain(error: Exception, *, debug: bool) -> int:
 
 
 def _add_system_modules(modules: Iterable[Path]) -> None:
-    """Let these files' systems be known, here and in all that is started from here. Raises InputError."""
+    """Add the systems of these files, here and in processes started from here. Raises InputError."""
     from experiments.declared import UnknownSystemError, add_module
     from topologies.errors import InputError
 

@@ -1,7 +1,7 @@
-"""How a command's RUN argument names a run or a sweep: a path, a name below runs/, `latest`, or a packed run.
+"""The RUN argument of commands: a path, a name below runs/, `latest`, or a packed run.
 
-A packed run is unpacked below runs/ first, and stays there; one that a URL names, packed or as a directory,
-is brought there.
+A packed run is unpacked below runs/ first and stays there; a run at a URL, packed or a directory, is
+downloaded there.
 """
 
 import difflib
@@ -20,11 +20,11 @@ LATEST = "latest"
 PACKED = ".tar.zst"
 URL = "://"
 NAMED_MAX = 5
-"""How many runs of a sweep stand in a line."""
+"""The number of a sweep's runs that are listed in an error."""
 
 
 def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
-    """The run of that name. Raises InputError if there is none, or if it is no run directory."""
+    """Return the run of that name. Raises InputError if there is none, or if it is no run directory."""
     from experiments.records.rundir import RunDirectory
 
     path = _named(name, runs)
@@ -34,14 +34,14 @@ def named_run(name: str, runs: Path = RUNS) -> "RunDirectory":
 
 
 def named_sweep(name: str, runs: Path = RUNS) -> "SweepDirectory":
-    """The sweep of that name. Raises InputError if there is none, or if it is no sweep's directory."""
+    """Return the sweep of that name. Raises InputError if there is none, or it is no sweep's directory."""
     from experiments.campaigns.sweepdir import SweepDirectory
 
     return SweepDirectory.open(_named(name, runs))
 
 
 def named(name: str, runs: Path = RUNS) -> "RunDirectory | SweepDirectory":
-    """The run or the sweep of that name. Raises InputError if there is none."""
+    """Return the run or the sweep of that name. Raises InputError if there is none."""
     from experiments.campaigns.sweepdir import SweepDirectory
     from experiments.records.rundir import RunDirectory
 
@@ -52,7 +52,7 @@ def named(name: str, runs: Path = RUNS) -> "RunDirectory | SweepDirectory":
 
 @contextmanager
 def packed(name: str) -> Iterator[Path | None]:
-    """The archive that a RUN names, here or brought for the length of a block; None if it names none.
+    """Yield the archive that a RUN names, local or downloaded for this block; None if it names none.
 
     Raises InputError.
     """
@@ -67,7 +67,7 @@ def packed(name: str) -> Iterator[Path | None]:
 
 
 def run_names(runs: Path) -> list[str]:
-    """The runs and sweeps below a folder, oldest first: their names begin with their time."""
+    """Return the runs and sweeps below a folder, oldest first: their names begin with their time."""
     return sorted(path.parent.name for kind in ("run", "sweep") for path in runs.glob(f"*/{kind}.json"))
 
 
@@ -75,15 +75,15 @@ def _named(name: str, runs: Path) -> Path:
     from topologies.errors import InputError
 
     if URL in name:
-        return _brought(name, runs)
+        return _downloaded(name, runs)
     if name.endswith(PACKED):
         return _unpacked(Path(name), runs)
     if name != LATEST and (named := _directory(name, runs)) is not None:
-        return named  # without a look at all the others
+        return named  # without reading the names of all runs
     known = run_names(runs)
     if name == LATEST and not Path(name).exists():
         if not known:
-            raise InputError(name, None, "", f"there are no runs in {runs}/ yet: `cutset run` makes one")
+            raise InputError(name, None, "", f"there are no runs in {runs}/ yet: make one with `cutset run`")
         return runs / _latest(known, runs)
     found = _directory(name, runs)
     if found is None:
@@ -92,7 +92,7 @@ def _named(name: str, runs: Path) -> Path:
 
 
 def _latest(known: Sequence[str], runs: Path) -> str:
-    """The last of them that no other command makes or analyses. Raises InputError."""
+    """Return the last run that no other command makes or analyses. Raises InputError."""
     from testbed.campaign.in_use import is_over
     from topologies.errors import InputError
 
@@ -107,19 +107,19 @@ def _directory(name: str, runs: Path) -> Path | None:
 
 
 def _advice(name: str, known: Sequence[str], runs: Path) -> str:
-    """Suggest a run: one with this in its name, best at its beginning, or the nearest."""
+    """Suggest a run: one whose name begins with or contains this, or the most similar name."""
     if not known:
         return f"; there are no runs in {runs}/ yet"
     asked = name.removeprefix(f"{runs}/").rstrip("/")
     meant = [each for each in known if each.startswith(asked)] or [each for each in known if asked in each]
     if len(meant) > 1:
-        return f"; {len(meant)} have that in their names, the latest is {meant[-1]}"
+        return f"; {len(meant)} contain it in their names, the latest is {meant[-1]}"
     near = meant or difflib.get_close_matches(asked, known, n=1)
     return f": did you mean {near[0]}?" if near else f"; the latest is {known[-1]}"
 
 
 def _refuse_sweep(path: Path) -> None:
-    """Refuse a sweep where one run is asked for. Raises InputError that names its runs."""
+    """Refuse a sweep in place of a run. Raises InputError with the names of its runs."""
     from experiments.campaigns.sweepdir import SweepDirectory
     from experiments.records.rundir import POINTS
     from topologies.errors import InputError
@@ -129,12 +129,12 @@ def _refuse_sweep(path: Path) -> None:
         return
     names = sorted(f"{POINTS}/{run.parent.name}" for run in sweep.points.glob("*/run.json"))
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    listed = ", ".join(names[:NAMED_MAX]) + more if names else "it has none yet"
+    listed = ", ".join(names[:NAMED_MAX]) + more if names else "there are none yet"
     raise InputError(str(path), None, "", f"is a sweep: name one of its runs, below it: {listed}")
 
 
 def _unpacked(archive: Path, runs: Path) -> Path:
-    """The directory of a packed run. Raises InputError."""
+    """Return the directory of a packed run. Raises InputError."""
     import click
 
     from experiments.archives.unpacking import unpacked
@@ -143,18 +143,18 @@ def _unpacked(archive: Path, runs: Path) -> Path:
     if not archive.is_file():
         raise InputError(str(archive), None, "", "there is no such packed run")
     path, just_now = unpacked(archive, runs)
-    click.echo(f"{'unpacked to' if just_now else 'was unpacked before, to'} {path}", err=True)
+    click.echo(f"{'unpacked to' if just_now else 'already unpacked to'} {path}", err=True)
     return path
 
 
-def _brought(url: str, runs: Path) -> Path:
-    """The directory of a run that is elsewhere. Raises InputError."""
+def _downloaded(url: str, runs: Path) -> Path:
+    """Return the directory of a run at a URL. Raises InputError."""
     import click
 
     from experiments.archives.elsewhere import bring
 
     path, just_now = bring(url, runs)
-    click.echo(f"{'brought to' if just_now else 'was brought before, to'} {path}", err=True)
+    click.echo(f"{'downloaded to' if just_now else 'already downloaded to'} {path}", err=True)
     return path
 
 

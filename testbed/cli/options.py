@@ -1,4 +1,4 @@
-"""Options that several commands share: which experiment, changed how, and which messages."""
+"""Options that several commands share: the experiment with its changes, and the selected messages."""
 
 import json
 import re
@@ -22,7 +22,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class TextParameter(click.ParamType[T]):
-    """What `parse` makes of a text. Where it raises, the text is refused as no `meaning`."""
+    """A parameter parsed from text by `parse`. If that raises, the error is that the text is no `meaning`."""
 
     def __init__(self, name: str, parse: Callable[[str], T], meaning: str) -> None:
         self.name, self._parse, self._meaning = name, parse, meaning
@@ -35,7 +35,7 @@ class TextParameter(click.ParamType[T]):
 
 
 def _seconds(text: str) -> Decimal:
-    """`19.4`, `19.4s` or `19400ms`, exactly as it is written."""
+    """Parse `19.4`, `19.4s` or `19400ms`, exactly as written."""
     text = text.strip()
     found = (
         Decimal(text.removesuffix("ms")) / 1000 if text.endswith("ms") else Decimal(text.removesuffix("s"))
@@ -46,7 +46,7 @@ def _seconds(text: str) -> Decimal:
 
 
 def _interval(text: str) -> tuple[int, int]:
-    """`48210..48341`, `48210..`, `..48341` or `48210`; `3:17` is 17 of epoch 3."""
+    """Parse `48210..48341`, `48210..`, `..48341` or `48210`; `3:17` is 17 of epoch 3."""
     from analysis.messages.label import parsed
 
     first, dots, last = text.partition("..")
@@ -58,7 +58,7 @@ def _interval(text: str) -> tuple[int, int]:
 
 
 def _seq(text: str) -> int:
-    """`48210`, or `3:17` for event 17 of epoch 3."""
+    """Parse `48210`, or `3:17` for event 17 of epoch 3."""
     from analysis.messages.label import parsed
 
     if (found := parsed(text)) < 1:
@@ -67,7 +67,7 @@ def _seq(text: str) -> int:
 
 
 def _event(text: str) -> tuple[str, int]:
-    """`r1/17`: a stream, by its number or name, and one of its events."""
+    """Parse `r1/17`: a stream, by its number or name, and one of its events."""
     stream, slash, seq = text.rpartition("/")
     if not (slash and stream):
         raise ValueError(text)
@@ -90,13 +90,13 @@ SEQ = TextParameter("seq", _seq, "sequence number, as 48210, or 3:17 in epoch 3"
 
 
 def once(*names: str, **settings: Any) -> Callable[[Command], Command]:
-    """An option with one value, refused where it is given twice: of two values click drops one silently."""
+    """Return an option that may be given only once; click would silently drop the first of two values."""
     return click.option(*names, multiple=True, callback=_only_one, **settings)
 
 
 def _only_one(ctx: click.Context, param: click.Parameter, values: Sequence[Any]) -> Any:
     if len(values) > 1:
-        raise click.BadParameter(f"is given {len(values)} times, and has one value", ctx, param)
+        raise click.BadParameter(f"is given {len(values)} times, but takes one value", ctx, param)
     return values[0] if values else None
 
 
@@ -106,18 +106,18 @@ RUN = (
 
 
 def run_argument(command: Command) -> Command:
-    """RUN, and in the help what that is."""
+    """Add the argument RUN, with its explanation in the help."""
     return _run_argument(click.argument("run_name", metavar="RUN"), command)
 
 
 def run_arguments(metavar: str) -> Callable[[Command], Command]:
-    """Several RUNs, at least one, and in the help what each is."""
+    """Return a decorator that adds RUN arguments, at least one, with their explanation in the help."""
     argument = click.argument("run_names", metavar=metavar, nargs=-1, required=True)
     return partial(_run_argument, argument)
 
 
 def _run_argument(argument: Callable[[Command], Command], command: Command) -> Command:
-    """What RUN is begins the help's second paragraph."""
+    """Add the argument, and insert the explanation of RUN at the beginning of the help's second paragraph."""
     first, _, rest = cleandoc(command.__doc__ or "").partition("\n\n")
     command.__doc__ = f"{first}\n\n{RUN} {rest}"
     return argument(command)
@@ -137,50 +137,58 @@ _EXPERIMENT = (
     ),
     click.option("--topology", help="Another topology than the experiment's: a name or a file."),
     click.option(
-        "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="What carries links."
+        "--links", type=click.Choice(["auto", "netem", "relay"]), default="auto", help="The link emulator."
     ),
-    click.option("--seed", type=int, help="Another seed than the experiment's."),
+    click.option("--seed", type=int, help="A seed in place of the experiment's."),
 )
 _MESSAGES = (
-    click.option("--host", "hosts", multiple=True, metavar="NAME", help="Sent or got by this host."),
-    click.option("--region", "regions", multiple=True, metavar="NAME", help="Sent or got in this region."),
+    click.option(
+        "--host", "hosts", multiple=True, metavar="NAME", help="Messages sent or received by this host."
+    ),
+    click.option(
+        "--region", "regions", multiple=True, metavar="NAME", help="Messages sent or received in this region."
+    ),
     click.option(
         "--link",
         "links",
         multiple=True,
         metavar="NAME",
-        help="Whose direct way crosses this link, as r2-r3.",
+        help="Messages whose direct route crosses this link, as r2-r3.",
     ),
-    click.option("--type", "types", multiple=True, metavar="NAME", help="Of this type, as EVENTS."),
+    click.option("--type", "types", multiple=True, metavar="NAME", help="Messages of this type, as EVENTS."),
     click.option(
-        "--stream", "streams", multiple=True, metavar="STREAM", help="Of this stream: 2, s2 or its region."
+        "--stream",
+        "streams",
+        multiple=True,
+        metavar="STREAM",
+        help="Messages of this stream: 2, s2 or its region.",
     ),
     click.option(
         "--topic",
         "topics",
         multiple=True,
         metavar="TOPIC",
-        help="Of this topic: its key's first digits, as 65a1fc, or a stream of it.",
+        help="Messages of this topic: the first digits of its key, as 65a1fc, or a stream of it.",
     ),
-    once("--seq", type=INTERVAL, help="That carry or name one of these sequence numbers."),
+    once("--seq", type=INTERVAL, help="Messages that carry or name one of these sequence numbers."),
 )
 
 out_option = click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=RUNS,
-    help="Where runs are kept.",
+    help="The folder of runs.",
     show_default=True,
 )
 history_option = click.option(
     "--history",
     type=click.Path(file_okay=False, path_type=Path),
     default=HISTORY,
-    help="Where the history is kept.",
+    help="The folder of the history.",
     show_default=True,
 )
 no_analyze_option = click.option(
-    "--no-analyze", is_flag=True, help="Only run; `cutset analyze` can follow at any time."
+    "--no-analyze", is_flag=True, help="Only run; `cutset analyze` can analyse it later."
 )
 
 
@@ -223,12 +231,12 @@ def experiment_options(command: Command) -> Command:
 
 
 def message_options(command: Command) -> Command:
-    """--host, --region, --link, --type, --stream, --topic and --seq."""
+    """Add --host, --region, --link, --type, --stream, --topic and --seq to a command."""
     return with_options(_MESSAGES, command)
 
 
 def with_options(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
-    """The command with these options, in their order in its help."""
+    """Return the command with these options, in their order in its help."""
     for option in reversed(options):
         command = option(command)
     return command

@@ -1,4 +1,4 @@
-"""What a command writes: lines that somebody may stop reading, and files that it is asked for."""
+"""Output of commands: lines whose reader may close the pipe, and files that the user names."""
 
 import os
 import shlex
@@ -12,10 +12,10 @@ import click
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """End the block without an error when standard output's reader has gone.
+    """End the block without an error if the reader of standard output has closed it.
 
-    What is still in the buffer goes nowhere, so that the interpreter does not complain at its end either
-    (Python's documentation, signal, "Note on SIGPIPE").
+    The rest of the buffer is discarded, so that the interpreter reports no error at its end (Python's
+    documentation, signal, "Note on SIGPIPE").
     """
     try:
         yield
@@ -27,16 +27,16 @@ def reader_may_leave() -> Iterator[None]:
 
 
 def check_directory(path: Path) -> None:
-    """Check that a file's directory exists: a mistyped one is not made silently. Raises InputError."""
+    """Check that a file's directory exists: a mistyped one is not created silently. Raises InputError."""
     from topologies.errors import InputError
 
     if not path.parent.is_dir():
         made_by = shlex.join(["mkdir", "-p", str(path.parent)])
-        raise InputError(str(path), None, "", f"its directory is not there: `{made_by}` makes it")
+        raise InputError(str(path), None, "", f"its directory does not exist: create it with `{made_by}`")
 
 
 def give(output: Path | None, text: str) -> None:
-    """Write a text to a file, and print its path; or to standard output. Raises InputError."""
+    """Write a text to a file and print its path, or write it to standard output. Raises InputError."""
     if output is None:
         click.echo(text, nl=False)
         return
@@ -46,17 +46,15 @@ def give(output: Path | None, text: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the file that somebody named, which may be a link or a device. Raises InputError if that cannot
-    be done.
-    """
+    """Write the file that the user named, which may be a link or a device. Raises InputError on failure."""
     with _writing(path):
         path.write_text(text, encoding="utf-8")
 
 
 def put_text(path: Path, text: str) -> None:
-    """Put the file in its place below a run, where a link of that name is not followed; its folder is made.
+    """Write a file below a run, without following a link of that name; create its folder.
 
-    Raises InputError if that cannot be done.
+    Raises InputError on failure.
     """
     from experiments.files.whole_files import write_whole
 

@@ -1,7 +1,7 @@
 """`python -m testbed.cli.prompt`: the prompt's process inside the sandbox, started by the runner.
 
-Stands among the commands because one of its words, `packets`, understands the filters of `cutset packets`
-that make sense while a run goes on, and shows the same lines: what messages crossed in the last seconds.
+It is among the commands because its command `packets` accepts the filters of `cutset packets` that make sense
+during a run, and prints the same lines: the messages of the last seconds.
 """
 
 import os
@@ -33,27 +33,38 @@ Say = Callable[[str], None]
 
 
 @click.command(name="packets", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--last", "last_s", type=SECONDS, default=LAST_S, show_default=True, help="Of so many seconds.")
+@click.option(
+    "--last", "last_s", type=SECONDS, default=LAST_S, show_default=True, help="The time range in seconds."
+)
 @message_options
-@click.option("--lost", is_flag=True, help="That left a second ago or longer and never were whole.")
-@click.option("--limit", type=click.IntRange(1), default=LIMIT, show_default=True, help="The newest so many.")
+@click.option(
+    "--lost", is_flag=True, help="Messages sent at least a second ago that did not arrive completely."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=LIMIT,
+    show_default=True,
+    help="The number of newest messages shown.",
+)
 def _packets(**asked: Any) -> None:
-    """Show what messages crossed in the last seconds.
+    """Show the messages of the last seconds.
 
-    What came in the last second may be missing, as the kernel hands packets over in blocks. Messages whose
-    beginning is not in the newest parts of the captures are left out. A message that left within the last
-    second and was not seen to come is `unseen`. For more, leave and use `cutset packets`.
+    Messages of the last second may be missing, because the kernel hands packets over in blocks. Messages
+    whose beginning is not in the newest parts of the captures are left out. A message that was sent within
+    the last second and has not been seen at the receiver is `unseen`. For more, leave and use `cutset
+    packets`.
     """
 
 
 class RecentPackets:
-    """The word `packets`."""
+    """The prompt's command `packets`."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
 
     def __call__(self, arguments: Sequence[str], say: Say) -> None:
-        """Show what was asked for. Raises TestbedError for what cannot be."""
+        """Show the requested messages. Raises TestbedError if that is not possible."""
         from analysis.errors import AnalysisError
         from topologies.errors import InputError
 
@@ -102,7 +113,7 @@ class RecentPackets:
 
 
 def _only_the_commands() -> set[str]:
-    """The options of `cutset packets` that the word does not have."""
+    """Return the options of `cutset packets` that the prompt's command does not have."""
     from testbed.cli.look.packets import command
 
     return _options(command) - _options(_packets)
@@ -113,25 +124,25 @@ def _options(command: click.Command) -> set[str]:
 
 
 def _concerned(wanted: "Filter") -> frozenset[str] | None:
-    """Hosts of which one at least sent or got each message that is meant; None: all hosts."""
+    """Return hosts such that each wanted message was sent or received by one; None: all hosts."""
     if wanted.pairs is not None:
         return frozenset(name for pair in wanted.pairs for name in pair)
     return wanted.ends[0] if wanted.ends else None
 
 
 def _aside(work: Callable[[], list[str]]) -> list[str]:
-    """Do this in a thread that takes the processor from no node. Ctrl-C leaves it to itself."""
+    """Do this in a thread with low priority, so that nodes keep the processors. Ctrl-C abandons it."""
     done: list[list[str]] = []
     broke: list[BaseException] = []
 
-    def carry_out() -> None:
-        os.setpriority(os.PRIO_PROCESS, 0, NICE)  # of this thread alone (setpriority(2), "C library")
+    def run_with_low_priority() -> None:
+        os.setpriority(os.PRIO_PROCESS, 0, NICE)  # of this thread only (setpriority(2), "C library")
         try:
             done.append(work())
         except BaseException as error:  # noqa: BLE001 - raised again below
             broke.append(error)
 
-    thread = threading.Thread(target=carry_out, name="packets", daemon=True)
+    thread = threading.Thread(target=run_with_low_priority, name="packets", daemon=True)
     thread.start()
     while thread.is_alive():
         thread.join(LOOK_S)
@@ -142,14 +153,14 @@ def _aside(work: Callable[[], list[str]]) -> list[str]:
 
 def _summed_up(found: "RecentTransfers", matching: int, shown: int, last_s: Decimal, zero_ns: int) -> str:
     if found.seen_until_ns is None:
-        return "the captures hold nothing yet"
+        return "the captures have no packets yet"
     some = f"the newest {shown} of {matching:,}" if shown < matching else f"{matching:,}"
     until_s = (found.seen_until_ns - zero_ns) / 1e9
     return f"{some} messages of the last {last_s} s; the captures go to {until_s:.3f} s"
 
 
 def main() -> int:
-    """Show the prompt until the user leaves it; returns the exit code."""
+    """Show the prompt until the user leaves it; return the exit code."""
     from testbed.network.mininet_nodes import attached_network
 
     runner = RunnerClient(Channel.inherited())

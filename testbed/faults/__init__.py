@@ -1,1 +1,1 @@
-"""Faults: compiled into changes of links and processes, and applied while the run is on."""
+"""Faults: compiled into changes of links and processes, and applied during the run."""

@@ -1,10 +1,9 @@
-"""Applies the plan's changes at their times, and records for each when it was requested and when it was in
-effect.
+"""Application of the plan's changes at their times, with the requested and the actual time of each.
 
 The plan has compiled faults into changes of single link directions and processes, sorted by time. Changes of
-one instant are all started before any of them is awaited: on a busy machine it takes 100 ms until a process
-has been forked. A change that is late, because the machine was busy or the one before it took long, is
-applied all the same and recorded as late. How a change is applied is up to the caller (`apply`).
+one instant are all started before any of them is awaited: on a busy machine a fork takes 100 ms. A change
+that is late, because the machine was busy or the change before it took long, is still applied and is recorded
+as late. The caller determines how a change is applied (`apply`).
 """
 
 import asyncio
@@ -22,7 +21,7 @@ Numbered = tuple[int, Change]
 """A change with its index in the plan of the whole run."""
 
 LATE_NS = 100_000_000
-"""From here on a change counts as late: a tenth of what a recovery in seconds is shown with."""
+"""A change counts as late from here on: a tenth of the resolution of recovery times in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class AppliedChange:
         return ChangeRecord(self.index, self.requested_ns, self.applied_ns)
 
     def as_message(self) -> dict[str, object]:
-        """The message to whoever follows the run."""
+        """Return the message to the follower of the run."""
         times = {"index": self.index, "requested_ns": self.requested_ns, "applied_ns": self.applied_ns}
         change = self.change
         what: dict[str, object]
@@ -64,7 +63,7 @@ class AppliedChange:
 
 
 def target(change: Change) -> str:
-    """The link direction or process that a change acts on, for messages."""
+    """Return the link direction or process that a change acts on, for messages."""
     if isinstance(change, LinkChange):
         return f"link {change.link} {change.direction}"
     return f"process {change.process}"
@@ -78,11 +77,11 @@ async def apply_changes(
     record: Callable[[AppliedChange], None],
     now_ns: Callable[[], int],
 ) -> None:
-    """Apply each change at `zero_ns` (CLOCK_REALTIME, time 0 of the run) plus its own time: those of one
-    instant concurrently, all others one after the other. now_ns: the time (`testbed.steady_clock`).
+    """Apply each change at `zero_ns` (CLOCK_REALTIME, time 0 of the run) plus its own time.
 
-    A change that fails with a TestbedError is recorded as failed and the others go on: such a run is analysed
-    too, and its report says so.
+    Changes of one instant are applied concurrently, all others in sequence. now_ns: the clock
+    (`testbed.steady_clock`). A change that fails with a TestbedError is recorded as failed, and the others
+    continue: such a run is analysed too, and its report shows the failure.
     """
     for at_us, together in groupby(changes, key=lambda numbered: numbered[1].at_us):
         requested_ns = zero_ns + at_us * 1000
@@ -95,10 +94,10 @@ async def apply_changes(
 async def apply_concurrently(
     changes: Sequence[Numbered], requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
 ) -> list[AppliedChange]:
-    """Apply the changes of one instant now; returns their results in the same order.
+    """Apply the changes of one instant now; return their results in the same order.
 
     Links come first, one by one. Then changes of different processes are applied concurrently, and those of
-    the same process one after the other.
+    the same process in sequence.
     """
     by_index, applied = dict(changes), dict[int, AppliedChange]()
     of_process: dict[str, list[int]] = {}
@@ -118,7 +117,7 @@ async def apply_concurrently(
 async def apply_one(
     index: int, change: Change, requested_ns: int, apply: Callable[[Change], Awaitable[Applied]]
 ) -> AppliedChange:
-    """Apply one change now; returns its result."""
+    """Apply one change now; return its result."""
     try:
         applied = await apply(change)
     except TestbedError as error:

@@ -1,9 +1,9 @@
-"""Faults that a user injects while the run is on, in addition to those of its experiment. Pure.
+"""Faults that a user injects during the run, in addition to those of its experiment. Pure.
 
-An injected fault is treated as if it had been in the experiment's file with this time: it is validated in the
-same way, gets a name (its kind and a number), combines with the others by the same rules
-(`testbed.faults.timeline`) and is added to the plan, so that readers of the run find it like any other. What
-has already happened is never changed by a later fault.
+An injected fault is treated as if it were in the experiment's file with this time: it is validated in the
+same way, gets a name (its kind and a number), combines with other faults by the same rules
+(`testbed.faults.timeline`) and is added to the plan, so that readers of the run find it like any other. A
+later fault never changes the past.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class RefusedFaultError(TestbedError):
 
 @dataclass(frozen=True)
 class InteractiveSchedule:
-    """An experiment with all faults so far, and the changes that follow from them. links: the plan's."""
+    """An experiment with all faults so far, and the resulting changes. links: the plan's."""
 
     experiment: Experiment
     topology: Topology
@@ -43,10 +43,10 @@ class InteractiveSchedule:
         return all_changes(self.experiment.faults, self.topology, FOREVER_US, links=self.links)
 
     def with_fault(self, given: Mapping[str, Any], at_us: int) -> "InteractiveSchedule":
-        """The schedule with one more fault, in the form of the file, at `at_us`, which must be later than all
-        that has happened.
+        """Return the schedule with one more fault, in the form of the file, at `at_us`.
 
-        Raises RefusedFaultError if the fault is invalid or changes nothing.
+        `at_us` must be later than all applied changes. Raises RefusedFaultError if the fault is invalid or
+        changes nothing.
         """
         kind = next((name for name in KIND_NAMES if name in given), "fault")
         known = {fault.name for fault in self.experiment.faults}
@@ -65,7 +65,7 @@ class InteractiveSchedule:
         return self.experiment.faults[-1]
 
     def until(self, duration_us: int) -> Experiment:
-        """The experiment as it was in the end: with this duration, and what began within it."""
+        """Return the experiment as it was at the end: with this duration, and all that began within it."""
         faults = tuple(fault for fault in self.experiment.faults if fault.at_us < duration_us)
         duration_us = max(duration_us, DURATION_US_MIN)
         traffic = tuple(
@@ -78,7 +78,7 @@ class InteractiveSchedule:
         )
 
     def plan(self, plan: Plan, duration_us: int) -> Plan:
-        """The run's plan as it was in the end."""
+        """Return the run's plan as it was at the end."""
         experiment = self.until(duration_us)
         made = with_faults(plan, experiment.faults, self.topology, duration_us)
         return replace(made, duration_us=duration_us)
@@ -89,12 +89,12 @@ PLANNED_FAULTS = ("faults", "nemesis", "arrivals", "departures")
 
 
 def ignored_fields(*, with_faults: bool) -> tuple[str, ...]:
-    """The fields of an experiment that have no meaning for an interactive run on this machine."""
+    """Return the fields of an experiment that are meaningless for an interactive run on this machine."""
     return ("expect", "sweep", "repeat", "on", *(() if with_faults else PLANNED_FAULTS))
 
 
 def open_ended(experiment: Experiment, faults: tuple[Fault, ...]) -> Experiment:
-    """The experiment for an interactive run: with these faults, and no random ones."""
+    """Return the experiment for an interactive run: with these faults, and no random ones."""
     return experiment.model_copy(update={"faults": faults, "nemesis": None, "arrivals": (), "departures": ()})
 
 

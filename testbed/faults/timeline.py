@@ -3,23 +3,24 @@
 Every fault on links becomes *effects* (`experiments.planned.effects`). The rule for each link direction at
 each instant:
 
-- it is up unless an active effect says otherwise; `down` outweighs `blackhole`;
+- it is up unless an active effect changes that; `down` outweighs `blackhole`;
 - each parameter is that of the latest active `set` that gives it (by time, then by the order in the file),
-  else the topology's; jitter never exceeds the delay that results;
-- `restore` ends what earlier faults (by time, then order) do to a link, or all that one fault does. Effects
-  on other links go on. A flapping link that is restored stays up;
-- an effect with `for` ends by itself. Nothing changes once the run's duration is over.
+  else the topology's; jitter never exceeds the resulting delay;
+- `restore` ends all effects of earlier faults (by time, then order) on a link, or all effects of one fault.
+  Effects on other links continue. A flapping link that is restored stays up;
+- an effect with `for` ends by itself. Nothing changes after the run's duration.
 
-Only real differences become changes. A change carries the name of the fault that caused it: where an effect
-ends, that of the restore if there was one; where several meet in one instant, the last that begins there.
-So the name says what a change is called, not whose figures begin with it (`experiments.planned.strikes`).
+Only real differences become changes. A change carries the name of the fault that caused it: at the end of an
+effect, that of the restore if there was one; if several faults meet in one instant, the last that begins
+there. So the name labels a change; it does not determine whose figures begin with it
+(`experiments.planned.strikes`).
 
-A separation keeps packets from crossing the region's LAN from one process's host to another's. Several may
-overlap: two processes are reachable to each other again when the last separation between them is over. Each
-change is of one process and names the peers that no longer receive its packets; the other direction is a
-change of the other process. A block has a rule of its own at each host whose packets it keeps, so blocks that
-overlap add up, and each ends by itself. So do fills of one file system, and what makes one disk slow; a
-replace gives another disk and ends both.
+A separation drops packets on the region's LAN from one process's host to another's. Several separations may
+overlap: two processes can reach each other again when the last separation between them is over. Each change
+is of one process and names the peers that no longer receive its packets; the other direction is a change of
+the other process. A block has its own rule at each host whose packets it drops, so overlapping blocks add up,
+and each ends by itself. The same holds for fills of one file system and for slow disks; a replace gives
+another disk and ends both.
 """
 
 from collections import defaultdict
@@ -65,11 +66,11 @@ _DISK_ACTIONS: Mapping[str, tuple[ProcessAction, ProcessAction]] = {
     Fill.kind: (ProcessAction.FILL, ProcessAction.UNFILL),
     SlowDisk.kind: (ProcessAction.SLOW_DISK, ProcessAction.UNSLOW_DISK),
 }
-"""How what is done to a disk begins, and ends."""
+"""The actions that begin and end a fault of a disk."""
 
 
 def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[LinkChange]:
-    """Every change of a link's state or parameters, by time."""
+    """Return every change of a link's state or parameters, by time."""
     effects_of: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
     for effect in link_effects(faults, topology):
         if effect.start_us < effect.end_us:
@@ -86,8 +87,10 @@ def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) 
 
 
 def waiting_problem(faults: Sequence[Fault], topology: Topology) -> str | None:
-    """Why what a link does, or whether two processes hear each other, is not known while a fault on it waits,
-    or None: something else is done to it.
+    """Return why a waiting fault conflicts with another one, or None.
+
+    While a fault waits, no other fault may act on the same link direction or separate the same processes,
+    because the state would be unknown.
     """
     of_direction: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
     for effect in link_effects(faults, topology):
@@ -110,7 +113,7 @@ def waiting_problem(faults: Sequence[Fault], topology: Topology) -> str | None:
 
 
 def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
-    """All changes of processes, by time."""
+    """Return all changes of processes, by time."""
     changes = [
         ProcessChange(
             fault.at_us,
@@ -133,7 +136,7 @@ def _trigger(fault: Fault) -> Trigger | None:
 
 
 def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[FaultPlan]:
-    """The faults as configured, by time, each with its strike, and its end if that is within the run."""
+    """Return the faults as configured, by time, each with its strike, and its end if it is within the run."""
     ends: defaultdict[str, int] = defaultdict(int)
     for effect in link_effects(faults, topology):
         ends[effect.fault.name] = max(ends[effect.fault.name], effect.end_us)
@@ -202,7 +205,7 @@ def _cause(begun: Sequence[LinkEffect], ended: Sequence[LinkEffect]) -> str:
 
 
 def separation_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
-    """The changes that separate processes of a region and rejoin them before `duration_us`, by time."""
+    """Return the changes that separate and rejoin processes of a region before `duration_us`, by time."""
     waiting = {fault.name: _trigger(fault) for fault in faults if isinstance(fault, Separate)}
     peers: defaultdict[tuple[int, str, str, ProcessAction], list[str]] = defaultdict(list)
     for (process, peer), spans in separations(faults).items():
@@ -221,7 +224,7 @@ def separation_changes(faults: Sequence[Fault], duration_us: int) -> list[Proces
 
 
 def block_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
-    """The changes that begin and end rules of blocks before `duration_us`, by time."""
+    """Return the changes that begin and end rules of blocks before `duration_us`, by time."""
     changes = []
     for fault in faults:
         if not isinstance(fault, Block):
@@ -237,9 +240,7 @@ def block_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChan
 
 
 def disk_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
-    """The changes that fill disks of processes or make them slow, and end that, before `duration_us`, by
-    time.
-    """
+    """Return the changes that begin and end full and slow disks before `duration_us`, by time."""
     changes = [
         ProcessChange(
             at_us,
@@ -259,7 +260,7 @@ def disk_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChang
 def _begin_and_end(
     fault: LastingProcessFault, faults: Sequence[Fault], duration_us: int
 ) -> Iterator[tuple[int, str, bool]]:
-    """When it begins and ends before `duration_us`, by which fault, and whether it begins there."""
+    """Yield when a fault begins and ends before `duration_us`, by which fault, and whether it begins."""
     end_us, ended_by = ending(fault, faults)
     for at_us, cause, begins in ((fault.at_us, fault.name, True), (end_us, ended_by, False)):
         if at_us is not None and at_us < duration_us:
@@ -267,7 +268,7 @@ def _begin_and_end(
 
 
 def _transitions(spans: Sequence[Span]) -> Iterator[tuple[int, str, ProcessAction]]:
-    """When a pair is separated and rejoined, and by which fault; adjacent spans are merged."""
+    """Yield when a pair is separated and rejoined, and by which fault; adjacent spans are merged."""
     open_until: int | None = -1
     ended_by = ""
     for start_us, end_us, name, ends in spans:

@@ -1,8 +1,8 @@
-"""Calls hooks at the end of a night: any commands, which get the night as JSON on standard input.
+"""Hooks at the end of a night: commands that get the night as JSON on standard input.
 
 A command is split into words as by a shell, but no shell is started: use `sh -c '…'` for one. A failing hook
-is reported and changes nothing else. Ready-made ones are `python -m testbed.nightly.mail` and `python -m
-testbed.nightly.webhook`.
+is reported and changes nothing else. `python -m testbed.nightly.mail` and `python -m testbed.nightly.webhook`
+are ready-made hooks.
 """
 
 import json
@@ -20,7 +20,7 @@ from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 from topologies.errors import InputError
 
 TIMEOUT_S = 60.0
-SHOWN_MAX = 20  # of the lines of a message
+SHOWN_MAX = 20  # lines of a message
 
 
 def check_hooks(commands: tuple[str, ...]) -> None:
@@ -29,7 +29,7 @@ def check_hooks(commands: tuple[str, ...]) -> None:
         try:
             words = shlex.split(command)
         except ValueError as error:
-            raise InputError("--hook", None, "", f"{command!r} is no command: {error}") from None
+            raise InputError("--hook", None, "", f"{command!r} is not a command: {error}") from None
         if not words:
             raise InputError("--hook", None, "", "should be a command")
 
@@ -37,13 +37,15 @@ def check_hooks(commands: tuple[str, ...]) -> None:
 def message(directory: NightDirectory, record: NightRecord, page: Path | None) -> dict[str, Any]:
     """Return the JSON for a hook. page: the morning page, if there is one."""
     fine = record.exit_code == 0
-    failed = [_told(directory, run) for run in record.failing]
+    failed = [_failed_run(directory, run) for run in record.failing]
     lines = [
         *([f"not checked: {record.unchecked}"] if record.unchecked is not None else []),
         *record.findings,
         *(f"{run['title']}: {run['failure']}: {run['problem']}" for run in failed),
     ]
-    told = lines[:SHOWN_MAX] + ([f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else [])
+    shown_lines = lines[:SHOWN_MAX] + (
+        [f"and {len(lines) - SHOWN_MAX} more"] if len(lines) > SHOWN_MAX else []
+    )
     shown = str(page.absolute()) if page else None
     subject = (
         f"{record.suite} {record.night} on {socket.gethostname()}: {'fine' if fine else _counted(record)}"
@@ -55,7 +57,7 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
         "outcome": record.outcome,
         "exit_code": record.exit_code,
         "subject": subject,
-        "text": "\n".join([subject, *told, *([shown] if shown else [])]),
+        "text": "\n".join([subject, *shown_lines, *([shown] if shown else [])]),
         "findings": list(record.findings),
         "unchecked": record.unchecked,
         "failed": failed,
@@ -88,7 +90,7 @@ def message_of_none(suite: str, night: date, problem: str, exit_code: int) -> di
 
 
 def call(command: str, content: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Run a hook; returns what went wrong with it, or None."""
+    """Run a hook; return its problem, or None."""
     words = shlex.split(command)
     try:
         done = child_processes.run(
@@ -106,11 +108,11 @@ def call(command: str, content: Mapping[str, Any], *, timeout_s: float = TIMEOUT
         return f"the hook {words[0]} could not be started: {error.strerror}"
     if done.returncode == 0:
         return None
-    said = done.stderr.strip().splitlines() or ["it said nothing"]
-    return f"the hook {words[0]} failed with {done.returncode}: {said[-1]}"
+    errors = done.stderr.strip().splitlines() or ["no output on standard error"]
+    return f"the hook {words[0]} failed with {done.returncode}: {errors[-1]}"
 
 
-def _told(directory: NightDirectory, run: NightRun) -> dict[str, Any]:
+def _failed_run(directory: NightDirectory, run: NightRun) -> dict[str, Any]:
     made = directory.run_of(run)
     return {
         "title": run.name,
@@ -124,7 +126,7 @@ def _told(directory: NightDirectory, run: NightRun) -> dict[str, Any]:
 
 
 def _counted(record: NightRecord) -> str:
-    """A summary such as `2 got worse, 1 of 17 runs failed`; for an incomplete night, how it ended."""
+    """Return a summary such as `2 got worse, 1 of 17 runs failed`; for an incomplete night, how it ended."""
     parts = [] if record.over else [record.outcome or "broken"]
     if record.findings:
         parts.append(f"{len(record.findings)} got worse")

@@ -1,6 +1,4 @@
-"""The results of a night as JUnit's XML, for CI systems: a test case for each run, and one for what got
-worse.
-"""
+"""The results of a night as JUnit XML for CI systems: a test case for each run, and one for regressions."""
 
 import re
 from collections.abc import Mapping
@@ -10,11 +8,11 @@ from experiments.campaigns.campaign import Failure, State
 from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 
 NO_CHAR = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What has no place in XML 1.0: all but its production Char (section 2.2)."""
+"""Characters that XML 1.0 forbids: all but its production Char (section 2.2)."""
 
 
 def junit_xml(directory: NightDirectory, record: NightRecord) -> str:
-    """The text of junit.xml. Runs that are yet to come are left out."""
+    """Return the text of junit.xml, without runs that have not ended."""
     suite = ElementTree.Element("testsuite", name=f"{record.suite} {record.night}")
     for run in record.runs:
         if run.ended:
@@ -51,22 +49,24 @@ def _case(directory: NightDirectory, record: NightRecord, run: NightRun) -> Elem
         },
     )
     if run.state is State.SKIPPED:
-        _say(case, "skipped", "", run.problem)
+        _add_result(case, "skipped", "", run.problem)
     elif run.failure is not None and run.allow_failure:
-        _say(case, "skipped", str(run.failure), f"allowed to fail: {run.problem}")
+        _add_result(case, "skipped", str(run.failure), f"allowed to fail: {run.problem}")
     elif run.failure is not None:
-        _say(case, "error" if run.failure is Failure.HARNESS else "failure", str(run.failure), run.problem)
+        _add_result(
+            case, "error" if run.failure is Failure.HARNESS else "failure", str(run.failure), run.problem
+        )
     return case
 
 
 def _regressions(record: NightRecord) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname=f"{record.suite}.history", name="regressions", time="0")
     if record.unchecked is not None:
-        _say(case, "error", "unchecked", f"not checked: {record.unchecked}")
+        _add_result(case, "error", "unchecked", f"not checked: {record.unchecked}")
     elif record.findings:
-        _say(case, "failure", "regression", "\n".join((*record.findings, *record.findings_allowed)))
+        _add_result(case, "failure", "regression", "\n".join((*record.findings, *record.findings_allowed)))
     elif record.findings_allowed:
-        _say(case, "skipped", "regression", "\n".join(("allowed to fail:", *record.findings_allowed)))
+        _add_result(case, "skipped", "regression", "\n".join(("allowed to fail:", *record.findings_allowed)))
     return case
 
 
@@ -77,12 +77,12 @@ def _properties(case: ElementTree.Element, values: Mapping[str, str | None]) -> 
             ElementTree.SubElement(properties, "property", name=name, value=_clean(value))
 
 
-def _say(case: ElementTree.Element, element: str, kind: str, text: str | None) -> None:
-    said = _clean(text or "unknown")
-    child = ElementTree.SubElement(case, element, message=said.partition("\n")[0])
+def _add_result(case: ElementTree.Element, element: str, kind: str, text: str | None) -> None:
+    message = _clean(text or "unknown")
+    child = ElementTree.SubElement(case, element, message=message.partition("\n")[0])
     if kind:
         child.set("type", kind)
-    child.text = said
+    child.text = message
 
 
 def _clean(text: str) -> str:

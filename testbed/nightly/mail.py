@@ -1,7 +1,7 @@
-"""A hook that sends an e-mail: `--hook "python -m testbed.nightly.mail --to somebody@example.org"`.
+"""A hook that sends an e-mail: `--hook "python -m testbed.nightly.mail --to user@example.org"`.
 
-It hands the message to the machine's own sendmail (8), or with --smtp to a server (RFC 5321), which must take
-it without a password.
+It passes the message to the machine's own sendmail (8), or with --smtp to a server (RFC 5321) that accepts it
+without a password.
 """
 
 import argparse
@@ -20,7 +20,7 @@ TIMEOUT_S = 30.0
 
 
 def letter(content: dict[str, str], sender: str, receivers: list[str]) -> EmailMessage:
-    """The e-mail about a night, from what a hook is given."""
+    """Return the e-mail about a night, from the content of a hook."""
     mail = EmailMessage()
     mail["Subject"], mail["From"], mail["To"] = content["subject"], sender, ", ".join(receivers)
     mail.set_content(content["text"] + "\n")
@@ -28,8 +28,10 @@ def letter(content: dict[str, str], sender: str, receivers: list[str]) -> EmailM
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="testbed.nightly.mail", description="E-mails how a night went.")
+    """Send the e-mail and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="testbed.nightly.mail", description="E-mails the result of a night."
+    )
     parser.add_argument("--to", action="append", required=True, metavar="ADDRESS", help="may be repeated")
     parser.add_argument("--from", dest="sender", metavar="ADDRESS")
     parser.add_argument("--smtp", metavar="HOST[:PORT]", help="a server, instead of this machine's sendmail")

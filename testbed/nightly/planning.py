@@ -1,6 +1,6 @@
-"""Plans a night: its runs and their seeds, their estimated durations, and which still fit.
+"""The plan of a night: its runs and their seeds, their estimated durations, and which runs still fit.
 
-Decides; runs nothing.
+Runs nothing.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from topologies.loader import load_topology
 
 SEED_BYTES = 4
 TRIES_MAX = 3
-"""How often a run may take the night down with it before it is left out."""
+"""How often a run may crash the whole night before it is left out."""
 AROUND_A_RUN_S = 20.0
-"""What a run takes besides its duration, as long as nothing better is known: start, drain, analysis."""
-ALONE = "runs of real processes go one at a time, or they would disturb what is measured of each other"
+"""Time of a run besides its duration until it is measured: start, drain, analysis."""
+ALONE = "runs of real processes go one at a time, because they would disturb each other's measurements"
 
 
 def new_record(file: SuiteFile, night: date, *, commit: str | None, started_ns: int) -> NightRecord:
-    """The first content of night.json. Raises InputError."""
+    """Return the first content of night.json. Raises InputError."""
     suite = file.suite
     return NightRecord(
         night=night.isoformat(),
@@ -44,13 +44,13 @@ def new_record(file: SuiteFile, night: date, *, commit: str | None, started_ns: 
 
 
 def seed_of(night: date, suite: str, entry: str, repeat: int) -> int:
-    """The seed of a run: different each night and for each repetition, and reproducible."""
+    """Return the seed of a run: different each night and for each repetition, and reproducible."""
     text = f"{night.isoformat()}/{suite}/{entry}/{repeat}"
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=SEED_BYTES).digest(), "big") >> 1
 
 
 def digest(file: SuiteFile) -> str:
-    """A digest of everything that decides what runs. Raises InputError."""
+    """Return a digest of all that determines what runs. Raises InputError."""
     content = []
     for entry in file.suite.entries:
         experiment = file.experiments[entry.name].experiment
@@ -63,7 +63,7 @@ def digest(file: SuiteFile) -> str:
 
 
 def check_jobs(jobs: int, file: SuiteFile) -> None:
-    """Refuse --jobs if no runs of the suite may run at once. Raises InputError."""
+    """Refuse --jobs if no runs of the suite may run in parallel. Raises InputError."""
     if jobs > 1 and all(
         file.place(entry) != SIMULATOR or not entry.is_single for entry in file.suite.entries
     ):
@@ -73,18 +73,18 @@ def check_jobs(jobs: int, file: SuiteFile) -> None:
 class DurationEstimate:
     """Estimates how long the runs of a night take, in seconds, analysis included.
 
-    The longest of this night's own runs of the same entry counts; before there is one, that of earlier
-    nights; else its duration plus a margin.
+    The estimate is the longest of this night's runs of the same entry; without one, that of earlier nights;
+    without those, the run's duration plus a margin.
     """
 
     def __init__(self, file: SuiteFile, earlier_s: Mapping[str, float]) -> None:
-        """earlier_s: by the entry's name."""
+        """Estimate the durations. earlier_s: durations in earlier nights, by the entry's name."""
         self._first_s = {
             entry.name: earlier_s.get(entry.name, self._guess_s(file, entry)) for entry in file.suite.entries
         }
 
     def of(self, run: NightRun, record: NightRecord) -> float:
-        """The estimate for a run."""
+        """Return the estimate for a run."""
         tonight = [
             other.duration_s
             for other in record.runs
@@ -93,7 +93,7 @@ class DurationEstimate:
         return max(tonight, default=self._first_s[run.entry])
 
     def left_s(self, record: NightRecord) -> float:
-        """The estimate for all runs that have not ended."""
+        """Return the estimate for all runs that have not ended."""
         return sum(self.of(run, record) for run in record.runs if not run.ended)
 
     @staticmethod
@@ -108,7 +108,7 @@ class DurationEstimate:
 
 
 def budget_left_s(run: NightRun, record: NightRecord, file: SuiteFile) -> float:
-    """The longest that this run may take: the remaining budget of the night, and of its entry."""
+    """Return the longest that this run may take: the remaining budget of the night, and of its entry."""
     entry = next(entry for entry in file.suite.entries if entry.name == run.entry)
     night_s = record.budget_s - record.spent_s
     if entry.budget_us is None:
@@ -118,11 +118,11 @@ def budget_left_s(run: NightRun, record: NightRecord, file: SuiteFile) -> float:
 
 
 def skipped(run: NightRun, needed_s: float, left_s: float) -> NightRun:
-    """The run, recorded as skipped."""
-    said = (
+    """Return the run, recorded as skipped."""
+    problem = (
         f"no time left: it takes about {needed_s:.0f} s, and {max(0.0, left_s):.0f} s of the budget are left"
     )
-    return replace(run, state=State.SKIPPED, problem=said)
+    return replace(run, state=State.SKIPPED, problem=problem)
 
 
 def _planned(file: SuiteFile, entry: Entry, night: date, repetition: int) -> NightRun:

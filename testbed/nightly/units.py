@@ -1,8 +1,8 @@
-"""Writes what starts a night automatically: systemd units (systemd.service(5), systemd.timer(5)), or lines
-for cron.
+"""Texts that start a night automatically: systemd units (systemd.service(5), systemd.timer(5)), or cron
+lines.
 
 Three units: a service that runs the night, a timer that starts it, and a service that, at boot, resumes a
-night that a reboot interrupted. Returns texts only; nothing is written here.
+night that a reboot interrupted. Returns texts only; writes no files.
 """
 
 import shlex
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WAIT_H = 12
-"""How long a night waits for another to be over, which was to begin at the same time."""
+"""How many hours a night waits for the end of another that started at the same time."""
 STOP_S = 180
-"""What a night may take to end tidily when it is stopped."""
+"""How long a stopped night may take to end in order."""
 SPARE_S = 3600
-"""Beyond the wait and the budget, for checking and pages, before systemd ends a night that hangs."""
+"""Time beyond the wait and the budget, for checking and pages, before systemd ends a hanging night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class NightSchedule:
 
 
 def units(night: NightSchedule) -> dict[str, str]:
-    """The texts of all units, by file name."""
+    """Return the texts of all units, by file name."""
     return {
         f"{night.name}.service": _service(night, "the night", ()),
         night.timer: _timer(night),
@@ -62,7 +62,7 @@ def units(night: NightSchedule) -> dict[str, str]:
 
 
 def cron_lines(night: NightSchedule) -> str:
-    """For crontab(5): one line that starts the night, one that resumes it after a reboot."""
+    """Return lines for crontab(5): one starts the night, one resumes it after a reboot."""
     line = (
         f"cd {shlex.quote(str(night.folder))} && PATH={shlex.quote(night.path)} {shlex.join(night.command)}"
     )
@@ -83,7 +83,7 @@ def _service(night: NightSchedule, what: str, more: Sequence[str]) -> str:
         f"Environment={_quoted(f'PATH={night.path}')}\n"
         f"ExecStart={' '.join(map(_argument, (*night.command, *more)))}\n"
         f"TimeoutStartSec={WAIT_H * 3600 + night.budget_s + SPARE_S:.0f}\n"
-        # SIGTERM goes to the command alone, which ends the run tidily; what is left then is killed.
+        # SIGTERM goes to the command alone, which ends the run in order; remaining processes are killed.
         "KillMode=mixed\n"
         f"TimeoutStopSec={STOP_S}\n"
     )
@@ -96,7 +96,7 @@ def _timer(night: NightSchedule) -> str:
         "\n"
         "[Timer]\n"
         f"OnCalendar=*-*-* {night.hour:02}:{night.minute:02}:00\n"
-        "Persistent=true\n"  # a night that the machine slept through is made up for
+        "Persistent=true\n"  # a night missed while the machine was off is run later
         f"Unit={night.name}.service\n"
         "\n"
         "[Install]\n"
@@ -105,16 +105,16 @@ def _timer(night: NightSchedule) -> str:
 
 
 def _argument(word: str) -> str:
-    """A word of ExecStart: `$` begins a variable there."""
+    """Quote a word of ExecStart, where `$` begins a variable."""
     return _quoted(word.replace("$", "$$"))
 
 
 def _quoted(word: str) -> str:
-    """A word as systemd.syntax(7) reads it back."""
+    """Quote a word as systemd.syntax(7) parses it."""
     escaped = _no_specifiers(word).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"' if escaped == "" or any(char in escaped for char in " \t\n;'\"\\") else escaped
 
 
 def _no_specifiers(text: str) -> str:
-    """`%` begins a specifier everywhere in units (systemd.unit(5))."""
+    """Escape `%`, which begins a specifier everywhere in units (systemd.unit(5))."""
     return text.replace("%", "%%")

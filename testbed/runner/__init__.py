@@ -1,1 +1,1 @@
-"""Carries out a run: its phases inside the sandbox, and its control from outside."""
+"""Execution of a run: its phases inside the sandbox, and its control from outside."""

@@ -16,7 +16,7 @@ from testbed.sandbox.channel import Channel
 
 
 def main() -> int:
-    """Returns 0 when the run was collected, however it ended."""
+    """Run and return 0 if the run was collected, however it ended."""
     return 0 if asyncio.run(_conduct(sys.argv[1], *sys.argv[2:])) else 1
 
 
@@ -24,7 +24,7 @@ async def _conduct(directory: str, module: str | None = None) -> bool:
     run, channel = RunDirectory(Path(directory)), Channel.inherited()
     if module is None:
         return await conduct(run, channel)
-    # Only a prompt's runner understands faults in words, and what that needs is slow to import.
+    # Only a prompt's runner parses injected faults, and the modules for that are slow to import.
     from testbed.runner.prompt_session import PromptSession  # noqa: PLC0415
 
     prompt = PromptProcess(python_command(module))

@@ -1,7 +1,6 @@
-"""The first phase: builds network, captures, probes and node processes; ends when all initial nodes are
-ready.
+"""The first phase: builds network, captures, probes and node processes until all initial nodes are ready.
 
-The launcher is started first, because it imports the nodes' code while the network is built; it starts nodes
+The launcher starts first, because it imports the nodes' code while the network is built. It starts nodes
 last, so that the probes measure an idle network.
 """
 
@@ -43,11 +42,10 @@ async def build(
     barriers: Barriers,
     stack: AsyncExitStack,
 ) -> RunContext:
-    """Build the part of the plan that is assigned to this machine; `stack` releases it. Raises MachineError,
-    TestbedError.
+    """Build the part of the plan that is assigned to this machine; `stack` releases it.
 
-    If the run is to end meanwhile, returns what has been built so far; or raises EndedEarlyError, as long as
-    that is not even a network.
+    If the run has to end meanwhile, returns what has been built so far, or raises EndedEarlyError if there is
+    no network yet. Raises MachineError, TestbedError.
     """
     record.phase(Phase.BUILDING)
     processes = Processes(on_exit=lambda node: _on_exit(context, node))

@@ -1,4 +1,4 @@
-"""Conducts a run inside the sandbox: build, run, drain, collect, and what happens when something breaks.
+"""Conducts a run inside the sandbox: build, run, drain and collect, also after errors.
 
 The last phase (`collect`) ends the nodes, probes the network again, ends the captures and reads the counters.
 """
@@ -33,7 +33,7 @@ from testbed.sandbox.channel import Channel
 PROGRESS_PERIOD_S = 0.5
 RATE_WINDOW_S = 2.0  # two reports of a node that publishes: it reports once a second
 OTHERS_TIMEOUT_S = 30.0
-"""For other machines to end their nodes too."""
+"""How long to wait for other machines to end their nodes too."""
 
 
 async def conduct(
@@ -42,8 +42,9 @@ async def conduct(
     prompt: PromptProcess | None = None,
     until: Until = until_duration_is_over,
 ) -> bool:
-    """Carry out the run whose plan is in its run.json, interactively if there is a prompt; false if it broke
-    before there was anything to collect.
+    """Execute the run whose plan is in its run.json, interactively if there is a prompt.
+
+    Returns false if the run broke before there was anything to collect.
     """
     record = RecordWriter(directory, channel)
     termination = Termination()
@@ -89,14 +90,15 @@ async def _run_phases(
 def _listening(
     channel: Channel, termination: Termination, barriers: Barriers, prompt: PromptProcess | None
 ) -> Iterator[None]:
-    """End the run in order on the CLI's "stop" or a SIGTERM. Other messages of the CLI go to the barriers or
-    the prompt.
+    """End the run in order on the CLI's "stop" or a SIGTERM.
+
+    Other messages of the CLI go to the barriers or the prompt.
     """
     loop = asyncio.get_running_loop()
 
-    def hear() -> None:
+    def receive() -> None:
         message = channel.receive(0)
-        if channel.ended:  # the CLI is gone, and PID 1 about to follow
+        if channel.ended:  # the CLI has ended, and PID 1 will end
             loop.remove_reader(channel.fileno())
         elif message is not None and message["do"] == "stop":
             termination.interrupt(message.get("why", "stopped by the user before its time"))
@@ -107,8 +109,8 @@ def _listening(
         elif message == {"do": "open"} and prompt is not None:
             prompt.agree()
 
-    loop.add_reader(channel.fileno(), hear)
-    termination.listen = hear
+    loop.add_reader(channel.fileno(), receive)
+    termination.listen = receive
     loop.add_signal_handler(signal.SIGTERM, termination.interrupt, "stopped by SIGTERM before its time")
     try:
         yield
@@ -120,7 +122,7 @@ def _listening(
 
 @asynccontextmanager
 async def _background(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run these coroutines in the background; cancelled at the end, when their errors are raised."""
+    """Run these coroutines in the background; cancel them at the end and raise their errors."""
     tasks = [asyncio.create_task(each) for each in work]
     try:
         yield
@@ -148,7 +150,7 @@ async def _watch(context: RunContext) -> None:
 
 
 def _clock_set(step_ns: int, zero_ns: int | None) -> str:
-    """What is said of a step of the clock that captures, records and run.json are stamped by."""
+    """Return the problem text for a step of the clock that stamps captures, records and run.json."""
     since_s = None if zero_ns is None else (time.time_ns() - step_ns - zero_ns) / 1e9
     when = "before time 0" if since_s is None or since_s < 0 else f"{since_s:.1f} s after time 0"
     return f"the wall clock was set by {step_ns / 1e9:+.3f} s, {when}: times before and after do not compare"
@@ -160,7 +162,7 @@ async def _watch_launcher(context: RunContext) -> None:
 
 
 async def _report_progress(context: RunContext) -> None:
-    """Report events a second to the CLI, averaged over clients and the last `RATE_WINDOW_S`."""
+    """Report events per second to the CLI, averaged over clients and the last `RATE_WINDOW_S`."""
     samples: deque[tuple[float, float]] = deque(maxlen=1 + round(RATE_WINDOW_S / PROGRESS_PERIOD_S))
     samples.append((time.monotonic(), _delivered_per_client(context)))
     while True:
@@ -177,9 +179,7 @@ def _delivered_per_client(context: RunContext) -> float:
 
 
 async def collect(context: RunContext) -> None:
-    """End everything in order and record the results. Parts that died are recorded, and the rest is
-    collected.
-    """
+    """End everything in order and record the results. If parts died, the rest is still collected."""
     context.measure_processors()
     for problem in await context.processes.finish():
         context.record.problem(problem)
@@ -188,7 +188,7 @@ async def collect(context: RunContext) -> None:
         context.record.problem(problem)
     for problem in collect_key_logs(context.plan, context.record.directory):
         context.record.problem(problem)
-    work = [asyncio.sleep(FLUSH_S)]  # captures must not end before: see there
+    work = [asyncio.sleep(FLUSH_S)]  # captures must not end earlier; see FLUSH_S
     if not context.termination.requested:
         work.append(_probe_again(context))
     await asyncio.gather(*work)

@@ -1,9 +1,9 @@
-"""Who is told of whom, where peers find each other: each process of one that runs already.
+"""Contacts of peers that find each other: at its start a process knows one process that already runs.
 
-The roles are those with the trait `peer`. A process is told of one other at each of its starts, by the plan's
-seed: one of its own region before others, that is running then as far as the plan says, and that goes on for
-a while; or, where all others are stopped or gone just then, one that is stopped and goes on later. The
-very first one is told of nobody. Pure, and the same on all machines of a run.
+This applies to roles with the trait `peer`. At each start a process gets another contact, drawn by the plan's
+seed: preferably of its own region, running at that time according to the plan, and running for a while after
+it. If all others are stopped or gone at that time, the contact is one that is stopped and continues later.
+The very first process has no contact. Pure, and the same on all machines of a run.
 """
 
 from bisect import bisect_right
@@ -18,9 +18,9 @@ from experiments.planned.changes import ProcessAction, ProcessChange
 from experiments.planned.plan import Plan, ProcessPlan
 
 STAYS_US = 10_000_000
-"""For so long a contact should go on: a join takes much less."""
+"""How long a contact should keep running: a join takes much less."""
 DRAWS_MAX = 32
-"""Of a contact by chance; then all are looked through."""
+"""Random draws of a contact before all processes are searched."""
 FOREVER_US = 1 << 62
 BEFORE_ALL_US = -FOREVER_US
 _STARTING = (ProcessAction.JOIN, ProcessAction.RESTART, ProcessAction.REPLACE)
@@ -30,35 +30,35 @@ _HALTS = (ProcessAction.KILL, ProcessAction.LEAVE, ProcessAction.STOP)
 Member = dict[str, Any]
 """`node.core.specification.Member`, as JSON."""
 Moment = tuple[int, int]
-"""A time, and the place in the order of starts: at one time processes start one after the other."""
+"""A time, and the position in the order of starts: at the same time, processes start in sequence."""
 
 
 @dataclass(slots=True)
-class _Life:
-    """Of one process: when it is started, and from when to when it answers, each in order."""
+class _Schedule:
+    """When a process is started, and the intervals in which it answers, each in order of time."""
 
     starts: list[Moment] = field(default_factory=list)
     answers_from: list[Moment] = field(default_factory=list)
     answers_until: list[int] = field(default_factory=list)
 
     def answers(self, at: Moment, until_us: int) -> bool:
-        """Whether it answers from before a moment until a time."""
+        """Return whether it answers from before a moment until a time."""
         number = bisect_right(self.answers_from, at) - 1
         return number >= 0 and self.answers_until[number] > until_us
 
     def is_stopped(self, at: Moment) -> bool:
-        """Whether it was there before a moment, and is going on after it without a start."""
+        """Return whether it ran before a moment and continues after it without a start."""
         following = bisect_right(self.answers_from, at)
         return 0 < following < len(self.answers_from) and self.answers_from[following] not in self.starts
 
 
 class Contacts:
-    """Of all processes of a plan."""
+    """The contacts of all peers of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._seed = plan.seed
-        self._lives = _lives(plan)
-        self._all = [process for process in plan.processes if process.name in self._lives]
+        self._schedules = _schedules(plan)
+        self._all = [process for process in plan.processes if process.name in self._schedules]
         self._own = {process.name: process for process in self._all}
         self._addresses = {host.name: host.address for host in plan.hosts}
         self._near: dict[str, list[ProcessPlan]] = defaultdict(list)
@@ -66,24 +66,26 @@ class Contacts:
             self._near[process.region].append(process)
 
     def told(self, process: str, start: int) -> list[Member] | None:
-        """The members of its specification; None if it does not find the others by itself."""
+        """Return the members of a process's specification; None if its role does not find others."""
         if process not in self._own:
             return None
         contact = self.of(process, start)
         return [] if contact is None else [member_of(contact, self._addresses)]
 
     def of(self, process: str, start: int) -> ProcessPlan | None:
-        """Whom a process is told of when it was started so often before; None where nobody runs."""
-        own, starts = self._own[process], self._lives[process].starts
-        at = starts[start] if start < len(starts) else (FOREVER_US - STAYS_US - 1, 0)  # by hand
-        rng = Random(f"{self._seed} contact {process} {start}")  # noqa: S311  to be repeated
+        """Return the contact of a process at start number `start` (from 0); None if no other process runs."""
+        own, starts = self._own[process], self._schedules[process].starts
+        at = (
+            starts[start] if start < len(starts) else (FOREVER_US - STAYS_US - 1, 0)
+        )  # started by a command of the user
+        rng = Random(f"{self._seed} contact {process} {start}")  # noqa: S311  reproducible
         near = self._near[own.region]
         for among, fits in (
-            (near, lambda life: life.answers(at, at[0] + STAYS_US)),
-            (self._all, lambda life: life.answers(at, at[0] + STAYS_US)),
-            (near, lambda life: life.answers(at, at[0])),
-            (self._all, lambda life: life.answers(at, at[0])),
-            (self._all, lambda life: life.is_stopped(at)),
+            (near, lambda each: each.answers(at, at[0] + STAYS_US)),
+            (self._all, lambda each: each.answers(at, at[0] + STAYS_US)),
+            (near, lambda each: each.answers(at, at[0])),
+            (self._all, lambda each: each.answers(at, at[0])),
+            (self._all, lambda each: each.is_stopped(at)),
         ):
             found = self._drawn(among, own, fits, rng)
             if found is not None:
@@ -91,18 +93,18 @@ class Contacts:
         return None
 
     def _drawn(
-        self, among: Sequence[ProcessPlan], own: ProcessPlan, fits: Callable[[_Life], bool], rng: Random
+        self, among: Sequence[ProcessPlan], own: ProcessPlan, fits: Callable[[_Schedule], bool], rng: Random
     ) -> ProcessPlan | None:
         for _ in range(DRAWS_MAX):
             drawn = among[rng.randrange(len(among))]
-            if drawn is not own and fits(self._lives[drawn.name]):
+            if drawn is not own and fits(self._schedules[drawn.name]):
                 return drawn
-        fitting = [other for other in among if other is not own and fits(self._lives[other.name])]
+        fitting = [other for other in among if other is not own and fits(self._schedules[other.name])]
         return fitting[rng.randrange(len(fitting))] if fitting else None
 
 
 def member_of(process: ProcessPlan, addresses: Mapping[str, str]) -> Member:
-    """A process as others know it. addresses: by host."""
+    """Return a process as others know it. addresses: by host."""
     return {
         "name": process.name,
         "host": process.host,
@@ -113,26 +115,26 @@ def member_of(process: ProcessPlan, addresses: Mapping[str, str]) -> Member:
     }
 
 
-def _lives(plan: Plan) -> dict[str, _Life]:
-    """By name, of the processes that find each other by themselves."""
-    lives = {process.name: _Life() for process in plan.having(Trait.PEER)}
+def _schedules(plan: Plan) -> dict[str, _Schedule]:
+    """Return the schedules, by name, of the processes that find each other by themselves."""
+    schedules = {process.name: _Schedule() for process in plan.having(Trait.PEER)}
     joining = set(plan.joining)
     for number, process in enumerate(plan.processes):
-        if process.name in lives and process.name not in joining:
-            _begin(lives[process.name], (BEFORE_ALL_US, number), is_start=True)
+        if process.name in schedules and process.name not in joining:
+            _begin(schedules[process.name], (BEFORE_ALL_US, number), is_start=True)
     for number, change in enumerate(plan.changes):
-        if not isinstance(change, ProcessChange) or change.process not in lives:
+        if not isinstance(change, ProcessChange) or change.process not in schedules:
             continue
-        life = lives[change.process]
+        schedule = schedules[change.process]
         if change.action in _GOES_ON:
-            _begin(life, (change.at_us, number), is_start=change.action in _STARTING)
-        elif change.action in _HALTS and life.answers_until:
-            life.answers_until[-1] = min(life.answers_until[-1], change.at_us)
-    return lives
+            _begin(schedule, (change.at_us, number), is_start=change.action in _STARTING)
+        elif change.action in _HALTS and schedule.answers_until:
+            schedule.answers_until[-1] = min(schedule.answers_until[-1], change.at_us)
+    return schedules
 
 
-def _begin(life: _Life, at: Moment, *, is_start: bool) -> None:
+def _begin(schedule: _Schedule, at: Moment, *, is_start: bool) -> None:
     if is_start:
-        life.starts.append(at)
-    life.answers_from.append(at)
-    life.answers_until.append(FOREVER_US)
+        schedule.starts.append(at)
+    schedule.answers_from.append(at)
+    schedule.answers_until.append(FOREVER_US)

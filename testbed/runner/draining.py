@@ -1,5 +1,6 @@
-"""The third phase: stops the publishers, then waits until all they published is acknowledged and delivered to
-every client, or the plan's bound is over.
+"""The third phase: stops the publishers, then waits until every client has all acknowledged events.
+
+The plan bounds the wait.
 """
 
 import asyncio
@@ -16,11 +17,11 @@ from testbed.runner.run_context import RunContext
 
 TELL_PERIOD_S = 0.1
 INTERRUPTED_DRAIN_S = 2.0
-"""Who interrupts a run does not want to wait long."""
+"""A user who interrupts a run does not want to wait long."""
 
 
 async def drain(context: RunContext) -> None:
-    """Record when everything was delivered; a drain that does not finish is judged by the analysis."""
+    """Drain and record when everything was delivered; the analysis judges a drain that does not finish."""
     if context.record.content.times.stopped_ns is None or context.termination.crashed:
         return
     context.record.phase(Phase.DRAINING)
@@ -33,7 +34,7 @@ async def drain(context: RunContext) -> None:
 
 
 async def _wait(context: RunContext, bound_s: float) -> None:
-    """First until no acknowledgement is on its way, so that what was published is known."""
+    """Wait until no acknowledgement is pending, so that all published events are known, then for delivery."""
     ends_s = time.monotonic() + bound_s
     if not await context.processes.wait_progress(
         lambda: all(driver.silent for driver in context.having(Trait.PUBLISHER)), bound_s
@@ -56,23 +57,23 @@ async def _all_here(context: RunContext, bound_s: float) -> bool:
 
 
 async def _all_everywhere(context: RunContext, bound_s: float) -> bool:
-    """Report this machine's progress and wait for the conductor, which decides for all machines."""
-    telling = asyncio.create_task(_tell_counts(context))
+    """Report this machine's progress and wait for the coordinator, which decides for all machines."""
+    reporting = asyncio.create_task(_report_counts(context))
     try:
         return bool((await context.barriers.wait(Barrier.DRAINED, bound_s)).get("drained"))
     finally:
-        telling.cancel()
+        reporting.cancel()
 
 
-async def _tell_counts(context: RunContext) -> None:
+async def _report_counts(context: RunContext) -> None:
     """Report what was published and delivered on this machine, whenever it changes."""
-    told = None
+    reported = None
     while True:
         published = highest(node.published for node in context.processes.history)
         clients = [client.delivered for client in context.having(Trait.SUBSCRIBER)]
         delivered = [lowest(clients, context.plan.declared.contract)] if clients else []
-        if (published, delivered) != told:
-            told = (published, delivered)
+        if (published, delivered) != reported:
+            reported = (published, delivered)
             context.record.tell("counts", published=published, delivered=delivered)
         await asyncio.sleep(TELL_PERIOD_S)
 
@@ -80,13 +81,13 @@ async def _tell_counts(context: RunContext) -> None:
 def everything_delivered(
     nodes: Iterable[NodeProcess], clients: Iterable[NodeProcess], contract: Contract
 ) -> bool:
-    """Whether each client has everything that it must get of what was published, by any life of a process."""
+    """Return whether each client has all events that it must get, published by any process generation."""
     published = highest(node.published for node in nodes)
     return reached(published, [client.delivered for client in clients], contract)
 
 
 def highest(published: Iterable[Mapping[int, int]]) -> dict[int, int]:
-    """The highest sequence number of each stream."""
+    """Return the highest sequence number of each stream."""
     found: dict[int, int] = {}
     for each in published:
         for stream, sequence in each.items():
@@ -95,8 +96,9 @@ def highest(published: Iterable[Mapping[int, int]]) -> dict[int, int]:
 
 
 def lowest(delivered: Sequence[Mapping[int, int]], contract: Contract) -> dict[int, int]:
-    """For each stream, the lowest sequence number that all clients have; a client that must get the stream
-    and has nothing of it counts as 0.
+    """Return the lowest sequence number of each stream that all clients have.
+
+    A client that must get the stream and has nothing of it counts as 0.
     """
     found: dict[int, int] = {}
     having: Counter[int] = Counter()
@@ -104,5 +106,5 @@ def lowest(delivered: Sequence[Mapping[int, int]], contract: Contract) -> dict[i
         having.update(client.keys())
         for stream, sequence in client.items():
             found[stream] = min(sequence, found.get(stream, sequence))
-    everybody = contract.audience == "all"
-    return {s: 0 if everybody and having[s] < len(delivered) else found[s] for s in sorted(found)}
+    all_must = contract.audience == "all"
+    return {s: 0 if all_must and having[s] < len(delivered) else found[s] for s in sorted(found)}

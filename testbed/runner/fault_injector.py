@@ -1,6 +1,6 @@
-"""Injects faults on request, in addition to those of the experiment's file, if these are to happen.
+"""Injection of faults on request, in addition to those of the experiment's file if they are enabled.
 
-Both form one schedule (`testbed.faults.interactive`), of which each change is applied once and at its time.
+Both form one schedule (`testbed.faults.interactive`). Each change is applied once, at its time.
 The plan in run.json always has all faults so far, so that even a run that dies at the prompt can be analysed.
 """
 
@@ -23,7 +23,7 @@ Message = dict[str, Any]
 
 
 class FaultInjector:
-    """All faults of an interactive run, and how far they have been applied."""
+    """All faults of an interactive run, and how many of their changes have been applied."""
 
     def __init__(
         self, context: RunContext, zero_ns: int, apply: Callable[[Change], Awaitable[Applied]]
@@ -39,11 +39,11 @@ class FaultInjector:
             content.plan.links,
         )
         self.happened: list[AppliedChange] = []
-        """What was carried out in its time, not at once as somebody asked."""
-        self._done: list[Change] = []  # the first ones of all changes, which what comes later cannot alter
+        """The changes applied at their scheduled times, without those applied at once on request."""
+        self._done: list[Change] = []  # the first of all changes; later faults cannot alter them
         self._more = asyncio.Event()
         self.noted = asyncio.Event()
-        """There is something new to save; whoever saves clears it."""
+        """Set when there are changes to save; the code that saves clears it."""
         self._one_at_a_time = asyncio.Lock()
 
     @property
@@ -68,7 +68,7 @@ class FaultInjector:
             self._more.clear()
 
     async def ask(self, given: Mapping[str, Any]) -> list[AppliedChange]:
-        """Inject a fault now; returns its applied changes. Raises TestbedError if none was applied."""
+        """Inject a fault now; return its applied changes. Raises TestbedError if none was applied."""
         async with self._one_at_a_time:
             latest_us = max((change.at_us for change in self._done), default=-1)
             at_us = max(self._now_us(), latest_us + 1)
@@ -76,12 +76,12 @@ class FaultInjector:
             before, known = len(self._done), self._known
             self._known = known.with_fault(given, at_us)
             found = await self._do_due(at_us)
-            if found and all(carried.applied_ns is None for carried in found):
+            if found and all(each.applied_ns is None for each in found):
                 self._known, self._done = known, self._done[:before]
                 raise TestbedError(str(found[0].error))
             self.note()
-            for carried in found:
-                self._stage.record.change(carried)
+            for applied in found:
+                self._stage.record.change(applied)
             self._more.set()
             return found
 
@@ -95,7 +95,7 @@ class FaultInjector:
         self.noted.set()
 
     def now(self) -> Message:
-        """All deviations from the configuration: {"links": {link: text}, "stopped": [process]}."""
+        """Return all deviations from the configuration: {"links": {link: text}, "stopped": [process]}."""
         links: dict[tuple[str, str], LinkChange] = {}
         stopped: dict[str, bool] = {}
         for change in self._done:
@@ -122,10 +122,10 @@ class FaultInjector:
         return max(0, pending[0].at_us - self._now_us()) / 1e6 if pending else None
 
     async def _catch_up(self, until_us: int) -> None:
-        for carried in await self._do_due(until_us):
+        for applied in await self._do_due(until_us):
             self.note()
-            self._stage.record.change(carried)
-            self.happened.append(carried)
+            self._stage.record.change(applied)
+            self.happened.append(applied)
 
     async def _do_due(self, until_us: int) -> list[AppliedChange]:
         found = []
@@ -141,11 +141,11 @@ class FaultInjector:
 
 
 def _as_text(change: LinkChange, configured: Any) -> str:
-    """The state of a link direction, as `down` or the parameters that differ: `delay 80 ms, loss 1%`."""
+    """Return a link direction's state, as `down`, or the parameters that differ: `delay 80 ms, loss 1%`."""
     if change.state is not LinkState.UP:
         return str(change.state)
     parameters = change.parameters
-    said = {
+    texts = {
         "delay": f"{parameters.delay_us / 1000:g} ms",
         "jitter": f"{parameters.jitter_us / 1000:g} ms",
         "jitter correlation": f"{parameters.jitter_correlation * 100:g}%",
@@ -156,7 +156,7 @@ def _as_text(change: LinkChange, configured: Any) -> str:
     fields = {"delay": "delay_us", "jitter": "jitter_us", "loss": "loss", "bursts of": "loss_burst_packets"}
     fields |= {"rate": "rate_bits_per_s", "jitter correlation": "jitter_correlation"}
     differing = [
-        f"{name} {said[name]}"
+        f"{name} {texts[name]}"
         for name, field in fields.items()
         if getattr(parameters, field) != getattr(configured, field)
     ]

@@ -1,8 +1,8 @@
-"""Monitors the machine while a run is on: processors, disk, its clock, and whether the link emulator works.
+"""Monitors the machine during a run: processors, disk, clock, and whether the link emulator works.
 
-Once a second: the utilisation of all processors (from /proc/stat, for the fidelity verdict) and the free disk
-space; more often: whether the link emulator is alive, and whether somebody set the wall clock. It only
-reports; what follows is up to the caller.
+Once a second it reads the utilisation of all processors (from /proc/stat, for the fidelity verdict) and the
+free disk space. More often it checks whether the link emulator is alive and whether the wall clock was set.
+It only reports; the caller decides what follows.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from testbed.steady_clock import ClockSteps
 PERIOD_S = 1.0
 LOOKS_PER_PERIOD = 4
 DISK_RESERVE_BYTES = 64 << 20
-"""Below this much free disk a run ends tidily: there must be room to write down what became of it."""
+"""With less free disk space a run ends in order, so that its outcome can be recorded."""
 STAT = Path("/proc/stat")
 
 
@@ -31,8 +31,9 @@ class ProcessorTimes:
 
 
 def parse_processor_times(stat: str) -> ProcessorTimes:
-    """The first line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal (guest is in
-    user).
+    """Parse the first line of /proc/stat (proc(5)): user nice system idle iowait irq softirq steal.
+
+    guest is included in user.
     """
     ticks = [int(field) for field in stat.split("\n", 1)[0].split()[1:9]]
     idle = ticks[3] + ticks[4]
@@ -40,7 +41,7 @@ def parse_processor_times(stat: str) -> ProcessorTimes:
 
 
 def busy_fraction(before: ProcessorTimes, after: ProcessorTimes) -> float:
-    """The utilisation of all processors between two readings, 0 to 1."""
+    """Return the utilisation of all processors between two readings, 0 to 1."""
     total = after.total - before.total
     return round((after.busy - before.busy) / total, 4) if total > 0 else 0.0
 
@@ -58,7 +59,7 @@ async def watch(
 
     failure: returns why the link emulator has failed, or None. on_busy: called with (CLOCK_REALTIME ns,
     fraction) each second. on_disk_low: called once with the free bytes. on_failure: called once with the
-    reason. on_clock_set: called with how many nanoseconds CLOCK_REALTIME was set by, each time.
+    reason. on_clock_set: called at each step of CLOCK_REALTIME with its size in nanoseconds.
     """
     steps = ClockSteps()
     before = parse_processor_times(STAT.read_text())

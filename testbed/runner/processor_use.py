@@ -1,6 +1,6 @@
-"""How much processor time processes have used, each with all that it started (proc_pid_stat(5)).
+"""The processor time that processes have used, each with its descendants (proc_pid_stat(5)).
 
-What ended counts if its parent has waited for it; what left its parent, as a daemon does, does not.
+An ended child counts if its parent has waited for it. A daemon, which leaves its parent, does not count.
 """
 
 import os
@@ -9,11 +9,11 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _PPID, _UTIME, _CSTIME = 1, 11, 14
-"""Places among the fields that follow the program's name, which may have spaces and parentheses in it."""
+"""Positions among the fields after the program's name, which may contain spaces and parentheses."""
 
 
 def used_s(pids: Collection[int]) -> dict[int, float]:
-    """Seconds of all processors together, by the number of the process; none of one that is gone."""
+    """Return the processor time in seconds by pid; processes that have ended are missing."""
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}
     for entry in _PROC.iterdir():
@@ -23,11 +23,11 @@ def used_s(pids: Collection[int]) -> dict[int, float]:
             stat = (entry / "stat").read_text()
         except OSError:
             continue  # it has just ended
-        said, pid = stat.rpartition(")")[2].split(), int(entry.name)
-        ticks[pid] = sum(map(int, said[_UTIME : _CSTIME + 1]))
-        children.setdefault(int(said[_PPID]), []).append(pid)
-    a_second = os.sysconf("SC_CLK_TCK")
-    return {pid: _all_of(pid, ticks, children) / a_second for pid in pids if pid in ticks}
+        fields, pid = stat.rpartition(")")[2].split(), int(entry.name)
+        ticks[pid] = sum(map(int, fields[_UTIME : _CSTIME + 1]))
+        children.setdefault(int(fields[_PPID]), []).append(pid)
+    ticks_per_s = os.sysconf("SC_CLK_TCK")
+    return {pid: _all_of(pid, ticks, children) / ticks_per_s for pid in pids if pid in ticks}
 
 
 def _all_of(pid: int, ticks: dict[int, int], children: dict[int, list[int]]) -> int:

@@ -1,9 +1,9 @@
 """The prompt's process, from the runner's side: a program with the user's terminal that sends requests.
 
-It is a separate process, so that nothing done at the prompt can delay a fault. It has a control channel of
-its own. Ctrl-C on the terminal reaches only the CLI outside, which passes it on; here it becomes the prompt's
-SIGINT. Before the prompt opens, the CLI is notified and has to agree, so that the two do not write to the
-terminal at once.
+It is a separate process, so that no command at the prompt can delay a fault, and has its own control channel.
+Ctrl-C on the terminal reaches only the CLI outside, which forwards it; here it becomes a SIGINT to the
+prompt. Before the prompt opens, the CLI is notified and must agree, so that the two do not write to the
+terminal at the same time.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ class PromptProcess:
         return self._process is not None and self._process.returncode is None
 
     def agree(self) -> None:
-        """Called when the CLI has released the terminal."""
+        """Allow the prompt to open, because the CLI has released the terminal."""
         self._terminal_is_free.set()
 
     def interrupt(self) -> None:
-        """Called for Ctrl-C."""
+        """Interrupt the prompt after Ctrl-C."""
         if self._process is not None and self.is_open:
             with contextlib.suppress(ProcessLookupError):  # it ended just now
                 self._process.send_signal(signal.SIGINT)
@@ -48,8 +48,8 @@ class PromptProcess:
     async def talk(
         self, record: RecordWriter, opening: Message, answer: Callable[[Message], Awaitable[Message]]
     ) -> str | None:
-        """Open the prompt, send `opening`, and answer requests until the user leaves; returns what went
-        wrong, or None.
+        """Open the prompt, send `opening`, and answer requests until the user leaves; return the problem or
+        None.
         """
         record.tell("prompt", open=True)
         with contextlib.suppress(TimeoutError):
@@ -88,21 +88,21 @@ class PromptProcess:
 
 
 async def _serve(channel: Channel, answer: Callable[[Message], Awaitable[Message]]) -> None:
-    """Answer each request, in order, until the other end is gone."""
+    """Answer each request, in order, until the other end is closed."""
     loop = asyncio.get_running_loop()
-    questions: asyncio.Queue[Message | None] = asyncio.Queue()
+    requests: asyncio.Queue[Message | None] = asyncio.Queue()
 
-    def hear() -> None:
+    def receive() -> None:
         message = channel.receive(0)
         if channel.ended:
             loop.remove_reader(channel.fileno())
-            questions.put_nowait(None)
+            requests.put_nowait(None)
         elif message is not None:
-            questions.put_nowait(message)
+            requests.put_nowait(message)
 
-    loop.add_reader(channel.fileno(), hear)
+    loop.add_reader(channel.fileno(), receive)
     try:
-        while (question := await questions.get()) is not None:
-            channel.post(await answer(question))
+        while (request := await requests.get()) is not None:
+            channel.post(await answer(request))
     finally:
         loop.remove_reader(channel.fileno())

@@ -1,4 +1,4 @@
-"""The second phase of an interactive run: lasts until the user leaves the prompt; faults are injected on
+"""The second phase of an interactive run: it lasts until the user leaves the prompt; faults are injected on
 request.
 """
 
@@ -22,7 +22,7 @@ PERIOD_S = 1.0  # nodes report four times as often
 
 
 class Rates:
-    """Delivery rates: `by_client` is {client: {stream: events a second}}, averaged over the last period."""
+    """Delivery rates: `by_client` is {client: {stream: events per second}}, averaged over the last period."""
 
     def __init__(self, context: RunContext) -> None:
         self._stage = context
@@ -60,7 +60,7 @@ class PromptSession:
         self._prompt = prompt
 
     async def until_left(self, context: RunContext, starter: ProcessStarter, zero_ns: int) -> None:
-        """See `testbed.runner.running.Until`."""
+        """Answer requests until the user leaves; see `testbed.runner.running.Until`."""
         faults = FaultInjector(context, zero_ns, applier(context, starter))
         rates = Rates(context)
         work = [
@@ -75,7 +75,7 @@ class PromptSession:
                 "pids": {host.name: host.pid for host in context.network.mininet.hosts},
             }
             problem = await self._prompt.talk(
-                context.record, opening, lambda asked: _answer(context, faults, rates, zero_ns, asked)
+                context.record, opening, lambda request: _answer(context, faults, rates, zero_ns, request)
             )
             if problem is not None:
                 context.record.problem(problem)
@@ -90,27 +90,27 @@ class PromptSession:
 
 
 async def _answer(
-    context: RunContext, faults: FaultInjector, rates: Rates, zero_ns: int, asked: Message
+    context: RunContext, faults: FaultInjector, rates: Rates, zero_ns: int, request: Message
 ) -> Message:
     try:
-        match asked["do"]:
+        match request["do"]:
             case "fault":
-                applied = await faults.ask(asked["fault"])
-                return {"did": "fault", "name": faults.names[-1], "changes": _told(applied, zero_ns)}
+                applied = await faults.ask(request["fault"])
+                return {"did": "fault", "name": faults.names[-1], "changes": _as_messages(applied, zero_ns)}
             case "faults":
                 return {"did": "faults", "names": faults.names, "faults": faults.in_the_file}
             case "news":
-                happened = _told(faults.happened[asked["changes"] :], zero_ns)
-                problems = list(context.record.content.problems[asked["problems"] :])
+                happened = _as_messages(faults.happened[request["changes"] :], zero_ns)
+                problems = list(context.record.content.problems[request["problems"] :])
                 return {"did": "news", "changes": happened, "problems": problems}
             case "status":
                 return {"did": "status", **faults.now(), **_status(context, rates, zero_ns)}
     except TestbedError as error:
         return {"did": "refused", "text": str(error)}
-    return {"did": "refused", "text": f"the runner knows no {asked['do']}"}
+    return {"did": "refused", "text": f"the runner does not know the request {request['do']}"}
 
 
-def _told(applied: Sequence[AppliedChange], zero_ns: int) -> list[Message]:
+def _as_messages(applied: Sequence[AppliedChange], zero_ns: int) -> list[Message]:
     return [
         {
             "what": target(each.change),

@@ -1,10 +1,9 @@
-"""Records a run while it is on: writes run.json, and sends messages to the CLI.
+"""The record of a run: writes run.json during the run, and sends messages to the CLI.
 
-Inside the sandbox this is the only writer of run.json. It is written at every phase, so that a crash at any
-moment leaves a file that says how far the run got; while time is measured, it is written in a thread, because
-a synchronised write can wait for the disk. A small reserve file is released when the disk is full, so that
-the end of such a run can be recorded too. Whoever started a sandbox that died records the outcome for it
-(`settle`).
+Inside the sandbox this is the only writer of run.json. The file is written at every phase, so that after a
+crash it shows how far the run got. During measurement a thread writes it, because a synchronised write can
+block on the disk. A small reserve file is removed when the disk is full, so that the end of such a run can be
+recorded too. If a sandbox died, the process that started it records the outcome (`settle`).
 """
 
 import asyncio
@@ -49,14 +48,14 @@ class RecordWriter:
         self._channel.post({"did": did, **fields})
 
     def phase(self, phase: Phase) -> None:
-        """Enter a phase; the CLI is notified when it is on disk, so that no crash takes it back."""
+        """Enter a phase; the CLI is notified after the phase is on disk, so that a crash cannot revert it."""
         self.note(phase=phase)
         self.save()
         self.tell("phase", phase=phase)
 
     def time(self, name: str, time_ns: int | None = None) -> int:
-        """Record when something (a key of `times`) happened: now, or at this CLOCK_REALTIME instant. Returns
-        the time.
+        """Record the time of an event (a key of `times`): now, or this CLOCK_REALTIME instant. Return the
+        time.
         """
         noted = time.time_ns() if time_ns is None else time_ns
         self.note(times=replace(self.content.times, **{name: noted}))
@@ -85,14 +84,14 @@ class RecordWriter:
         self._write(record_text(self.content))
 
     async def save_aside(self) -> None:
-        """Write run.json in a thread, as the disk may block; compactly, as that is cheapest."""
+        """Write run.json in a thread, because the disk may block; compactly, because that is cheapest."""
         text = record_text(self.content, indent=None)
         async with self._saving:
             writing = asyncio.create_task(asyncio.to_thread(self._write, text))
             try:
                 await asyncio.shield(writing)
             finally:
-                await writing  # when this is cancelled too: it must not come after what is saved next
+                await writing  # even if cancelled: it must not overtake the next write
 
     def close(self) -> None:
         """Release the reserve; idempotent."""
@@ -112,12 +111,12 @@ def _make_reserve(path: Path) -> None:
     with (
         path.open("wb") as stream,
         contextlib.suppress(OSError),
-    ):  # without it, only a full disk loses something
+    ):  # without the reserve, only a full disk loses the outcome
         os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
 
 
 def settle(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> RunRecord:
-    """The run's record, with an outcome in place of the one that a dead sandbox could not record.
+    """Return the run's record; if a dead sandbox left it without outcome, record a crash.
 
     log: the log file that problems refer to.
     """

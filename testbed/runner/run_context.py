@@ -1,6 +1,6 @@
-"""The context of a run that is on, which its phases share.
+"""The context of a running run, which its phases share.
 
-Part of it is whether the run has to end early, and why; the first reason counts.
+It includes whether the run has to end early, and why; the first reason counts.
 """
 
 import asyncio
@@ -28,23 +28,21 @@ from testbed.traffic import TrafficGenerators
 
 
 class EndedEarlyError(TestbedError):
-    """The run is to end, before there is a network."""
+    """The run has to end before there is a network."""
 
 
 class Termination:
-    """A request to end the run early: by the user, because the disk is nearly full, or because a part of the
-    testbed died.
-    """
+    """A request to end the run early: by the user, for lack of disk space, or after a failure."""
 
     def __init__(self) -> None:
         self._requested = asyncio.Event()
         self.outcome = Outcome.COMPLETED
         self.reason = ""
         self.listen: Callable[[], None] = lambda: None
-        """Hears what was asked for, while what is built in one go blocks the event loop."""
+        """Receives pending requests while the network is built, which blocks the event loop."""
 
     def check(self) -> None:
-        """Raises EndedEarlyError if the run has to end now."""
+        """Raise EndedEarlyError if the run has to end now."""
         self.listen()
         if self.requested:
             raise EndedEarlyError(self.reason)
@@ -68,7 +66,7 @@ class Termination:
         self._request(Outcome.CRASHED, reason)
 
     async def or_done(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Await `work`, but abandon it once the run has to end; returns whether it was done. Raises its
+        """Await `work`, but abandon it once the run has to end; return whether it was done. Raises its
         errors.
         """
         doing = asyncio.ensure_future(work)
@@ -92,9 +90,10 @@ class Termination:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """The part of the plan that this machine carries out, and what was built from it. `specs` are the
-    launcher's, by process name; `contacts` are of the whole plan; `changes` those made here, with their
-    indexes in the whole plan.
+    """The part of the plan that this machine executes, and what was built from it.
+
+    `specs` are the launcher's, by process name; `contacts` are of the whole plan; `changes` are those made
+    here, with their indexes in the whole plan.
     """
 
     plan: Plan
@@ -114,7 +113,7 @@ class RunContext:
     slow_disks: SlowDisks
 
     def having(self, trait: str) -> list[NodeProcess]:
-        """The running node processes whose role has a trait."""
+        """Return the running node processes whose role has a trait."""
         names = [process.name for process in self.plan.having(trait)]
         started = [self.processes.nodes[name] for name in names if name in self.processes.nodes]
         return [node for node in started if node.running]
@@ -129,7 +128,7 @@ class RunContext:
         )
 
     def measure_processors(self, *, at_zero: bool = False) -> None:
-        """See how much processor time the node processes have used, at time 0 and at the end."""
+        """Measure the processor time of the node processes: called at time 0 and at the end."""
         running = {node.pid: node for node in self.processes.history if node.pid is not None and node.running}
         for pid, seconds in used_s(running).items():
             node = running[pid]

@@ -1,8 +1,7 @@
-"""Controls a run from outside: writes the plan, starts the sandbox, follows the run, and reports how it
-ended.
+"""Control of a run from outside the sandbox: writes the plan, starts the sandbox, follows the run.
 
-Works in the CLI's main thread. What the user sees is up to the follower; the meaning of Ctrl-C and SIGTERM is
-decided here: the first requests an orderly stop, the second kills.
+Works in the CLI's main thread. The follower determines the output. The first Ctrl-C or SIGTERM requests an
+orderly stop, the second kills.
 """
 
 import contextlib
@@ -37,9 +36,7 @@ from testbed.sandbox.requirements import RUN_TOOLS, check_tools
 from testbed.traffic import check_generator, generator_versions
 
 Follow = Callable[[dict[str, Any]], None]
-"""Is given each message of the run (see `testbed.runner.record`), and {} when a while has passed without
-one.
-"""
+"""Called with each message of the run (see `testbed.runner.record`), and with {} if none came for a while."""
 
 LOOK_S = 0.25
 DISK_RESERVE_BYTES = 128 << 20
@@ -71,8 +68,8 @@ def prepare(
 ) -> RunDirectory:
     """Create the run's directory below `out`, with a run.json that holds the plan.
 
-    described: the resolved `experiment` and `topology` as plain JSON. directory: creates it, if its name is
-    given. Raises MachineError if it cannot be written.
+    described: the resolved `experiment` and `topology` as plain JSON. directory: creates it, if the caller
+    determines its name. Raises MachineError if it cannot be written.
     """
     try:
         if directory is not None:
@@ -105,21 +102,21 @@ def write_plan(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> None
 
 
 def check_disk(out: Path, plan: Plan) -> None:
-    """Raises MachineError if the captures would not fit."""
+    """Raise MachineError if the captures would not fit on the disk."""
     free = shutil.disk_usage(out).free
     needed = disk_needed_bytes(plan) + DISK_RESERVE_BYTES
     if free < needed:
         raise MachineError(
             f"the captures need about {needed >> 20} MiB at {out}, but only {free >> 20} MiB are free: "
-            "choose another place with --out, a shorter run, or a snap length"
+            "choose another directory with --out, a shorter run, or a snap length"
         )
 
 
 def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> RunResult:
-    """Carry out the run in a sandbox.
+    """Execute the run in a sandbox.
 
-    prompt: the module that has this process's terminal while the run is on, which then lasts until the user
-    leaves it. `follow` must print nothing between the messages that the prompt opens and that it has closed.
+    prompt: the module of the prompt, which has this process's terminal during the run; the run lasts until
+    the user leaves it. `follow` must print nothing between the messages that the prompt opens and has closed.
 
     Raises MachineError or TestbedError if the run broke before there was anything to analyse,
     KeyboardInterrupt after a second Ctrl-C.
@@ -177,7 +174,7 @@ def interruptible(post: Callable[[dict[str, Any]], object]) -> Iterator[_User]:
 
 
 def planned_record(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> RunRecord:
-    """The record of a run that has not begun."""
+    """Return the record of a run that has not begun."""
     return RunRecord(
         plan,
         run=run.name,

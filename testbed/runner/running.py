@@ -2,10 +2,10 @@
 
 It lasts for the plan's duration, or until the user leaves the prompt (`testbed.runner.prompt_session`).
 
-Processes are started while the run is on: again after their end, or for the first time. A start counts as
-done once the process exists. It is told to go when it is ready, which may take a while (a replica first
-requests what it lacks) and is not awaited: later faults are on time, and a process that ends before it is
-ready delays nothing.
+Processes may start during the run: again after their end, or for the first time. A start is complete once the
+process exists. The process gets "go" when it is ready. That may take a while (a replica first requests
+missing events) and is not awaited: later faults are on time, and a process that ends before it is ready
+delays nothing.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from testbed.runner.triggered import apply_triggered, waits
 from testbed.steady_clock import steady_clock
 
 LEAD_NS = 200_000_000
-"""From "go" to time 0, so that every driver has heard it before."""
+"""From "go" to time 0, so that every driver receives it before."""
 SAVE_PERIOD_S = 5.0
 FIFO_PRIORITY = 1
 
@@ -43,19 +43,20 @@ _SIGNALS = {
 
 
 END_TIMEOUT_S = 20.0
-"""For a process that was killed just now to be gone."""
+"""How long to wait until a process that was just killed is gone."""
 START_TIMEOUT_S = 20.0
 READY_TIMEOUT_S = 20.0
 
 
 class ProcessStarter:
-    """A context manager. Leaving it abandons processes that are not ready yet, as nothing may start to run
-    then.
+    """Starts processes during the run: a context manager.
+
+    On exit it abandons processes that are not ready yet, so that none begins afterwards.
     """
 
     def __init__(self, context: RunContext) -> None:
         self._stage = context
-        self._waiting: set[asyncio.Task[None]] = set()  # never gone through, only kept alive
+        self._waiting: set[asyncio.Task[None]] = set()  # held only to keep the tasks alive
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,7 +72,7 @@ class ProcessStarter:
     async def start(self, name: str, *, on_empty_disk: bool = False) -> None:
         """Start a process that does not run. Raises TestbedError if it still runs, or does not start.
 
-        on_empty_disk: its storage is removed first.
+        on_empty_disk: remove its storage first.
         """
         processes = self._stage.processes
         before = processes.nodes.get(name)
@@ -80,7 +81,7 @@ class ProcessStarter:
         ):
             raise TestbedError(f"{name} still runs")
         if on_empty_disk:
-            shutil.rmtree(self._stage.specs[name]["storage"], ignore_errors=True)  # there may be none
+            shutil.rmtree(self._stage.specs[name]["storage"], ignore_errors=True)  # it may not exist
             self._stage.disks.free_all(name)
             self._stage.slow_disks.restore_all(name)
         spec = started_again(self._stage.specs[name], self._stage.contacts, processes.starts(name))
@@ -106,7 +107,7 @@ class ProcessStarter:
 
 
 Until = Callable[[RunContext, ProcessStarter, int], Coroutine[Any, Any, None]]
-"""What goes on from time 0 (CLOCK_REALTIME ns) until the drivers are to stop."""
+"""Runs from time 0 (CLOCK_REALTIME ns) until the drivers have to stop."""
 
 
 async def until_duration_is_over(context: RunContext, starter: ProcessStarter, zero_ns: int) -> None:
@@ -137,26 +138,26 @@ async def until_duration_is_over(context: RunContext, starter: ProcessStarter, z
         faults.cancel()
         for task in triggered:
             task.cancel()
-        await asyncio.gather(*triggered, return_exceptions=True)  # whoever stands still goes on
+        await asyncio.gather(*triggered, return_exceptions=True)  # stopped processes continue
 
 
 async def run_workload(context: RunContext, until: Until = until_duration_is_over) -> None:
     """Run from time 0 until `until` is done, or the run has to end early."""
-    told: Mapping[str, Any] = {}
+    release: Mapping[str, Any] = {}
 
     async def meet() -> None:
-        nonlocal told
-        told = await context.barriers.wait(Barrier.READY)
+        nonlocal release
+        release = await context.barriers.wait(Barrier.READY)
 
     if context.termination.requested or not await context.termination.or_done(meet()):
         return
     _raise_priority(context)
-    zero_ns = time.time_ns() + LEAD_NS if context.barriers.alone else told["zero_ns"]
+    zero_ns = time.time_ns() + LEAD_NS if context.barriers.alone else release["zero_ns"]
     context.record.time("zero_ns", zero_ns)
     late_ns = time.time_ns() - zero_ns
     if late_ns > LATE_NS:
         context.record.problem(
-            f"time 0 was {late_ns / 1e9:.1f} s ago when it was told: all that was due by then happens late"
+            f"time 0 was received {late_ns / 1e9:.1f} s late: all changes due by then are late"
         )
     context.measure_processors(at_zero=True)
     context.network.begin_traces(zero_ns)
@@ -171,11 +172,10 @@ async def run_workload(context: RunContext, until: Until = until_duration_is_ove
 
 
 def _raise_priority(context: RunContext) -> None:
-    """Keep faults on time even if all processors are busy: raise the priority of this process, which applies
-    them, and of the launcher, which restarts nodes. Both need little processor time.
+    """Raise the priority of this process, which applies faults, and of the launcher, which restarts nodes.
 
-    Real-time scheduling needs privileges (sched(7)); processes that are started from now on do not inherit
-    it.
+    So faults are on time even if all processors are busy. Both need little processor time. Real-time
+    scheduling needs privileges (sched(7)); processes started later do not inherit it.
     """
     with contextlib.suppress(PermissionError):
         for process in (0, context.processes.launcher_pid):
@@ -185,13 +185,11 @@ def _raise_priority(context: RunContext) -> None:
 
 
 def applier(context: RunContext, starter: ProcessStarter) -> Callable[[Change], Awaitable[Applied]]:
-    """The function that applies a change. It raises TestbedError if that fails."""
+    """Return the function that applies a change. It raises TestbedError if that fails."""
 
     async def apply(change: Change) -> Applied:
         if isinstance(change, LinkChange):
-            return context.network.change(
-                change
-            )  # not in a thread: on a busy machine each handing over costs
+            return context.network.change(change)  # not in a thread: on a busy machine a switch is slow
         return await _change_process(context, starter, change)
 
     return apply
@@ -221,7 +219,7 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
         case ProcessAction.UNFILL:
             context.disks.free(name, change.rule)
         case ProcessAction.SLOW_DISK:
-            assert change.slower_us is not None  # of this action
+            assert change.slower_us is not None  # always set for this action
             context.slow_disks.slow(name, change.fault, change.slower_us)
         case ProcessAction.UNSLOW_DISK:
             context.slow_disks.restore(name, change.rule)

@@ -1,4 +1,4 @@
-"""Computes the launcher's specification of each node process from the plan. Pure."""
+"""The launcher's specification of each node process, computed from the plan. Pure."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +13,7 @@ from testbed.runner.disks.own_disks import ON_OWN_DISK, own_disks
 from testbed.runner.disks.slow_disks import slow_disks
 
 NEWCOMERS = (Trait.SUBSCRIBER, Trait.PUBLISHER)
-"""Those of whom nobody has to know before they come, unless they are servers, too."""
+"""Processes that others need not know before they join, unless they are servers, too."""
 
 
 def node_specs(
@@ -23,11 +23,11 @@ def node_specs(
     netns: Callable[[str], str],
     system_folder: str = "",
 ) -> dict[str, dict[str, Any]]:
-    """The launcher's NodeSpec of each of these processes, by name.
+    """Return the launcher's NodeSpec of each of these processes, by name.
 
     All know all members of the plan, except publishers and subscribers that join later: these are new
-    machines, and only they know of themselves. Peers that find each other know of one at their first start;
-    at later ones `started_again` tells of another.
+    machines, and only they know of themselves. Peers that find each other know one contact at their first
+    start; at later starts `started_again` gives them another.
 
     netns: returns the path of a host's namespace. system_folder: see `launches_of`.
     """
@@ -49,7 +49,7 @@ def node_specs(
     known = [member for member in members if member["name"] not in unknown]
     contacts, disks, slow = Contacts(plan), own_disks(plan), slow_disks(plan)
 
-    def told(name: str) -> list[dict[str, Any]]:
+    def members_for(name: str) -> list[dict[str, Any]]:
         contact = contacts.told(name, 0)
         if contact is not None:
             return contact
@@ -62,7 +62,7 @@ def node_specs(
             "slow_disk": process.name in slow,
             "address": addresses[process.host],
             "netns": netns(process.host),
-            "members": told(process.name),
+            "members": members_for(process.name),
             "program": launches.get(process.name),
             **shared,
         }
@@ -71,13 +71,13 @@ def node_specs(
 
 
 def started_again(spec: Mapping[str, Any], contacts: Contacts, start: int) -> Mapping[str, Any]:
-    """A specification for the start after so many others: a peer is told of one that runs then."""
+    """Return the specification for start number `start`, from 0: a peer gets a contact that runs then."""
     contact = contacts.told(spec["name"], start)
     return spec if contact is None else {**spec, "members": contact}
 
 
 def _watches(plan: Plan, process: str) -> list[dict[str, Any]]:
-    """What a process is to tell of, by the numbers of the changes that wait for it."""
+    """Return the messages that a process must report, by the indexes of the changes that wait for them."""
     return [
         {"index": index, "at_us": change.at_us, "sends": change.when.sends, "times": change.when.times}
         for index, change in enumerate(plan.changes)

@@ -1,9 +1,9 @@
-"""Applies changes that wait until a process has sent something.
+"""Application of changes that wait until a process has sent a message.
 
-The process tells when it has, and stands still from then on (`node.tcp.watching`). The change is applied, and
-the process goes on; if the change was that it is stopped, once it is continued. How long it stood still is
-how late the change was, as of any other: the record has both times, and a change that is late is a problem of
-the run.
+The process reports the message and is stopped from then on (`node.tcp.watching`). The change is applied, and
+the process continues; if the change is a stop, it continues when it is continued. The time for which it was
+stopped is the delay of the change, as for any other: the record has both times, and a late change is a
+problem of the run.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from testbed.processes import NodeProcess, Processes
 
 
 def waits(change: Change) -> bool:
-    """Whether a change has no time of its own."""
+    """Return whether a change has no time of its own."""
     return change.when is not None
 
 
@@ -26,16 +26,17 @@ async def apply_triggered(
     apply: Callable[[Change], Awaitable[Applied]],
     record: Callable[[AppliedChange], None],
 ) -> None:
-    """Apply each of these changes, which wait, when its process says so, until this is cancelled. until_ns:
-    by number, when it is too late for it.
+    """Apply each of these waiting changes when its process reports the message, until cancelled.
+
+    until_ns: by index, when it is too late for the change.
     """
     known = dict(changes)
     reached: asyncio.Queue[tuple[NodeProcess, int, int]] = asyncio.Queue()
-    processes.on_reached = lambda *told: reached.put_nowait(told)
+    processes.on_reached = lambda *report: reached.put_nowait(report)
     try:
         while True:
             node, index, time_ns = await reached.get()
-            change = known.pop(index, None)  # once: a process that is started again counts anew
+            change = known.pop(index, None)  # once, although a restarted process counts again
             try:
                 if change is not None and time_ns < until_ns[index]:
                     record(await apply_one(index, change, time_ns, apply))

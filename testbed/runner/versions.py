@@ -1,4 +1,4 @@
-"""Reads the versions that a run was made with: this project's commit, programs, the machine."""
+"""The versions with which a run was made: this project's commit, programs, the machine."""
 
 import importlib.metadata
 import os
@@ -13,7 +13,7 @@ ANSWER_TIMEOUT_S = 20.0
 
 
 def versions() -> dict[str, str | None]:
-    """Versions of the programs that take part; None if unknown."""
+    """Return the versions of the programs that a run uses; None if unknown."""
     return {
         "python": platform.python_version(),
         "cutset": _installed("cutset"),
@@ -24,13 +24,13 @@ def versions() -> dict[str, str | None]:
 
 
 def described_machine() -> MachineRecord:
-    """The name and size of this machine."""
+    """Return the name and size of this machine."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return MachineRecord(platform.node(), os.cpu_count(), memory_bytes)
 
 
 def commit() -> str | None:
-    """The checked-out commit, with "-changed" appended if the working tree differs; None without git."""
+    """Return the checked-out commit, with "-changed" if the working tree differs; None without git."""
     known = _first_line(["git", "-C", str(PROJECT), "rev-parse", "HEAD"])
     changes = _first_line(
         ["git", "--no-optional-locks", "-C", str(PROJECT), "status", "--porcelain", "--untracked-files=no"]
@@ -47,7 +47,7 @@ def _installed(distribution: str) -> str | None:
 
 def _first_line(command: list[str]) -> str | None:
     try:
-        said = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return next(iter(said.stdout.splitlines()), None)
+    return next(iter(done.stdout.splitlines()), None)

@@ -1,8 +1,8 @@
 """Parses fault commands at the prompt into faults in the form of an experiment's file. Pure.
 
-The syntax follows the file, in spoken order: `cut r2 r3 down forward for 5s` is `{cut: [r2, r3], mode: down,
-direction: forward, for: 5s}`. Values are not validated here: the runner validates the fault like one from a
-file.
+The syntax follows the file in the order of speech: `cut r2 r3 down forward for 5s` is `{cut: [r2, r3], mode:
+down, direction: forward, for: 5s}`. Values are not validated here: the runner validates the fault like one
+from a file.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,80 +28,80 @@ USAGE: Mapping[str, str] = {
     "rate": "rate REGION REGION RATE [forward|backward] [for TIME]",
     **{word: f"{word} PROCESS…" for word in PROCESS_WORDS},
 }
-"""Every word for a fault, and how it is used."""
+"""The usage of every fault command."""
 
 MEANING: Mapping[str, str] = {
-    "cut": "cut a link: packets vanish silently, or its interfaces go down",
+    "cut": "cut a link: packets are dropped silently, or its interfaces go down",
     "isolate": "cut all links of a region",
     "partition": "cut all links between groups of regions",
-    "flap": "cut a link again and again",
-    "restore": "end what was done to a link, or one fault by its name",
-    "set": "change several values of a link at once",
-    "delay": "give a link another delay, such as 80ms",
-    "jitter": "give a link jitter, such as 5ms",
-    "loss": "give a link loss, such as 1%",
-    "rate": "give a link another rate, such as 10mbit",
-    "kill": "end a process at once (SIGKILL), such as r2/proxy-0",
-    "stop": "halt a process (SIGSTOP)",
-    "continue": "let a halted process go on (SIGCONT)",
-    "restart": "start a process again that was killed or has left",
-    "replace": "start a process again on an empty disk",
-    "give-up": "tell all others that a process which is gone will not come back",
-    "leave": "let a process end by itself, tidily",
-    "reset": "reset the TCP connections of a process that stand",
-    "fill": "leave no room on a process's own file system, until a restore or a replace",
+    "flap": "cut and restore a link repeatedly",
+    "restore": "end all faults of a link, or one fault by its name",
+    "set": "change several parameters of a link at once",
+    "delay": "set the delay of a link, such as 80ms",
+    "jitter": "set the jitter of a link, such as 5ms",
+    "loss": "set the loss of a link, such as 1%",
+    "rate": "set the rate of a link, such as 10mbit",
+    "kill": "kill a process (SIGKILL), such as r2/proxy-0",
+    "stop": "stop a process (SIGSTOP)",
+    "continue": "continue a stopped process (SIGCONT)",
+    "restart": "restart a process that was killed or has left",
+    "replace": "restart a process on an empty disk",
+    "give-up": "notify all others that an ended process will not come back",
+    "leave": "let a process end by itself, in order",
+    "reset": "reset the open TCP connections of a process",
+    "fill": "fill a process's own file system until a restore or a replace",
 }
 ROWS_MAX = 40
 DONE = {
     "kill": "killed",
     "stop": "stopped",
-    "continue": "goes on",
-    "restart": "started again",
-    "replace": "started again, on an empty disk",
+    "continue": "continued",
+    "restart": "restarted",
+    "replace": "restarted on an empty disk",
     "give-up": "given up",
-    "leave": "told to leave",
+    "leave": "asked to leave",
     "reset": "reset",
     "fill": "full",
-    "unfill": "has room again",
+    "unfill": "no longer full",
     "slow-disk": "with a slow disk",
-    "unslow-disk": "with its disk as fast as before",
+    "unslow-disk": "with its disk at full speed",
 }
 ENDED_MAX = 12
 
 OTHER_WORDS: Mapping[str, tuple[str, str]] = {
-    "status": ("status", "time, what is not as it was configured, events a second at each client"),
-    "packets": ("packets [FILTERS]", "what messages crossed lately; `packets --help` lists the filters"),
-    "faults": ("faults", "the faults so far, as an experiment's file would have them"),
-    "exit": ("exit, quit or Ctrl-D", "leave: the run ends tidily and is analysed"),
+    "status": ("status", "time, deviations from the configuration, events per second at each client"),
+    "packets": ("packets [FILTERS]", "recent messages; `packets --help` lists the filters"),
+    "faults": ("faults", "the faults so far, in the form of an experiment's file"),
+    "exit": ("exit, quit or Ctrl-D", "leave: the run ends in order and is analysed"),
 }
 
 
 class CommandError(Exception):
-    """A command is invalid; the text says why and how it is used."""
+    """An invalid command; the text gives the reason and the usage."""
 
 
 def fault_documents(word: str, given: str, processes: Mapping[str, str]) -> list[Document]:
-    """The faults of a command, in the form of an experiment's file without their time.
+    """Parse a command into faults in the form of an experiment's file, without their time.
 
-    word: one of USAGE. given: the rest of the line. processes: names of processes by their hosts, so that
+    word: a key of USAGE. given: the rest of the line. processes: names of processes by their hosts, so that
     either name is accepted. Raises CommandError.
     """
     if word in PROCESS_WORDS:
         names = given.split()
         if not names:
-            raise _unusable(word, "says no process")
+            raise _unusable(word, "needs a process")
         return [{word: processes.get(name, name)} for name in names]
     words = iter(given.replace("|", " | ").split())
     return [_LINK_WORDS[word](word, words)]
 
 
 def _link_fault(word: str, words: Iterator[str]) -> Document:
-    """cut, set, flap: a link and its options."""
+    """Parse cut, set or flap: a link and its options."""
     return {word: _link(word, words), **_rest(word, words)}
 
 
 def _one_value(word: str, words: Iterator[str]) -> Document:
-    """delay, jitter, loss, rate: the value follows the link."""
+    """Parse delay, jitter, loss or rate: the value follows the link."""
     link = _link(word, words)
     return {"set": link, word: _next(word, words, "the value"), **_rest(word, words)}
 
@@ -112,17 +112,17 @@ def _isolate(word: str, words: Iterator[str]) -> Document:
 
 def _partition(word: str, words: Iterator[str]) -> Document:
     groups: list[list[str]] = [[]]
-    behind: list[str] = []
+    options: list[str] = []
     for each in words:
-        if behind or each in {*MODES, *DIRECTIONS, "for"}:
-            behind.append(each)
+        if options or each in {*MODES, *DIRECTIONS, "for"}:
+            options.append(each)
         elif each == "|":
             groups.append([])
         else:
             groups[-1].append(each)
     if len(groups) < 2 or not all(groups):
         raise _unusable(word, "needs two groups or more with | between them")
-    return {word: groups, **_rest(word, iter(behind))}
+    return {word: groups, **_rest(word, iter(options))}
 
 
 def _restore(word: str, words: Iterator[str]) -> Document:
@@ -144,11 +144,11 @@ _LINK_WORDS: Mapping[str, Callable[[str, Iterator[str]], Document]] = {
     **dict.fromkeys(("delay", "jitter", "loss", "rate"), _one_value),
 }
 
-_FLAP_FIELDS = {"off": "down", "on": "up"}  # the file's `down` would read as a mode here
+_FLAP_FIELDS = {"off": "down", "on": "up"}  # the file's `down` would be parsed as a mode here
 
 
 def _rest(word: str, words: Iterator[str]) -> Document:
-    """The options after the target: a mode, a direction, and fields with their values."""
+    """Parse the options after the target: a mode, a direction, and fields with their values."""
     found: Document = {}
     for each in words:
         if each in MODES and word not in _ONLY_VALUES:
@@ -169,7 +169,7 @@ _ONLY_VALUES = ("set", "delay", "jitter", "loss", "rate")
 
 
 def _link(word: str, words: Iterator[str]) -> list[str]:
-    """`r2 r3`, or the link's name `r2-r3`."""
+    """Parse `r2 r3`, or the link's name `r2-r3`."""
     first = _next(word, words, "two regions")
     return first.split("-", 1) if "-" in first else [first, _next(word, words, "the second region")]
 
@@ -183,7 +183,7 @@ def _next(word: str, words: Iterator[str], what: str) -> str:
 
 def _add(word: str, found: Document, field: str, value: object) -> None:
     if field in found:
-        raise _unusable(word, f"says its {field} twice")
+        raise _unusable(word, f"has its {field} twice")
     found[field] = value
 
 
@@ -192,7 +192,7 @@ def _unusable(word: str, why: str) -> CommandError:
 
 
 def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
-    """The words that may follow a command and these others, for completion.
+    """Return the words that may follow a command and these others, for completion.
 
     names: the known "regions", "processes" and "faults".
     """
@@ -215,13 +215,13 @@ def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[st
 
 
 def help_lines() -> list[str]:
-    """All our words."""
+    """Return the usage and the meaning of all our commands."""
     words = {**{word: (usage, MEANING[word]) for word, usage in USAGE.items()}, **OTHER_WORDS}
     return [line for usage, meaning in words.values() for line in (f"  {usage}", f"      {meaning}")]
 
 
 def fault_lines(answer: Mapping[str, Any]) -> list[str]:
-    """What came of a fault: a line for each link or process, both directions of a link together."""
+    """Return the result of a fault: a line for each link or process, both directions of a link together."""
     lines: dict[tuple[str, str, Any], list[str]] = {}
     changes: Sequence[Mapping[str, Any]] = answer["changes"]
     for change in changes:
@@ -234,15 +234,15 @@ def fault_lines(answer: Mapping[str, Any]) -> list[str]:
     at_s = changes[0]["at_s"]
     took_ms = max((change["took_ms"] for change in changes if change["took_ms"] is not None), default=None)
     took = "" if took_ms is None else f", within {took_ms:.1f} ms"
-    said = []
+    parts = []
     for (what, became, error), directions in lines.items():
         way = f" {directions[0]}" if directions in (["forward"], ["backward"]) else ""
-        said.append(f"{what}{way} {'could not change: ' if error else ''}{became}")
-    return [f"{at_s:8.3f} s  {answer['name']}: {'; '.join(said)}{took}"]
+        parts.append(f"{what}{way} {'could not change: ' if error else ''}{became}")
+    return [f"{at_s:8.3f} s  {answer['name']}: {'; '.join(parts)}{took}"]
 
 
 def news_lines(news: Mapping[str, Any]) -> list[str]:
-    """What happened by itself: changes at their time, and problems."""
+    """Return lines on changes applied at their scheduled times, and on problems."""
     of_fault: dict[tuple[str, float], list[Mapping[str, Any]]] = {}
     for change in news["changes"]:
         of_fault.setdefault((change["fault"], change["at_s"]), []).append(change)
@@ -255,7 +255,7 @@ def news_lines(news: Mapping[str, Any]) -> list[str]:
 
 
 def status_lines(status: Mapping[str, Any], streams: Mapping[str, str]) -> list[str]:
-    """The situation. streams: the region that owns each, by the stream's number."""
+    """Return the state of the run. streams: the region that owns each, by the stream's number."""
     ended = status["ended"]
     shown = ", ".join(ended[:ENDED_MAX]) + (
         f" and {len(ended) - ENDED_MAX} more" if len(ended) > ENDED_MAX else ""
@@ -272,7 +272,7 @@ def status_lines(status: Mapping[str, Any], streams: Mapping[str, str]) -> list[
 
 
 def rate_lines(rates: Mapping[str, Mapping[str, int]], streams: Mapping[str, str]) -> list[str]:
-    """Events a second over the last second, a row for each client and a column for each stream."""
+    """Return the events per second over the last second, a row for each client, a column for each stream."""
     if not rates:
         return []
     width = max(len(name) for name in rates)

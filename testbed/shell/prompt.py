@@ -1,9 +1,9 @@
 """Mininet's prompt with additional commands.
 
-Everything that Mininet's own prompt can do with hosts works here (`r0-client-0 ping r3-proxy-0`, `nodes`),
-except for what would change links without the run knowing: that is refused, naming the command to use
-instead. The runner applies and records faults; the prompt only sends requests. An invalid line gets one line
-of answer, and the prompt goes on.
+All commands of Mininet's own prompt for hosts work here (`r0-client-0 ping r3-proxy-0`, `nodes`), except
+those that would change links without the run's knowledge: they are refused, and the answer names the command
+to use instead. The runner applies and records faults; the prompt only sends requests. An invalid line gets a
+line with the error, and the prompt continues.
 
 `RunnerClient` is the prompt's side of its channel to the runner: one request, one answer.
 """
@@ -29,12 +29,11 @@ from testbed.sandbox.channel import Channel
 from testbed.shell import fault_commands
 
 ANSWER_TIMEOUT_S = 60.0
-"""A process that starts again may take forty seconds (`testbed.runner.running`), on a busy machine.
-"""
+"""A process that is restarted may take forty seconds (`testbed.runner.running`) on a busy machine."""
 
 
 class RequestRefusedError(TestbedError):
-    """The runner refused a request, and says why."""
+    """The runner's refusal of a request, with the reason."""
 
 
 class RunnerClient:
@@ -42,15 +41,16 @@ class RunnerClient:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._unanswered = 0  # questions that somebody stopped waiting for
+        self._unanswered = 0  # interrupted requests whose answers are still to come
 
     def opening(self) -> dict[str, Any]:
-        """The runner's first message."""
+        """Return the runner's first message."""
         return self._receive()
 
     def ask(self, do: str, **fields: Any) -> dict[str, Any]:
-        """Send a request and return the answer. Raises RequestRefusedError; TestbedError if the runner is
-        gone.
+        """Send a request and return the answer.
+
+        Raises RequestRefusedError, and TestbedError if the runner has ended.
         """
         self._channel.post({"do": do, **fields})
         self._unanswered += 1
@@ -78,16 +78,16 @@ PROMPT = "cutset> "
 OURS = (*fault_commands.USAGE, "status", "packets", "faults")
 MININETS = ("nodes", "net", "links", "intfs", "dump", "pingall", "sh", "py", "px", "source", "time", "noecho")
 REFUSED = {
-    "link": "a link changed so is not in the run's record: take cut, restore or set",
-    "switch": "regions' bridges are no switches to start and stop: take isolate and restore",
+    "link": "this change would not be in the run's record: use cut, restore or set",
+    "switch": "regions have bridges, not switches to start and stop: use isolate and restore",
     "dpctl": "there are no OpenFlow switches here",
     **dict.fromkeys(
-        ("iperf", "iperfudp"), "its load is not the experiment's; any program runs as HOST COMMAND"
+        ("iperf", "iperfudp"), "its load is not part of the experiment; run any program as HOST COMMAND"
     ),
 }
 
 RecentTransfers = Callable[[Sequence[str], Callable[[str], None]], None]
-"""What `packets` does: given its arguments and where to say lines. Raises TestbedError."""
+"""Runs `packets` with its arguments and a function that prints lines. Raises TestbedError."""
 
 
 class Prompt(CLI):  # type: ignore[misc]
@@ -95,7 +95,7 @@ class Prompt(CLI):  # type: ignore[misc]
 
     prompt = PROMPT
     identchars = CLI.identchars + "-"
-    doc_header = "Mininet's words:"
+    doc_header = "Mininet's commands:"
 
     def __init__(
         self, net: Mininet, plan: Plan, runner: RunnerClient, look: RecentTransfers, stdin: TextIO
@@ -109,7 +109,7 @@ class Prompt(CLI):  # type: ignore[misc]
             "processes": list(self._processes.values()),
             "faults": [],
         }
-        self._heard = {"changes": 0, "problems": 0}
+        self._shown = {"changes": 0, "problems": 0}
         self._talking = False
         super().__init__(net, stdin=stdin)
 
@@ -118,17 +118,17 @@ class Prompt(CLI):  # type: ignore[misc]
         self._talking = True
         if not self.isatty():
             self.prompt = ""
-        self.say("the network is up and its nodes work; `help` lists the words, Ctrl-D leaves")
+        self.say("the network is up and its nodes run; `help` lists the commands, Ctrl-D leaves")
         super().run()
 
     def run(self) -> None:
-        """Mininet's constructor calls this: see `talk`."""
+        """Do nothing when Mininet's constructor calls this; see `talk`."""
         if self._talking:
             super().run()
 
     @classmethod
     def initReadline(cls) -> None:  # noqa: N802
-        """Names with "-" and "/" are one word for completion; a history lives as long as the prompt."""
+        """Complete names with "-" and "/" as one word. The history ends with the prompt."""
         with contextlib.suppress(ImportError):
             import readline  # noqa: PLC0415
 
@@ -139,7 +139,7 @@ class Prompt(CLI):  # type: ignore[misc]
         self.stdout.write(f"{line}\n")
         self.stdout.flush()
 
-    # What happens to each line.
+    # Execution of lines.
 
     def precmd(self, line: str) -> str:
         """Echo the line, unless it was typed on a terminal."""
@@ -156,22 +156,22 @@ class Prompt(CLI):  # type: ignore[misc]
             return super().onecmd(line)
         except (fault_commands.CommandError, TestbedError) as error:
             self.say(f"*** {error}")
-        except Exception as error:  # noqa: BLE001 - a word that breaks must not take the network with it
+        except Exception as error:  # noqa: BLE001 - a failing command must not end the network
             self.say(f"*** {word} failed: {type(error).__name__}: {' '.join(str(error).split())}")
         return False
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """Print what happened meanwhile."""
+        """Print changes and problems that happened during the command."""
         if not stop:
-            with contextlib.suppress(TestbedError):  # the run is about to end, and its end says why
-                news = self._runner.ask("news", **self._heard)
-                self._heard = {key: count + len(news[key]) for key, count in self._heard.items()}
+            with contextlib.suppress(TestbedError):  # the run is about to end and reports the reason
+                news = self._runner.ask("news", **self._shown)
+                self._shown = {key: count + len(news[key]) for key, count in self._shown.items()}
                 for each in fault_commands.news_lines(news):
                     self.say(each)
         return bool(super().postcmd(stop, line))
 
     def default(self, line: str) -> None:
-        """A host and its command, as in Mininet; anything else is unknown."""
+        """Run a command on a host, as in Mininet; report any other line as unknown."""
         word = self.parseline(line)[0]
         if word in self.mn:
             super().default(line)
@@ -180,8 +180,9 @@ class Prompt(CLI):  # type: ignore[misc]
             self.say(f"*** unknown: {line.split(maxsplit=1)[0]}{_nearest(line.split(maxsplit=1)[0], known)}")
 
     def waitForNode(self, node: Node) -> None:  # noqa: N802
-        """Wait for a host's command. It receives what is typed meanwhile, but not the next lines of
-        a script.
+        """Wait for a host's command.
+
+        It receives what is typed meanwhile, but not the next lines of a script.
         """
         if self.isatty():
             super().waitForNode(node)
@@ -200,13 +201,13 @@ class Prompt(CLI):  # type: ignore[misc]
                 self.say(line)
 
     def do_status(self, _line: str) -> None:
-        """The time, deviations from the configuration, and events a second at each client."""
+        """Print the time, deviations from the configuration, and events per second at each client."""
         streams = {str(stream.number): stream.name for stream in self._plan.streams}
         for line in fault_commands.status_lines(self._runner.ask("status"), streams):
             self.say(line)
 
     def do_faults(self, _line: str) -> None:
-        """The faults so far, in the form of an experiment's file."""
+        """Print the faults so far, in the form of an experiment's file."""
         faults = self._runner.ask("faults")["faults"]
         for fault in faults:
             self.say(f"  - {{{', '.join(f'{key}: {_flow(value)}' for key, value in fault.items())}}}")
@@ -214,11 +215,11 @@ class Prompt(CLI):  # type: ignore[misc]
             self.say("none so far")
 
     def do_packets(self, line: str) -> None:
-        """Recent messages on the links."""
+        """Print recent messages on the links."""
         self._look(line.split(), self.say)
 
     def do_help(self, line: str) -> None:
-        """The available commands."""
+        """Print the available commands."""
         if line in fault_commands.USAGE:
             self.say(f"{fault_commands.USAGE[line]}\n    {fault_commands.MEANING[line]}")
         elif line in fault_commands.OTHER_WORDS:
@@ -231,9 +232,9 @@ class Prompt(CLI):  # type: ignore[misc]
             self.say(f"Mininet's: {', '.join(MININETS)}; HOST COMMAND, such as r0-client-0 ping r1-proxy-0")
 
     def do_xterm(self, line: str, term: str = "xterm") -> None:
-        """Spawn xterms, where there is a display."""
+        """Spawn xterms, if there is a display."""
         if "DISPLAY" not in os.environ:
-            raise TestbedError(f"{term} needs a display: give hosts commands here instead")
+            raise TestbedError(f"{term} needs a display: run commands on hosts here instead")
         super().do_xterm(line, term)
 
     # Completion with Tab.
@@ -258,7 +259,7 @@ class Prompt(CLI):  # type: ignore[misc]
 
 
 def _matching(known: Sequence[str], given: str) -> list[str]:
-    """The matches, each with a space behind, as Python's readline adds none."""
+    """Return the matches, each with a space after it, because Python's readline adds none."""
     return sorted({f"{name} " for name in known if name.startswith(given)})
 
 
@@ -275,17 +276,17 @@ for _word, _why in REFUSED.items():
 
 
 def _flow(value: Any) -> str:
-    """A value in YAML's flow style."""
+    """Return a value in YAML's flow style."""
     if isinstance(value, list):
         return f"[{', '.join(map(_flow, value))}]"
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    import difflib  # noqa: PLC0415 (only for a slip)
+    import difflib  # noqa: PLC0415 (only for a typing error)
 
     near = difflib.get_close_matches(word, known, n=1)
-    return f": did you mean {near[0]}?" if near else "; `help` lists the words"
+    return f": did you mean {near[0]}?" if near else "; `help` lists the commands"
 
 
 @contextlib.contextmanager

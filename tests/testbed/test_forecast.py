@@ -53,7 +53,7 @@ def test_it_is_in_proportion_to_what_earlier_runs_took(tmp_path: Path) -> None:
     assert found.busy == pytest.approx(0.3 * 28 / 8)
     assert found.runs == 3
     warning = found.warning() or ""
-    assert f"need some 105% of its {PROCESSORS} processors, by 3 earlier runs here" in warning
+    assert f"need about 105% of its {PROCESSORS} processors, based on 3 earlier runs here" in warning
     less = forecast(plan("roles.client=2"), tmp_path)
     assert less is not None
     assert less.warning() is None

@@ -38,7 +38,7 @@ def test_the_main_job_and_a_hundred_processes_fit_and_have_whole_buffers() -> No
 
 def test_a_thousand_processes_on_two_processors_are_refused_with_what_to_do() -> None:
     most = 2 * PROCESSES_PER_PROCESSOR_MAX
-    said = rf"1,016 processes are too many for 2 processors, .* {most} at most"
+    said = rf"1,016 processes are too many for 2 processors, .* at most {most}"
     with pytest.raises(MachineError, match=said):
         check_resources(plan(250))
 

@@ -62,7 +62,7 @@ def test_a_point_has_its_values_and_no_sweep():
     [
         (chosen(seed=4), "the sweep began with --seed 1, not 4"),
         (chosen(repeat=3), "the sweep began with --repeat 2, not 3"),
-        (chosen("workload.rate=5/s"), "cannot go on: link-failure or its topology was changed since"),
+        (chosen("workload.rate=5/s"), "cannot go on: link-failure or its topology has changed"),
         (chosen("name=other"), "cannot go on: it is a sweep of link-failure"),
     ],
 )

@@ -103,12 +103,12 @@ def test_it_is_among_what_captures_take(plan):
 def test_virtual_time_and_other_machines_refuse_it_in_a_line(plan, tmp_path, capsys):
     given = ["run", "star-outages", "--set", TRAFFIC, "--out", str(tmp_path / "runs")]
     assert main.run([*given, "--on", "simulator"]) == 2
-    assert "traffic: is made of real packets, which virtual time does not have" in capsys.readouterr().err
+    assert "traffic: needs real packets, which virtual time does not have" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
     inventory = tmp_path / "lab.yaml"
     inventory.write_text(INVENTORY)
     backend = SshBackend(load_inventory(inventory), print)
-    with pytest.raises(InputError, match="traffic: is not made on the machines of an inventory"):
+    with pytest.raises(InputError, match="traffic: is not supported on the machines of an inventory"):
         backend.adapted(plan)
 
 

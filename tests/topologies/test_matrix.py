@@ -116,5 +116,5 @@ def test_renamed_regions_are_reported_and_found_by_either_name(tmp_path, capsys)
             == 0
         )
         assert list(load_topology(str(written)).regions) == ["newyork", "london"]
-        said = "renamed, since names are small letters and digits: New York is newyork\n"
+        said = "renamed, because names are lower case letters and digits: New York is newyork\n"
         assert capsys.readouterr().err == said

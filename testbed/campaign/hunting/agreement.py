@@ -1,10 +1,10 @@
-"""What is left of a stream whose own region lost its memory: losses of it are excused, but not that some have
-what others never get.
+"""Check of a stream after its region lost its memory: losses are excused, but clients must agree.
 
-What a client got is in its region, and whoever comes to the stream's next epoch first takes the rest of the
-old one from all others that it can speak to. So where the way between two regions is disturbed by nothing
-from the loss on, unless the one is cut off from all others for a while, its clients get what those of the
-other one have, or a placeholder for what was collected. Who lacks some has *unshared* events.
+A region keeps what its clients received. The first region to reach the stream's next epoch fetches the rest
+of the old epoch from all regions that it can reach. So if nothing disturbs the path between two regions from
+the loss on, except that one is isolated from all others for a while, the clients of one region get the same
+events as those of the other, or a placeholder for collected events. Events that a client lacks are
+*unshared*.
 """
 
 from collections.abc import Callable, Iterator, Set
@@ -23,7 +23,7 @@ UNSHARED = "unshared"
 
 
 def unshared(run: RunInMemory, case: Case, experiment: Experiment) -> Iterator[Violation]:
-    """Who lacks what others have. experiment: with the case's settings."""
+    """Yield a violation if clients lack events that others have. experiment: with the case's settings."""
     forgetful = forgetting(experiment, case)
     if not forgetful or run.failure is not None:
         return
@@ -49,12 +49,12 @@ def unshared(run: RunInMemory, case: Case, experiment: Experiment) -> Iterator[V
                     found.append(_example(name, stream, len(missing), metadata))
     if found:
         found.sort(key=lambda each: -each.count)
-        said = f"{found[0].client} lacks {found[0].count} events of stream {found[0].stream} that others have"
-        yield Violation(UNSHARED, len(found), said, tuple(found[:EXAMPLES_MAX]))
+        text = f"{found[0].client} lacks {found[0].count} events of stream {found[0].stream} that others have"
+        yield Violation(UNSHARED, len(found), text, tuple(found[:EXAMPLES_MAX]))
 
 
 def _can_ask(case: Case, forgetful: Set[str], metadata: RunMetadata) -> Callable[[str, str], bool]:
-    """Whether a region that comes to the next epoch of what others forgot can speak to another one."""
+    """Return whether a region that enters the next epoch after the loss can reach another region."""
     losses = [
         each.at_us for each in case.disturbances if each.kind in ON_REGIONS and each.target[0] in forgetful
     ]

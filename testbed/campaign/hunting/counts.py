@@ -1,4 +1,4 @@
-"""How often a finding broke, by where it ran: a rate with its interval, in the finding's `replays.json`."""
+"""How often a finding was reproduced, by backend, as a rate with an interval, in `replays.json`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,25 +13,25 @@ REPLAYS = "replays.json"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many runs were made, and how many broke."""
+    """The number of runs, and the number of runs that broke."""
 
     runs: int = 0
     broke: int = 0
 
     def with_one(self, *, broke: bool) -> "Counted":
-        """After one more."""
+        """Return the counts after one more run."""
         return Counted(self.runs + 1, self.broke + broke)
 
     @property
     def text(self) -> str:
-        """The rate and its interval, in words."""
+        """The rate and its interval as a sentence."""
         low, high = wilson_interval(self.broke, self.runs)
         runs = f"{self.runs} run{'s' if self.runs != 1 else ''}"
         return f"broke in {self.broke} of {runs}: a rate of {low:.0%} to {high:.0%} (Wilson, 95 %)"
 
 
 def read_counts(folder: Path) -> dict[str, Counted]:
-    """What was counted so far, by where it ran. Raises InputError."""
+    """Return the counts so far by backend. Raises InputError."""
     path = folder / REPLAYS
     if not path.is_file():
         return {}
@@ -46,6 +46,6 @@ def read_counts(folder: Path) -> dict[str, Counted]:
 
 
 def write_counts(folder: Path, counts: Mapping[str, Counted]) -> None:
-    """Write what was counted. Raises OSError."""
+    """Write the counts. Raises OSError."""
     content = {name: {"runs": each.runs, "broke": each.broke} for name, each in counts.items()}
     write_json(folder / REPLAYS, content)

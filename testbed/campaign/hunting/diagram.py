@@ -1,8 +1,8 @@
-"""The messages around what broke, as text: a column for each process, a line for each message.
+"""The messages around a violation as text: a column for each process, a line for each message.
 
-Shown are the processes to which it happened, those that were disturbed, and whom these spoke with most. Kinds
-of message that steady traffic consists of are left out. Where there are too many all the same, those right
-around what disturbs are shown: the beginning and the end of each disturbance.
+The columns are the affected processes, the disturbed ones, and those with which they exchange most messages.
+Kinds of messages of steady traffic are left out. If too many messages remain, those closest to the beginnings
+and ends of disturbances are shown.
 """
 
 from collections import Counter
@@ -16,20 +16,20 @@ LINES_MAX = 120
 COLUMNS_MAX = 7
 WIDTH = 16
 AROUND_US = 300_000
-"""Of a span of time: shown before its first and after its last disturbance."""
+"""Time shown before the first and after the last disturbance, in microseconds."""
 STEADY = 40
-"""So often within the span, a kind of message is steady."""
+"""A kind with more messages than this in the shown time is steady traffic."""
 
 
 def kept_us(case: Case) -> tuple[int, int]:
-    """Of which span of a case's run messages are shown, in microseconds since time 0."""
+    """Return the time range of messages shown for a case, in microseconds since time 0."""
     first = min((each.at_us for each in case.disturbances), default=0)
     last = max((each.end_us for each in case.disturbances), default=first + AROUND_US)
     return first - AROUND_US, last + 2 * AROUND_US
 
 
 def diagram(messages: Sequence[Mapping[str, Any]], case: Case, concerned: Sequence[str]) -> str:
-    """The messages of a span as text. concerned: the processes to which it happened."""
+    """Return the messages of a time range as text. concerned: the processes that the violation affects."""
     chosen = _columns(messages, case, concerned)
     among = [each for each in messages if each["source"] in chosen and each["target"] in chosen]
     often = Counter(each["kind"] for each in among)
@@ -54,7 +54,7 @@ def diagram(messages: Sequence[Mapping[str, Any]], case: Case, concerned: Sequen
 
 
 def _nearest(messages: Sequence[Mapping[str, Any]], edges: Sequence[int]) -> list[int]:
-    """The places of those that are nearest to any edge, in order."""
+    """Return the indexes of the messages that are nearest to any edge, in order."""
 
     def away_us(place: int) -> int:
         return min((abs(messages[place]["time_us"] - edge) for edge in edges), default=0)
@@ -82,7 +82,7 @@ def _columns(messages: Sequence[Mapping[str, Any]], case: Case, concerned: Seque
 
 
 def _arrow(message: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """`    o-----Kind---->    ` from one column's middle to another's."""
+    """Return `    o-----Kind---->    ` from one column's middle to another's."""
     source, target = (columns.index(message[name]) for name in ("source", "target"))
     low, high = sorted((source, target))
     begin, end = low * WIDTH + WIDTH // 2, high * WIDTH + WIDTH // 2

@@ -1,4 +1,4 @@
-"""What a hunt found: a folder with the experiment that replays it, what broke, and the messages."""
+"""A finding of a hunt: a folder with the experiment that reproduces it, the violation, and the messages."""
 
 import re
 import shutil
@@ -23,20 +23,22 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 RUN = "run"
-HUNTS_ALONE = "hunts ask whether everything moves on and all have the same, which no figure of a run says"
-"""Of a finding on real processes: a run that broke."""
+"""The folder of a run that broke, in a finding on real processes."""
+HUNTS_ALONE = "hunts also check for progress and agreement, which are no figures of a run"
 EXPERIMENT, FINDING, TEXT, DIAGRAM = "experiment.yaml", "finding.json", "finding.txt", "diagram.txt"
 WHEN = "experiment-when.yaml"
-"""The same, with faults that wait for what processes do, where that breaks too."""
+"""The same experiment with faults that wait for messages, if it breaks, too."""
 PLAIN = re.compile(r"[^a-z0-9]+")
 NAME_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that breaks. said: in one sentence. verdict: of the whole analysis of such a run. waiting:
-    the case with faults that wait for what processes do, if that breaks, too. counted: how often it broke on
-    real processes, and run_directory: of a run that did, if it was found there.
+    """One violation, with the case that reproduces it.
+
+    said: the violation as a sentence. verdict: of the whole analysis of such a run. waiting: the case with
+    faults that wait for messages, if it breaks, too. counted: how often it broke on real processes.
+    run_directory: of a run that broke on real processes.
     """
 
     case: Case
@@ -58,7 +60,7 @@ class Finding:
         return signature(self.violation, self.case)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in finding.json."""
+        """Return the content of finding.json."""
         return {
             "signature": self.signature,
             "said": self.said,
@@ -74,8 +76,10 @@ class Finding:
 
 
 def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding, command: str) -> Path:
-    """Write a finding's folder; finding.json last, so that one without is none, as when the disk was full:
-    its number is given again. command: `cutset`, as it is to be called. Raises OSError.
+    """Write a finding's folder and return it. command: `cutset`, as it must be called. Raises OSError.
+
+    finding.json is written last. A folder without it, left by a full disk, is no finding, and its number is
+    used again.
     """
     numbers = (file.parent.name.partition("-")[0] for file in directory.findings.glob(f"*/{FINDING}"))
     number = max((int(each) for each in numbers if each.isdecimal()), default=0) + 1
@@ -102,7 +106,7 @@ def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding, 
 
 
 def read_finding(folder: Path) -> dict[str, Any]:
-    """finding.json of a finding's folder. Raises InputError."""
+    """Read finding.json in a finding's folder. Raises InputError."""
     content = read_json(folder / FINDING)
     case_from_json(content.get("case"), folder / FINDING)
     for name in ("violation", "said", "signature"):
@@ -112,7 +116,7 @@ def read_finding(folder: Path) -> dict[str, Any]:
 
 
 def experiment_yaml(base: Experiment, case: Case, said: str, name: str) -> str:
-    """The experiment that a case is, as people write one."""
+    """Return the experiment of a case as YAML, in the form in which people write it."""
     topology = load_topology(case.settings.get("topology", base.topology))
     data = experiment_of(base, case, topology).to_json()
     if list(data["roles"]) == [DEFAULT]:

@@ -29,19 +29,20 @@ SEEDS_PER_HUNT = 1_000_000
 TELL_S, REAL_TELL_S = 5.0, 30.0
 SAVE_S = 2.0
 SHRUNK_MAX = 3
-"""So many runs that break alike are shrunk; more are counted."""
+"""At most this many runs with the same cause are shrunk; further ones are only counted."""
 REAL_RUNS_MAX = 16
-"""Cases that are tried for one finding on real processes, where each takes as long as a run."""
+"""At most this many cases are tried for one finding on real processes, which take much longer."""
 REAL_TIMES = 5
-"""So often what is left is then run, to say how often it breaks."""
+"""The shrunk case is then run this often, to measure how often it breaks."""
 OF_HUNTS = ("crashed", "died", "stalled", "silent", UNSHARED)
-"""What the oracle alone looks at; all else the whole analysis has to confirm."""
+"""Kinds that only the oracle checks; the whole analysis must confirm all other kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When to stop: seconds and runs of all sittings together, and so many findings. Where only time ends a
-    sitting it has one run at least, however busy the machine is.
+    """When to stop: seconds and runs of all sessions together, and findings of this session.
+
+    With only a time limit, a session has at least one run, however busy the machine is.
     """
 
     seconds: float | None = None
@@ -50,7 +51,7 @@ class Limits:
 
 
 class Hunt:
-    """One sitting of a hunt."""
+    """One session of a hunt."""
 
     def __init__(
         self,
@@ -66,8 +67,10 @@ class Hunt:
         command: str,
         say: Callable[[str], None],
     ) -> None:
-        """is_certain: whether a case always does the same, as in virtual time and not on real processes.
-        command: `cutset`, as it is to be called for findings.
+        """Continue the hunt in `directory`, or begin it.
+
+        is_certain: whether a case always gives the same result: true in virtual time, false on real
+        processes. command: `cutset`, as it must be called to replay findings.
         """
         self._base, self._nemesis, self._directory, self._pool = base, nemesis, directory, pool
         self._limits, self._say, self._is_certain, self._command = limits, say, is_certain, command
@@ -80,7 +83,7 @@ class Hunt:
         self.new_findings: list[Finding] = []
 
     def carry_out(self) -> None:
-        """Hunt until a limit. Raises KeyboardInterrupt; what was seen until then is kept."""
+        """Hunt until a limit. Raises KeyboardInterrupt; results until then are kept."""
         try:
             while not self._is_over():
                 self._give()
@@ -99,7 +102,7 @@ class Hunt:
     def _is_over(self) -> bool:
         limits, progress = self._limits, self.progress
         if limits.findings is not None and len(self.new_findings) >= limits.findings:
-            return True  # what else broke waits for the next sitting
+            return True  # other violations wait for the next session
         if progress.waiting:
             return False
         if limits.runs is not None and progress.runs >= limits.runs:
@@ -125,7 +128,7 @@ class Hunt:
         elif "refused" in answer:
             progress.refused += 1
             if progress.refused == 1:
-                self._say(f"run {number} was refused, as others may be: {answer['refused']}")
+                self._say(f"run {number} was refused (further ones are only counted): {answer['refused']}")
         else:
             progress.invalid += not answer.get("valid", True)
             if answer["violations"]:
@@ -133,7 +136,7 @@ class Hunt:
         progress.runs += 1
 
     def _note(self, broken: Broken) -> None:
-        """Count what broke; it waits to be looked into, unless enough has that broke alike."""
+        """Count a violation and queue it for shrinking, unless enough runs broke for the same cause."""
         self.progress.violations += 1
         cause = _cause(broken.violations)
         causes, shrunk = self.progress.causes, self.progress.shrunk
@@ -145,10 +148,10 @@ class Hunt:
         else:
             _remove(broken.directory)
 
-    # --- What broke
+    # --- Violations
 
     def _look_into(self, broken: Broken) -> None:
-        """Shrink what broke and write it down, unless the same is there already."""
+        """Shrink a violation and record it as a finding, unless the same is recorded already."""
         after_s = self._elapsed_s()
         kind = primary(broken.violations)["kind"]
         self._say(f"run {broken.number}: {kind}; shrinking")
@@ -165,7 +168,7 @@ class Hunt:
             self.progress.unconfirmed += 1
             self._say(f"run {broken.number}: {again}")
             return
-        _remove(broken.directory)  # what it is shrunk to breaks again, and is kept
+        _remove(broken.directory)  # the shrunk case broke again, and its run is kept
         shown, verdict, counted = again
         violation = primary([each for each in shown["violations"] if each["kind"] == kind])
         concerned = [each["client"] for each in violation["examples"]]
@@ -185,7 +188,7 @@ class Hunt:
         )
         if finding.signature in self._signatures:
             _remove(shown.get("run"))
-            self._say(f"run {broken.number}: the same as found before ({finding.signature})")
+            self._say(f"run {broken.number}: the same as an earlier finding ({finding.signature})")
             return
         self._signatures.add(finding.signature)
         self.new_findings.append(finding)
@@ -193,8 +196,10 @@ class Hunt:
         self._say(f"found: {finding.said}\n       {folder}")
 
     def _again(self, case: Case, kind: str) -> tuple[dict[str, Any], str, Counted | None] | str:
-        """What a run of a shrunk case showed, the verdict of the analysis, and on real processes how often it
-        broke; or why it does not count.
+        """Run a shrunk case again.
+
+        Returns the result, the verdict of the analysis, and on real processes how often it broke; or why it
+        does not count as a finding.
         """
         shown: dict[str, Any] | None
         if self._is_certain:
@@ -202,9 +207,9 @@ class Hunt:
                 [{**_request("try", case), "kept_us": kept_us(case)}, _request("confirm", case)]
             )
             if shown is None or confirmed is None or not shown.get("violations"):
-                return "what broke did not break again"
+                return "the violation was not reproduced"
             if kind not in OF_HUNTS and confirmed["verdict"] == "passed":
-                return f"{kind}, which the whole analysis does not find"
+                return f"{kind}, which the whole analysis does not confirm"
             return shown, confirmed["verdict"], None
         request = {**_request("try", case), "kept_us": kept_us(case), "keep": True}
         answers = [each for each in self._pool.all_of([request] * REAL_TIMES) if each is not None]
@@ -213,11 +218,11 @@ class Hunt:
             if each not in broke[:1]:
                 _remove(each.get("run"))
         if not broke:
-            return f"{kind}, which did not come again in {REAL_TIMES} runs; see {self._directory.runs}"
+            return f"{kind}, which was not reproduced in {REAL_TIMES} runs; see {self._directory.runs}"
         return broke[0], "failed", Counted(len(answers), len(broke))
 
     def _waiting(self, case: Case, messages: Sequence[dict[str, Any]], kind: str) -> Case | None:
-        """The case with faults that wait for what processes do, if it breaks, too."""
+        """Return the case with faults that wait for messages, if it breaks, too."""
         waiting = triggered(case, messages, kept_us(case)[0])
         if waiting is None or self._first_failing([waiting], kind) is None:
             return None
@@ -230,7 +235,7 @@ class Hunt:
                 return place
         return None
 
-    # --- What is told
+    # --- Progress
 
     def _elapsed_s(self) -> float:
         return self._before_s + time.monotonic() - self._began_s
@@ -245,11 +250,11 @@ class Hunt:
             self._say(self.text())
 
     def text(self) -> str:
-        """How far it is, in a line."""
+        """Return the progress in one line."""
         progress, elapsed_s = self.progress, self._elapsed_s()
         rate = progress.runs / elapsed_s if elapsed_s else 0.0
         refused = f", {progress.refused} refused" if progress.refused else ""
-        invalid = f", {progress.invalid} with which the machine did not keep up" if progress.invalid else ""
+        invalid = f", {progress.invalid} for which the machine was too slow" if progress.invalid else ""
         waiting = f", {len(progress.waiting)} to be shrunk" if progress.waiting else ""
         return (
             f"{elapsed_s:6.0f} s  {progress.runs} runs{refused}{invalid}, {rate:.2f}/s "
@@ -270,14 +275,14 @@ def _broke(answer: dict[str, Any], kind: str) -> bool:
 
 
 def _remove(directory: str | None) -> None:
-    """Remove the directory of a run on real processes that nobody needs."""
+    """Remove the directory of a run on real processes that is no longer needed."""
     if directory is not None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def _cause(violations: Sequence[dict[str, Any]]) -> str:
-    """What runs that break alike have in common before they are shrunk."""
+    """Return what runs that break for the same cause have in common before they are shrunk."""
     first = primary(violations)
     roles = sorted({each["role"] for each in first["examples"]})
-    said = first["said"].split("\n")[0] if first["kind"] == "crashed" else ""
-    return " ".join([first["kind"], *roles, *("".join(c for c in said if not c.isdigit()).split())])
+    text = first["said"].split("\n")[0] if first["kind"] == "crashed" else ""
+    return " ".join([first["kind"], *roles, *("".join(c for c in text if not c.isdigit()).split())])

@@ -1,4 +1,4 @@
-"""Cases of a hunt in virtual time: in memory, the same every time, and as fast as a processor is."""
+"""Cases of a hunt in virtual time: in memory, deterministic, and as fast as the processor."""
 
 import importlib
 import tempfile
@@ -21,7 +21,7 @@ from testbed.runner.run_control import prepare
 
 
 class InVirtualTime:
-    """Runs cases of one experiment. build: a reference to what makes the machines."""
+    """Runs cases of one experiment. build: a reference to the function that makes the machines."""
 
     def __init__(self, base: Experiment, build: str) -> None:
         self._base = base
@@ -29,7 +29,7 @@ class InVirtualTime:
         self._build = getattr(importlib.import_module(module), name)
 
     def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
-        """See `Trials`: in memory; there is nothing to keep."""
+        """Run a case in memory; see `Trials`. There is no directory to keep."""
         topology, experiment = experiment_and_topology(self._base, case)
         plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
         watcher = MessageWatcher.for_system(plan.system, kept_us)
@@ -37,7 +37,7 @@ class InVirtualTime:
         run = simulate_in_memory(plan, described, build=self._build, watcher=watcher)
         never = [change.fault for change, applied in run.record.carried_out if applied.applied_ns is None]
         has_failed = run.failure is not None or any(process.died for process in run.record.processes)
-        if never and not has_failed:  # as a restart of a process that has not left yet: another case
+        if never and not has_failed:  # for example a restart before the process left
             raise TestbedError(f"{never[0]} could not be applied")
         if run.overload is not None and not has_failed:
             raise TestbedError(run.overload)
@@ -50,7 +50,7 @@ class InVirtualTime:
         }
 
     def confirmed(self, case: Case) -> dict[str, Any]:
-        """Run a case as `cutset run --on simulator` does, with all of the analysis."""
+        """Run a case like `cutset run --on simulator`, with the whole analysis."""
         from analysis.pipeline import analyze_here
 
         topology, experiment = experiment_and_topology(self._base, case)

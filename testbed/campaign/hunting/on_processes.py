@@ -1,4 +1,4 @@
-"""Cases of a hunt on real processes: each is a run on this machine, with packets, and takes as long as one.
+"""Cases of a hunt on real processes: each is a run on this machine with packets, and takes as long as one.
 
 The messages of a finding's diagram are read from the packets, and so are the beginnings and ends of
 connections. A run during which the machine did not keep up counts for what must hold however slow it is,
@@ -33,12 +33,12 @@ from testbed.campaign.one_run import Request, prepare
 from testbed.errors import TestbedError
 
 LATE = frozenset({"stalled", "silent", "unconfirmed"})
-"""What a machine that does not keep up may be the reason of."""
+"""Kinds of violation that a slow machine may cause."""
 CONNECTIONS = {SYN: "SYN", FIN: "FIN", RST: "RST"}
 
 
 class OnProcesses:
-    """Runs cases of one experiment. runs: where their directories are, while they are needed.
+    """Runs cases of one experiment. runs: the folder of their directories while they are needed.
 
     Hosts' packets are captured whatever the experiment says: diagrams are read from them.
     """
@@ -51,28 +51,28 @@ class OnProcesses:
     def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
         """See `Trials`. Raises KeyboardInterrupt when the run was told to stop."""
         with self._run(case) as run:
-            answer = _told(run, _carried_out(run), kept_us)
+            answer = _told(run, _executed(run), kept_us)
             if keep and answer["violations"]:
                 answer["run"] = str(run.path.rename(self._runs / run.name))
         return answer
 
     def confirmed(self, case: Case) -> dict[str, Any]:
-        """See `Trials`."""
+        """Run a case with the whole analysis; see `Trials`."""
         with self._run(case) as run:
-            summary = _carried_out(run)
+            summary = _executed(run)
         broken = [each["text"] for each in summary["expectations"] if not each["held"]]
         return {"verdict": summary["verdict"], "broken": broken}
 
     @contextmanager
     def _run(self, case: Case) -> Iterator[RunDirectory]:
-        """The directory of a run of a case, with its plan; afterwards it is gone, unless it was moved."""
+        """Yield the directory of a case's run, with its plan; it is removed afterwards unless moved."""
         topology, experiment = experiment_and_topology(self._base, case)
         with scratch(f"{UNDER_WAY}-", self._runs) as folder:
             yield prepare(Request(experiment, topology, case.seed, "auto"), LocalBackend(), folder)
 
 
-def _carried_out(run: RunDirectory) -> dict[str, Any]:
-    """Carry out a run and analyse it; its summary."""
+def _executed(run: RunDirectory) -> dict[str, Any]:
+    """Execute a run, analyse it and return its summary."""
     ended = LocalBackend().carry_out(run, lambda _: None)
     if ended.by_user:
         raise KeyboardInterrupt
@@ -82,7 +82,7 @@ def _carried_out(run: RunDirectory) -> dict[str, Any]:
 
 
 def judge_files(run: RunDirectory, record: RunRecord) -> Judgement:
-    """What an oracle says of a run that left files."""
+    """Apply the oracle to a run that left files."""
     return judge(RunInMemory(record, _outputs(run, record), []))
 
 
@@ -101,7 +101,7 @@ def _told(run: RunDirectory, summary: dict[str, Any], kept_us: tuple[int, int] |
 
 
 def _outputs(run: RunDirectory, record: RunRecord) -> dict[str, HostOutput]:
-    """What the processes wrote down, without headers."""
+    """Return the records of the processes, without file headers."""
     found = {}
     for process in record.plan.processes:
         host = process.host
@@ -120,7 +120,7 @@ def _zero_ns(record: RunRecord) -> int:
 
 
 def _messages(run: RunDirectory, record: RunRecord) -> Iterator[SeenMessage]:
-    """What went from process to process, in order of time: messages, and what begins and ends connections."""
+    """Yield the messages and connection packets between processes, in order of time."""
     names = {process.host: process.name for process in record.plan.processes}
     found = [*_decoded(run, names), *_of_connections(run, record, names)]
     for t_ns, source, target, kind in sorted(found):
@@ -139,7 +139,7 @@ def _decoded(run: RunDirectory, names: dict[str, str]) -> Iterator[tuple[int, st
 def _of_connections(
     run: RunDirectory, record: RunRecord, names: dict[str, str]
 ) -> Iterator[tuple[int, str, str, str]]:
-    """SYN, FIN and RST, as they left their senders."""
+    """Yield SYN, FIN and RST packets as they left their senders."""
     of_address = {int(ip_address(host.address)): host.name for host in record.plan.hosts}
     table = pq.read_table(
         run.table("packets"), columns=["capture", "t_ns", "src_lo", "src_hi", "dst_lo", "flags", "proto"]

@@ -1,18 +1,19 @@
-"""Whether a run in memory kept what its system promises, by the same definitions as the analysis of files.
+"""Checks whether a run in memory kept its system's contract, with the definitions of the analysis of files.
 
-Deliveries are compared by `analysis.timelines`, on arrays. What the experiment expects of `events` and
-`subscriptions` counts in place of what the contract implies, as in summary.json. Beyond that:
+`analysis.timelines` compares deliveries, on arrays. Expectations of the experiment on `events` and
+`subscriptions` replace those that the contract implies, as in summary.json. Further checks:
 
-- *crashed*: a machine raised an error, among them its own assertions of what must always hold;
-- *malformed*: what processes wrote down does not fit the plan;
-- *died*: a process ended without being told to;
-- *stalled*: after the last disturbance, the quiet time and the drain not everything had come;
-- *silent*: a publisher that runs published nothing in the last part of the quiet time, though it was to, and
-  the system had had the time to settle that its contract gives it. One that waits for what it published, and
-  hears of it in the end, is not: a small window may be full for as long as a system may take.
+- *crashed*: a machine raised an error, for example one of its own assertions;
+- *malformed*: the records of the processes do not fit the plan;
+- *died*: a process ended without being asked to;
+- *stalled*: after the last disturbance, the quiet time and the drain, some events had not arrived;
+- *silent*: a running publisher published nothing in the last part of the quiet time although it should have,
+  and the system had the time to settle that its contract gives it. A publisher that waits for an
+  acknowledgement and gets it in the end is not silent: a small window may be full as long as a system may
+  take.
 
-Where few events are due, as in a short run, none need be published. Publishers that still publish when the
-drain is over were asked for more than the settings let through: then nothing is lost or stalled.
+If few events are due, as in a short run, none need be published. If publishers still publish at the end of
+the drain, the workload exceeds what the settings let through: then no event counts as lost or stalled.
 """
 
 from collections.abc import Iterator
@@ -36,15 +37,15 @@ from testbed.backends.in_memory import RunInMemory
 
 EXAMPLES_MAX = 5
 SILENT_US = 4_000_000
-"""The end of the quiet time: who publishes nothing in it is stuck, where more than a few events are due."""
+"""The end of the quiet time: a publisher that publishes nothing in it is stuck, if enough events are due."""
 SILENT_EVENTS = 8
 BEHIND_US = 1_000_000
-"""The end of the drain."""
+"""The end of the drain, in which a publisher that still publishes is behind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A client and a stream with which it was so."""
+    """A client and a stream that a violation affects."""
 
     client: str
     role: str
@@ -54,7 +55,9 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What was broken. kind: a figure of summary.json's `events` without its path, or as above."""
+    """A broken property. kind: a figure of summary.json's `events` without its path, or one of the list
+    above.
+    """
 
     kind: str
     count: int
@@ -64,14 +67,14 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What an oracle says of a run. figures: `events` of summary.json."""
+    """The oracle's result for a run. figures: `events` of summary.json."""
 
     violations: tuple[Violation, ...]
     figures: dict[str, int | None]
 
 
 def judge(run: RunInMemory) -> Judgement:
-    """Hold a run against its promise."""
+    """Check a run against its system's contract."""
     if run.failure is not None:
         return Judgement((Violation("crashed", 1, run.failure, _crashed_at(run)),), {})
     metadata = read_metadata(run.record)
@@ -83,13 +86,13 @@ def judge(run: RunInMemory) -> Judgement:
     subscriptions = confirmations_summary(found.confirmations) if found.confirmations.num_rows else {}
     streams = stream_figures(found.deliveries, found.publishers, metadata.stream_names)
     summary = {"events": figures, "subscriptions": subscriptions, "streams": streams}
-    said = run.record.request.expect
+    given = run.record.request.expect
     not_due = {DELIVERED} if figures["lost"] == figures["delivered"] == 0 else set()
     not_due |= set() if _is_much_due(run) else {PUBLISHED}
     violations = [
         _violation(expectation, summary, found, metadata)
         for text in wanted_of(run.record, metadata, figures["published"])
-        if text in said or text not in not_due
+        if text in given or text not in not_due
         if (expectation := Expectation.parse(text)).path.startswith(LOOKED_AT)
         and not expectation.evaluate(summary)["held"]
     ]
@@ -103,13 +106,15 @@ def judge(run: RunInMemory) -> Judgement:
         and not settles_by_time(metadata.declared.contract)
     ):
         missing = tuple(_missing(found, metadata))
-        violations.append(Violation("stalled", len(missing), "not everything had come in the end", missing))
+        violations.append(
+            Violation("stalled", len(missing), "not all events had arrived in the end", missing)
+        )
     violations += _silent(run, metadata)
     return Judgement(tuple(violations), figures)
 
 
 def _is_much_due(run: RunInMemory) -> bool:
-    """Whether publishers were to publish more than a few events."""
+    """Return whether publishers were to publish more than a few events."""
     plan = run.record.plan
     rate = plan.workload.get("rate_per_s")
     return not isinstance(rate, (int, float)) or rate * plan.duration_us / 1e6 >= SILENT_EVENTS
@@ -125,7 +130,7 @@ def _violation(
 
 
 def _examples(path: str, found: Findings, metadata: RunMetadata) -> Iterator[Example]:
-    """Whom it concerns. path: of `events`, or of one of `streams`."""
+    """Yield the most affected clients. path: of `events`, or of one of `streams`."""
     table, (section, *_, name) = found.deliveries, path.split(".")
     if table is None or name not in table.column_names:
         return
@@ -145,7 +150,7 @@ def _examples(path: str, found: Findings, metadata: RunMetadata) -> Iterator[Exa
 
 
 def _missing(found: Findings, metadata: RunMetadata) -> Iterator[Example]:
-    """Who has not all of a stream, as examples of what did not come."""
+    """Yield the clients that lack most of a stream, as examples of missing events."""
     table = found.deliveries
     if table is None:
         return
@@ -176,7 +181,7 @@ def _of_processes(run: RunInMemory) -> Iterator[Violation]:
 
 
 def _is_behind(run: RunInMemory, metadata: RunMetadata) -> bool:
-    """Whether somebody published until the end of the drain, though the workload was over long before."""
+    """Return whether a publisher published until the end of the drain, long after the workload."""
     if metadata.drained_ns is not None or metadata.stopped_ns is None or metadata.ended_ns is None:
         return False
     since_ns = max(metadata.stopped_ns, metadata.ended_ns - BEHIND_US * 1000)
@@ -185,7 +190,7 @@ def _is_behind(run: RunInMemory, metadata: RunMetadata) -> bool:
 
 
 def _silent(run: RunInMemory, metadata: RunMetadata) -> Iterator[Violation]:
-    """Publishers that are there in the end, and stopped publishing before."""
+    """Yield a violation if publishers still run at the end but stopped publishing before."""
     stopped_ns, plan = metadata.stopped_ns, run.record.plan
     rate = plan.workload.get("rate_per_s")
     publishers = [name for name in metadata.having(Trait.PUBLISHER) if name not in metadata.gone]
@@ -200,8 +205,8 @@ def _silent(run: RunInMemory, metadata: RunMetadata) -> Iterator[Violation]:
     silent = [name for name, t_ns in times.items() if t_ns is not None and t_ns < since_ns]
     if silent:
         examples = tuple(_as_example(name, metadata) for name in silent[:EXAMPLES_MAX])
-        said = f"{examples[0].client} published nothing in the last {SILENT_US / 1e6:g} s"
-        yield Violation("silent", len(silent), said, examples)
+        text = f"{examples[0].client} published nothing in the last {SILENT_US / 1e6:g} s"
+        yield Violation("silent", len(silent), text, examples)
 
 
 def _as_example(host: str, metadata: RunMetadata) -> Example:

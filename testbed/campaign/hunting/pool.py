@@ -1,7 +1,7 @@
-"""A hunt's processes: as many as there are processors, each with one case at a time.
+"""The processes of a hunt: one for each processor, each with one case at a time.
 
-They are started as all of our Pythons are, with the code that this process runs. One that takes too long over
-a case, or dies over it, is replaced, and the case counts as not finished.
+They run the same code as this process. A process that takes too long for a case, or dies during it, is
+replaced, and the case counts as not finished.
 """
 
 import json
@@ -22,11 +22,11 @@ from experiments.child_python import python_command
 from testbed.errors import TestbedError
 
 CASE_S_MAX = 300.0
-"""Of this machine's time, for one case in virtual time."""
+"""Seconds of this machine's time for one case in virtual time."""
 END_S = 20.0
-"""For what a process may have to put away before it ends."""
+"""Seconds that a process has to clean up before it ends."""
 DEATHS_MAX = 6
-"""Processes that end one after the other before any answers: something is wrong with all of them."""
+"""If more processes end in a row without any answer, the hunt is ended as defective."""
 POLL_S = 0.2
 CODE = Path(testbed.__file__).parents[1]
 CHUNK_BYTES = 1 << 20
@@ -37,12 +37,12 @@ class _Worker:
     process: subprocess.Popen[bytes]
     job: Any = None
     since_s: float = 0.0
-    said: bytearray = field(default_factory=bytearray)
+    received: bytearray = field(default_factory=bytearray)
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a job. answer: None if its process died or took too long."""
+    """The result of a job. answer: None if its process died or took too long."""
 
     job: Any
     answer: dict[str, Any] | None
@@ -53,24 +53,24 @@ class AnyPool(Protocol):
 
     @property
     def size(self) -> int:
-        """How many."""
+        """The number of processes."""
 
     @property
     def idle(self) -> int:
-        """How many have nothing to do."""
+        """The number of processes without a case."""
 
     @property
     def busy(self) -> int:
-        """How many have a case."""
+        """The number of processes with a case."""
 
     def give(self, job: Any, request: dict[str, Any]) -> None:
-        """Give a request to a process that is idle."""
+        """Send a request to an idle process."""
 
     def wait(self, within_s: float) -> list[Done]:
-        """What was done until now, or is first within this time. Raises TestbedError if all processes end."""
+        """Return the jobs done by now, or wait for the first. Raises TestbedError if all processes end."""
 
     def all_of(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
-        """The answers to all of these, in their order. Every process has to be idle."""
+        """Return the answers to all of these, in their order. All processes must be idle."""
 
     def __enter__(self) -> Self: ...
 
@@ -78,8 +78,10 @@ class AnyPool(Protocol):
 
 
 class Pool:
-    """The processes. setup: what each is told first. size: how many; all processors unless given. case_s: for
-    how long a case may take. gently: whether they are told to end, and have time for it.
+    """The processes.
+
+    setup: the first message to each. size: their number; by default the number of processors. case_s: the
+    time limit of a case. gently: whether they are asked to end and get time for it.
     """
 
     def __init__(
@@ -108,25 +110,25 @@ class Pool:
 
     @property
     def idle(self) -> int:
-        """How many have nothing to do."""
+        """The number of processes without a case."""
         return sum(worker.job is None for worker in self._workers)
 
     @property
     def busy(self) -> int:
-        """How many have a case."""
+        """The number of processes with a case."""
         return self.size - self.idle
 
     def give(self, job: Any, request: dict[str, Any]) -> None:
-        """Give a request to a process that is idle."""
+        """Send a request to an idle process."""
         worker = next(each for each in self._workers if each.job is None)
         worker.job, worker.since_s = job, time.monotonic()
         assert worker.process.stdin is not None
-        with suppress(BrokenPipeError):  # it died: its end is seen when it is read from
+        with suppress(BrokenPipeError):  # it died: reading from it shows that
             worker.process.stdin.write(json.dumps(request).encode() + b"\n")
             worker.process.stdin.flush()
 
     def wait(self, within_s: float) -> list[Done]:
-        """What was done until now, or is first within this time. Raises TestbedError if all processes end."""
+        """Return the jobs done by now, or wait for the first. Raises TestbedError if all processes end."""
         ends_s = time.monotonic() + within_s
         while True:
             done = self._look(max(0.0, min(POLL_S, ends_s - time.monotonic())))
@@ -134,7 +136,7 @@ class Pool:
                 return done
 
     def all_of(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
-        """The answers to all of these, in their order. Every process has to be idle."""
+        """Return the answers to all of these, in their order. All processes must be idle."""
         assert not self.busy
         found: list[dict[str, Any] | None] = [None] * len(requests)
         waiting = list(enumerate(requests))[::-1]
@@ -150,12 +152,12 @@ class Pool:
         for key, _ in self._selector.select(timeout_s):
             worker: _Worker = key.data
             data = os.read(key.fd, CHUNK_BYTES)
-            worker.said += data
+            worker.received += data
             if not data:
                 found += self._replaced(worker)
-            elif worker.said.endswith(b"\n"):
-                answer = json.loads(worker.said)
-                worker.said.clear()
+            elif worker.received.endswith(b"\n"):
+                answer = json.loads(worker.received)
+                worker.received.clear()
                 self._deaths = 0
                 found.append(Done(worker.job, answer))
                 worker.job = None

@@ -1,8 +1,8 @@
-"""A finding again, several times: how often it breaks on real processes, or whether it is gone.
+"""Replays of a finding: how often it breaks, or whether it is fixed.
 
-On real processes nothing is deterministic: what is said is a rate with its interval, and of a fix, how many
-clean runs in a row make it credible that what broke at such a rate is gone. All that was made is counted in
-the finding's `replays.json`, by where it ran, so that later replays add to it.
+Real processes are not deterministic. So the result is a rate with its interval and, for a fix, the number of
+successive clean runs that make it credible that a violation with such a rate is gone. All runs are counted by
+backend in the finding's `replays.json`, to which later replays add.
 """
 
 import math
@@ -29,11 +29,11 @@ from topologies.loader import load_topology
 RUNS = "replays"
 CRASHED, SILENT = "crashed", "silent"
 CLEAN_MAX = 1_000
-"""Runs in a row that are made, at most, before something counts as gone."""
+"""The maximum number of successive clean runs that are made to show a fix."""
 
 
 def replay(folder: Path, times: int, backend: str) -> int:
-    """Replay a finding so often and say how often it broke; the exit code: 1 if it ever did.
+    """Replay a finding `times` times, print how often it broke, and return the exit code: 1 if it ever did.
 
     Raises InputError.
     """
@@ -52,9 +52,9 @@ def replay(folder: Path, times: int, backend: str) -> int:
 
 
 def fixed(folder: Path, backend: str) -> int:
-    """Replay a finding until it breaks, or so often that it is credible that it is gone; the exit code.
+    """Replay a finding until it breaks, or until enough runs held to call it fixed; return the exit code.
 
-    Raises InputError if it never broke there: nothing says then how often it would.
+    Raises InputError if it never broke on this backend, because its rate is then unknown.
     """
     finding = read_finding(folder)
     counted = read_counts(folder).get(backend, Counted())
@@ -62,36 +62,38 @@ def fixed(folder: Path, backend: str) -> int:
     click.echo(f"{finding['said']}\n{counted.text}: {needed} clean runs in a row are needed", err=True)
     for number in range(1, needed + 1):
         if _one(folder, finding, backend):
-            click.echo(f"not gone: broke in run {number}")
+            click.echo(f"not fixed: broke in run {number}")
             return exit_codes.FAILED
         click.echo(f"run {number} of {needed}: held", err=True)
     low = _low(counted)
     click.echo(
-        f"gone, as far as {needed} clean runs can say: were it still there, at a rate of {low:.0%} or more,"
-        " they would be a chance of 5 % or less"
+        f"fixed, judging by {needed} clean runs: if it still broke at a rate of {low:.0%} or more,"
+        " their probability would be at most 5 %"
     )
     return exit_codes.FINE
 
 
 def clean_needed(counted: Counted, folder: Path, backend: str) -> int:
-    """How many clean runs make "gone" credible. Raises InputError if it never broke, or too seldom."""
+    """Return how many clean runs show a fix. Raises InputError if it never broke, or too seldom."""
     if not counted.broke:
-        said = f"never broke on {backend}: replay it there first, before the fix, to learn how often it does"
-        raise InputError(str(folder), None, "", said)
+        problem = (
+            f"never broke on {backend}: first replay it there without the fix, to measure how often it breaks"
+        )
+        raise InputError(str(folder), None, "", problem)
     needed = clean_runs_needed(_low(counted))
     if needed > CLEAN_MAX:
-        said = f"breaks too seldom, or was replayed too little: {needed} clean runs would be needed"
-        raise InputError(str(folder), None, "", said)
+        problem = f"breaks too seldom, or was replayed too little: {needed} clean runs would be needed"
+        raise InputError(str(folder), None, "", problem)
     return needed
 
 
 def _low(counted: Counted) -> float:
-    """A rate that it has at least; cautious, since the number of clean runs rests on it."""
+    """Return the lower limit of its rate, because the number of clean runs depends on it."""
     return max(wilson_interval(counted.broke, counted.runs)[0], math.ulp(1.0))
 
 
 def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
-    """One run of a finding's experiment; whether it broke as it did when it was found."""
+    """Run a finding's experiment once; return whether it broke as it did when it was found."""
     waiting = folder / WHEN
     file = waiting if backend_name == LOCAL and waiting.is_file() else folder / EXPERIMENT
     experiment = load_experiment(str(file))
@@ -107,7 +109,7 @@ def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
             _say(f"crashed: {error}")
             return True
     record, kind = made.ended.record, finding["violation"]["kind"]
-    if kind == SILENT:  # no figure of a summary says it
+    if kind == SILENT:  # the summary has no figure for it
         return any(each.kind == kind for each in judge_files(run, record).violations)
     drained = record.times.drained_ns is not None
     return made.summary is not None and broke_again(finding["violation"], made.summary, drained=drained)
@@ -118,7 +120,7 @@ def _say(text: str) -> None:
 
 
 def broke_again(violation: dict[str, Any], summary: dict[str, Any], *, drained: bool) -> bool:
-    """Whether a run broke what the finding says. drained: whether everything had come in the end."""
+    """Return whether a run has the finding's violation. drained: whether all events had arrived."""
     kind = violation["kind"]
     if kind == "stalled":
         return not drained

@@ -1,4 +1,4 @@
-"""What broke, in one sentence: to whom, what, after which disturbances."""
+"""A violation in one sentence: to which process, what, and after which disturbances."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -23,34 +23,34 @@ SERIOUS = (
     "stalled",
     "silent",
 )
-"""Kinds of violation; of several in one run the first counts."""
+"""Kinds of violation by seriousness; the first one found represents a run."""
 DID: Mapping[str, str] = {
     "lost": "{who} never got {count} of stream {stream}",
     "unshared": "{who} never got {count} of stream {stream} that others have",
     "duplicated": "{who} got {count} of stream {stream} more than once",
     "out_of_order": "{who} got {count} of stream {stream} out of order",
-    "stray": "{who} got {count} of stream {stream} that it was not to get",
-    "corrupted": "{who} got {count} of stream {stream} that were not as published",
+    "stray": "{who} got {count} of stream {stream} that it should not get",
+    "corrupted": "{who} got {count} of stream {stream} that differed from the published ones",
     "resurrected": "{who} got {count} of stream {stream} after their tombstones",
     "stalled": "{who} still lacked {count} of stream {stream} when the drain was over",
-    "silent": "{who} published nothing any more",
+    "silent": "{who} stopped publishing",
     "died": "{who} ended by itself",
 }
 PAST: Mapping[str, str] = {
     "cut": "the link {link} was cut{way} for {length}",
     "isolate": "region {target} was isolated{way} for {length}",
-    "partition": "{target} was kept from {others} for {length}",
+    "partition": "{target} was separated from {others} for {length}",
     "flap": "the link {link} flapped for {length}",
     "delay": "the link {link} was {amount} slow{way} for {length}",
     "loss": "the link {link} lost packets{way} for {length}",
     "sever": "the link {link} was cut{way} for good",
-    "crash": "{target} was killed and started again {length} later",
+    "crash": "{target} was killed and restarted {length} later",
     "die": "{target} was killed for good",
     "pause": "{target} was stopped for {length}",
     "leave": "{target} left and came back {length} later",
     "join": "{target} joined",
     "depart": "{target} left for good",
-    "separate": "{target} was kept from {others}{way} for {length}",
+    "separate": "{target} was separated from {others}{way} for {length}",
     "reset": "the connections of {target} were reset",
     "fill": "the disk of {target} was full for {length}",
     "slow-disk": "each sync of {target} took {amount} longer for {length}",
@@ -60,19 +60,20 @@ PAST: Mapping[str, str] = {
 
 
 def primary(violations: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The one that counts."""
+    """Return the most serious violation."""
     known = {kind: place for place, kind in enumerate(SERIOUS)}
     return min(violations, key=lambda each: known.get(each["kind"], len(known)))
 
 
 def sentence(violation: Mapping[str, Any], case: Case) -> str:
-    """What broke and after what."""
+    """Return the violation and the disturbances before it as a sentence."""
     return f"{_what(violation)}{_after(case.disturbances)}{_with(case)}."
 
 
 def signature(violation: Mapping[str, Any], case: Case) -> str:
-    """The same for findings that are likely to have one cause: what broke, to which roles, after what of
-    which roles.
+    """Return a text that is the same for findings that probably have the same cause.
+
+    It has the kind, the affected roles, and the disturbances with their roles.
     """
     roles = sorted({each["role"] for each in violation["examples"]})
     causes = sorted({_short(each) for each in case.disturbances})
@@ -86,8 +87,8 @@ def _what(violation: Mapping[str, Any]) -> str:
         return str(violation["said"]).partition("\n")[0]
     first = examples[0]
     count = "an event" if first["count"] == 1 else f"{first['count']} events"
-    said = form.format(who=first["client"], count=count, stream=first["stream"])
-    return said + (" (and others)" if len(examples) > 1 else "")
+    text = form.format(who=first["client"], count=count, stream=first["stream"])
+    return text + (" (and others)" if len(examples) > 1 else "")
 
 
 def _after(disturbances: Sequence[Disturbance]) -> str:

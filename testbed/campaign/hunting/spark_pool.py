@@ -1,8 +1,8 @@
-"""A hunt's processes on a Spark cluster: one for each of its cores, each with one case at a time.
+"""The processes of a hunt on a Spark cluster: one for each core, each with one case at a time.
 
-A case is a Spark task, which hands it to a process like those of `pool` on the executor's machine
-(`spark_task`): that one has our code, unpacked, and stays for the cases that follow. A task whose executor is
-lost is done again by another.
+A case is a Spark task. The task passes it to a process like those of `pool` on the executor's machine
+(`spark_task`), which runs our unpacked code and stays for later cases. If an executor is lost, its tasks are
+repeated on another.
 """
 
 import json
@@ -26,9 +26,9 @@ ALL_S = 3600.0
 
 
 class SparkPool:
-    """As `Pool`, on a cluster. master: its URL. say: told what it waits for.
+    """The same as `Pool`, on a cluster. master: its URL. say: shows what it waits for.
 
-    Entering it raises InputError for what is no master's URL, AnalysisError if there is no such cluster.
+    Entering it raises InputError if the URL is invalid, AnalysisError if there is no such cluster.
     """
 
     def __init__(self, setup: dict[str, Any], master: str, say: Callable[[str], None]) -> None:
@@ -57,16 +57,16 @@ class SparkPool:
 
     @property
     def idle(self) -> int:
-        """How many cores have nothing to do."""
+        """The number of cores without a case."""
         return self.size - self.busy
 
     def give(self, job: Any, request: dict[str, Any]) -> None:
-        """Give a request to a core that is idle."""
+        """Send a request to an idle core."""
         self.busy += 1
         self._threads.submit(self._run, job, json.dumps(request))
 
     def wait(self, within_s: float) -> list[Done]:
-        """What is done first within this time. Raises TestbedError if no process gives an answer."""
+        """Return the first job that is done within this time. Raises TestbedError if no process answers."""
         try:
             job, answer = self._done.get(timeout=within_s)
         except queue.Empty:
@@ -81,7 +81,7 @@ class SparkPool:
         return [Done(job, answer)]
 
     def all_of(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
-        """The answers to all of these, in their order. Every core has to be idle."""
+        """Return the answers to all of these, in their order. All cores must be idle."""
         assert not self.busy
         found: list[dict[str, Any] | None] = [None] * len(requests)
         for place, request in enumerate(requests):
@@ -92,13 +92,13 @@ class SparkPool:
         return found
 
     def _run(self, job: Any, request: str) -> None:
-        """In a thread: one case, as a job of one task."""
+        """Run one case as a job of one task, in a thread."""
         try:
             work = self._context.parallelize([request], 1).map(
                 partial(answered, setup=self._setup, within_s=CASE_S_MAX)
             )
-            [said] = collected(work, "a case")
-            answer = json.loads(said)
+            [text] = collected(work, "a case")
+            answer = json.loads(text)
         except AnalysisError as error:
             self._done.put((job, str(error)))
         else:

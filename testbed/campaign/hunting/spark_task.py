@@ -1,7 +1,7 @@
-"""A case of a hunt within a Spark task: handed to a process of this machine, which stays for the next ones.
+"""A case of a hunt in a Spark task: passed to a process of this machine, which stays for later cases.
 
-Imported on executors from the zip file that has our code. What the process reads besides modules it needs as
-files, so that file is unpacked, into the executor's own folder, which goes with it.
+Executors import this module from the zip file with our code. The process reads other files besides modules,
+so the zip file is unpacked into the executor's own folder, which is removed with the executor.
 """
 
 import json
@@ -18,28 +18,28 @@ from experiments import child_processes
 from experiments.child_python import python_command
 
 FAILED = "failed"
-"""The field of an answer in place of one: why there is none."""
+"""The field with the reason, if there is no answer."""
 MODULE = "testbed.campaign.hunting.worker"
 ERRORS_MAX = 2000
 CHUNK_BYTES = 1 << 20
 _running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
-"""By setup: the process that has it, and what it says on standard error."""
+"""By setup: the process with this setup, and the file of its standard error."""
 
 
 def answered(request: str, *, setup: str, within_s: float) -> str:
-    """What a process of this machine answers to a request, as JSON."""
+    """Return the answer of a process of this machine to a request, as JSON."""
     if setup not in _running:
         _running[setup] = _started(setup)
     process, errors = _running[setup]
-    said = _asked(process, request, within_s)
-    if said is None:
+    answer = _request(process, request, within_s)
+    if answer is None:
         del _running[setup]
         process.kill()
         process.wait()
         text = errors.read_text(errors="replace")[-ERRORS_MAX:].strip()
         why = text.splitlines()[-1] if text else f"no answer within {within_s:g} s"
         return json.dumps({FAILED: why})
-    return said
+    return answer
 
 
 def _started(setup: str) -> tuple[subprocess.Popen[bytes], Path]:
@@ -57,7 +57,7 @@ def _started(setup: str) -> tuple[subprocess.Popen[bytes], Path]:
             cwd=folder,
             env=_environment(os.environ, folder),
         )
-    _tell(process, setup)
+    _send(process, setup)
     return process, errors
 
 
@@ -68,32 +68,32 @@ def _own_folder() -> str:
 
 
 def _environment(known: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Our code first, then what the executor's Python has."""
+    """Return the environment with our code first in PYTHONPATH, before the executor's."""
     paths = [str(folder), *filter(None, known.get("PYTHONPATH", "").split(os.pathsep))]
     return {**known, "PYTHONPATH": os.pathsep.join(paths)}
 
 
-def _tell(process: subprocess.Popen[bytes], line: str) -> None:
+def _send(process: subprocess.Popen[bytes], line: str) -> None:
     assert process.stdin is not None
     process.stdin.write(line.encode() + b"\n")
     process.stdin.flush()
 
 
-def _asked(process: subprocess.Popen[bytes], request: str, within_s: float) -> str | None:
-    """The line that it answers; None if it ends or takes too long."""
+def _request(process: subprocess.Popen[bytes], request: str, within_s: float) -> str | None:
+    """Send a request and return the line of the answer; None if the process ends or takes too long."""
     assert process.stdout is not None
     try:
-        _tell(process, request)
+        _send(process, request)
     except BrokenPipeError:
         return None
-    said, ends_s = bytearray(), time.monotonic() + within_s
+    received, ends_s = bytearray(), time.monotonic() + within_s
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while not said.endswith(b"\n"):
+        while not received.endswith(b"\n"):
             if not selector.select(max(0.0, ends_s - time.monotonic())):
                 return None
             data = os.read(process.stdout.fileno(), CHUNK_BYTES)
             if not data:
                 return None
-            said += data
-    return said.decode()
+            received += data
+    return received.decode()

@@ -1,4 +1,4 @@
-"""Begins a hunt, or goes on with one: what is hunted, what may go wrong there, and the folder of it all."""
+"""Begins or continues a hunt: its experiment, the possible faults, and its folder."""
 
 import contextlib
 import re
@@ -35,18 +35,20 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 BEFORE: Mapping[str, Any] = {"place": SIMULATOR}
-"""What folders of hunts say that were begun when nothing else was possible."""
+"""Fields that old hunt.json files lack, with the only value that was possible then."""
 CLUSTER = re.compile(r"(spark|k8s)://|(yarn|local)$|local\[")
-"""How Spark names where it runs."""
+"""The forms of a Spark master URL."""
 REAL_FACTOR, REAL_S = 2.0, 240.0
-"""For how long a case on real processes may take: so many times its duration and drain, and so much more."""
+"""The time limit of a case on real processes: this factor times its duration and drain, plus the seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class HuntRequest:
-    """What a user asked for. folder: of the hunt; one is made below `runs/hunts` unless given. words: by
-    which the same can be asked for again, without the folder. place: simulator, or local: on real processes.
-    master: of a Spark cluster, whose cores then run the cases.
+    """The user's request for a hunt.
+
+    folder: of the hunt; None: a new one below `runs/hunts`. words: the arguments that repeat the request,
+    without the folder. place: simulator, or local for real processes. master: of a Spark cluster, whose cores
+    then run the cases.
     """
 
     experiment: Experiment
@@ -62,18 +64,21 @@ class HuntRequest:
 
     @property
     def command(self) -> list[str]:
-        """By which its findings are run again: with the modules of their systems."""
+        """The command that replays its findings, with the modules of their systems."""
         return ["cutset", *(word for module in self.modules for word in ("--system-module", str(module)))]
 
 
 def hunt(request: HuntRequest) -> int:
-    """Hunt, and say what was found; the exit code. Raises InputError, MachineError, KeyboardInterrupt."""
+    """Hunt and return the exit code. Raises InputError, MachineError, KeyboardInterrupt."""
     refuse_unusable(request.experiment, request.place)
     if request.master is not None and request.place != SIMULATOR:
         raise InputError("--master", None, "", "a cluster runs cases in virtual time only")
     if request.master is not None and not CLUSTER.match(request.master):
         raise InputError(
-            "--master", None, "", f"{request.master!r:.60} is no cluster, as spark://10.0.0.1:7077"
+            "--master",
+            None,
+            "",
+            f"{request.master!r:.60} is not the URL of a cluster, such as spark://10.0.0.1:7077",
         )
     base, nemesis = base_of(request.experiment), nemesis_of(request.experiment)
     directory = _directory(request)
@@ -81,7 +86,7 @@ def hunt(request: HuntRequest) -> int:
         _check_same(directory, request, base, nemesis)
         click.echo(f"hunt {directory.path}", err=True)
         if unseen := [each.text for each in request.experiment.expect if each not in base.expect]:
-            click.echo(f"not looked at: {', '.join(map(sanitize, unseen))}", err=True)
+            click.echo(f"not checked: {', '.join(map(sanitize, unseen))}", err=True)
         drawing = Drawing(base, nemesis, knobs_of(base, nemesis))
         setup = {
             "experiment": base.to_json(),
@@ -109,14 +114,15 @@ def hunt(request: HuntRequest) -> int:
             hunting.carry_out()
         except KeyboardInterrupt:
             again = shlex.join([*request.command, "hunt", *request.words, "-o", str(directory.path)])
-            click.echo(f"interrupted: {again} goes on", err=True)
+            click.echo(f"interrupted; continue with: {again}", err=True)
             raise
         click.echo(hunting.text(), err=True)
     return _summed_up(directory, before)
 
 
 def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory) -> AnyPool:
-    """Who runs cases: on real processes one at a time unless asked for more, since each takes the machine.
+    """Return the pool that runs cases: on real processes one at a time by default, since each uses the
+    machine.
 
     Raises InputError, and MachineError if the machine lacks what runs need.
     """
@@ -137,7 +143,9 @@ def _directory(request: HuntRequest) -> HuntDirectory:
     name = f"{request.experiment.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     directory = HuntDirectory(request.folder or RUNS / HUNTS / name)
     if directory.others:
-        raise InputError(str(directory.path), None, "", f"is no hunt's folder: it has {directory.others[0]}")
+        raise InputError(
+            str(directory.path), None, "", f"is not the folder of a hunt: it contains {directory.others[0]}"
+        )
     try:
         directory.make()
     except OSError as error:
@@ -146,7 +154,7 @@ def _directory(request: HuntRequest) -> HuntDirectory:
 
 
 def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment, nemesis: Nemesis) -> None:
-    """Raises InputError if the folder is of another hunt."""
+    """Raise InputError if the folder is of another hunt."""
     what: dict[str, Any] = {
         "experiment": base.to_json(),
         "nemesis": nemesis.model_dump(mode="json", by_alias=True, exclude_none=True),
@@ -155,20 +163,22 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
     }
     if not directory.hunt_json.exists():
         if directory.progress_json.exists():
-            said = "is missing: nobody knows what was hunted here"
-            raise InputError(str(directory.hunt_json), None, "", said)
+            problem = "is missing, so the hunt of this folder is unknown"
+            raise InputError(str(directory.hunt_json), None, "", problem)
         write_json(directory.hunt_json, what)
         return
     there = read_json(directory.hunt_json)
     for field, value in what.items():
         if there.get(field, BEFORE.get(field)) != value:
-            said = "is of another hunt: give another folder, or the same experiment and options"
-            raise InputError(str(directory.hunt_json), None, field, said)
+            problem = "is of another hunt: give another folder, or the same experiment and options"
+            raise InputError(str(directory.hunt_json), None, field, problem)
 
 
 def _summed_up(directory: HuntDirectory, before: Progress) -> int:
-    """Say what was found. Raises MachineError if nothing was, and no run of this sitting says anything (or
-    none at all, if it had none).
+    """Print the findings and return the exit code.
+
+    Raises MachineError if there are none and no run of this session is usable (of all sessions, if this one
+    had no runs).
     """
     found = directory.found()
     for folder, finding in found:

@@ -1,4 +1,4 @@
-"""What it is to try a case of a hunt, wherever that is: in virtual time, or on real processes."""
+"""The interface for running a case of a hunt, in virtual time or on real processes."""
 
 from typing import Any, Protocol
 
@@ -16,8 +16,8 @@ class Trials(Protocol):
     """Runs the cases of one experiment."""
 
     def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
-        """Run a case. kept_us: also tell the messages of that time, in microseconds since time 0. keep:
-        whether the directory of a run that breaks something stays.
+        """Run a case. kept_us: also return the messages of this range, in microseconds since time 0. keep:
+        whether to keep the directory of a run that breaks something.
 
         Returns `violations` (as of the oracle), `figures` and `messages`; for a run on real processes also
         `valid`, whether the machine kept up, and `run`, the directory that stayed. Raises InputError and
@@ -25,12 +25,10 @@ class Trials(Protocol):
         """
 
     def confirmed(self, case: Case) -> dict[str, Any]:
-        """Run a case with the whole analysis: its `verdict`, and `broken`, the expectations that did not
-        hold.
-        """
+        """Run a case with the whole analysis; return its `verdict`, and `broken`, the missed expectations."""
 
 
 def experiment_and_topology(base: Experiment, case: Case) -> tuple[Topology, Experiment]:
-    """What a case's run is made from. Raises InputError."""
+    """Return the topology and the experiment of a case. Raises InputError."""
     topology = load_topology(case.settings.get("topology", base.topology))
     return topology, experiment_of(base, case, topology)

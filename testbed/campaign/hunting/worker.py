@@ -1,9 +1,9 @@
-"""One of a hunt's processes: runs cases that come on stdin, a JSON object a line, and says on stdout what
-came of each, a line each. It ends with its input, and when it is killed nothing is left of it.
+"""A process of a hunt: reads cases from stdin, a JSON object per line, and writes a line with each result.
 
-The first line says what is hunted: `experiment`; `modules` that declare further systems; `build`, what makes
-the machines; `place`, simulator or local; and `runs`, a folder for runs on real processes. Interrupts are the
-parent's matter: whoever reads the terminal ends the workers.
+It ends with its input, and leaves nothing behind when it is killed. The first line is the setup:
+`experiment`; `modules` that declare further systems; `build`, the function that makes the machines; `place`,
+simulator or local; and `runs`, a folder for runs on real processes. It ignores interrupts, because the parent
+handles them and ends the workers.
 """
 
 import gc
@@ -34,7 +34,7 @@ def main() -> None:
         add_module(Path(module))
     trials = trials_at(setup["place"], setup)
     gc.collect()
-    gc.freeze()  # what is imported: cases leave cycles behind, and this would be looked through for each
+    gc.freeze()  # imported modules need no scan after each case, which leaves cycles behind
     with suppress(KeyboardInterrupt):  # the parent ended a run on real processes
         for line in sys.stdin:
             sys.stdout.write(json.dumps(answer(trials, json.loads(line))) + "\n")
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def trials_at(place: str, setup: dict[str, Any]) -> Trials:
-    """Who runs cases there. setup: as in the first line."""
+    """Return the object that runs cases at this place. setup: as in the first line."""
     base = Experiment.model_validate(setup["experiment"])
     if place == SIMULATOR:
         from testbed.campaign.hunting.in_virtual_time import InVirtualTime
@@ -54,7 +54,7 @@ def trials_at(place: str, setup: dict[str, Any]) -> Trials:
 
 
 def answer(trials: Trials, request: dict[str, Any]) -> dict[str, Any]:
-    """What came of a case. request: `case`, and `do`: try or confirm; with try `kept_us` and `keep`."""
+    """Return the result of a case. request: `case`; `do`, try or confirm; for try `kept_us` and `keep`."""
     case = case_from_json(request["case"])
     try:
         if request["do"] == "confirm":

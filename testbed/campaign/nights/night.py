@@ -1,6 +1,6 @@
-"""A night that is on: its record, which stays the same as night.json, its history and its log.
+"""A running night: its record, which is kept the same as night.json, its history and its log.
 
-What nights leave is kept within a disk budget while they go on.
+The files of nights are kept within a disk budget while nights run.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 ROOM_BYTES_MIN = 64 << 20
-"""With less disk no run is begun, and none could be analysed (`testbed.campaign.one_run`)."""
+"""With less free disk space no run is begun, because none could be analysed (`testbed.campaign.one_run`)."""
 
 
 class Night(Campaign[NightRecord]):
-    """Holds the record of a running night, its suite, its history and its estimates."""
+    """The record of a running night, with its suite, its history and its estimates."""
 
     def __init__(
         self,
@@ -56,24 +56,24 @@ class Night(Campaign[NightRecord]):
         self._began_s = time.monotonic() - record.spent_s
 
     def entry_of(self, run: NightRun) -> Entry:
-        """The suite's entry that a run belongs to."""
+        """Return the suite's entry that a run belongs to."""
         return next(entry for entry in self.file.suite.entries if entry.name == run.entry)
 
     def update(self, record: NightRecord) -> None:
-        """Write the record, with the time that it took so far."""
+        """Write the record, with the time that the night has taken so far."""
         super().update(replace(record, spent_s=round(time.monotonic() - self._began_s, 3)))
 
     def end(self, run: NightRun) -> str:
-        """Add an ended run to the history, then to the record; returns the line to show.
+        """Add an ended run to the history, then to the record; return the line to show.
 
-        In this order: a crash in between leaves it to be noted, not to be made again.
+        After a crash between the two steps, the run is recorded without being made again.
         """
-        kept = self._kept(run)
+        kept = self._history_record(run)
         self.history.append(kept)
         return self.leave(replace(run, failure=_failure_of(kept)))
 
     def leave(self, run: NightRun) -> str:
-        """Record a run that has ended; returns the line to show."""
+        """Record a run that has ended; return the line to show."""
         self.note(run)
         left_s = self.expected.left_s(self.record)
         line = run_line(run, self.record.ended, len(self.record.runs), left_s)
@@ -91,23 +91,23 @@ class Night(Campaign[NightRecord]):
 
     @property
     def full_disk(self) -> str | None:
-        """What is to be done, if a disk is full that runs or the history are on."""
+        """The remedy for a full disk, if the disk of the runs or of the history is full."""
         for folder in (self.directory.runs, self.history.folder):
             free = shutil.disk_usage(folder).free
             if free < ROOM_BYTES_MIN:
                 return (
-                    f"the disk is full, {free >> 20} MiB are left at {folder}: make room, as `cutset history"
-                    f" prune --keep SIZE` does, then `cutset nightly {self.record.suite} --resume` goes on"
+                    f"the disk is full, {free >> 20} MiB are left at {folder}: make room with `cutset history"
+                    f" prune --keep SIZE`, then continue with `cutset nightly {self.record.suite} --resume`"
                 )
         return None
 
     def check_room(self) -> None:
-        """Raises MachineError if a disk is full: what failed for that is not over, but to be made again."""
+        """Raise MachineError if a disk is full. Runs that failed for that are made again."""
         if (problem := self.full_disk) is not None:
             raise MachineError(problem)
 
     def say(self, text: str, follow: "Follower | None" = None) -> None:
-        """Show a line that stays, and log it."""
+        """Show a permanent line, and log it."""
         self.log(text)
         if follow is None:
             click.echo(text, err=True)
@@ -116,14 +116,14 @@ class Night(Campaign[NightRecord]):
 
     @contextlib.contextmanager
     def going_on(self, otherwise: str) -> Iterator[list[str]]:
-        """Keep errors inside from ending the night: each is shown, and added to the yielded list.
+        """Keep errors in the block from ending the night: each is shown, and added to the yielded list.
 
-        otherwise: what did not happen then, in a few words. A defect of ours has its traceback in the log.
+        otherwise: the action that failed, in a few words. The traceback of a defect goes into the log.
         """
         problems: list[str] = []
         try:
             yield problems
-        except Exception as error:  # noqa: BLE001 - what is left of the night is to be done all the same
+        except Exception as error:  # noqa: BLE001 - the rest of the night must still be done
             problems.append(str(error) or type(error).__name__)
             if not isinstance(error, EXPECTED_ERRORS):
                 self.log("".join(traceback.format_exception(error)))
@@ -133,12 +133,12 @@ class Night(Campaign[NightRecord]):
         """Add lines to the night's log, each with the time."""
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         with (
-            contextlib.suppress(OSError),  # what goes wrong is said on standard error, too
+            contextlib.suppress(OSError),  # standard error shows the same lines
             self.directory.log.open("a", errors="backslashreplace") as log,
         ):
             log.writelines(f"{now} {line}\n" for line in text.splitlines())
 
-    def _kept(self, run: NightRun) -> "RunRecord":
+    def _history_record(self, run: NightRun) -> "RunRecord":
         from analysis.history import record_of, record_of_failed_start
 
         entry = self.entry_of(run)
@@ -189,10 +189,10 @@ def earlier_durations_s(runs: Path, file: SuiteFile, before: str) -> dict[str, f
 
 
 def make_room(night: Night, keep_bytes: int | None, *, say_all: bool = False) -> None:
-    """Remove old captures, then more, until the history's runs take no more than this; None: never.
+    """Remove old captures, then other parts, until the history's runs fit `keep_bytes` (None: no limit).
 
-    What could not be removed, or does not fit even so, is said and does not end the night. say_all: also say
-    which directories stay as they are, because they cannot be read.
+    Parts that cannot be removed or do not fit are reported and do not end the night. say_all: also report
+    which directories are left as they are because they cannot be read.
     """
     from analysis.history.pruning import plan_pruning, remove
 
@@ -209,6 +209,6 @@ def make_room(night: Night, keep_bytes: int | None, *, say_all: bool = False) ->
             else:
                 night.log(f"{removal.run.name}: {removal.part} removed, {removal.bytes >> 20} MiB")
         for problem in plan.untouched if say_all else ():
-            night.say(f"problem: nothing of it goes for --keep: {problem}")
+            night.say(f"problem: --keep removes nothing of it: {problem}")
         if plan.after > keep_bytes:
             night.say(f"problem: the runs take {plan.after >> 20} MiB, more than --keep allows")

@@ -1,10 +1,9 @@
-"""How a night ends: its history is compacted and checked, the morning page written, and others are told.
+"""The end of a night: its history is compacted and checked, its morning page is written, its hooks called.
 
-Whatever goes wrong here is said, and the rest is done all the same. That the night is over is written down
-last: of one that is killed before, `--resume` does all of this once more, so that others may be told twice
-but never not at all.
+An error in one step is reported and the other steps still run. The end of the night is recorded last. If the
+process is killed before that, `--resume` repeats all steps, so hooks may be called twice, but at least once.
 
-What the night's check found becomes a line each: what got worse, by how much, since when, and which commits.
+Each finding of the check becomes a line: what got worse, by how much, since when, and in which commits.
 """
 
 import time
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 class NightEnd:
     """The result of a night besides its runs: fields of its record, and the path of its page.
 
-    code: the exit code, where it does not follow from the record.
+    code: the exit code, if it does not follow from the record.
     """
 
     outcome: Outcome
@@ -67,9 +66,9 @@ def conclude(night: Night, options: "NightOptions") -> NightEnd:
 
 
 def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_knows: bool) -> int:
-    """Record the result of a night, and call its hooks. Returns the exit code.
+    """Record the result of a night, and call its hooks. Return the exit code.
 
-    user_knows: nobody else is to be told, because who interrupted it sits before it.
+    user_knows: call no hooks, because the user who interrupted the night sees the result.
     """
     record = replace(
         night.record,
@@ -84,9 +83,9 @@ def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_k
         write_whole(night.directory.junit_xml, junit_xml(night.directory, record))
     night.log(f"the night is {record.outcome}, exit code {record.exit_code}")
     if not user_knows:
-        with night.going_on("others were not told"):
-            _tell(options, message(night.directory, record, ending.page), night.say)
-    with night.going_on("how the night ended was not written down"):
+        with night.going_on("hooks were not called"):
+            _call_hooks(options, message(night.directory, record, ending.page), night.say)
+    with night.going_on("the end of the night was not recorded"):
         night.update(record)
     show_night(night.directory, record, night.file, ending.page, options)
     return record.exit_code or exit_codes.FINE
@@ -95,19 +94,21 @@ def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_k
 def tell_of_none(suite: str, night: date, options: "NightOptions", error: Exception) -> None:
     """Call the hooks for a night that could not begin."""
     code = exit_codes.of(error) or exit_codes.FAILED
-    _tell(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
+    _call_hooks(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
 
 
-def _tell(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
-    """Call the hooks, and show which of them failed."""
+def _call_hooks(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    """Call the hooks, and report which of them failed."""
     for command in (*options.hooks_always, *(options.hooks if content["exit_code"] else ())):
         if (problem := call(command, content)) is not None:
             say(f"problem: {problem}")
 
 
 def exit_code(record: NightRecord) -> int:
-    """1 if anything failed or got worse, or that is unknown; else 3 if the machine could not do its part;
-    else 0. 130 if it was interrupted.
+    """Return the exit code of a night.
+
+    1 if a run failed, a metric got worse or the check is missing; else 3 if the machine failed; else 0. 130
+    if the night was interrupted.
     """
     if record.outcome is Outcome.INTERRUPTED:
         return exit_codes.INTERRUPTED
@@ -118,7 +119,7 @@ def exit_code(record: NightRecord) -> int:
 
 
 def _check(night: Night) -> "tuple[NightFindings | None, str | None]":
-    """Compare the night with those before it; returns the findings, or why there are none."""
+    """Compare the night with earlier ones; return the findings, or why there are none."""
     from analysis.history.regressions.checking import check_night
 
     with night.going_on("the night was not checked") as problems:
@@ -129,7 +130,7 @@ def _check(night: Night) -> "tuple[NightFindings | None, str | None]":
 
 
 def _page(night: Night, site: Path, checked: "NightFindings | None") -> Path | None:
-    """Write the morning page; None, with a line that says why, if it cannot be written."""
+    """Write the morning page; return None, after a line that says why, if it cannot be written."""
     from analysis.pages.nights import write_site
 
     suite = night.record.suite
@@ -143,9 +144,9 @@ COMMIT_DIGITS = 10
 
 
 def finding_line(finding: "Finding") -> str:
-    """`link-failure latency.p99_ms: 10 ms, then 13 ms (+30 %), since 2026-11-20, commits 1a..2b`.
+    """Return `link-failure latency.p99_ms: 10 ms, then 13 ms (+30 %), since 2026-11-20, commits 1a..2b`.
 
-    What else has changed since follows, as `; also changed: workload.rate 2000/s -> 1000/s`.
+    Other changes since then follow, as `; also changed: workload.rate 2000/s -> 1000/s`.
     """
     from analysis.history.regressions.circumstances import in_short
     from analysis.pages.report.formatting import change_text, value_text

@@ -1,5 +1,7 @@
-"""Hunts for a while in place of a run of a night. Its folder stays, and the next night goes on with it: what
-was found counts until the folder is removed, since what is mended is known to whoever mended it.
+"""Hunts that replace a run of a night for some time.
+
+The folder of a hunt stays, and the next night continues the hunt. Its findings count until the folder is
+removed, because only the developer knows whether they are fixed.
 """
 
 import time
@@ -17,13 +19,13 @@ from testbed.sweeps import digest_of, plain
 
 DIGEST_CHARS = 8
 SEED = 1
-"""Of all nights: a hunt that goes on has the one it began with."""
+"""The seed of all nights: a continued hunt keeps the seed with which it began."""
 SAID_MAX = 3
-"""Findings in a night's line."""
+"""The number of findings in a night's line."""
 
 
 def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightRun:
-    """The run, once it has hunted so long. Raises InputError, MachineError, KeyboardInterrupt."""
+    """Hunt for `hunt_s` and return the run. Raises InputError, MachineError, KeyboardInterrupt."""
     experiment = night.file.experiments[run.entry].experiment
     name = f"{run.entry}-{digest_of(plain(experiment))[:DIGEST_CHARS]}"
     directory = HuntDirectory(night.directory.runs / HUNTS / name)
@@ -44,10 +46,10 @@ def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightR
 
 
 def concluded(run: NightRun, directory: HuntDirectory, took_s: float) -> NightRun:
-    """A run that has hunted: it fails where anything was found. Raises InputError."""
+    """Return a run that has hunted: it fails if the hunt has findings. Raises InputError."""
     found = directory.found()
-    said = [str(finding["said"]) for _, finding in found]
-    more = [f"and {len(said) - SAID_MAX} more"] if len(said) > SAID_MAX else []
+    texts = [str(finding["said"]) for _, finding in found]
+    more = [f"and {len(texts) - SAID_MAX} more"] if len(texts) > SAID_MAX else []
     where = [f"cutset hunt --replay {directory.findings}/…"] if found else []
     verdict: Verdict = "failed" if found else "passed"
     return replace(
@@ -55,6 +57,6 @@ def concluded(run: NightRun, directory: HuntDirectory, took_s: float) -> NightRu
         state=State.DONE,
         verdict=verdict,
         failure=Failure.EXPECTATION if found else None,
-        problem=sanitize("; ".join([*said[:SAID_MAX], *more, *where])) or None,
+        problem=sanitize("; ".join([*texts[:SAID_MAX], *more, *where])) or None,
         duration_s=round(took_s, 3),
     )

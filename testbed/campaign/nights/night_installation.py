@@ -1,4 +1,4 @@
-"""Lets a suite run every night: writes the units of systemd and enables them."""
+"""Installation of a nightly suite: writes the units of systemd and enables them."""
 
 import getpass
 import os
@@ -23,7 +23,7 @@ SYSTEMCTL_TIMEOUT_S = 60.0
 
 
 def schedule(suite: str, at: time, options: NightOptions, *, system: bool) -> NightSchedule:
-    """When a suite is to run, and how. Raises InputError if nights with these options could not start."""
+    """Return when and how a suite runs. Raises InputError if nights with these options could not start."""
     file = read_suite(suite)
     check_jobs(options.jobs, file)
     check_hooks((*options.hooks, *options.hooks_always))
@@ -41,9 +41,9 @@ def schedule(suite: str, at: time, options: NightOptions, *, system: bool) -> Ni
 
 
 def install_units(night: NightSchedule, *, user: bool) -> None:
-    """Write the units of a timer and enable them. user: of this user, not of the machine.
+    """Write the units of a timer and enable them. user: units of this user, not of the machine.
 
-    Raises MachineError that says what is left to do.
+    Raises MachineError with the steps that remain.
     """
     folder = _user_units() if user else SYSTEM_UNITS
     try:
@@ -53,14 +53,16 @@ def install_units(night: NightSchedule, *, user: bool) -> None:
             click.echo(str(folder / name))
     except OSError as error:
         raise MachineError(
-            f"cannot write {folder}: {error.strerror}: --user installs units of yours, --print shows them"
+            f"cannot write {folder}: {error.strerror}: install units of your user with --user,"
         ) from error
     systemctl = ["systemctl", *(["--user"] if user else [])]
     for arguments in (["daemon-reload"], ["enable", "--now", night.timer], ["enable", night.resume]):
         _call([*systemctl, *arguments])
     click.echo(f"{night.suite} runs every night at {night.hour:02}:{night.minute:02}")
     if user:
-        click.echo(f"while you are logged in; always, after: loginctl enable-linger {getpass.getuser()}")
+        click.echo(
+            f"only while you are logged in, unless you run: loginctl enable-linger {getpass.getuser()}"
+        )
 
 
 def _call(command: list[str]) -> None:
@@ -70,16 +72,16 @@ def _call(command: list[str]) -> None:
     except OSError as error:
         raise MachineError(f"the units are written, but {words} cannot run: {error.strerror}") from error
     except subprocess.TimeoutExpired as error:
-        raise MachineError(f"the units are written, but {words} does not come back") from error
+        raise MachineError(f"the units are written, but {words} does not end") from error
     except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.split())
+        errors = " ".join(error.stderr.split())
         raise MachineError(
-            f"the units are written, but {words} failed: {said}: --cron does without systemd"
+            f"the units are written, but {words} failed: {errors}: use --cron without systemd"
         ) from error
 
 
 def _user_units() -> Path:
-    """See systemd.unit(5)."""
+    """Return the folder of the user's units; see systemd.unit(5)."""
     config = os.environ.get("XDG_CONFIG_HOME")
     return (Path(config) if config else Path.home() / ".config") / "systemd" / "user"
 
@@ -87,11 +89,11 @@ def _user_units() -> Path:
 def _owner(path: Path) -> str:
     try:
         return path.owner()
-    except KeyError:  # of nobody that this machine knows
+    except KeyError:  # the owner has no name on this machine
         return getpass.getuser()
 
 
 def _cutset() -> str:
-    """The command, by an absolute path that stays."""
+    """Return the command as an absolute path that stays valid."""
     beside = Path(sys.executable).with_name("cutset")
     return str(beside) if beside.is_file() else shutil.which("cutset") or "cutset"

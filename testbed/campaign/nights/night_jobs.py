@@ -1,7 +1,7 @@
-"""The runs of a night that are in virtual time, several at once: a process for each, which dies with us.
+"""The runs of a night in virtual time, several at once: a process for each, which dies with this command.
 
-Nothing of this machine is in such a run's result, so that they do not disturb each other; see
-`testbed.nightly.planning.ALONE` for the others. What a process does and leaves is what a sweep's task does
+The results of such runs do not depend on this machine, so they do not disturb each other; for the others see
+`testbed.nightly.planning.ALONE`. A process does the same as a task of a sweep
 (`testbed.campaign.sweeps.sweep_tasks`).
 """
 
@@ -45,7 +45,7 @@ class _Job:
 
 
 def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
-    """Make all runs in virtual time that there is time for.
+    """Make all runs in virtual time that fit the budget.
 
     Raises KeyboardInterrupt, and MachineError if a disk is full.
     """

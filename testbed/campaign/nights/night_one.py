@@ -1,8 +1,8 @@
-"""Makes one run of a night: plan, run, analyse, report, into the history; or what is left of one that has
-ended. Whatever goes wrong ends the run, not the night.
+"""One run of a night: plan, run, analyse, report and add to the history, or settle it after a crash.
 
-What a crash left of a night are runs that stand as running, and nobody runs them any more. A run that has
-ended is never made again, however it ended: a failure would be tried until it passes.
+An error ends the run, not the night. After a crash, runs are still recorded as running although no process
+executes them. A run that has ended is never made again, even if it failed; otherwise failures would be
+repeated until they pass.
 """
 
 import secrets
@@ -45,27 +45,27 @@ WORST_FIRST: dict[Verdict, Failure] = {
     "failed": Failure.EXPECTATION,
     "invalid": Failure.FIDELITY,
 }
-"""The verdicts on a sweep of which one run has them, and what they say of all of it."""
+"""The verdicts that make a whole sweep fail if one run has them, worst first, and the kind of failure."""
 HUNT_END_S = 300.0
-"""What a hunt found when its time was over is still shrunk."""
+"""Time in which a hunt still shrinks its findings after its time is over."""
 OTHERS_S = 120.0
-"""How long to wait for a run that another command reads or analyses: a failure would stand for good."""
+"""How long to wait for a run that another command reads or analyses: a failure would be permanent."""
 BackendOf = Callable[[str], "Backend"]
-"""The place of this name, opened if need be. Raises InputError, MachineError."""
+"""Returns the backend of this name, opened if necessary. Raises InputError, MachineError."""
 
 
 def make_one(night: Night, run: NightRun, backend_of: BackendOf) -> bool:
-    """Make a run and record its result; returns false if the user ended it, and the night."""
+    """Make a run and record its result; return false if the user ended it, and the night."""
 
     def make(follow: Follower, began_s: float) -> NightRun:
         started = prepared(night, run, backend_of)
-        return _carried_out(night, started, backend_of(run.backend), follow, began_s)
+        return _executed(night, started, backend_of(run.backend), follow, began_s)
 
     return _limited(night, run, make, budget_left_s(run, night.record, night.file))
 
 
 def finish_one(night: Night, run: NightRun) -> bool:
-    """Analyse a run that has ended, and record its result; returns as `make_one` does."""
+    """Analyse a run that has ended and record its result; return the same as `make_one`."""
 
     def finish(follow: Follower, began_s: float) -> NightRun:
         again = night.note(replace(run, tries=run.tries + 1))
@@ -81,10 +81,10 @@ def finish_one(night: Night, run: NightRun) -> bool:
 
 
 def make_whole(night: Night, run: NightRun) -> bool:
-    """Make a whole sweep, with one page and one verdict, or hunt; returns as `make_one` does.
+    """Make a whole sweep, with one page and one verdict, or hunt; return the same as `make_one`.
 
-    It does not enter the history: what is followed from night to night are single points. A sweep that a
-    crash tore is made again from the beginning; a hunt goes on.
+    The result does not enter the history, which compares single points between nights. A sweep interrupted by
+    a crash is made again from the beginning; a hunt continues.
     """
     began_s = time.monotonic()
     limit_s = budget_left_s(run, night.record, night.file)
@@ -139,7 +139,7 @@ def _bounded(
 
 
 def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
-    """Make a sweep. Raises KeyboardInterrupt if it was ended before its time."""
+    """Make a sweep. Raises KeyboardInterrupt if the user interrupts it."""
     file, entry = night.file.experiments[run.entry], night.entry_of(run)
     run = _begun(night, run)
     chosen = RunSelection.of(file, backend=run.backend, links=entry.links, seed=run.seed, repeat=None)
@@ -177,13 +177,13 @@ def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
 
 
 def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
-    """The run whose summary stands in its directory. Raises InputError."""
+    """Return the run with the summary in its directory. Raises InputError."""
     return concluded(run, made.read_run(), made.read_summary(), took_s)
 
 
 def stopped_after(limit_s: float) -> str:
-    """The problem of a run that took longer than it might."""
-    return f"it was stopped after {limit_s:.0f} s, which was all that was left of the budget"
+    """Return the problem of a run that exceeded its time."""
+    return f"it was stopped after {limit_s:.0f} s, the rest of the budget"
 
 
 def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> NightRun:
@@ -196,9 +196,7 @@ def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> Nigh
     return broken(night.record.named(run.name), text, took_s)
 
 
-def _carried_out(
-    night: Night, run: NightRun, backend: "Backend", follow: Follower, began_s: float
-) -> NightRun:
+def _executed(night: Night, run: NightRun, backend: "Backend", follow: Follower, began_s: float) -> NightRun:
     return _concluded(run, make(_directory(night, run), backend, follow), began_s)
 
 
@@ -214,7 +212,7 @@ def _directory(night: Night, run: NightRun) -> RunDirectory:
 
 
 def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
-    """A complete sweep, as one run."""
+    """Return a complete sweep as one run."""
     verdicts = [each.verdict or "crashed" for each in record.runs]
     unmet = [f"{each.text} did not hold" for each in record.missed]
     kinds = [*verdicts, *("failed" for _ in unmet)]
@@ -232,10 +230,10 @@ def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
 
 
 def settle_torn(night: Night) -> None:
-    """Settle every run that is recorded as running, so that the night can go on. Raises KeyboardInterrupt.
+    """Settle every run that is recorded as running, so that the night can continue. Raises KeyboardInterrupt.
 
-    One that the history has only has to be noted; one that has ended only has to be analysed. Any other is
-    torn: its directory is set aside, and it is made again, unless it has ended the night too often.
+    A run that is in the history is only recorded, and a run that has ended is only analysed. Any other run is
+    torn: its directory is set aside and it is made again, unless it has ended the night too often.
     """
     for run in _running(night):
         if (kept := _from_history(night, run)) is not None:
@@ -244,17 +242,17 @@ def settle_torn(night: Night) -> None:
             if not finish_one(night, run):
                 raise KeyboardInterrupt
         elif run.tries < TRIES_MAX:
-            _begun_anew(night, run)
+            _set_aside(night, run)
         else:
-            said = f"it was begun {run.tries} times, and ended the night each time"
-            night.say(night.end(broken(_begun_anew(night, run), said, 0.0)))
+            problem = f"it was begun {run.tries} times, and ended the night each time"
+            night.say(night.end(broken(_set_aside(night, run), problem, 0.0)))
 
 
 def set_torn_aside(night: Night) -> None:
-    """Set aside what a night leaves torn that ends now; what has ended is for `settle_torn`."""
+    """Set aside the torn runs of a night that ends now; `settle_torn` handles runs that have ended."""
     for run in _running(night):
         if not _has_ended(night, run) and _from_history(night, run) is None:
-            _begun_anew(night, run)
+            _set_aside(night, run)
 
 
 def _running(night: Night) -> list[NightRun]:
@@ -262,7 +260,7 @@ def _running(night: Night) -> list[NightRun]:
 
 
 def _has_ended(night: Night, run: NightRun) -> bool:
-    """Return whether it ended by itself, well or not."""
+    """Return whether the run ended by itself, successfully or not."""
     made = night.directory.run_of(run)
     try:
         return made is not None and made.read_run().outcome in {Outcome.COMPLETED, Outcome.CRASHED}
@@ -270,7 +268,7 @@ def _has_ended(night: Night, run: NightRun) -> bool:
         return False
 
 
-def _begun_anew(night: Night, run: NightRun) -> NightRun:
+def _set_aside(night: Night, run: NightRun) -> NightRun:
     aside = night.note(night.directory.set_aside(run))
     if aside.torn != run.torn:
         night.say(f"{run.name} was torn: what it left is {aside.torn[-1]}")
@@ -278,8 +276,9 @@ def _begun_anew(night: Night, run: NightRun) -> NightRun:
 
 
 def _from_history(night: Night, run: NightRun) -> NightRun | None:
-    """The run as it came out, if the history has it: by its directory's name or, if there was nothing to run,
-    since this night began.
+    """Return the run with its result in the history, or None if it is not there.
+
+    The run is found by its directory's name or, if nothing was run, by its start in this night.
     """
     from analysis.history import HistoryFilter
     from analysis.history.regressions.findings import failure_of
@@ -301,5 +300,5 @@ def _as_left(night: Night, run: NightRun, row: dict[str, Any]) -> NightRun:
         if made is not None and made.summary_json.exists():
             return finished(run, made, 0.0)
     except InputError:
-        pass  # what the history says has to do
+        pass  # use the row of the history instead
     return broken(run, "; ".join(row["problems"]) or f"{row['outcome']}, but not analysed", 0.0)

@@ -1,4 +1,4 @@
-"""How nights are run, whichever night it is: what `cutset nightly` is told on its command line."""
+"""The options of nights, as given on the command line of `cutset nightly`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,14 +8,14 @@ from topologies.errors import InputError
 from topologies.quantities import QuantityError, parse_size_bytes
 
 HISTORY = Path("history")
-"""Where the history is kept unless told otherwise: beside runs/."""
+"""The default folder of the history, beside runs/."""
 SITE = "site"
 """The morning page's folder, in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightOptions:
-    """How nights are run, whichever night it is."""
+    """The options of nights, without the suite and the date."""
 
     jobs: int
     out: Path
@@ -23,20 +23,20 @@ class NightOptions:
     site: Path | None  # None: in the history
     hooks: tuple[str, ...]
     hooks_always: tuple[str, ...]
-    keep: str | None = None  # None: whatever it takes
+    keep: str | None = None  # None: no limit
 
     @property
     def page_folder(self) -> Path:
-        """Where the morning page is written."""
+        """The folder of the morning page."""
         return self.site or self.history / SITE
 
     @property
     def keep_bytes(self) -> int | None:
-        """What the history's runs may take on the disk. Raises InputError."""
+        """The disk budget of the history's runs in bytes. Raises InputError."""
         return None if self.keep is None else kept_bytes(self.keep)
 
     def words(self, *, absolute: bool) -> list[str]:
-        """As on a command line; what is as usual is left out. absolute: paths count from anywhere."""
+        """Return the options for a command line, without defaults. absolute: make paths absolute."""
         paths = {"--out": (self.out, RUNS), "--history": (self.history, HISTORY), "--site": (self.site, None)}
         words = [] if self.jobs == 1 else ["--jobs", str(self.jobs)]
         for option, (path, usual) in paths.items():
@@ -52,7 +52,7 @@ class NightOptions:
 
 
 def kept_bytes(keep: str) -> int:
-    """The bytes of `--keep 50GB`. Raises InputError."""
+    """Return the bytes of `--keep 50GB`. Raises InputError."""
     try:
         return parse_size_bytes(keep, such_as="50GB")
     except QuantityError as error:

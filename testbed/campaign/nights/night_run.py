@@ -1,10 +1,10 @@
 """`cutset nightly SUITE`: makes the runs of a night one after another, and ends it.
 
-What is done is written down after each run, so that a crash, a reboot or Ctrl-C loses only the run that was
-on: `--resume` goes on there.
+The record is written after each run, so that a crash, a reboot or Ctrl-C loses only the current run:
+`--resume` continues there.
 
-One night is made at a time: locks stand on the history that nights go into, and on the folder of their
-records.
+One night is made at a time: locks are held on the history that nights are added to and on the folder of
+their records.
 """
 
 import contextlib
@@ -39,14 +39,14 @@ from testbed.runner.versions import commit
 from topologies.errors import InputError
 
 RESUMABLE_NS = 24 * 3600 * 10**9
-"""How old a night may be that `--resume` finds by itself."""
+"""The maximum age of a night that `--resume` continues without `--date`."""
 NAME = "nightly.lock"
 LOOK_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class NightRequest:
-    """what the user asked for."""
+    """The user's request for a night."""
 
     suite: str
     night: date | None  # None: today, or with resume the last one
@@ -56,21 +56,21 @@ class NightRequest:
 
 
 def run_night(request: NightRequest) -> int:
-    """Returns the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
+    """Make a night and return the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
     check_hooks((*request.options.hooks, *request.options.hooks_always))
     if not request.resume:  # it may have to wait past midnight
         request = replace(request, night=request.night or today())
     with contextlib.ExitStack() as stack:
-        told_to_end = stack.enter_context(sigterm_like_ctrl_c())
+        sigterm_came = stack.enter_context(sigterm_like_ctrl_c())
         try:
-            night = _begun(request, stack)
+            night = _begin(request, stack)
         except exit_codes.EXPECTED_ERRORS as error:
             tell_of_none(request.suite, request.night or today(), request.options, error)
             raise
-        return night if isinstance(night, int) else _carried_out(night, request, told_to_end)
+        return night if isinstance(night, int) else _make_and_end(night, request, sigterm_came)
 
 
-def _begun(request: NightRequest, stack: contextlib.ExitStack) -> Night | int:
+def _begin(request: NightRequest, stack: contextlib.ExitStack) -> Night | int:
     """Return the night, locked until the stack is closed; or the exit code, if there is none to resume."""
     file = _read(request)
     options, say = request.options, partial(click.echo, err=True)
@@ -80,7 +80,7 @@ def _begun(request: NightRequest, stack: contextlib.ExitStack) -> Night | int:
     return _resumed(request, file) if request.resume else _new(request, file)
 
 
-def _carried_out(night: Night, request: NightRequest, told_to_end: Callable[[], bool]) -> int:
+def _make_and_end(night: Night, request: NightRequest, sigterm_came: Callable[[], bool]) -> int:
     night.say(f"night {night.record.night} of {night.record.suite}: {len(night.record.pending)} runs to go")
     ending = NightEnd(Outcome.CRASHED, unchecked="the night crashed")
     interrupted = NightEnd(Outcome.INTERRUPTED, unchecked="the night was interrupted")
@@ -98,15 +98,15 @@ def _carried_out(night: Night, request: NightRequest, told_to_end: Callable[[], 
         raise MachineError(full) from error
     finally:
         if ending.outcome is not Outcome.COMPLETED:
-            with night.going_on("what was torn was not set aside"):
+            with night.going_on("torn runs were not set aside"):
                 set_torn_aside(night)
-        by_user = ending.outcome is Outcome.INTERRUPTED and not told_to_end()
+        by_user = ending.outcome is Outcome.INTERRUPTED and not sigterm_came()
         code = end_night(night, ending, request.options, user_knows=by_user)
     return code
 
 
 def show_dry(request: NightRequest) -> int:
-    """Show what would run."""
+    """Print the runs that the night would make, and return the exit code."""
     check_hooks((*request.options.hooks, *request.options.hooks_always))
     file = _read(request)
     night = request.night or today()
@@ -118,14 +118,14 @@ def show_dry(request: NightRequest) -> int:
 
 
 def today() -> date:
-    """The night that would begin now."""
+    """Return the date of a night that begins now."""
     return night_of(datetime.now(UTC))
 
 
 def _read(request: NightRequest) -> SuiteFile:
     file = read_suite(request.suite)
     check_jobs(request.options.jobs, file)
-    _ = request.options.keep_bytes  # or it raises
+    _ = request.options.keep_bytes  # raises InputError if it is invalid
     for entry in file.suite.entries:
         check_backend(file.place(entry))
     return file
@@ -135,7 +135,7 @@ def _new(request: NightRequest, file: SuiteFile) -> Night:
     night = request.night or today()
     directory = NightDirectory.of(request.options.out, night, file.suite.suite)
     if directory.night_json.is_file():
-        advice = "--date gives another one a date" if directory.read().over else "--resume goes on with it"
+        advice = "set another date with --date" if directory.read().over else "continue it with --resume"
         raise InputError(str(directory.path), None, "", f"this night has begun already: {advice}")
     record = new_record(file, night, commit=commit(), started_ns=time.time_ns())
     try:
@@ -146,7 +146,7 @@ def _new(request: NightRequest, file: SuiteFile) -> Night:
 
 
 def _resumed(request: NightRequest, file: SuiteFile) -> Night | int:
-    """Return the night to resume; or an exit code, after a line that says why there is none."""
+    """Return the night to resume; or an exit code, after a line that explains why there is none."""
     name = file.suite.suite
     if request.night is not None:
         directory = NightDirectory.of(request.options.out, request.night, name)
@@ -155,15 +155,15 @@ def _resumed(request: NightRequest, file: SuiteFile) -> Night | int:
     elif (found := NightDirectory.latest(request.options.out, name)) is not None:
         directory = found
     else:
-        click.echo(f"nothing to go on with: {name} has no night yet", err=True)
+        click.echo(f"nothing to resume: {name} has no night yet", err=True)
         return exit_codes.FINE
     record = directory.read()
     if record.over:
-        click.echo(f"nothing to go on with: the night {record.night} of {name} is over", err=True)
+        click.echo(f"nothing to resume: the night {record.night} of {name} is over", err=True)
         return record.exit_code or exit_codes.FINE
     if request.night is None and time.time_ns() - record.started_ns > RESUMABLE_NS:
-        said = f"the night {record.night} of {name} is too old; --date {record.night} goes on with it"
-        click.echo(f"nothing to go on with: {said}", err=True)
+        problem = f"the night {record.night} of {name} is too old; resume it with --date {record.night}"
+        click.echo(f"nothing to resume: {problem}", err=True)
         return exit_codes.FINE
     if record.digest != digest(file):
         raise InputError(str(directory.path), None, "", "cannot go on: the suite was changed since it began")
@@ -181,7 +181,7 @@ def _night(directory: NightDirectory, record: NightRecord, file: SuiteFile, opti
 
 
 def _make_all(night: Night, request: NightRequest) -> bool:
-    """Make the pending runs; returns false if the user ended the night."""
+    """Make the pending runs; return false if the user ended the night."""
     with _open_backends() as backend_of:
         if request.options.jobs > 1:
             make_side_by_side(night, request.options.jobs, backend_of)
@@ -217,19 +217,20 @@ def night_locks(
 ) -> Iterator[None]:
     """Lock a history and a folder of runs.
 
-    who: what to tell others, in a few words. wait_s: how long to wait until nobody else has them, in all;
-    say is told that. Raises MachineError if somebody else has one still, or it cannot be written.
+    who: the text that other commands show about this lock. wait_s: how long to wait for other nights in all;
+    say: shows that it waits. Raises MachineError if another night still holds a lock, or it cannot be
+    written.
     """
     until_s = time.monotonic() + wait_s
-    with ExitStack() as stack:  # in this order for everyone, so that no two wait for each other
+    with ExitStack() as stack:  # all take them in this order, to avoid deadlock
         for folder, option in ((history, "--history"), (runs / NIGHTS, "--out")):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 _enter(stack, folder, who, until_s, say)
             except HeldError as error:
                 raise MachineError(
-                    f"another night is on in {folder}: {error}; "
-                    f"wait until it is over, as --wait does, or give {option} another folder"
+                    f"another night is running in {folder}: {error}; "
+                    f"wait for its end with --wait, or set another folder with {option}"
                 ) from None
             except OSError as error:
                 raise MachineError(f"cannot write {folder} ({option}): {error.strerror}") from error

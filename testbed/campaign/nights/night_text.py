@@ -1,4 +1,4 @@
-"""What is said about a night: before it, which runs it has; at its end, what it came to."""
+"""Texts about a night: the planned runs before it, and the results at its end."""
 
 import shlex
 from pathlib import Path
@@ -26,9 +26,9 @@ def show_planned(file: SuiteFile, record: NightRecord, expected: DurationEstimat
         needed_s = expected.of(run, record)
         fits = needed_s <= min(left_s, budget_left_s(run, record, file))
         left_s -= needed_s if fits else 0
-        said = f"{duration_text(needed_s):>12}" if fits else "no time left"
+        estimate = f"{duration_text(needed_s):>12}" if fits else "no time left"
         click.echo(
-            f"{run.name:<{width}}  {said:<12}  {run.backend:<9}  seed {run.seed:<10}  {run.experiment}"
+            f"{run.name:<{width}}  {estimate:<12}  {run.backend:<9}  seed {run.seed:<10}  {run.experiment}"
         )
     total = duration_text(record.budget_s - left_s)
     count = len(record.runs)
@@ -42,7 +42,7 @@ def show_night(
     page: Path | None,
     options: "NightOptions",
 ) -> None:
-    """Print the result of a night. options: those that it was run with."""
+    """Print the result of a night. options: those of this night."""
     verdict = verdict_of(record)
     colour = COLOURS["passed"] if verdict == "fine" else COLOURS["failed"]
     row("night", click.style(verdict, fg=colour, bold=True))
@@ -63,7 +63,7 @@ def show_night(
         row("", f"and {more} more")
     if not record.over:
         words = ["cutset", "nightly", file.named, "--date", record.night, "--resume"]
-        row("go on with", shlex.join([*words, *options.words(absolute=False)]))
+        row("resume", shlex.join([*words, *options.words(absolute=False)]))
     if page is not None:
         row("page", str(page))
     row("results", str(directory.junit_xml))
@@ -71,7 +71,7 @@ def show_night(
 
 
 def verdict_of(record: NightRecord) -> str:
-    """Of the whole night, in a few words."""
+    """Return the verdict of the whole night in a few words."""
     if not record.over:
         return record.outcome or "broken"
     parts = [f"{len(record.findings)} got worse"] if record.findings else []
@@ -81,7 +81,7 @@ def verdict_of(record: NightRecord) -> str:
 
 
 def replay_command(run: NightRun, file: SuiteFile) -> str:
-    """The command that makes this one run again."""
+    """Return the command that makes this run again."""
     entry = next(entry for entry in file.suite.entries if entry.name == run.entry)
     read = file.experiments[run.entry]
     experiment = run.experiment if entry.experiment == run.experiment else read.document.file
@@ -97,7 +97,7 @@ def replay_command(run: NightRun, file: SuiteFile) -> str:
 
 
 def _failed_by_entry(record: NightRecord) -> list[list[NightRun]]:
-    """The runs that failed, those of an entry together; what was allowed to fail comes last."""
+    """Return the failed runs, grouped by entry; entries that are allowed to fail come last."""
     found: dict[str, list[NightRun]] = {}
     for run in record.runs:
         if run.failure is not None:

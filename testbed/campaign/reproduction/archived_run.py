@@ -1,11 +1,11 @@
-"""A run that was packed, or is still here, as what it takes to make it again: its plan and its claims.
+"""A packed run, or one that is still here, with what is needed to reproduce it: its plan and its claims.
 
-The plan stands in run.json, resolved: links, parameters, faults, what is published and the seed. So nothing
-of this checkout's experiments or topologies is asked for; the system's own code is this checkout's. For other
-seeds the experiment of run.json is planned anew, if that comes to the archive's plan for the archive's seed.
+run.json holds the resolved plan: links, parameters, faults, published events and the seed. So the
+experiments and topologies of this checkout are not used, only its code of the system. For other seeds, the
+experiment of run.json is planned again, provided that this yields the archive's plan for the archive's seed.
 
-A run may come from anybody, and the programs of a system of programs are commands. They are started only if
-they are those that the system of that name has here, or if the user trusts whoever packed the run.
+An archive may come from anyone, and the programs of a system of programs are commands. They are started only
+if they equal the programs of the system of that name here, or if the user trusts the archive.
 """
 
 import hashlib
@@ -40,10 +40,9 @@ TRUST = "--trust-programs"
 
 @dataclass(frozen=True, slots=True)
 class ArchivedRun:
-    """What a run was, and what it claims.
+    """The record of a run, and its claims.
 
-    name: as the user gave it. deliveries: of a run in virtual time, digests of what processes wrote down,
-    by file.
+    name: as the user gave it. deliveries: for a run in virtual time, digests of its delivery records by file.
     """
 
     name: str
@@ -53,21 +52,21 @@ class ArchivedRun:
 
     @property
     def experiment(self) -> dict[str, Any]:
-        """The experiment of this one run."""
+        """The experiment of this run, without the fields that make several runs."""
         return {key: value for key, value in self.record.experiment.items() if key not in OF_MANY_RUNS}
 
     def plan(self) -> Plan:
-        """The plan as it was before a backend adapted it, and before anybody watched the run."""
+        """Return the plan as it was before a backend adapted it and before --live split its captures."""
         plan = self.record.plan
         captures = tuple(replace(each, in_parts=False) for each in plan.captures if not each.wire)
         return replace(plan, captures=captures)
 
     def with_seed(self, seed: int) -> "ArchivedRun":
-        """The same experiment with another seed. Raises InputError if it cannot be planned as it was."""
+        """Return the same experiment with another seed. Raises InputError if its plan has changed."""
         then = self._planned(self.record.plan.seed)
         if plan_to_json(then) != plan_to_json(self.plan()):
-            said = f"{self.name} was planned otherwise than it is planned now: take its own seed"
-            raise InputError("--seed", None, "", said)
+            problem = f"{self.name} was planned differently than it is planned now: use its own seed"
+            raise InputError("--seed", None, "", problem)
         return replace(self, record=replace(self.record, plan=self._planned(seed), seed=seed))
 
     def _planned(self, seed: int) -> Plan:
@@ -76,17 +75,19 @@ class ArchivedRun:
         return make_plan(experiment, topology, seed=seed, links_kind=self.record.plan.links_kind)
 
     def described(self) -> dict[str, Any]:
-        """Its inputs as plain JSON, for run.json."""
+        """Return its inputs as plain JSON, for run.json."""
         return {"experiment": self.experiment, "topology": self.record.topology}
 
     def digest(self, backend: str, repeat: int, seed: int | None) -> str:
-        """Of everything that decides what is run. seed: of the first repeat, if not the archive's in each."""
+        """Return a digest of all that determines the runs. seed: of the first repeat; None: the archive's in
+        each.
+        """
         content = {"plan": plan_to_json(self.plan()), "on": backend, "repeat": repeat, "seed": seed}
         return digest_of(content)
 
 
 def read_archive(archive: Path, name: str, point: str | None, *, trust: bool) -> ArchivedRun:
-    """The run in an archive, which is unpacked for this alone. See `read_run` for the others."""
+    """Read the run in an archive, unpacked into a temporary folder. See `read_run` for the others."""
     with scratch(".reproducing-", Path.cwd()) as folder:
         path, _ = unpacked(archive, folder)
         sweep = SweepDirectory(path)
@@ -97,11 +98,11 @@ def read_archive(archive: Path, name: str, point: str | None, *, trust: bool) ->
 def read_run(
     found: RunDirectory | SweepDirectory, name: str, point: str | None, *, trust: bool, packed: bool = False
 ) -> ArchivedRun:
-    """A run as what it takes to make it again.
+    """Read a run with what is needed to reproduce it.
 
-    name: as the user gave it. point: which run of a sweep. trust: whether programs of its own are run.
-    packed: whether it must have the claims of its archive; one that is here claims what its summary says.
-    Raises InputError if it claims nothing, or cannot be made again.
+    name: as the user gave it. point: which run of a sweep. trust: whether to run programs that are unknown
+    here. packed: whether the archive's claims file is required; other runs claim what their summary says.
+    Raises InputError if it has no claims, or cannot be reproduced.
     """
     run = _run_of(found, name, point)
     record = run.read_run()
@@ -114,8 +115,8 @@ def read_run(
     else:
         claimed = claims(run.read_summary())
     if record.shell is not None:
-        said = "was made at the prompt of `cutset shell`: what was done by hand cannot be made again"
-        raise InputError(name, None, "", said)
+        problem = "was made at the prompt of `cutset shell`: manual commands cannot be reproduced"
+        raise InputError(name, None, "", problem)
     delivered = {
         each.name: digest_of_file(each)
         for each in sorted(run.deliveries.glob("*") if record.simulated else ())
@@ -128,7 +129,7 @@ def read_run(
 def _run_of(found: RunDirectory | SweepDirectory, name: str, point: str | None) -> RunDirectory:
     if isinstance(found, RunDirectory):
         if point is not None:
-            raise InputError("--point", None, "", f"{name} is a single run, and no sweep that has points")
+            raise InputError("--point", None, "", f"{name} is a single run, not a sweep with points")
         return found
     made = {run.name: run for run in found.read().made}
     if point is None:
@@ -140,26 +141,26 @@ def _run_of(found: RunDirectory | SweepDirectory, name: str, point: str | None) 
 
 
 def _with_programs(plan: Plan, system: object, name: str, *, trust: bool) -> Plan:
-    """The plan for this machine: the folder of a system of programs lies elsewhere here.
+    """Return the plan with the folder that the system of programs has on this machine.
 
-    system: what the experiment's file called it, a name or the path of a file. Raises InputError if the
-    system is not known here, or would start what nobody here knows.
+    system: the system in the experiment's file, a name or the path of a file. Raises InputError if the system
+    is not known here, or would start programs that are unknown here.
     """
     if plan.programs is None:
         if not is_known(plan.system):
             known = suggestion(plan.system, known_systems())
-            said = f"there is no system {plan.system} here{known} (`cutset --system-module FILE` adds one)"
-            raise InputError(name, None, "", said)
+            problem = f"there is no system {plan.system} here{known} (`cutset --system-module FILE` adds one)"
+            raise InputError(name, None, "", problem)
         return plan
     here = _programs_here(plan.system, system)
     if here is not None and _as_elsewhere(here) == _as_elsewhere(plan.programs):
         return replace(plan, programs=here)
     if not trust:
-        said = (
-            f"would start other programs than {plan.system} has here: {TRUST} runs what it says, "
-            "if you trust whoever packed it"
+        problem = (
+            f"would start other programs than {plan.system} has here: {TRUST} runs them anyway, "
+            "if you trust the source of the archive"
         )
-        raise InputError(name, None, "", said)
+        raise InputError(name, None, "", problem)
     folder = plan.programs.folder if here is None else here.folder
     if not Path(folder).is_dir():
         raise InputError(name, None, "", f"needs the files of its system {plan.system}, which are not here")
@@ -167,7 +168,7 @@ def _with_programs(plan: Plan, system: object, name: str, *, trust: bool) -> Pla
 
 
 def _programs_here(name: str, system: object) -> Programs | None:
-    """The programs of the system of this name, or of the user's file if it is still there."""
+    """Return the programs of the system of this name, or of the user's file if it still exists."""
     if name in known_systems():
         return programs_of(name)
     is_here = isinstance(system, str) and is_path(system) and Path(system).exists()
@@ -175,11 +176,11 @@ def _programs_here(name: str, system: object) -> Programs | None:
 
 
 def _as_elsewhere(programs: Programs) -> Programs:
-    """Without where it lies."""
+    """Return the programs without their folder, to compare them between machines."""
     return replace(programs, folder="", file=Path(programs.file).name)
 
 
 def digest_of_file(path: Path) -> str:
-    """The SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,9 +1,9 @@
-"""`cutset reproduce`: makes an archived run again, several times, and holds its claims against that.
+"""`cutset reproduce`: repeats an archived run several times and compares the results with its claims.
 
-The repeats are a sweep of one combination (`testbed.campaign.sweeps.sweep_run`), each with the plan and the
-seed of the archive: it stands below `--out` like any other, and goes on when it was interrupted. What is
-said of it is in `testbed.campaign.reproduction.reproduction_text`, how claims are judged in
-`analysis.reproduction`.
+The repeats are a sweep of one combination (`testbed.campaign.sweeps.sweep_run`), each with the archive's
+plan and seed. The sweep is below `--out` like any other, and an interrupted one can be resumed.
+`testbed.campaign.reproduction.reproduction_text` prints the result, `analysis.reproduction` judges the
+claims.
 """
 
 import time
@@ -32,15 +32,15 @@ from testbed.runner.versions import commit
 from topologies.errors import InputError
 
 REPEATS: int = 5
-"""Of real processes; in virtual time the seed decides everything, and one says it all."""
+"""The default for real processes. In virtual time the seed determines everything, and one repeat suffices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How a run is to be made again.
+    """How an archived run is repeated.
 
-    seed: of the first repeat, each further one having the next; None: the archive's in each. within: see
-    `analysis.reproduction.WITHIN`. given: the run and the options, as the user gave them.
+    seed: of the first repeat, increased by one for each further one; None: the archive's seed in each.
+    within: see `analysis.reproduction.WITHIN`. given: the run and the options, as the user gave them.
     """
 
     archived: ArchivedRun
@@ -63,19 +63,21 @@ class Wanted:
         resume: Path | None = None,
         given: Sequence[str] = (),
     ) -> "Wanted":
-        """What is not given follows from where the run was made. Raises InputError."""
+        """Choose missing options by how the run was made. Raises InputError."""
         there = archived.record
         if backend is None and there.machines:
             names = ", ".join(machine.name for machine in there.machines)
-            said = f"was made on the machines of an inventory ({names}): --on says where it is made again"
-            raise InputError(archived.name, None, "", said)
+            problem = (
+                f"was made on the machines of an inventory ({names}): choose where to repeat it with --on"
+            )
+            raise InputError(archived.name, None, "", problem)
         where = backend or (SIMULATOR if there.simulated else LOCAL)
         usual = 1 if there.simulated and where == SIMULATOR and seed is None else REPEATS
         return cls(archived, where, repeat or usual, seed, within, resume, tuple(given))
 
     @property
     def exact(self) -> bool:
-        """Whether nothing may differ at all."""
+        """Whether the results must be exactly equal."""
         return self.archived.record.simulated and self.backend == SIMULATOR and self.seed is None
 
     @property
@@ -88,37 +90,37 @@ class Wanted:
 
     @property
     def digest(self) -> str:
-        """Of everything that decides what is run."""
+        """A digest of all that determines the runs."""
         return self.archived.digest(self.backend, self.repeat, self.seed)
 
     def request(self, run: SweepRun) -> ArchivedRun:
-        """What a repeat is made from: the archived plan, but for other seeds. Raises InputError."""
+        """Return the inputs of a repeat: the archived plan, or one for another seed. Raises InputError."""
         return self.archived if self.seed is None else self.archived.with_seed(run.seed)
 
 
 class Reproduction(Sweep):
-    """The repeats of an archived run. Their programs are looked for before each run."""
+    """The repeats of an archived run. Missing programs are an error of each run."""
 
     def __init__(self, directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> None:
         super().__init__(directory, record)
         self._wanted = wanted
 
     def leave_out_missing(self) -> Iterator[str]:
-        """There is one system, and nothing to leave out."""
+        """Leave out nothing, because there is only one system."""
         return iter(())
 
     def request(self, run: SweepRun) -> RunRequest:
-        """See `Wanted`."""
+        """Return the inputs of a repeat; see `Wanted`."""
         return self._wanted.request(run)
 
 
 def reproduce(wanted: Wanted, out: Path) -> int:
-    """Make a run again and judge its claims; returns the exit code.
+    """Repeat a run and judge its claims; return the exit code.
 
     Raises InputError, MachineError, AnalysisError.
     """
     resume = wanted.resume
-    if wanted.backend in {LOCAL, SIMULATOR}:  # machines are asked before each run
+    if wanted.backend in {LOCAL, SIMULATOR}:  # machines are checked before each run
         with open_backend(wanted.backend, lambda text: click.echo(text, err=True)) as backend:
             planned(wanted.request(wanted.runs[0]), backend, out)
     name = plain_name(wanted.archived.record.plan.experiment, wanted.archived.name)
@@ -137,7 +139,7 @@ def reproduce(wanted: Wanted, out: Path) -> int:
 
 
 def _begun(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
-    """The first record of the repeats, written."""
+    """Write the first record of the repeats and return it."""
     plan = wanted.archived.record.plan
     record = SweepRecord(
         sweep=directory.name,
@@ -156,16 +158,17 @@ def _begun(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
 
 
 def _resumed(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
-    """The record with those repeats to be made that did not come to their end. Raises InputError if they are
-    not of this archive.
+    """Return the record, in which repeats that were not completed are pending again.
+
+    Raises InputError if the repeats are not of this archive.
     """
     record = directory.read()
     if record.digest != wanted.digest:
         began = f"it began with --on {record.backend} --repeat {record.repeat} and seed {record.seed}"
         now = (wanted.backend, wanted.repeat, wanted.runs[0].seed)
         is_other = (record.backend, record.repeat, record.seed) == now
-        said = f"it is none of {wanted.archived.name}" if is_other else began
-        raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {said}")
+        problem = f"it is not a reproduction of {wanted.archived.name}" if is_other else began
+        raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {problem}")
     record = record.going_on(wanted.runs, f"--resume {directory.path}")
     again = (
         planned if run.state is not State.DONE else run
@@ -175,7 +178,7 @@ def _resumed(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
 
 
 def _found(directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> Reproduced:
-    """What the repeats came to. Raises InputError if a summary cannot be read any more."""
+    """Judge the results of the repeats. Raises InputError if a summary cannot be read."""
     measured = [run for run in record.runs if run.verdict in MEASURED]
     summaries = [directory.run_of(run).read_summary() for run in measured]
     archived = wanted.archived
@@ -189,14 +192,14 @@ def _found(directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> Re
         exact=wanted.exact,
         seeds=tuple(run.seed for run in wanted.runs) if wanted.seed is not None else (),
         changed=tuple(_changed_deliveries(directory, measured, archived)) if wanted.exact else (),
-        here=_made(directory, record),
+        here=_first_completed(directory, record),
     )
 
 
 def _changed_deliveries(
     directory: SweepDirectory, measured: list[SweepRun], archived: ArchivedRun
 ) -> Iterator[str]:
-    """What clients wrote down otherwise than in the archive, to the byte."""
+    """Yield the names of delivery records that differ from the archive's."""
     for name, digest in archived.deliveries.items():
         for run in measured:
             path = directory.run_of(run).deliveries / name
@@ -205,7 +208,7 @@ def _changed_deliveries(
                 break
 
 
-def _made(directory: SweepDirectory, record: SweepRecord) -> RunRecord | None:
-    """What ran here, of the first repeat that came to its end."""
+def _first_completed(directory: SweepDirectory, record: SweepRecord) -> RunRecord | None:
+    """Return the run record of the first completed repeat, or None."""
     ended = (run for run in record.runs if run.state is State.DONE)
     return next((directory.run_of(run).read_run() for run in ended), None)

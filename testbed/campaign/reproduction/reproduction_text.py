@@ -1,4 +1,4 @@
-"""What is said about a run that was made again: each claim beside what it came to here, and what follows."""
+"""Texts about a repeated run: each claim with its value in the archive and here, and the conclusion."""
 
 import shlex
 from collections import Counter
@@ -21,22 +21,22 @@ from testbed.campaign.texts.campaign_text import became, runs_text, title
 from testbed.campaign.texts.outcome import number
 
 NAMED_MAX: Final = 40
-"""Of claims that differ or stay undecided, so many are shown; of others those that are headlines."""
+"""At most this many claims that differ or are undecided are shown; of the others only the headlines."""
 RUNS_MAX: Final = 10
 _COLOURS: Final = {Verdict.HOLDS: "green", Verdict.DIFFERS: "red", Verdict.UNDECIDED: "yellow"}
 _HEADLINES: Final = ("verdict", *(section for section in METRICS if section != "fidelity"), "recovery")
 _RAN: Final = ("commit", "versions", "machine", "links", "shaping", "tcp")
-"""What of a run's record says with what it was made."""
+"""The fields of run.json that describe code, versions, machine and network."""
 _WIDTH_MAX: Final = 44
 
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """A run that was made again.
+    """The result of repeating a run.
 
-    measured: how many repeats can be relied on. exact: whether nothing may differ. changed: files of
-    deliveries that do. seeds: of the repeats, if not the archive's in each. here: what ran here;
-    None: no repeat came to its end.
+    measured: the number of valid repeats. exact: whether results must be exactly equal. changed: files of
+    deliveries that differ. seeds: of the repeats, if they differ from the archive's. here: the record of a
+    completed repeat; None if there is none.
     """
 
     archived: ArchivedRun
@@ -50,7 +50,7 @@ class Reproduced:
     here: RunRecord | None
 
     def count(self, verdict: Verdict) -> int:
-        """How many claims have this verdict."""
+        """Return how many claims have this verdict."""
         return sum(each.verdict is verdict for each in self.judged)
 
     @property
@@ -60,40 +60,40 @@ class Reproduced:
 
 
 def show_interrupted(given: Sequence[str], directory: SweepDirectory) -> None:
-    """Print how to go on. given: the run and the options, as the user gave them."""
+    """Print how to continue. given: the run and the options, as the user gave them."""
     words = ["cutset", "reproduce", *given, "--resume", str(directory.path)]
-    click.echo(f"interrupted: go on with `{shlex.join(words)}`")
+    click.echo(f"interrupted: continue with `{shlex.join(words)}`")
 
 
 def show_reproduced(found: Reproduced) -> None:
-    """Print it."""
+    """Print the result."""
     for line in _about_runs(found):
         click.echo(sanitize(line))
     _show_table(found.judged)
     for name in found.changed[:NAMED_MAX]:
-        click.echo(f"  deliveries/{sanitize(name)}: is not as it was archived")
+        click.echo(f"  deliveries/{sanitize(name)}: differs from the archive")
     left = len(found.archived.claims) - len(found.judged)
     if left:
-        click.echo(f"not judged: {left} that tell of the archived run alone (its name, notes, machine)")
+        click.echo(f"not judged: {left} that describe only the archived run (its name, notes, machine)")
     click.echo(f"repeats in {sanitize(str(found.directory.path))}")
     click.echo(last_line(found))
 
 
 def last_line(found: Reproduced) -> str:
-    """What follows."""
+    """Return the conclusion in one line."""
     total, differ = len(found.judged), found.count(Verdict.DIFFERS)
     if found.reproduced:
         same = f", and {len(found.archived.deliveries)} files of deliveries are the same to the byte"
         exactly = f" exactly, in virtual time{same}" if found.exact else ""
         return f"reproduced: all {total} claims hold{exactly}"
     if not found.measured:
-        return f"not reproduced: none of {len(found.record.runs)} repeats could be relied on"
+        return f"not reproduced: none of {len(found.record.runs)} repeats were valid"
     parts = [f"{differ} of {total} claims differ"] if differ else []
     if undecided := found.count(Verdict.UNDECIDED):
         parts.append(f"{undecided} of {total} claims are undecided")
     if found.changed:
         parts.append(f"{len(found.changed)} of {len(found.archived.deliveries)} files of deliveries differ")
-    return f"not reproduced: {', '.join(parts) or 'nothing is claimed that could be judged'}"
+    return f"not reproduced: {', '.join(parts) or 'no claim can be judged'}"
 
 
 def _about_runs(found: Reproduced) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _about_runs(found: Reproduced) -> Iterator[str]:
     yield f"archived: {record.plan.experiment}, seed {record.plan.seed}, {where}, {verdict}"
     made = "with the archive's plan and seed"
     if found.seeds:
-        made = f"planned anew for seeds {found.seeds[0]} to {found.seeds[-1]}"
+        made = f"planned for seeds {found.seeds[0]} to {found.seeds[-1]}"
     yield f"here: {runs_text(found.record)}, {made}"
     for run in not_passed(found.record)[:RUNS_MAX]:
         yield f"  {run.name} {title(run)}: {became(run)}"
@@ -112,22 +112,26 @@ def _about_runs(found: Reproduced) -> Iterator[str]:
 
 
 def differences(there: RunRecord, here: RunRecord) -> str:
-    """With what else a run was made than another one, in a line."""
+    """Return the differences of code, versions and machine between two runs, in one line."""
     was, now = _ran_with(there), _ran_with(here)
     changed = [
         f"{path} {was.get(path, 'unknown')} -> {now.get(path, 'unknown')}"
         for path in dict.fromkeys([*was, *now])
         if was.get(path) != now.get(path)
     ]
-    return f"otherwise than there: {', '.join(changed)}" if changed else "machine and versions: as there"
+    return (
+        f"differences from the archive: {', '.join(changed)}"
+        if changed
+        else "machine and versions: as in the archive"
+    )
 
 
 def _ran_with(record: RunRecord) -> dict[str, str]:
     content = record_to_json(record)
-    return {path: _told(path, value) for key in _RAN for path, value in leaves(content.get(key), key)}
+    return {path: _field_text(path, value) for key in _RAN for path, value in leaves(content.get(key), key)}
 
 
-def _told(path: str, value: Any) -> str:
+def _field_text(path: str, value: Any) -> str:
     if path == "commit" and isinstance(value, str):
         commit, dash, changed = value.partition("-")
         return f"{commit[:10]}{dash}{changed}"
@@ -139,7 +143,9 @@ def _told(path: str, value: Any) -> str:
 def _show_table(judged: Sequence[Judged]) -> None:
     if whys := {each.why for each in judged if each.verdict is Verdict.UNDECIDED}:
         [why, *others] = whys
-        if not others and all(each.why == why for each in judged):  # a table would say it for each
+        if not others and all(
+            each.why == why for each in judged
+        ):  # one line instead of a table of equal rows
             click.echo(f"  all {len(judged)} claims are {Verdict.UNDECIDED}: {why}")
             return
     wrong = sorted((each for each in judged if each.verdict is not Verdict.HOLDS), key=_order)
@@ -160,7 +166,7 @@ def _show_table(judged: Sequence[Judged]) -> None:
 
 
 def _order(each: Judged) -> tuple[bool, bool]:
-    """What differs first, and of that the headlines."""
+    """Return a sort key: claims that differ first, headlines first among them."""
     return each.verdict is not Verdict.DIFFERS, not _is_headline(each.claim.figure)
 
 
@@ -172,7 +178,9 @@ def _row(each: Judged) -> tuple[str, str, str, str]:
     claim = each.claim
     bar = f" ±{number(claim.bar)}" if claim.bar else ""
     archived, here = _shown(claim.value), _shown(each.here)
-    if each.verdict is Verdict.DIFFERS and archived == here:  # by digits that are not worth showing else
+    if (
+        each.verdict is Verdict.DIFFERS and archived == here
+    ):  # they differ in digits that are usually not shown
         archived, here = repr(claim.value), repr(each.here)
     if each.low is not None and each.high is not None:
         low, high = number(each.low), number(each.high)

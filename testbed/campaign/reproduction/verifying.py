@@ -1,9 +1,9 @@
-"""Verifies runs: their sources against the hashes of their archive, their claims against their captures.
+"""Verification of runs: source files against the archive's hashes, claims against the captures.
 
-The analysis is done again in a folder of its own beside the run, which has the run's captures and what its
-nodes wrote down and nothing of the earlier analysis: no table, no index of a capture. What it comes to is
-held against summary.json, claims.json and the tables of timelines. Pages and pictures are for people, and
-are not held against anything; hashes are not signed, so that they tell of damage, not of forgery.
+The analysis is repeated in a folder beside the run that has the run's captures and its nodes' records, but
+no tables or capture indexes of the earlier analysis. The result is compared with summary.json, claims.json
+and the tables of timelines. Pages and pictures are not compared. Hashes are not signed, so they detect
+damage, not forgery.
 """
 
 import hashlib
@@ -34,35 +34,35 @@ from testbed.campaign.texts.progress import follower
 from topologies.errors import InputError
 
 NAMED_MAX: Final = 20
-"""Of what does not hold, so much is named."""
+"""At most this many mismatches are listed."""
 _MADE: Final = ("analysis", "figures", "summary.json", "report.html", "comparison.html", CRATE, CLAIMS)
-"""What of a run's directory follows from the rest."""
+"""Files and folders of a run's directory that are derived from the rest."""
 _OF_SWEEPS: Final = ("systems.html", "systems.png", "systems.svg")
 _READ_BYTES: Final = 1 << 20
 
 
 def verify_archive(archive: Path, name: str) -> int:
-    """Verify what is in an archive, and nothing that may have been unpacked from one before.
+    """Verify the content of an archive, without using folders unpacked from it earlier.
 
-    name: what the user calls it.
+    name: as the user gave it.
     """
     with scratch(".verifying-", Path.cwd()) as folder:
         path, _ = unpacked(archive, folder)
         sweep = SweepDirectory(path)
         found = sweep if sweep.sweep_json.is_file() else RunDirectory.open(path)
         if not (path / CRATE).is_file():
-            click.echo(f"{name}: has no hashes: an older version packed it, or somebody took them out")
+            click.echo(f"{name}: has no hashes: an older version packed it, or they were removed")
             click.echo("not verified: see above")
             return exit_codes.FAILED
         return verify(found)
 
 
 def verify(found: RunDirectory | SweepDirectory) -> int:
-    """Verify a run, or all of a sweep; returns the exit code. Raises InputError."""
+    """Verify a run, or all runs of a sweep; return the exit code. Raises InputError."""
     runs, unknown = _runs(found)
     with reading(found.path):
         wrong = [*unknown, *_changed_files(found.path)]
-        _tell("files", wrong)
+        _print_problems("files", wrong)
         holds = not wrong
         for run in runs:
             holds &= _verify_run(run)
@@ -71,9 +71,9 @@ def verify(found: RunDirectory | SweepDirectory) -> int:
 
 
 def _runs(found: RunDirectory | SweepDirectory) -> tuple[list[RunDirectory], list[str]]:
-    """Those that claim something, and what is to be said of others of a sweep.
+    """Return the runs with claims, and a line for each other run of a sweep.
 
-    Raises InputError if there is nothing that could be verified.
+    Raises InputError if no run can be verified.
     """
     runs = [found] if isinstance(found, RunDirectory) else [found.run_of(run) for run in found.read().made]
     analysed = [run for run in runs if run.summary_json.is_file()]
@@ -96,15 +96,15 @@ def _verify_run(run: RunDirectory) -> bool:
         else:
             wrong = [_line(each) for each in broken(claimed, found)]
             wrong += _wrong_claims(run, found)
-            wrong += [f"table {name}: is not what the captures give" for name in _wrong_tables(run, bare)]
+            wrong += [f"table {name}: differs from the captures" for name in _wrong_tables(run, bare)]
     total = len(claims(claimed))
     click.echo(f"{sanitize(str(run.path))}: {total - min(total, len(wrong))} of {total} claims hold")
-    _tell(run.name, wrong)
+    _print_problems(run.name, wrong)
     return not wrong
 
 
 def _wrong_claims(run: RunDirectory, found: dict[str, Any]) -> Iterator[str]:
-    """Of claims.json, which came in an archive."""
+    """Yield the mismatches of claims.json, which exists in an unpacked archive."""
     path = run.path / CLAIMS
     if path.is_file():
         for each in unclaimed(read_json(path), found):
@@ -112,7 +112,7 @@ def _wrong_claims(run: RunDirectory, found: dict[str, Any]) -> Iterator[str]:
 
 
 def _wrong_tables(run: RunDirectory, bare: RunDirectory) -> Iterator[str]:
-    """Tables in a file of their own, those of timelines, that the analysis now has otherwise."""
+    """Yield the names of timeline tables whose content differs in the repeated analysis."""
     for made in sorted(bare.analysis.glob("*.parquet")):
         theirs = run.analysis / made.name
         if made.is_file() and theirs.is_file() and not _same(theirs, made):
@@ -127,7 +127,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _bare(run: RunDirectory, folder: Path) -> RunDirectory:
-    """The run without what follows from the rest. Its name stays: the summary says it."""
+    """Return a copy of the run without derived files. Its name stays, because the summary contains it."""
     bare = RunDirectory(folder / run.name)
     bare.path.mkdir()
     for current, folders, names in os.walk(run.path):
@@ -148,7 +148,7 @@ def _bare(run: RunDirectory, folder: Path) -> RunDirectory:
 
 
 def _give(source: Path, target: Path) -> None:
-    """A file under a second name, which takes no room; a copy, where that cannot be."""
+    """Link a file to a second path, which takes no space; copy it if linking is not possible."""
     if source.is_symlink() or not source.is_file():
         return
     try:
@@ -158,7 +158,7 @@ def _give(source: Path, target: Path) -> None:
 
 
 def _changed_files(directory: Path) -> Iterator[str]:
-    """What is not as its archive packed it, of what nothing else is held against. Raises InputError."""
+    """Yield the source files that differ from the archive's hashes. Raises InputError."""
     if not (directory / CRATE).is_file():
         click.echo(f"{sanitize(str(directory))}: has no hashes of an archive", err=True)
         return
@@ -168,17 +168,17 @@ def _changed_files(directory: Path) -> Iterator[str]:
     for path, known in sorted(sources.items()):
         file = there.pop(path, None)
         if file is None:
-            yield f"{path}: was packed, and is not there"
+            yield f"{path}: was packed, but is missing"
         elif file.stat().st_size != known.size or _sha256(file) != known.sha256:
-            yield f"{path}: is not as it was packed"
+            yield f"{path}: has changed since it was packed"
     for path in sorted(there.keys() - packed.keys()):
         if not _follows(path):
             yield f"{path}: was not packed"
-    click.echo(f"{sanitize(str(directory))}: {len(sources)} files held against their hashes")
+    click.echo(f"{sanitize(str(directory))}: {len(sources)} files compared with their hashes")
 
 
 def _follows(path: str) -> bool:
-    """Whether a file, by its place below a run or a sweep, is made from others, by whoever reads the run."""
+    """Return whether a file, by its path below a run or a sweep, is derived from others by analysis."""
     parts = path.split("/")
     parts = parts[2:] if parts[0] == POINTS and len(parts) > 2 else parts
     is_index = len(parts) == 2 and parts[0] == "captures" and parts[1].endswith(INDEX)
@@ -209,7 +209,7 @@ def _shown(value: Any) -> str:
     return "nothing" if value is None else str(value)
 
 
-def _tell(what: str, wrong: Sequence[str]) -> None:
+def _print_problems(what: str, wrong: Sequence[str]) -> None:
     for line in wrong[:NAMED_MAX]:
         click.echo(f"  {sanitize(line)}")
     if len(wrong) > NAMED_MAX:

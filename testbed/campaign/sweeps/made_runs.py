@@ -1,5 +1,6 @@
-"""Runs for a caller that wants to look at what came out: made one after another, in this process, and
-analysed. Says nothing on standard output, and judges nothing.
+"""Runs for a caller that inspects the results: made one after another in this process, and analysed.
+
+Prints nothing on standard output and judges nothing.
 """
 
 import os.path
@@ -27,10 +28,10 @@ from testbed.sweeps import Points, runs_of
 
 @dataclass(frozen=True, slots=True)
 class MadeRun:
-    """A run and what became of it.
+    """A run with its results.
 
-    run_record: what ran, and how far it got. summary: summary.json, or None if there is none. problem: why
-    there is none, or None. replay: the command that makes it again.
+    run_record: the content of run.json. summary: the content of summary.json, or None if there is none.
+    problem: why there is no summary, or None. replay: the command that repeats the run.
     """
 
     directory: RunDirectory
@@ -43,12 +44,12 @@ class MadeRun:
 
     @property
     def verdict(self) -> str:
-        """summary.json's; without a summary, how the run ended."""
+        """The verdict of summary.json; without a summary, the outcome of the run."""
         return str(self.summary["verdict"] if self.summary else self.run_record.outcome or "broken")
 
     @property
     def record(self) -> dict[str, Any]:
-        """run.json as plain JSON."""
+        """The content of run.json as plain JSON."""
         return record_to_json(self.run_record)
 
     @property
@@ -58,12 +59,12 @@ class MadeRun:
 
     @property
     def why(self) -> str:
-        """Its failure in a line."""
+        """The reason for its failure, in one line."""
         return self._judgement[1]
 
     @property
     def report(self) -> Path | None:
-        """Its report, if one was written."""
+        """The path of its report, if one was written."""
         path = self.directory.report_html
         return path if path.exists() else None
 
@@ -73,10 +74,10 @@ class MadeRun:
 
 
 def make_runs(chosen: RunSelection, out: Path, *, analyze: bool, follow: Follower) -> Iterator[MadeRun]:
-    """Make all runs of an experiment below `out`, each when it is asked for.
+    """Make all runs of an experiment below `out`, each when the iterator reaches it.
 
-    One that broke is made, with its problem. Raises InputError, MachineError if the place is not up to it,
-    and KeyboardInterrupt if the user ends one, which is then not analysed.
+    A run that broke is yielded with its problem. Raises InputError, MachineError if the backend cannot run
+    the plan, and KeyboardInterrupt if the user ends a run, which is then not analysed.
     """
     points = Points(chosen)
     with open_backend(chosen.backend, follow.say) as backend:
@@ -85,7 +86,7 @@ def make_runs(chosen: RunSelection, out: Path, *, analyze: bool, follow: Followe
 
 
 def write_report(made: MadeRun, follow: Follower) -> None:
-    """Write the report of an analysed run. A failure is only shown: the run is what counts."""
+    """Write the report of an analysed run. A failure is only shown, because the run is still valid."""
     if made.summary is None:
         return
     try:

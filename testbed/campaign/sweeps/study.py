@@ -1,4 +1,4 @@
-"""Carries out a study: its seeds one after the other, or side by side as Spark tasks, and its page."""
+"""Execution of a study: its seeds one after another, or in parallel as Spark tasks, and its page."""
 
 import secrets
 import sys
@@ -26,14 +26,14 @@ LOOK_S = 5.0
 
 
 def run_study(system: str, study: str, parameters: Mapping[str, Any], seeds: Sequence[int], out: Path) -> int:
-    """A new study below `out`; the exit code."""
+    """Create a study below `out` and run it; return the exit code."""
     directory = StudyDirectory.create(out, study, datetime.now(UTC), secrets.token_hex(3))
     directory.write(StudyRecord(system, study, dict(parameters), tuple(seeds)))
     return go_on(directory)
 
 
 def go_on(directory: StudyDirectory) -> int:
-    """What of a study is not done yet, and its page; the exit code."""
+    """Run the seeds of a study that are not done yet, and write its page; return the exit code."""
     record = directory.read()
     done = directory.done(record.seeds)
     open_seeds = [seed for seed in record.seeds if seed not in done]
@@ -42,16 +42,18 @@ def go_on(directory: StudyDirectory) -> int:
         if len(open_seeds) > 1 and at_once > 1:
             _side_by_side(directory, open_seeds, at_once)
         else:
-            with _progress() as told:
+            with _progress() as report:
                 for seed in open_seeds:
-                    carry_out(directory, seed, told)
-    finally:  # after Ctrl-C, too: what is done is done
+                    carry_out(directory, seed, report)
+    finally:  # after Ctrl-C, too, for the seeds that are done
         if directory.done(record.seeds):
             page = write_study_report(directory)
             click.echo(as_text(content_of(Results.of(directory))))
             click.echo(f"\n{page}")
         else:
-            click.echo(f"Nothing is done yet; go on with: cutset study --resume {directory.path}", err=True)
+            click.echo(
+                f"No seed is done yet; continue with: cutset study --resume {directory.path}", err=True
+            )
     return exit_codes.FINE
 
 
@@ -61,11 +63,11 @@ def _side_by_side(directory: StudyDirectory, seeds: Sequence[int], at_once: int)
     ended = threading.Event()
 
     def look() -> None:
-        told: set[int] = set()
+        shown: set[int] = set()
         while not ended.wait(LOOK_S):
-            for seed in set(directory.done(seeds)) - told:
-                told.add(seed)
-                click.echo(f"seed {seed} is done ({len(told)} of {len(seeds)})", err=True)
+            for seed in set(directory.done(seeds)) - shown:
+                shown.add(seed)
+                click.echo(f"seed {seed} is done ({len(shown)} of {len(seeds)})", err=True)
 
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
@@ -78,17 +80,17 @@ def _side_by_side(directory: StudyDirectory, seeds: Sequence[int], at_once: int)
 
 @contextmanager
 def _progress() -> Iterator[Any]:
-    """Shows how far a seed is, on standard error: a bar on a terminal, a line now and then elsewhere."""
+    """Show the progress of a seed on standard error: a bar on a terminal, occasional lines elsewhere."""
     console = Console(file=unfiltered(sys.stderr))
     if not console.is_terminal:
         tenths: dict[int, int] = {}
 
-        def tell(seed: int, doing: str, done: float) -> None:
+        def report(seed: int, doing: str, done: float) -> None:
             if tenths.get(seed) != int(done * 10):
                 tenths[seed] = int(done * 10)
                 click.echo(f"seed {seed}: {doing}, {done:.0%}", err=True)
 
-        yield tell
+        yield report
         return
     columns = (
         TextColumn("seed {task.fields[seed]}"),

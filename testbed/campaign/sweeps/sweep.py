@@ -1,4 +1,4 @@
-"""A sweep that is on: what became of each run is written down at once, and said in a line."""
+"""A running sweep: the result of each run is recorded at once, and shown in one line."""
 
 import time
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from testbed.sweeps import Points, judged
 
 
 class Sweep(Campaign[SweepRecord]):
-    """A sweep and its directory. points: what its runs are made from; None of one that only is analysed."""
+    """A sweep and its directory. points: the inputs of its runs; None if it is only analysed."""
 
     def __init__(self, directory: SweepDirectory, record: SweepRecord, points: Points | None = None) -> None:
         super().__init__(record, directory.write)
@@ -29,10 +29,9 @@ class Sweep(Campaign[SweepRecord]):
         self._noted = 0
 
     def leave_out_missing(self) -> Iterator[str]:
-        """Leave out the variants whose programs are not installed here; what is lacking, a line for each.
+        """Leave out the variants whose programs are not installed; return a line for each.
 
-        They stand in the record as skipped, and are looked for again on resumption. Raises MachineError if
-        nothing is left.
+        They are recorded as skipped, and checked again on resumption. Raises MachineError if no run remains.
         """
         assert self._points is not None
         lacking: dict[str, str] = {}
@@ -50,19 +49,19 @@ class Sweep(Campaign[SweepRecord]):
         return (f"left out {variant}: {problem}" for variant, problem in lacking.items())
 
     def make_run(self, run: SweepRun, backend: Backend) -> SweepRun:
-        """The run with a directory that says what is planned. Raises MachineError, InputError."""
+        """Prepare a run and return it with its directory. Raises MachineError, InputError."""
         made = prepare(
             self.request(run), backend, self.directory.path, directory=lambda: self.directory.make_run(run)
         )
         return replace(run, run=str(made.path.relative_to(self.directory.path)), started_ns=time.time_ns())
 
     def request(self, run: SweepRun) -> RunRequest:
-        """What a run is made from. Raises InputError."""
+        """Return the inputs of a run. Raises InputError."""
         assert self._points is not None
         return Request(*self._points.of(run), run.seed, self.record.links)
 
     def end_run(self, run: SweepRun) -> str:
-        """Write down what became of a run; the line to show."""
+        """Record the result of a run; return the line to show."""
         self.note(run)
         self._noted += 1
         ended, count = self.record.ended, len(self.record.runs)
@@ -70,9 +69,9 @@ class Sweep(Campaign[SweepRecord]):
         return run_line(run, ended, count, each_s * (count - ended))
 
     def judge(self) -> None:
-        """Write down whether what is expected of all runs together holds. Raises InputError."""
+        """Record whether the expectations on all runs together hold. Raises InputError."""
         self.update(judged(self.record, self.directory))
 
     def end(self, outcome: Outcome) -> None:
-        """Write down how it ended."""
+        """Record how the sweep ended."""
         self.update(replace(self.record, outcome=outcome, ended_ns=time.time_ns()))

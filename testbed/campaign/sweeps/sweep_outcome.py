@@ -1,6 +1,4 @@
-"""What is said about a sweep at its end, on standard output: how many passed, which did not and how to replay
-them.
-"""
+"""The summary of a sweep on standard output: how many runs passed, and how to replay the others."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -17,7 +15,7 @@ SHOWN_MAX = 10  # of the runs that did not pass
 
 
 def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str, Sequence[str]]) -> None:
-    """Print it. given: the experiment as the user named it, and the overrides."""
+    """Print the result. given: the experiment as the user named it, and the overrides."""
     verdict = verdict_of(record)
     row("verdict", click.style(verdict, fg=COLOURS.get(verdict), bold=True))
     row("runs", runs_text(record))
@@ -34,7 +32,7 @@ def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str,
         words = ["cutset", "run", name, *(word for override in overrides for word in ("--set", override))]
         words += ["--seed", str(record.seed), "--repeat", str(record.repeat), "--on", record.backend]
         words += ["--links", record.links, "--resume", str(directory.path)]
-        row("go on with", shlex.join(words))
+        row("resume", shlex.join(words))
     if directory.report_html.exists():
         row("report", str(directory.report_html))
     if directory.systems_html.exists():
@@ -43,7 +41,7 @@ def show_sweep(directory: SweepDirectory, record: SweepRecord, given: tuple[str,
 
 
 def verdict_of(record: SweepRecord) -> str:
-    """Of the whole: passed only if every run did, and what was expected of all together held."""
+    """Return the verdict of a sweep: passed only if all runs passed and the sweep's expectations held."""
     if not_passed(record) or record.missed:
         return "failed"
     if not record.complete:
@@ -52,19 +50,19 @@ def verdict_of(record: SweepRecord) -> str:
 
 
 def expectation_lines(expectation: Judgement) -> Iterator[str]:
-    """What was expected of all runs together, and each group of runs in which it did not hold."""
+    """Yield an expectation on all runs together, and each group of runs in which it did not hold."""
     groups = [group for group in expectation.groups if not group.held]
-    yield f"{expectation.text}: {_said(expectation)}"
+    yield f"{expectation.text}: {_held_text(expectation)}"
     for group in groups[:SHOWN_MAX]:
-        yield f"  {group.of}: {_said(group)}"
+        yield f"  {group.of}: {_held_text(group)}"
     if (more := len(groups) - SHOWN_MAX) > 0:
         yield f"  and {more} more"
 
 
-def _said(judged: Judgement | GroupJudgement) -> str:
+def _held_text(judged: Judgement | GroupJudgement) -> str:
     return f"{'held' if judged.held else 'NOT HELD'} ({number(judged.value)})"
 
 
 def not_passed(record: SweepRecord) -> list[SweepRun]:
-    """The runs that went wrong."""
+    """Return the runs that failed or did not pass."""
     return [run for run in record.runs if run.state is State.FAILED or run.verdict not in {None, "passed"}]

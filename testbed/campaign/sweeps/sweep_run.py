@@ -1,8 +1,8 @@
 """`cutset run` of a sweep: every combination and repetition is a run like any other, below one directory.
 
-What is done is written down after each run, so that Ctrl-C, or a machine that goes down, loses only the run
-that was on: `--resume` goes on there. Real runs go one after the other and share one Spark session; those in
-virtual time are spread over Spark's tasks (`testbed.campaign.sweeps.sweep_tasks`).
+The record is written after each run, so that Ctrl-C or a crash of the machine loses only the current run:
+`--resume` continues there. Real runs go one after another and share one Spark session; those in virtual time
+are spread over Spark tasks (`testbed.campaign.sweeps.sweep_tasks`).
 """
 
 import secrets
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def run_sweep(
     chosen: RunSelection, out: Path, *, resume: Path | None, analyze: bool, given: tuple[str, Sequence[str]]
 ) -> int:
-    """Returns the exit code.
+    """Make or resume a sweep, print its result, and return the exit code.
 
     given: the experiment as the user named it, and the overrides, for the commands that replay a run.
     """
@@ -56,12 +56,12 @@ def run_sweep(
 
 
 def carry_out(sweep: Sweep, *, analyze: bool) -> Outcome:
-    """Make the runs that are to go, and judge them together: completed, or interrupted by the user.
+    """Make the pending runs and judge them together; return whether the sweep was completed or interrupted.
 
     Raises MachineError, AnalysisError.
     """
     click.echo(f"sweep {sweep.directory.path}", err=True)
-    if sweep.record.backend in {LOCAL, SIMULATOR}:  # machines are asked before each run
+    if sweep.record.backend in {LOCAL, SIMULATOR}:  # machines are checked before each run
         for line in sweep.leave_out_missing():
             click.echo(line, err=True)
     click.echo(f"{len(sweep.record.pending)} of {len(sweep.record.runs)} runs to go", err=True)
@@ -81,7 +81,7 @@ def carry_out(sweep: Sweep, *, analyze: bool) -> Outcome:
 
 
 def write_sweep_page(directory: SweepDirectory) -> None:
-    """Write the page for the whole sweep, and that of its variants, if there is anything to show."""
+    """Write the page of the whole sweep, and that of its variants, if there is anything to show."""
     from analysis.pages.report.sweep_page import write_sweep_report
     from analysis.pages.systems.page import write_systems
 
@@ -94,7 +94,9 @@ def write_sweep_page(directory: SweepDirectory) -> None:
 
 
 def new_directory(out: Path, name: str) -> SweepDirectory:
-    """The directory of a new sweep below `out`. name: of its experiment. Raises MachineError, InputError."""
+    """Create the directory of a new sweep below `out`. name: the experiment's. Raises MachineError,
+    InputError.
+    """
     try:
         return SweepDirectory.create(out, name, datetime.now(UTC), secrets.token_hex(3))
     except OSError as error:
@@ -102,7 +104,7 @@ def new_directory(out: Path, name: str) -> SweepDirectory:
 
 
 def new_sweep(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
-    """Begin a sweep: returns it with its first record written. Raises InputError."""
+    """Begin a sweep and write its first record. Raises InputError."""
     points = Points(chosen)
     record = new_record(directory, chosen, points, commit())
     directory.write(record)
@@ -119,7 +121,7 @@ def _resumed(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
 
 
 def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
-    """Make the pending runs. Raises MachineError, AnalysisError, KeyboardInterrupt."""
+    """Make the pending runs in sequence. Raises MachineError, AnalysisError, KeyboardInterrupt."""
     with open_backend(sweep.record.backend, lambda text: click.echo(text, err=True)) as backend:
         for run in sweep.record.pending:
             began_s = time.monotonic()
@@ -133,7 +135,7 @@ def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
 def _made(
     sweep: Sweep, run: SweepRun, backend: "Backend", follow: Follower, began_s: float, *, analyze: bool
 ) -> SweepRun:
-    """Make one run and return its result. One that went wrong gets a report."""
+    """Make one run and return its result. A report is written unless the run passed."""
     directory = sweep.directory.run_of(run)
     try:
         made = make(directory, backend, follow, analyze=analyze, page=lambda verdict: verdict != "passed")

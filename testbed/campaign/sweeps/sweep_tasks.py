@@ -1,8 +1,8 @@
-"""The runs of a sweep in virtual time, spread over Spark's tasks: one task simulates one run and analyses it.
+"""The runs of a sweep in virtual time, spread over Spark tasks: a task simulates one run and analyses it.
 
-A task reads what is planned from its run directory and leaves there what a run leaves; the same seed gives
-the same, wherever and in whatever order tasks run. The driver looks into the directories to say how far the
-sweep is, so they must be on a file system that all tasks share: this machine's, unless there is a cluster.
+A task reads the plan from the run's directory and writes the results there. The same seed gives the same
+results, on any machine and in any order. The driver reads the directories to show the progress, so they must
+be on a file system that all tasks share: this machine's, unless there is a cluster.
 """
 
 import threading
@@ -30,13 +30,13 @@ STOP_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class SimulatePoint:
-    """One run, for a task. Its result stands in the run's directory."""
+    """One run for a task. Its result is written into the run's directory."""
 
     run: Path
     analyze: bool
 
     def carry_out(self) -> None:
-        """Never raises: what goes wrong is part of the result."""
+        """Simulate and analyse the run. Never raises: an error becomes part of the result."""
         from testbed.backends.simulator import simulate
 
         run = RunDirectory(self.run)
@@ -56,7 +56,7 @@ class SimulatePoint:
 
 
 def result_file(run: RunDirectory) -> Path:
-    """What a task says of its run when it is done."""
+    """Return the file into which a task writes the result of its run."""
     return run.logs / "task.json"
 
 
@@ -81,7 +81,7 @@ def run_in_tasks(sweep: Sweep, *, analyze: bool) -> None:
 
 
 class _Job:
-    """The tasks as one job of Spark, in a thread."""
+    """The tasks as one Spark job, in a thread."""
 
     def __init__(self, context: Any, tasks: list[SimulatePoint]) -> None:
         self._context = context
@@ -101,7 +101,7 @@ class _Job:
         return True
 
     def stop(self) -> None:
-        """Cancel what is not done yet. Idempotent."""
+        """Cancel the tasks that are not done yet. Idempotent."""
         if self._thread.is_alive():
             self._context.cancelAllJobs()
             self._thread.join(STOP_TIMEOUT_S)
@@ -114,7 +114,7 @@ class _Job:
 
 
 def _follow(sweep: Sweep, runs: list[SweepRun], job: _Job, follow: Follower) -> None:
-    """Note each run as it is done, until all are."""
+    """Record each run as it is done, until all are."""
     waiting = list(runs)
     while waiting:
         ended = job.ended
@@ -132,11 +132,11 @@ def _follow(sweep: Sweep, runs: list[SweepRun], job: _Job, follow: Follower) -> 
 def _result(sweep: Sweep, run: SweepRun) -> SweepRun:
     """Return the result of a run whose task is done."""
     directory = sweep.directory.run_of(run)
-    said = read_json(result_file(directory))
-    if said["problem"] is not None:
-        return broken(run, said["problem"], said["duration_s"])
+    result = read_json(result_file(directory))
+    if result["problem"] is not None:
+        return broken(run, result["problem"], result["duration_s"])
     try:
         summary = directory.read_summary() if directory.summary_json.exists() else None
-        return concluded(run, directory.read_run(), summary, said["duration_s"])
+        return concluded(run, directory.read_run(), summary, result["duration_s"])
     except InputError as error:
-        return broken(run, str(error), said["duration_s"])
+        return broken(run, str(error), result["duration_s"])

@@ -1,4 +1,4 @@
-"""What is said about the runs of a campaign: a line for each, how many came to what, and times."""
+"""Texts about the runs of a campaign: a line for each run, counts of the results, and durations."""
 
 from collections import Counter
 from typing import Any
@@ -29,7 +29,7 @@ def title(run: CampaignRun) -> str:
 
 
 def position(number: int, count: int) -> str:
-    """`[ 3/19]`."""
+    """Return the position of a run, as `[ 3/19]`."""
     return f"[{number:{len(str(count))}}/{count}]"
 
 
@@ -45,7 +45,7 @@ def became(run: CampaignRun) -> str:
 
 
 def runs_text(record: CampaignRecord[Any]) -> str:
-    """`14 passed, 1 failed; 15 in all`."""
+    """Return the counts of the results, as `14 passed, 1 failed; 15 in all`."""
     counts = Counter(_counted_as(run) for run in record.runs)
     return f"{', '.join(f'{count} {kind}' for kind, count in counts.items())}; {len(record.runs)} in all"
 
@@ -59,7 +59,7 @@ def _counted_as(run: CampaignRun) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """`12 s`, `3 min 05 s`, `2 h 10 min`."""
+    """Return a duration as `12 s`, `3 min 05 s` or `2 h 10 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"

@@ -1,4 +1,4 @@
-"""What `cutset history` shows of a history, and removes of its runs."""
+"""Texts of `cutset history`: its runs and metrics, and the parts of runs that pruning removes."""
 
 import json
 from collections import Counter, defaultdict
@@ -20,30 +20,30 @@ from topologies.errors import InputError
 from topologies.strict import suggestion
 
 NOT_MEASURED = "-"
-JSON_TEXTS = ("settings", "machine")  # are JSON in the table, and objects here
+JSON_TEXTS = ("settings", "machine")  # JSON texts in the table, objects here
 
 
 def opened(folder: Path) -> History:
     """Open the history in a folder. Raises InputError if there is none."""
     history = History(folder)
     if not history.nights():
-        problem = "holds no history yet: `cutset nightly quick` makes one, and `cutset history add RUN` too"
+        problem = "holds no history yet: create one with `cutset nightly quick` or `cutset history add RUN`"
         raise InputError(str(folder), None, "", problem)
     return history
 
 
 def tell_problems(history: History) -> bool:
-    """Print which files cannot be read; returns whether there are any."""
+    """Print which files cannot be read, and return whether there are any."""
     for problem in history.problems:
         click.echo(f"cutset: {problem}", err=True)
     return bool(history.problems)
 
 
 def make_room(history: History, runs: Path, budget_bytes: int, *, dry: bool) -> bool:
-    """Remove parts of the history's runs; returns whether the rest fits now, or would.
+    """Remove parts of the history's runs and return whether the rest fits the budget.
 
-    runs: the folder in which they stand, and out of which nothing goes. dry: only show it. Raises InputError
-    if something cannot go, MachineError if another command has a run.
+    runs: the folder of the runs; nothing outside it is removed. dry: only print what would be removed. Raises
+    InputError if a part cannot be removed, MachineError if another command uses a run.
     """
     plan = plan_pruning(history, runs, budget_bytes)
     for problem in plan.untouched:
@@ -65,12 +65,14 @@ def make_room(history: History, runs: Path, budget_bytes: int, *, dry: bool) -> 
     click.echo(f"{verb}: {parts or 'nothing'}")
     click.echo(f"{'would stay' if dry else 'stays'}: {size(plan.after)} of {size(plan.before)}")
     if plan.after > budget_bytes:
-        click.echo(f"cutset: no more may go: what stays takes more than {size(budget_bytes)}", err=True)
+        click.echo(
+            f"cutset: nothing more can be removed: the rest takes more than {size(budget_bytes)}", err=True
+        )
     return plan.after <= budget_bytes
 
 
 def size(count: float) -> str:
-    """Bytes with three digits and a unit, as `1.58 GB`."""
+    """Return bytes with three digits and a unit, as `1.58 GB`."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 999.5:
             return f"{count:.3g} {unit}"
@@ -101,7 +103,7 @@ def show(
 def _values(
     history: History, where: HistoryFilter, metrics: Sequence[str]
 ) -> dict[tuple[str, str], dict[str, tuple[float, str]]]:
-    """Value and unit of each metric, by night and run."""
+    """Return the value and unit of each metric, by night and run."""
     if not metrics:
         return {}
     rows = history.metrics(where)
@@ -152,7 +154,7 @@ def _show_lines(
 
 
 def _head(metric: str, units: dict[str, str]) -> str:
-    """The metric, with its unit where its name does not end with it."""
+    """Return the metric, followed by its unit unless the name ends with it."""
     unit = units.get(metric, "")
     return metric if not unit or metric.endswith((f"_{unit}", "_per_s", f".{unit}")) else f"{metric} ({unit})"
 

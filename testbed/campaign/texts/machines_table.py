@@ -1,4 +1,4 @@
-"""The table of what machines can do, and lines on what is wrong with them."""
+"""The table of machines with their capabilities, and lines about their problems."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -47,7 +47,7 @@ def table(examined: Sequence["ExaminedMachine"], columns: Sequence[str]) -> "Tab
 
 
 def columns_for(examined: Sequence["ExaminedMachine"], console: "Console") -> list[str]:
-    """Return the subjects that fit: less important ones are left out first, problems never."""
+    """Return the subjects that fit: less important ones are omitted first, those with problems never."""
     wrong = {finding.subject for each in examined for finding in each.missing}
     columns = [column for column in COLUMNS if column in wrong or column not in SHOWN_IF_WRONG]
     spare = [column for column in LEFT_OUT_FIRST if column not in wrong]
@@ -58,7 +58,7 @@ def columns_for(examined: Sequence["ExaminedMachine"], console: "Console") -> li
 
 
 def left_out_line(columns: Sequence[str]) -> str | None:
-    """Return a line on the subjects for which there was no room."""
+    """Return a line that lists the subjects for which there was no room."""
     left_out = [column for column in COLUMNS if column not in {*columns, *SHOWN_IF_WRONG}]
     if not left_out:
         return None
@@ -75,7 +75,7 @@ def _mark(each: "ExaminedMachine") -> "Text":
 
 
 def _cell(each: "ExaminedMachine", subject: str) -> "Text":
-    """As `Text`, for what a machine says of itself is no markup."""
+    """Return a cell as `Text`, so that the machine's own texts are not taken for markup."""
     from rich.text import Text
 
     findings = [finding for finding in each.findings if finding.subject == subject]
@@ -105,7 +105,7 @@ def problem_lines(examined: Sequence["ExaminedMachine"]) -> list[str]:
 
 
 def show(examined: Sequence["ExaminedMachine"], *, aside: bool = False) -> None:
-    """Print the table, on a terminal as far as it fits. aside: on standard error."""
+    """Print the table, on a terminal as far as it fits. aside: print on standard error."""
     import sys
 
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""The short summary of a run on standard output: verdict, numbers, expectations, where to read on."""
+"""The short summary of a run on standard output: verdict, numbers, expectations, paths of the results."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 LABEL_WIDTH = 12
 UNPROVEN_MAX = 4
 COLOURS = {"passed": "green", "failed": "red", "invalid": "yellow", "crashed": "red"}
-INTERRUPTED = "interrupted: it was ended before its time"
+INTERRUPTED = "interrupted: it was ended early"
 TIMES_SHOWN = ("detect_s", "switch_s", "catch_up_s", "settled_s")
 ALWAYS_SHOWN = ("lost", "duplicated", "out_of_order", "corrupted")
 
 
 def show_outcome(run: RunDirectory, record: "RunRecord", summary: dict[str, Any] | None) -> None:
-    """Print the result of a run; without a summary only what run.json says."""
+    """Print the result of a run; without a summary, print the content of run.json."""
     for problem in record.problems:
         row("problem", problem)
     if summary is None:
@@ -45,7 +45,7 @@ def exit_code(ended: "RunResult", summary: dict[str, Any] | None, *, analyze: bo
 
 
 def _verdict(record: "RunRecord", summary: dict[str, Any]) -> str:
-    """Return the verdict, with runs that the user ended told apart from crashes."""
+    """Return the verdict, which distinguishes runs that the user ended from crashes."""
     verdict = summary["verdict"]
     if verdict == "crashed" and record.outcome == "interrupted":
         return click.style(INTERRUPTED, fg="yellow", bold=True)
@@ -53,7 +53,7 @@ def _verdict(record: "RunRecord", summary: dict[str, Any]) -> str:
 
 
 def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """Label and text of each line about the numbers."""
+    """Return the label and text of each line about the numbers."""
     fidelity = summary["fidelity"]
     rows = [("fidelity", "valid" if fidelity["valid"] else "invalid")]
     rows += [("", reason) for reason in fidelity["reasons"]]
@@ -72,7 +72,7 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unproven(summary: dict[str, Any]) -> list[str]:
-    """The links that expectations rest on and that nothing shows to have been as configured."""
+    """Return the links that expectations depend on and whose configuration is not proven by packets."""
     resting: dict[str, int] = {}
     for expectation in summary["expectations"]:
         for text in expectation.get("unproven") or ():
@@ -86,7 +86,7 @@ def _unproven(summary: dict[str, Any]) -> list[str]:
 
 
 def _latency(latency: dict[str, Any]) -> str:
-    """The percentiles, and by how much they may be wrong where several clocks measured them."""
+    """Return the percentiles, with their error if several clocks measured them."""
     figures = {name: f"{number(value)} ms" for name, value in latency.items()}
     bar, bar_max = figures.pop("bar_ms", None), figures.pop("bar_max_ms", None)
     whole = (name for name in figures if name not in METRICS["latency"] or METRICS["latency"][name].followed)
@@ -99,8 +99,9 @@ def _events(events: dict[str, Any]) -> str:
     wrong = [name for name in WRONG if name in ALWAYS_SHOWN or events.get(name)]
     faults = ", ".join(f"{number(events[name])} {name.replace('_', ' ')}" for name in wrong)
     dropped = events.get("unacknowledged")
-    of_the_dead = f"; {number(dropped)} missing of publishers that died before the answer" if dropped else ""
-    return f"{published} published, {delivered} deliveries; {faults}{of_the_dead}"
+    died = "missing of publishers that died before the acknowledgement"
+    unacknowledged = f"; {number(dropped)} {died}" if dropped else ""
+    return f"{published} published, {delivered} deliveries; {faults}{unacknowledged}"
 
 
 def _recovery(times: dict[str, Any]) -> str:
@@ -113,34 +114,34 @@ def _recovery(times: dict[str, Any]) -> str:
 
 
 def _traffic(figures: dict[str, Any]) -> str:
-    """`3.99 of 4 Mbit/s arrived, 0 segments sent again`."""
+    """Return `3.99 of 4 Mbit/s arrived, 0 segments sent again`."""
     arrived, asked = (
         None if figures[name] is None else figures[name] / 1e6
         for name in ("achieved_bits_per_s", "asked_bits_per_s")
     )
     of = "" if asked is None else f" of {number(asked)}"
     again, loss = figures["retransmissions"], figures["loss"]
-    said = [f"{number(arrived)}{of} Mbit/s arrived"]
-    said += [] if again is None else [f"{number(again)} segments sent again"]
-    said += [] if loss is None else [f"{number(loss * 100)} % of datagrams lost"]
-    return ", ".join(said)
+    parts = [f"{number(arrived)}{of} Mbit/s arrived"]
+    parts += [] if again is None else [f"{number(again)} segments sent again"]
+    parts += [] if loss is None else [f"{number(loss * 100)} % of datagrams lost"]
+    return ", ".join(parts)
 
 
 def _convergence(figures: dict[str, Any]) -> str:
-    """After the last change."""
+    """Return how the streams recovered after the last change."""
     since = f"from {number(figures['last_change_s'])} s on"
     switches = f"{figures['late_switches']} late changes of source"
     if figures["stalled"]:
-        why = "" if figures["connected"] else ", which the links that are up do not all join"
+        why = "" if figures["connected"] else ", because the remaining links do not connect all regions"
         return f"{since} {number(figures['stalled'])} streams of clients stay stalled{why}; {switches}"
     flows = f"{since} every stream flows after {number(figures['full_s'])} s"
     missed = figures.get("missed")
-    lost = f", but {number(missed)} deliveries of what was published since never came" if missed else ""
+    lost = f", but {number(missed)} deliveries of events published since are missing" if missed else ""
     return f"{flows}{lost}; {switches}"
 
 
 def number(value: Any) -> str:
-    """With a sensible number of digits; "unknown" for what was not measured."""
+    """Return a number with a suitable number of digits; "unknown" for None."""
     if value is None:
         return "unknown"
     if isinstance(value, float) and abs(value) < 1000:
@@ -151,5 +152,5 @@ def number(value: Any) -> str:
 
 
 def row(label: str, text: str) -> None:
-    """Print a line with its label; a text of several is one, too."""
+    """Print a label and a text, joined into one line."""
     click.echo(f"{label:<{LABEL_WIDTH}} {' '.join(text.splitlines())}")

@@ -1,8 +1,8 @@
-"""A plan as a picture (SVG): the regions as a map, the links with what they do, faults over time.
+"""A plan as an SVG picture: a map of the regions, the links with their parameters, faults over time.
 
-The picture stands by itself: light or dark as its viewer is, no scripts, no fonts to fetch. Links that a
-fault keeps from working at some time are dashed and carry the fault's name; links whose values it changes
-carry it too.
+The picture is self-contained, without scripts or fonts to fetch, and follows the viewer's light or dark
+mode. Links that a fault blocks at some time are dashed and carry the fault's name; links whose parameters it
+changes carry its name, too.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from topologies.svg import Drawing, Point, document, element
 CARD_WIDTH, CARD_HEIGHT = 300.0, 76.0
 MARGIN = 40.0
 HEADER_HEIGHT = 76.0
-GAP = 60.0  # between cards, at least; beside each other they leave room for a label, too
+GAP = 60.0  # minimum between cards; side by side, labels get additional room
 MAP_WIDTH, MAP_HEIGHT = 800.0, 460.0
 LANE_HEIGHT = 26.0
 MARKS_MAX = 2_000  # of arrivals and departures in a lane
@@ -51,7 +51,7 @@ text { font: 12px system-ui, sans-serif; fill: var(--ink); }
 
 
 def plan_svg(plan: Plan) -> str:
-    """The picture."""
+    """Return the plan as SVG."""
     centres = centres_of(plan)
     right = max(x for x, _ in centres.values()) + CARD_WIDTH / 2
     bottom = max(y for _, y in centres.values()) + CARD_HEIGHT / 2
@@ -65,7 +65,7 @@ def plan_svg(plan: Plan) -> str:
 
 
 def centres_of(plan: Plan) -> dict[str, Point]:
-    """The middle of each region's card, none of which covers another."""
+    """Return the centre of each region's card, so that cards do not overlap."""
     names = [region.name for region in plan.regions]
     edges = [(names.index(link.a), names.index(link.b)) for link in plan.links if link.kind == "wan"]
     room = max((_label(plan, link).width for link in plan.links if link.kind == "wan"), default=0.0)
@@ -104,7 +104,7 @@ def _draw_links(canvas: Drawing, plan: Plan, centres: dict[str, Point], *, withi
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """What stands on a link: its values, and the faults that touch it."""
+    """The label of a link: its parameters, and the faults that affect it."""
 
     text: str
     faults: str
@@ -150,8 +150,9 @@ def _roles_text(plan: Plan, region: str) -> str:
 
 
 def _draw_timeline(canvas: Drawing, plan: Plan, *, top: float, width: float) -> float:
-    """The line of time with a lane for each fault, and for arrivals and departures, of which each has a mark;
-    returns the lower edge.
+    """Draw the time axis with a lane for each fault and each churn group; return the lower edge.
+
+    Each arrival and departure of a churn group has a mark.
     """
     left, right = MARGIN, width - MARGIN
     lanes: tuple[ChurnPlan | FaultPlan, ...] = (*plan.churn, *plan.faults)
@@ -195,13 +196,13 @@ def _ticks(duration_s: float) -> Iterator[float]:
 
 
 def _failing(plan: Plan) -> set[str]:
-    """The links that are kept from working at some time."""
+    """Return the links that are blocked at some time."""
     changes = (change for change in plan.changes if isinstance(change, LinkChange))
     return {change.link for change in changes if change.state is not LinkState.UP}
 
 
 def _touched_by(plan: Plan, link: LinkPlan) -> list[str]:
-    """The faults that do something to this link, but for those that end one."""
+    """Return the faults that affect this link, without those that only end a fault."""
     kinds = {fault.name: fault.kind for fault in plan.faults}
     names = (
         change.fault for change in plan.changes if isinstance(change, LinkChange) and change.link == link.name

@@ -1,7 +1,7 @@
-"""A plan as lines of text, in the order in which someone would ask: what, where, when, by what.
+"""A plan as lines of text, in the order in which a reader asks: what, where, when, and with which commands.
 
-Quantities are written as in the files, so that they can be copied from here. Long sections are cut short
-unless the whole is asked for.
+Quantities are written as in the files, so that they can be copied. Long sections are shortened unless
+`--full` is given.
 """
 
 import contextlib
@@ -47,29 +47,29 @@ from topologies.link_trace import LinkTrace
 from topologies.loader import load_topology
 from topologies.quantities import DURATION, FRACTION, PACKETS, RATE, SIZE
 
-PYTHON = "python"  # its path says nothing about the plan
-ROWS_MAX = 40  # of a section, unless the whole is asked for
+PYTHON = "python"  # its path is no part of the plan
+ROWS_MAX = 40  # of a section, without --full
 
 Row = tuple[str, ...]
 
 
 def plan_of(chosen: RunSelection) -> Plan:
-    """The plan of the first repetition of the experiment as it stands. Raises InputError."""
+    """Return the plan of the first repetition of the experiment. Raises InputError."""
     experiment = chosen.file.experiment
     topology = load_topology(experiment.topology)
     return make_plan(experiment, topology, seed=chosen.seed, links_kind=chosen.links)
 
 
 def show_plan(chosen: RunSelection, *, full: bool) -> None:
-    """Print the whole text."""
+    """Print the plan."""
     for line in plan_lines(plan_of(chosen), chosen, full=full):
         click.echo(line)
 
 
 def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]:
-    """The whole text, line by line."""
+    """Yield the lines of the plan."""
     experiment = chosen.file.experiment
-    machines = list(_machine_rows(plan, chosen))  # first: they may not be up to the plan
+    machines = list(_machine_rows(plan, chosen))  # first, because it fails if they are not suitable
     yield from _heading(plan, chosen)
     sections: list[tuple[str, Iterable[Row]]] = [
         ("Regions", _region_rows(plan)),
@@ -94,13 +94,13 @@ def plan_lines(plan: Plan, chosen: RunSelection, *, full: bool) -> Iterator[str]
 
 
 def link_parameters_text(parameters: LinkParameters) -> str:
-    """`15ms, 10gbit`, with what differs from a plain link."""
+    """Return `15ms, 10gbit`, followed by the parameters that differ from the defaults."""
     parts = ["traced delay" if parameters.delay_traced else DURATION.format(parameters.delay_us)]
     if parameters.jitter_us:
         order = ", may reorder" if parameters.reorder else ""
-        share = parameters.jitter_correlation
-        alike = f", correlated by {FRACTION.format(share)}" if share else ""
-        parts[0] += f" ± {DURATION.format(parameters.jitter_us)}{alike}{order}"
+        correlation = parameters.jitter_correlation
+        correlated = f", correlated by {FRACTION.format(correlation)}" if correlation else ""
+        parts[0] += f" ± {DURATION.format(parameters.jitter_us)}{correlated}{order}"
     rate = RATE.format(parameters.rate_bits_per_s) if parameters.rate_bits_per_s else "no rate limit"
     parts.append("traced rate" if parameters.rate_traced else rate)
     if parameters.loss:
@@ -146,7 +146,7 @@ def _heading(plan: Plan, chosen: RunSelection) -> Iterator[str]:
 
 
 def _run_rows(chosen: RunSelection) -> Iterator[Row]:
-    """What differs between the runs of a sweep."""
+    """Yield a row for each run of a sweep, with its seed and its values."""
     if chosen.is_sweep:
         from testbed.sweeps import runs_of
 
@@ -182,7 +182,7 @@ def _region_rows(plan: Plan) -> Iterator[Row]:
 
 
 def owned(plan: Plan, region: str) -> str:
-    """The streams that a region owns, by their numbers."""
+    """Return the streams that a region owns, by number."""
     numbers = [stream.number for stream in plan.streams_of(region)]
     if not numbers:
         return "no stream"
@@ -192,7 +192,7 @@ def owned(plan: Plan, region: str) -> str:
 
 
 def _stream_rows(plan: Plan) -> Iterator[Row]:
-    """Each stream, where some are published on elsewhere than in their own regions."""
+    """Yield the streams, if any is published from other regions than its own."""
     if all(stream.publishers == (stream.region,) for stream in plan.streams):
         return
     for stream in plan.streams:
@@ -205,7 +205,7 @@ def _stream_rows(plan: Plan) -> Iterator[Row]:
 
 
 def _content_sections(plan: Plan) -> Iterator[tuple[str, Iterable[Row]]]:
-    """What events are about and who asks for what, of a workload by content."""
+    """Yield the sections of a content-based workload: attributes, events and subscriptions."""
     if plan.workload.get("kind") == "content":
         from experiments.workloads import content_text  # it needs NumPy, which most plans do not
 
@@ -241,7 +241,7 @@ def _both_ways(link: LinkPlan) -> str:
 
 
 def _trace_rows(plan: Plan) -> Iterator[Row]:
-    """What link directions follow from time 0 on."""
+    """Yield the traces that link directions follow from time 0 on."""
     for link in plan.links:
         for direction in Direction:
             trace = link.trace(direction) or LinkTrace()
@@ -260,18 +260,18 @@ def _trace_rows(plan: Plan) -> Iterator[Row]:
 
 
 def _lan_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
-    """Each link, or the number of those that are alike."""
+    """Yield each link, or without --full the number of equal links of each region."""
     lan = [link for link in plan.links if link.kind == "lan"]
     if full:
         yield from ((link.name, _both_ways(link)) for link in lan)
         return
-    alike = Counter((link.b, _both_ways(link)) for link in lan)
-    for (region, text), count in alike.items():
+    equal = Counter((link.b, _both_ways(link)) for link in lan)
+    for (region, text), count in equal.items():
         yield region, f"{count} hosts" if count > 1 else "1 host", text
 
 
 def _timeline_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
-    """Drivers' start and end, each fault with what it changes, and arrivals and departures in numbers."""
+    """Yield the start and end of the drivers, each fault with its changes, and churn as numbers."""
     churn = set() if full else {each.name for each in plan.churn}
     changes: defaultdict[tuple[int, str], list[LinkChange | ProcessChange]] = defaultdict(list)
     for change in plan.changes:
@@ -296,13 +296,13 @@ def _timeline_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
 
 
 def _churn_text(churn: ChurnPlan) -> str:
-    """`12 member: uniform, until 20 s; 3 of them come back`."""
+    """Return `12 member: uniform, until 20 s; 3 of them come back`."""
     back = f"; {churn.returns} times one comes back" if churn.returns else ""
     return f"{churn.target}, until {churn.until_us / 1e6:g} s{back}"
 
 
 def _traffic_text(traffic: TrafficPlan) -> str:
-    """`traffic r2-traffic to r3-traffic: 2 tcp flows, 50mbit, until 30 s, in 4 bursts`."""
+    """Return `traffic r2-traffic to r3-traffic: 2 tcp flows, 50mbit, until 30 s, in 4 bursts`."""
     rate = RATE.format(traffic.rate_bits_per_s) if traffic.rate_bits_per_s else "as fast as they can"
     flows = f"{traffic.flows} {traffic.protocol} flow{'s' if traffic.flows > 1 else ''}"
     bursts = f", in {len(traffic.bursts)} bursts" if len(traffic.bursts) > 1 else ""
@@ -311,8 +311,8 @@ def _traffic_text(traffic: TrafficPlan) -> str:
 
 
 def _contract_text(plan: Plan) -> str:
-    """What the experiment asks less of the system than it promises, or "" for nothing."""
-    system = plan.programs.file if plan.programs else plan.system  # programs may have come by a path
+    """Return which guarantees of the system the experiment relaxes, or "" if none."""
+    system = plan.programs.file if plan.programs else plan.system  # programs may be given by a path
     promised = declared_with(system, plan.parameters, plan.workload.get("kind", "stream"))
     less = differences(promised.contract, plan.declared.contract)
     return f"contract loosened: {', '.join(less)}" if less else ""
@@ -328,7 +328,7 @@ def _load_text(plan: Plan) -> str:
 
 
 def _trigger_text(when: Trigger | None) -> str:
-    """`, when r1/proxy-0 has then sent FOLLOW 3 times`."""
+    """Return `, when r1/proxy-0 has then sent FOLLOW 3 times`."""
     if when is None:
         return ""
     times = f" {when.times} times" if when.times > 1 else ""
@@ -336,7 +336,7 @@ def _trigger_text(when: Trigger | None) -> str:
 
 
 def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
-    """`r2-r3 blackhole`; the direction only where it is one alone."""
+    """Return `r2-r3 blackhole`, with the direction if it is only one."""
     ways: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     parts = []
     for change in changes:
@@ -356,7 +356,7 @@ def _changes_text(changes: Sequence[LinkChange | ProcessChange]) -> str:
 
 
 def _machine_rows(plan: Plan, chosen: RunSelection) -> Iterator[Row]:
-    """Which hosts each machine of an inventory has, if that is where it would run."""
+    """Yield the hosts of each machine of an inventory, if the run uses one."""
     if chosen.backend in {LOCAL, SIMULATOR}:
         return
     from testbed.machines.inventory import load_inventory
@@ -388,7 +388,7 @@ def _command_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
 
 
 def _program_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
-    """What each process of a system of programs starts; of each role the first, unless all are asked for."""
+    """Yield the programs that processes start: without --full only the first process of each role."""
     shown: set[str] = set()
     for name, launch in launches_of(plan, RunDirectory(Path("RUN"))).items():
         role = next(each.role for each in plan.processes if each.name == name)
@@ -419,7 +419,7 @@ def _disk_rows(plan: Plan) -> Iterator[Row]:
 
 
 def _memory_rows(plan: Plan) -> Iterator[Row]:
-    """The memory of the relay's receive rings, at both ends of every link."""
+    """Yield the memory of the relay's receive rings, at both ends of every link."""
     if plan.links_kind not in ("auto", "relay"):
         return
     received = [each.towards(direction) for each in plan.links for direction in Direction]

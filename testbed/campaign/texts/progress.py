@@ -1,8 +1,7 @@
-"""What the user sees while a run goes on: a live line on a terminal, plain lines elsewhere; on standard
-error.
+"""Progress of one run on standard error: a live line on a terminal, plain lines elsewhere.
 
-Both show the same: the phase, elapsed of total time, events a second at a client, and problems and changes
-of links and processes as they happen. They only read the run's messages (`testbed.runner.record`).
+Both show the phase, elapsed and total time, events per second at a client, and problems and changes of links
+and processes as they happen. They only read the run's messages (`testbed.runner.record`).
 """
 
 import sys
@@ -31,19 +30,19 @@ PHASES = {
 
 @dataclass(slots=True)
 class Situation:
-    """The state of a run, from its messages so far."""
+    """The state of one run, from its messages so far."""
 
     phase: str = "planned"
     zero_ns: int | None = None
     duration_s: float = 0.0
     events_per_s: int = 0
-    now_ns: int | None = None  # of a run whose time is not this machine's
-    watched: dict[str, Any] = field(default_factory=dict)  # what the live timelines said last
+    now_ns: int | None = None  # set if the run does not use this machine's time
+    watched: dict[str, Any] = field(default_factory=dict)  # the latest message of the live timelines
     shipped: ShippedSoFar = field(default_factory=ShippedSoFar)
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def take(self, message: dict[str, Any]) -> str | None:
-        """Update from a message; a line to show, if it is one of those that matter by themselves."""
+        """Update from a message; return a line to show, if the message deserves one."""
         match message.get("did"):
             case "phase":
                 self.phase = message["phase"]
@@ -76,14 +75,14 @@ class Situation:
         return min(max(0.0, passed_ns / 1e9), self.duration_s)
 
     def text(self, now_ns: int) -> str:
-        """The situation in a line."""
+        """Return the state in one line."""
         if self.phase != "running":
             return PHASES.get(self.phase, self.phase)
         elapsed = f"{self.elapsed_s(now_ns):.0f} of {self.duration_s:.0f} s"
         return f"running  {elapsed:>12}  {self.events_per_s:>9,} events/s{self._seen_live()}"
 
     def _seen_live(self) -> str:
-        """What the packets show: latency, disturbances, and how long ago that was."""
+        """Return the latency and the disturbances seen in packets, and the age of this information."""
         if not self.watched:
             return ""
         p95_ms, behind_s = self.watched["p95_ms"], self.watched["behind_s"]
@@ -92,7 +91,7 @@ class Situation:
         return f"{latency}  {disturbed}  {behind_s:.1f} s behind"
 
     def _change(self, message: dict[str, Any]) -> str | None:
-        """Both directions of a link usually change at once; that is one line."""
+        """Return the line of a change; both directions of a link that change at once share one line."""
         what = message.get("link") or message.get("process")
         became = message.get("state") or message.get("action")
         key = (message["fault"], what, became, message["requested_ns"])
@@ -104,19 +103,19 @@ class Situation:
 
 
 class Follower(Protocol):
-    """Shows a run. A context manager, called with each message."""
+    """Display of a run: a context manager, called with each message."""
 
     def __call__(self, message: dict[str, Any]) -> None:
-        """Show what follows from a message of the run; {} only says that time has passed.
+        """Show the effect of a message; {} only reports that time has passed.
 
-        Called from any thread: machines that ship tell of themselves in threads of their own.
+        Called from any thread: each machine that ships files reports from its own thread.
         """
 
     def say(self, text: str) -> None:
-        """Show what goes on now, a step of the analysis for example."""
+        """Show the current step, for example of the analysis."""
 
     def show(self, text: str) -> None:
-        """Show a line that stays."""
+        """Show a permanent line."""
 
     def __enter__(self) -> Self: ...
 
@@ -128,8 +127,8 @@ class Follower(Protocol):
 def follower(terse: str | None = None) -> Follower:
     """Return the follower for this standard error.
 
-    terse: what a run of a sweep is called. Of such a run only problems are shown, and on a terminal where it
-    is.
+    terse: the name of a run of a sweep. Its follower shows only problems, and on a terminal also its
+    progress.
     """
     if sys.stderr.isatty():
         return LiveFollower(terse)
@@ -137,7 +136,7 @@ def follower(terse: str | None = None) -> Follower:
 
 
 class PlainFollower:
-    """Lines: one for each phase and event, and one every LINE_PERIOD_S at most in between."""
+    """Plain lines: one for each phase and event, and at most one every LINE_PERIOD_S in between."""
 
     def __init__(self) -> None:
         self._situation = Situation()
@@ -153,7 +152,7 @@ class PlainFollower:
         pass
 
     def __call__(self, message: dict[str, Any]) -> None:
-        """See Follower."""
+        """Show a message; see Follower."""
         with self._one_at_a_time:
             self._take(message)
 
@@ -172,32 +171,32 @@ class PlainFollower:
             self.say(shipping)
 
     def say(self, text: str) -> None:
-        """See Follower."""
+        """Show the current step; see Follower."""
         self.show(text)
 
     def show(self, text: str) -> None:
-        """See Follower."""
+        """Show a permanent line; see Follower."""
         click.echo(text, err=True)
 
 
 class TerseFollower(PlainFollower):
-    """Only problems, and what is to stay."""
+    """Plain lines, only for problems and permanent lines."""
 
     def __init__(self, title: str) -> None:
         super().__init__()
         self._title = title
 
     def __call__(self, message: dict[str, Any]) -> None:
-        """See Follower."""
+        """Show a message if it is a problem; see Follower."""
         if message.get("did") == "problem":
             self.show(f"{self._title}: problem: {message['text']}")
 
     def say(self, text: str) -> None:
-        """Pass over what only goes on."""
+        """Ignore the current step; see Follower."""
 
 
 class LiveFollower:
-    """One line that changes, and lines above it for what happens."""
+    """A live line, with permanent lines above it."""
 
     def __init__(self, terse: str | None = None) -> None:
         self._terse = terse
@@ -206,7 +205,7 @@ class LiveFollower:
             SpinnerColumn(),
             BarColumn(bar_width=24),
             TextColumn("{task.description}", markup=False),
-            console=Console(file=unfiltered(sys.stderr)),  # which moves the cursor
+            console=Console(file=unfiltered(sys.stderr)),  # it moves the cursor
             transient=True,
         )
         self._task = self._progress.add_task("starting", total=None)
@@ -223,7 +222,7 @@ class LiveFollower:
         self._progress.stop()
 
     def __call__(self, message: dict[str, Any]) -> None:
-        """See Follower."""
+        """Show a message; see Follower."""
         with self._one_at_a_time:
             self._take(message)
 
@@ -244,15 +243,15 @@ class LiveFollower:
         )
 
     def say(self, text: str) -> None:
-        """See Follower."""
+        """Show the current step; see Follower."""
         self._progress.update(self._task, description=self._described(text), total=None)
 
     def show(self, text: str) -> None:
-        """See Follower."""
+        """Show a permanent line; see Follower."""
         self._progress.console.print(printable_lines(text), markup=False, highlight=False)
 
     def _show_machine(self, files: MachineFiles) -> None:
-        """A bar for each machine that is to be waited for."""
+        """Show a bar for each machine whose files are still awaited."""
         task = self._machine_tasks.get(files.machine)
         if task is None:
             task = self._machine_tasks[files.machine] = self._progress.add_task("", total=None)

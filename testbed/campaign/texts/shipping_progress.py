@@ -1,5 +1,7 @@
-"""What the user sees of files that come from machines: for each machine how much is here and how much is
-left, how fast it comes, and lines for what ends or breaks. Times are seconds of any clock.
+"""Progress of files that are shipped from machines.
+
+For each machine: how much has arrived and how much remains, the rate, and lines when shipping ends or breaks.
+Times are seconds of any clock.
 """
 
 from collections import deque
@@ -11,14 +13,14 @@ from testbed.machines.shipping.result import State
 RATE_WINDOW_S = 3.0
 WORTH_WAITING_BYTES = 10**6
 TELLING_STATES = frozenset({State.WAITING, State.SHIPPED, State.GIVEN_UP})
-"""Those that are worth a line of their own."""
+"""States that get a permanent line."""
 QUIET_STATES = frozenset({State.FOLLOWING, State.SHIPPED})
-"""Those in which there is nothing to wait for."""
+"""States in which no file is awaited."""
 
 
 @dataclass(slots=True)
 class MachineFiles:
-    """How far one machine's files are."""
+    """The progress of one machine's files."""
 
     machine: str
     state: State = State.CONNECTING
@@ -27,7 +29,7 @@ class MachineFiles:
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
     def take(self, message: dict[str, Any], now_s: float) -> str | None:
-        """Update from a `Progress.as_message`; a line that stays, if it is worth one."""
+        """Update from a `Progress.as_message`; return a permanent line, if the message deserves one."""
         state = State(message["state"])
         changed, self.state = state is not self.state, state
         self.bytes, self.of_bytes = message["bytes"], message["of_bytes"]
@@ -38,13 +40,13 @@ class MachineFiles:
 
     @property
     def rate_bytes_per_s(self) -> float:
-        """Over the last seconds."""
+        """The rate of the last seconds."""
         (first_s, first), (last_s, last) = self._seen[0], self._seen[-1]
         return max(0.0, (last - first) / (last_s - first_s)) if last_s > first_s else 0.0
 
     @property
     def text(self) -> str:
-        """Where it is, in a few words."""
+        """The progress in a few words."""
         here = f"{self.machine:<8} {self.state:<12}"
         if not self.of_bytes:
             return here
@@ -61,22 +63,22 @@ class MachineFiles:
             return f"{self.machine}: all its files are here: {_mb(self.bytes)} MB{sent}"
         left = self.of_bytes - self.bytes
         known = f"; {_mb(left)} MB are left there" if self.of_bytes else ""
-        return f"{self.machine}: {self.state}: {message['note'] or 'not all came'}{known}"
+        return f"{self.machine}: {self.state}: {message['note'] or 'not all files arrived'}{known}"
 
 
 @dataclass(slots=True)
 class ShippedSoFar:
-    """All machines' files."""
+    """The progress of all machines' files."""
 
     machines: dict[str, MachineFiles] = field(default_factory=dict)
 
     def take(self, message: dict[str, Any], now_s: float) -> str | None:
-        """See MachineFiles."""
+        """Update the machine of the message; see MachineFiles."""
         name = message["machine"]
         return self.machines.setdefault(name, MachineFiles(name)).take(message, now_s)
 
     def text(self) -> str:
-        """What is to be waited for, in a line; nothing if nothing is."""
+        """Return the files that are awaited in one line; "" if there are none."""
         return ", ".join(
             f"{files.machine} {files.state} {_mb(files.bytes)}/{_mb(files.of_bytes)} MB"
             for files in self.machines.values()

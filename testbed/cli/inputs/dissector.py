@@ -1,4 +1,4 @@
-"""`cutset dissector`: the system's messages for Wireshark, or as a table to read."""
+"""`cutset dissector`: a Wireshark dissector of the system's messages, or a table of them."""
 
 from pathlib import Path
 
@@ -25,8 +25,8 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     cutset dissector -o ~/.local/lib/wireshark/plugins/sprinkler.lua
     tshark -X lua_script:sprinkler.lua -r CAPTURE
 
-    The info column then reads as the papers do, EVENTS s2 [48210..48341], and fields have names to filter by:
-    sprinkler.stream == 2, sprinkler.type == 5, sprinkler.malformed.
+    The info column then shows messages as in the papers, EVENTS s2 [48210..48341], and fields have names to
+    filter by: sprinkler.stream == 2, sprinkler.type == 5, sprinkler.malformed.
     """
     from analysis.messages.table import markdown
     from analysis.messages.wireshark import dissector

@@ -1,4 +1,4 @@
-"""`cutset emulab`: what to ask Emulab or CloudLab for, and an inventory of what it gave."""
+"""`cutset emulab`: requests to Emulab or CloudLab, and inventories from their manifests."""
 
 import getpass
 from pathlib import Path
@@ -10,11 +10,11 @@ from testbed.cli.output import give
 
 @click.group(name="emulab")
 def command() -> None:
-    """Ask Emulab or CloudLab for the machines of a topology, and use what it gives.
+    """Request the machines of a topology from Emulab or CloudLab, and use them.
 
     \b
     cutset emulab profile four-regions -o request.xml     a profile for the site's web page
-    cutset emulab inventory manifest.xml -o lab.yaml      the manifest that the page shows when it is ready
+    cutset emulab inventory manifest.xml -o lab.yaml      the manifest that the page then shows
     cutset run link-failure --on lab.yaml
     """
 
@@ -26,14 +26,14 @@ def command() -> None:
     type=click.Choice(["hosts", "emulab"]),
     default="hosts",
     show_default=True,
-    help="hosts: one network, and we delay on the machines; emulab: a link of the site's for each of ours.",
+    help="hosts: one network, and the machines emulate links; emulab: a link of the site for each WAN link.",
 )
 @click.option(
     "--machines-per-region",
     type=click.IntRange(1, 250),
     default=1,
     show_default=True,
-    help="Machines that a region's processes are spread over.",
+    help="Machines over which a region's processes are spread.",
 )
 @click.option(
     "--regions-per-machine",
@@ -77,8 +77,8 @@ def profile(  # noqa: PLR0917 (click passes them by name)
 
 @command.command(name="inventory", short_help="Write the inventory of the machines in MANIFEST.")
 @click.argument("manifest", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--name", default="emulab", show_default=True, help="What to call the inventory.")
-@click.option("--user", help="Who logs in.  [default: the only user of the manifest, or you]")
+@click.option("--name", default="emulab", show_default=True, help="The name of the inventory.")
+@click.option("--user", help="The user who logs in.  [default: the only user of the manifest, or you]")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 def inventory(manifest: Path, name: str, user: str | None, output: Path | None) -> None:
     """Write the inventory of the machines in MANIFEST, for `cutset run --on`."""
@@ -90,7 +90,7 @@ def inventory(manifest: Path, name: str, user: str | None, output: Path | None) 
     try:
         text = manifest.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
-        raise InputError(str(manifest), None, "", f"cannot be read: {said}") from None
+        problem = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
+        raise InputError(str(manifest), None, "", f"cannot be read: {problem}") from None
     given = read_manifest(text, shown_path(manifest))
     give(output, inventory_text(given, name=name, user=user, login_name=getpass.getuser()))

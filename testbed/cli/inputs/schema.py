@@ -1,4 +1,4 @@
-"""`cutset schema`: the JSON schemas of the files that people write, and the tables that they can ask."""
+"""`cutset schema`: the JSON schemas of files that people write, and the tables that can be queried."""
 
 import json
 
@@ -10,7 +10,7 @@ import click
 def command(kind: str) -> None:
     """Print the JSON schema of experiment, topology, suite or inventory files, for completion in editors.
 
-    `tables` prints the tables of a run that `cutset sql` answers from: columns, types and meanings.
+    `tables` prints the tables of a run for `cutset sql`: columns, types and meanings.
 
     With the YAML language server, save it to a file and begin yours with:
     # yaml-language-server: $schema=PATH

@@ -1,4 +1,4 @@
-"""`cutset topology`: topology files from what was measured elsewhere."""
+"""`cutset topology`: topology files from measurements."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from testbed.cli.output import give
 
 @click.group(name="topology")
 def command() -> None:
-    """Write topology files from what was measured elsewhere.
+    """Write topology files from measurements.
 
     \b
     cutset topology matrix ibm-cloud-2024-08 --regions london,tokyo,dallas -o clouds.yaml
@@ -18,20 +18,20 @@ def command() -> None:
     """
 
 
-@command.command(name="matrix", short_help="A topology from round-trip times between regions.")
+@command.command(name="matrix", short_help="Write a topology from round-trip times between regions.")
 @click.argument("file")
-@click.option("--regions", metavar="A,B,…", help="These regions alone.  [default: all]")
-@click.option("--name", help="What the topology is called.  [default: as the file]")
-@click.option("--rate", default="10gbit", show_default=True, help="Of each link; none: unlimited.")
+@click.option("--regions", metavar="A,B,…", help="Only these regions.  [default: all]")
+@click.option("--name", help="The name of the topology.  [default: as the file]")
+@click.option("--rate", default="10gbit", show_default=True, help="The rate of each link; none: unlimited.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
 def matrix(file: str, regions: str | None, name: str | None, rate: str, output: Path | None) -> None:
-    """Write a topology with a link for each two regions between which FILE has a round-trip time.
+    """Write a topology with a link between any two regions for which FILE has a round-trip time.
 
-    FILE is a CSV, or the name of one that comes with Cutset: ibm-cloud-2024-08. It is a matrix with names in
-    its first row and column and milliseconds in its cells, or a list with the columns from, to, rtt_ms and,
-    if they are known, jitter_ms and loss_percent. Names become small letters and digits: `New York` becomes
-    newyork, and the command says so. Half of a round trip, less the way through both LANs, is a
-    link's delay. Exit codes: 0 written, 2 bad input.
+    FILE is a CSV, or the name of a bundled one: ibm-cloud-2024-08. It is a matrix with names in its first row
+    and column and milliseconds in its cells, or a list with the columns from, to, rtt_ms and, if known,
+    jitter_ms and loss_percent. Names become lower case letters and digits: `New York` becomes newyork, and
+    the command prints that. A link's delay is half of the round trip, minus the delay of both LANs. Exit
+    codes: 0 written, 2 bad input.
     """
     from topologies.document import parse_document, validated
     from topologies.errors import InputError
@@ -50,5 +50,5 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
     validated(Topology, parse_document(f"the topology from {path}", text))
     if found.renamed:
         names = ", ".join(f"{name} is {region}" for name, region in found.renamed.items())
-        click.echo(f"renamed, since names are small letters and digits: {names}", err=True)
+        click.echo(f"renamed, because names are lower case letters and digits: {names}", err=True)
     give(output, text)

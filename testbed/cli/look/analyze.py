@@ -1,6 +1,4 @@
-"""`cutset analyze`: from a run's captures to its tables, its summary and its report; may be run again at
-any time.
-"""
+"""`cutset analyze`: makes the tables, the summary and the report from a run's captures; repeatable."""
 
 import click
 
@@ -13,15 +11,15 @@ from testbed.cli.options import run_arguments
 @click.option(
     "--captures",
     type=click.Choice(["shared", "send"]),
-    help="Whether the cluster sees the run at its path, or gets its files sent; unless given, it is asked.",
+    help="Whether the cluster reads the run at its path, or gets its files sent.  [default: it is tested]",
 )
 def command(run_names: tuple[str, ...], master: str | None, captures: str | None) -> int:
     """Analyse runs, or all runs of sweeps, and write their reports.
 
-    Running it again gives the same answer. All runs named must exist; each is analysed, whatever
-    becomes of the others, and Spark is started once. Exit codes, of several the worst: 0 passed, 1 an
-    expectation or the fidelity failed, 2 no such run, or nothing in it to analyse, 3 another command makes or
-    analyses it, or this machine cannot.
+    Repeating it gives the same results. All named runs must exist. If one fails, the others are still
+    analysed. Spark is started once. Exit codes, the worst of all runs: 0 passed, 1 an expectation or the
+    fidelity check failed, 2 no such run, or nothing in it to analyse, 3 another command makes or analyses
+    it, or this machine cannot.
     """
     from testbed.cli.named_run import named
 

@@ -15,22 +15,22 @@ from testbed.cli.options import run_arguments
 @click.option(
     "--systems",
     is_flag=True,
-    help="Hold the variants of a sweep, such as link-failure-systems, against each other.",
+    help="Compare the variants of a sweep, such as link-failure-systems.",
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to write the page.  [default: comparison.html, or systems.html, in the last RUN's directory]",
+    help="The file of the page.  [default: comparison.html, or systems.html, in the last RUN's directory]",
 )
 @click.option("--text", is_flag=True, help="Print the comparison, and write no page.")
 def command(run_names: tuple[str, ...], systems: bool, output: Path | None, text: bool) -> None:
-    """Hold runs against the first one: settings, versions, numbers, and timelines over each other.
+    """Compare runs with the first one: settings, versions, numbers, and timelines in the same charts.
 
-    With --systems, RUN is a sweep over variants, or several: what each system did at the same fault, over all
-    repetitions, in one table, small timelines, and a paragraph of facts from its connections. All must have
-    been analysed; captures are not needed but for these paragraphs. Exit codes: 0 compared, whatever came
-    out, 2 no such run, or not analysed yet, 3 another command makes or analyses one.
+    With --systems, RUN is one or several sweeps over variants. The page then shows how each system reacted to
+    the same fault, over all repetitions: one table, small timelines, and facts from its connections. All runs
+    must be analysed; captures are needed only for the facts. Exit codes: 0 compared, whatever the result, 2
+    no such run, or not analysed yet, 3 another command makes or analyses one.
     """
     if text and output is not None:
         raise click.UsageError("--text writes no page: leave out -o")
@@ -82,7 +82,7 @@ def _compare_systems(sweep_names: tuple[str, ...], output: Path | None, *, text:
 
 @contextmanager
 def _writing(page: Path) -> Iterator[None]:
-    """Raises InputError where a page cannot be written."""
+    """Raise InputError if the page cannot be written."""
     from topologies.errors import InputError
 
     try:

@@ -1,4 +1,4 @@
-"""`cutset diagram`: the messages between hosts of one moment of a run, as a space-time diagram (SVG)."""
+"""`cutset diagram`: the messages between hosts around a moment of a run, as a space-time diagram (SVG)."""
 
 import shlex
 from pathlib import Path
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from experiments.records.rundir import RunDirectory
 
 
-_SPAN = "Seconds before and after it.  [default: until all flowed again]"
+_SPAN = "Seconds before and after it.  [default: until all streams flow again]"
 
 
 @click.command(name="diagram")
 @run_argument
 @click.option("--from", "from_s", type=float, metavar="T", help="Seconds since time 0.")
 @click.option("--to", "to_s", type=float, metavar="T", help="Seconds since time 0.")
-@click.option("--around", metavar="FAULT", help="The moment of a fault, and what was disturbed by it.")
+@click.option("--around", metavar="FAULT", help="The moment of a fault, with the affected messages.")
 @click.option("--span", "span_s", type=click.FloatRange(min=0.001), metavar="S", help=_SPAN)
 @click.option("--host", "hosts", multiple=True, help="Messages of this host, or among several.")
 @click.option("--region", "regions", multiple=True, help="Messages of this region, or among several.")
@@ -46,9 +46,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
     stream: str | None,
     output: Path | None,
 ) -> None:
-    """Draw the messages between hosts of a moment: time downwards, lost messages end in a cross.
+    """Draw the messages between hosts around a moment: time runs downwards, lost messages end in a cross.
 
-    Too many messages are thinned out; the picture says what it leaves out. Exit codes: 0 drawn, 2 no such
+    If there are too many messages, some are left out; the picture lists them. Exit codes: 0 drawn, 2 no such
     run, moment, fault or message, or not analysed yet.
     """
     from analysis.errors import check_messages, check_packets
@@ -89,7 +89,7 @@ def _moment(
     if fault is not None and (from_s, to_s) == (None, None):
         return around(record, fault, span_s)
     if fault is not None or span_s is not None or from_s is None or to_s is None:
-        raise click.UsageError("say either --from and --to, or --around (and with it --span)")
+        raise click.UsageError("give either --from and --to, or --around (and with it --span)")
     if from_s >= to_s:
         raise click.UsageError(f"--from {from_s:g} is not before --to {to_s:g}")
     return TimeWindow(from_s, to_s)
@@ -102,7 +102,7 @@ def _wanted(
     types: tuple[str, ...],
     stream: str | None,
 ) -> "DiagramQuery":
-    """Names are checked, and written, as `cutset packets` does. Raises InputError."""
+    """Return the query, with names checked as by `cutset packets`. Raises InputError."""
     from analysis.inspect.diagram.message_selection import DiagramQuery
     from analysis.inspect.packets.filters import Query, codec_of, make_filter
     from analysis.timelines.run_metadata import read_metadata
@@ -117,23 +117,23 @@ def _wanted(
 
 
 def _check(run: "RunDirectory", record: "AnalysedRun") -> None:
-    """Raises InputError if it has no table of transfers."""
+    """Raise InputError if the run has no table of transfers."""
     from experiments.records.rundir import run_argument
     from topologies.errors import InputError
 
     if not run.table("transfers").is_dir():
         again = shlex.join(["cutset", "analyze", run_argument(run.path)])
-        reason = f"`{again}` makes it" if record.captured else "it was run without captures"
+        reason = f"create it with `{again}`" if record.captured else "it was run without captures"
         raise InputError(str(run.path), None, "", f"has no table of messages: {reason}")
 
 
 def _check_output(path: Path | None) -> None:
-    """Before anything is read. Raises InputError."""
+    """Check the name and the directory of the output file before reading the run. Raises InputError."""
     from testbed.cli.output import check_directory
     from topologies.errors import InputError
 
     if path is None:
         return
     if path.suffix != ".svg":
-        raise InputError(str(path), None, "--output", "should end in .svg: SVG is what is drawn")
+        raise InputError(str(path), None, "--output", "should end in .svg: diagrams are SVG")
     check_directory(path)

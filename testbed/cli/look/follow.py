@@ -1,4 +1,4 @@
-"""`cutset follow`: the way of one event through the network, hop by hop."""
+"""`cutset follow`: the path of one event through the network, hop by hop."""
 
 from typing import Any
 

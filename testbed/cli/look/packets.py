@@ -1,4 +1,4 @@
-"""`cutset packets`: the messages of a run as lines, as JSON, as bytes, or as the packets that carry them."""
+"""`cutset packets`: the messages of a run as lines, as JSON, as bytes, or as packets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     width = max(map(len, KEYS | CONTENT | RAW | AGAIN))
     groups = {
         "": KEYS,
-        "where a message has it:": CONTENT,
+        "if a message has it:": CONTENT,
         "with --raw:": RAW,
         "of --retransmissions:": AGAIN,
     }
@@ -42,48 +42,49 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @run_argument
 @once("--from", "from_s", type=SECONDS, help="Seconds since time 0.")
 @once("--to", "to_s", type=SECONDS, help="Seconds since time 0.")
-@once("--around", metavar="FAULT", help="The time around this fault instead.")
+@once("--around", metavar="FAULT", help="The time around this fault, in place of --from and --to.")
 @once("--span", "span_s", type=SECONDS, help="Seconds before and after it.  [default: 1]")
 @message_options
 @click.option(
     "--lost",
     is_flag=True,
-    help="That left and never were whole at the receiver. What a process dropped never left (docs/sql.md).",
+    help="Messages sent that did not arrive completely; not those dropped by a process (docs/sql.md).",
 )
 @once(
     "--region-of",
     type=EVENT,
     metavar="STREAM/SEQ",
-    help="Those by which this event, as r1/17, went over the region of a space that it affects.",
+    help="Messages that spread this event, as r1/17, over the region of a space that it affects.",
 )
 @once("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
 @json_format("one object a line; `--json-keys` explains its keys")
 @click.option(
-    "--raw", is_flag=True, help="Also the bytes, from the captures: each field, its bytes and value."
-)
-@click.option(
-    "--retransmissions", is_flag=True, help="What was sent again: when, which bytes, which messages."
+    "--retransmissions", is_flag=True, help="Show retransmissions: when, which bytes, which messages."
 )
 @once(
     "--pcap",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the packets behind them here, as pcapng; `-` is standard output.",
+    help="Write the packets of these messages to this file, as pcapng; `-` is standard output.",
 )
-@once("--at", metavar="PLACE", help="Of --pcap: as this host or side of a link, as r2-r3@r2, saw them.")
+@once(
+    "--at",
+    metavar="PLACE",
+    help="With --pcap: packets as captured at this host or side of a link, as r2-r3@r2.",
+)
 @click.option("--json-keys", is_flag=True, is_eager=True, expose_value=False, callback=_show_keys, help=_KEYS)
 def command(run_name: str, as_json: bool, **asked: Any) -> None:
     """Show the messages that the processes of a run sent each other, in order of time.
 
-    It has to be analysed. --host, --region, --link, --type and --stream given again widen the choice; options
-    of different kinds narrow it. A message's delay is from its first byte at the sender until it was whole at
-    the receiver.
+    The run must be analysed. Several values of --host, --region, --link, --type or --stream widen the choice;
+    options of different kinds narrow it. A message's delay is from its first byte at the sender until it was
+    complete at the receiver.
 
-    --pcap merges the packets of all hosts and links by time: each packet comes once for every place that saw
-    it, two to four times, and Wireshark takes the copies for retransmissions. --at PLACE takes each once, as
-    that place saw it. Each capture is an interface by its name, for Wireshark's filter
-    `frame.interface_name == "r2-proxy-0-eth0"`. With times and places alone every packet there is taken, else
-    those that carry the matching messages. A comment names each packet's processes. Keys of TLS connections
-    go along, where programs logged them.
+    --pcap merges the packets of all hosts and links by time. Each packet appears once for every place that
+    captured it, two to four times, and Wireshark takes the copies for retransmissions. With --at PLACE it
+    appears once, as captured there. Each capture is an interface of its name, for Wireshark's filter
+    `frame.interface_name == "r2-proxy-0-eth0"`. With only times and places given, all packets are written,
+    otherwise those that carry the matching messages. A comment names each packet's processes. The file
+    includes keys of TLS connections, if programs logged them.
 
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
@@ -118,22 +119,24 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
 def _check(asked: dict[str, Any], as_json: bool) -> None:
     """Refuse options that contradict each other."""
     if asked["around"] and (asked["from_s"] is not None or asked["to_s"] is not None):
-        raise click.UsageError("--around says the time already: leave --from and --to out")
+        raise click.UsageError("--around sets the time: leave out --from and --to")
     if asked["span_s"] is not None and not asked["around"]:
-        raise click.UsageError("--span is how long before and after a fault: add --around FAULT")
+        raise click.UsageError("--span is the time before and after a fault: add --around FAULT")
     if asked["span_s"] is not None and asked["span_s"] <= 0:
-        raise click.UsageError(f"--span {asked['span_s']} is no time before and after a fault, as 0.5")
+        raise click.UsageError(
+            f"--span {asked['span_s']} is not a time before and after a fault, such as 0.5"
+        )
     if None not in {asked["from_s"], asked["to_s"]} and asked["from_s"] >= asked["to_s"]:
         raise click.UsageError(f"--from {asked['from_s']} is not before --to {asked['to_s']}")
     if asked["region_of"] and (asked["streams"] or asked["seq"]):
-        raise click.UsageError("--region-of names the event already: leave --stream and --seq out")
+        raise click.UsageError("--region-of names the event: leave out --stream and --seq")
     ways = [name for name in ("raw", "retransmissions", "pcap") if asked[name]]
     if len(ways) > 1:
-        raise click.UsageError(f"--{ways[0]} and --{ways[1]} cannot be had at once")
+        raise click.UsageError(f"--{ways[0]} and --{ways[1]} exclude each other")
     if asked["pcap"] and (as_json or asked["limit"]):
         raise click.UsageError("--pcap writes packets, whole: leave --format json and --limit out")
     if asked["at"] and not asked["pcap"]:
-        raise click.UsageError("--at is the place whose packets --pcap takes: add --pcap FILE")
+        raise click.UsageError("--at selects the packets of --pcap: add --pcap FILE")
 
 
 def _wanted(asked: dict[str, Any], metadata: "RunMetadata", types: "Collection[str]") -> "Filter":

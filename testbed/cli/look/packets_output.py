@@ -1,4 +1,4 @@
-"""What `cutset packets` writes to standard output: lines or objects; and, on standard error, how many."""
+"""Output of `cutset packets`: lines or objects on standard output, and their number on standard error."""
 
 import json
 import os
@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Prints the messages of a run. limit: how many at most; None is all."""
+    """Prints the messages of a run. limit: the maximum number; None is all."""
 
     run: RunDirectory
     metadata: RunMetadata
@@ -31,7 +31,7 @@ class Output:
     limit: int | None
 
     def show_messages(self, *, as_json: bool) -> None:
-        """Each message as a line, or as an object."""
+        """Print each message as a line or as an object."""
         tally = Tally()
         if as_json:
             from analysis.inspect.packets.objects import describe
@@ -40,10 +40,10 @@ class Output:
             _write((json.dumps(one(row)) for row in rows) for rows in self._rows(tally))
         else:
             _write(self._lines(tally))
-            self._tell(tally)
+            self._show_count(tally)
 
     def show_bytes(self, *, as_json: bool) -> None:
-        """Each message, and what its bytes are."""
+        """Print each message with its fields and bytes."""
         from analysis.inspect.packets.filters import codec_of
         from analysis.inspect.packets.lines import raw_lines
         from analysis.inspect.packets.objects import describe, describe_bytes
@@ -62,10 +62,10 @@ class Output:
                 else:
                     _write([[*lines.faults_until(row["t_ns"]), lines.message(row), *raw_lines(raw, codec)]])
         if not as_json:
-            self._tell(tally)
+            self._show_count(tally)
 
     def show_retransmissions(self, *, as_json: bool) -> None:
-        """Each segment that was sent again."""
+        """Print each retransmitted segment."""
         from analysis.inspect.packets.lines import again_header, again_line, describe, segment
         from analysis.inspect.packets.retransmissions import retransmissions
 
@@ -86,7 +86,9 @@ class Output:
         click.echo(counts + self._stopped(more), err=True)
 
     def write_packets(self, path: Path, at: str | None) -> None:
-        """The packets into a file, or to standard output for `-`. at: as one place saw them; None: all."""
+        """Write the packets to a file, or to standard output for `-`. at: as captured at one place; None:
+        all.
+        """
         from analysis.inspect.packets.selection import (
             begin_capture,
             choose,
@@ -125,8 +127,8 @@ class Output:
         if not tally.more:
             yield list(lines.faults_until(None))
 
-    def _tell(self, tally: "Tally") -> None:
-        """How many there were; and why there were none, if that is known."""
+    def _show_count(self, tally: "Tally") -> None:
+        """Print the number of messages, or why there are none, if that is known."""
         hosts = any(capture.host for capture in self.run.read_run().listed_captures)
         counts = str(tally) if hosts else "no messages: this run has no captures of hosts"
         click.echo(counts + self._stopped(tally.more), err=True)
@@ -135,7 +137,7 @@ class Output:
         return Lines(self.metadata, self.wanted.times, _paint if _coloured() else plain)
 
     def _rows(self, tally: "Tally", columns: Iterable[str] | None = None) -> Iterator[list[dict[str, Any]]]:
-        """Messages piece by piece, no more than the limit; they are counted."""
+        """Yield the messages in pieces, up to the limit, and count them."""
         left = self.limit
         named = {} if columns is None else {"columns": tuple(columns)}
         for table in transfers(self.run, self.wanted, **named):
@@ -154,7 +156,7 @@ class Output:
 
 @dataclass(slots=True)
 class Tally:
-    """How many messages were shown. more: others match too, which the limit kept back."""
+    """The number of messages shown. more: whether the limit excluded further matches."""
 
     messages: int = 0
     lost: int = 0
@@ -162,7 +164,7 @@ class Tally:
     more: bool = False
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Count some more."""
+        """Count these messages."""
         for row in rows:
             self.messages += 1
             self.lost += row["fate"] == "lost"
@@ -177,7 +179,7 @@ class Tally:
 
 
 def _write(pieces: Iterable[Iterable[str]]) -> None:
-    """Write lines, and let each piece go at once: somebody is waiting for the first."""
+    """Write lines, and flush after each piece so that the first ones appear at once."""
     for lines in pieces:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
@@ -188,7 +190,7 @@ def _number(count: int, name: str) -> str:
 
 
 def _coloured() -> bool:
-    """Whether standard output is a terminal that wants colours (no-color.org)."""
+    """Return whether standard output is a terminal that wants colours (no-color.org)."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 

@@ -1,4 +1,4 @@
-"""`cutset report`: the page and the figures of an analysed run, or of a sweep, again."""
+"""`cutset report`: writes the page and the figures of an analysed run or a sweep again."""
 
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 @click.command(name="report")
 @run_argument
 def command(run_name: str) -> None:
-    """Write report.html and figures/ of a run that has been analysed, or of a sweep.
+    """Write report.html and figures/ of an analysed run, or of a sweep.
 
-    Needs neither captures nor Spark. Exit codes: 0 written, 2 no such run, or not analysed yet, 3
-    another command has it.
+    Needs neither captures nor Spark. Exit codes: 0 written, 2 no such run, or not analysed yet, 3 another
+    command uses it.
     """
     from analysis.pages.report import write_report
     from experiments.campaigns.sweepdir import SweepDirectory

@@ -1,4 +1,4 @@
-"""`cutset sql`: questions to the tables of one or many runs."""
+"""`cutset sql`: queries the tables of one or many runs in SQL."""
 
 import io
 import sys
@@ -21,14 +21,18 @@ FORMS: Final = ("table", "csv", "json", "parquet")
 
 @click.command(
     name="sql",
-    context_settings={"ignore_unknown_options": True},  # a question may begin with `-- a comment`
+    context_settings={"ignore_unknown_options": True},  # a query may begin with `-- a comment`
 )
 @run_arguments("RUN... [QUESTION]")
-@once("--file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Read the question here.")
-@once("--format", "form", type=click.Choice(FORMS), help="How rows are written.  [default: table]")
-@once("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write them here.")
-@click.option("--spark", is_flag=True, help="Let Spark answer, on this machine's processors.")
-@once("--master", metavar="URL", help="Let this Spark cluster answer, as spark://10.0.0.1:7077.")
+@once(
+    "--file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read the question from this file.",
+)
+@once("--format", "form", type=click.Choice(FORMS), help="The format of rows.  [default: table]")
+@once("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this file.")
+@click.option("--spark", is_flag=True, help="Use Spark, on this machine's processors.")
+@once("--master", metavar="URL", help="Use this Spark cluster, as spark://10.0.0.1:7077.")
 def command(
     run_names: tuple[str, ...],
     file: Path | None,
@@ -38,16 +42,15 @@ def command(
     spark: bool,
     master: str | None,
 ) -> int:
-    """Ask the tables of one or many runs in SQL.
+    """Query the tables of one or many runs in SQL.
 
-    Of a sweep, all of its runs are asked. The last argument is a question if it has several words, as
-    `TABLE runs`; several questions are divided by `;`. Without one there is a prompt, or what comes on
-    standard input is answered. `cutset schema tables` says which tables and columns there are; each has the
-    run's name in its first column. `runs` has every setting as a column. Beside SQL's own functions there are
+    A sweep stands for all of its runs. The last argument is a question if it has several words, as
+    `TABLE runs`; several questions are separated by `;`. Without a question there is a prompt, or questions
+    are read from standard input. `cutset schema tables` lists the tables and columns; the first column of
+    each table is the run's name. `runs` has every setting as a column. Beside SQL's own functions there are
     ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
 
-    DuckDB answers; Spark, if it is asked to, gives the same rows for the same text, where that keeps to what
-    both know.
+    DuckDB answers by default. Spark gives the same rows for the same text, if both support it.
 
     Example: cutset sql latest "SELECT origin, max(p99_ms) FROM latency GROUP BY origin"
 
@@ -61,7 +64,7 @@ def command(
 
     names, question = _divided(run_names, file)
     if form == Form.PARQUET and output is None:
-        raise click.UsageError("Parquet is not for terminals: add --output FILE")
+        raise click.UsageError("Parquet cannot be shown on a terminal: add --output FILE")
     runs = _runs(names)
     wanted = Form(form or Form.TABLE)
     with (
@@ -74,14 +77,14 @@ def command(
         if not questions and question is not None:
             raise click.UsageError("the question is empty")
         if output is not None and len(questions) != 1:
-            raise click.UsageError(f"--output is for one question, and there are {len(questions)}")
+            raise click.UsageError(f"--output takes one question, but there are {len(questions)}")
         for each in questions:
             _give(engine.ask(each), wanted, output)
         return 0
 
 
 def _answer_all(engine: "Engine", form: "Form") -> int:
-    """Answer what comes on standard input, or what somebody types."""
+    """Answer questions from standard input, or at a prompt on a terminal."""
     from testbed.cli.look.sql_prompt import Prompt, statements
 
     def answer(question: str) -> None:
@@ -96,14 +99,14 @@ def _answer_all(engine: "Engine", form: "Form") -> int:
 
 
 def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str], str | None]:
-    """The names of runs, and the question if there is one."""
+    """Return the names of runs, and the question if there is one."""
     *names, last = arguments
     is_question = _is_question(last)
     for name in names if is_question else arguments:
         if name.startswith("-"):
             raise click.NoSuchOption(name.partition("=")[0])
     if is_question and file is not None:
-        raise click.UsageError("--file has the question already: leave the other one out")
+        raise click.UsageError("--file gives the question: leave out the other one")
     if is_question and not names:
         raise click.UsageError("which run? As in: cutset sql latest 'SELECT ...'")
     if file is not None:
@@ -112,7 +115,7 @@ def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str]
 
 
 def _is_question(argument: str) -> bool:
-    """Whether it is SQL, rather than the name of a run: it has several words, or none, and is no path."""
+    """Return whether it is SQL rather than a run's name: it has several words, or none, and is no path."""
     if len(argument.split()) == 1:
         return False
     try:
@@ -128,11 +131,11 @@ def _read(file: Path) -> str:
     try:
         return read_text(file).decode()
     except UnicodeDecodeError:
-        raise InputError(str(file), None, "", "is no text in UTF-8") from None
+        raise InputError(str(file), None, "", "is not UTF-8 text") from None
 
 
 def _runs(names: Sequence[str]) -> "list[RunDirectory]":
-    """The runs of these names, of sweeps all that were made. Raises InputError."""
+    """Return the runs of these names; for sweeps, all analysed runs. Raises InputError."""
     from experiments.campaigns.sweepdir import SweepDirectory
     from testbed.cli.named_run import named
     from topologies.errors import InputError
@@ -146,7 +149,7 @@ def _runs(names: Sequence[str]) -> "list[RunDirectory]":
         made = [asked.run_of(run) for run in asked.read().made]
         analysed = [run for run in made if run.summary_json.is_file()]
         if not analysed:
-            raise InputError(str(asked.path), None, "", "has no run that was analysed yet")
+            raise InputError(str(asked.path), None, "", "has no analysed run yet")
         if len(analysed) < len(made):
             click.echo(f"{asked.path}: {len(made) - len(analysed)} of its runs are not analysed", err=True)
         found += analysed

@@ -1,4 +1,4 @@
-"""The prompt of `cutset sql`: questions over several lines, ended by `;`, with completion and history."""
+"""The prompt of `cutset sql`: questions of several lines, ended by `;`, with completion and history."""
 
 import contextlib
 import os
@@ -28,21 +28,21 @@ Tab completes, Ctrl-C drops the question, Ctrl-D or `quit` leaves."""
 
 
 class Prompt:
-    """Reads questions from a terminal and lets them be answered, until somebody leaves."""
+    """Reads questions from a terminal and prints the answers, until the user leaves."""
 
     def __init__(self, answer: Callable[[str], None]) -> None:
-        """answer: shows the answer to a question. Raises AnalysisError that says why there is none."""
+        """Create a prompt. answer: prints the answer to a question; raises AnalysisError if there is none."""
         self._answer = answer
 
     def loop(self) -> None:
-        """Until Ctrl-D or `quit`."""
-        click.echo("Questions end with ; - `help` says more.")
+        """Read and answer questions until Ctrl-D or `quit`."""
+        click.echo("Questions end with ; - `help` shows more.")
         with _completing(), _remembering():
             while (question := self._read()) is not None:
-                self._carry_out(question)
+                self._execute(question)
 
     def _read(self) -> str | None:
-        """The next question or word; None: they left."""
+        """Return the next question or command; None if the user left."""
         lines: list[str] = []
         while True:
             try:
@@ -62,7 +62,7 @@ class Prompt:
             elif text in {"help", "tables"} or text.endswith(";"):
                 return text
 
-    def _carry_out(self, text: str) -> None:
+    def _execute(self, text: str) -> None:
         if text == "help":
             click.echo(_HELP)
             return
@@ -81,7 +81,7 @@ class Prompt:
 
 
 def statements(text: str) -> Iterator[str]:
-    """The questions in a text, which `;` divides; not one in quotes or a comment."""
+    """Yield the questions in a text, separated by `;` outside of quotes and comments."""
     pieces = re.findall(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|;|[^;'\"/-]+|.", text, re.DOTALL)
     question = ""
     for piece in [*pieces, ";"]:
@@ -94,7 +94,7 @@ def statements(text: str) -> Iterator[str]:
 
 
 def completions(before: str, word: str) -> list[str]:
-    """What may stand for the beginning of a word. before: the line up to it."""
+    """Return the completions of a word. before: the line before it."""
     if re.search(r"\b(from|join|describe)\s+$", before, re.IGNORECASE):
         known = list(TABLES)
     else:
@@ -125,7 +125,7 @@ def _complete(word: str, number: int) -> str | None:
 
 @contextlib.contextmanager
 def _remembering() -> Iterator[None]:
-    """With the lines of earlier prompts, as far as their file can be read and written."""
+    """Load the history of earlier prompts and save it, if its file can be read and written."""
     base = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state")
     path = base / HISTORY
     with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""`cutset history`: the runs of all nights, listed and filtered; room made on the disk."""
+"""`cutset history`: lists and filters the runs of all nights, and removes old captures."""
 
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ from testbed.cli.output import reader_may_leave
 
 
 class ListOrCommand(click.Group):
-    """`cutset history --suite quick` is `cutset history list --suite quick`."""
+    """A group that takes `cutset history --suite quick` for `cutset history list --suite quick`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Without a command's name it is `list`."""
+        """Insert `list` if the arguments have no command's name."""
         if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
             args = ["list", *args]
         return super().parse_args(ctx, args)
@@ -23,34 +23,38 @@ class ListOrCommand(click.Group):
 
 @click.group(name="history", cls=ListOrCommand, subcommand_metavar="[list] [OPTIONS]  |  add  |  prune")
 def command() -> None:
-    """List the runs of all nights, add to them, and make room.
+    """List the runs of all nights, add runs, and remove old captures.
 
     \b
     cutset history                       the latest runs; `cutset history list --help` has the filters
     cutset history --suite quick --metric latency.p95_ms
-    cutset history prune --keep 50GB     remove old captures until all fits; numbers stay
+    cutset history prune --keep 50GB     remove old captures until the rest fits; numbers stay
     """
 
 
 @command.command(name="list", short_help="Show runs; this is what `cutset history` does.")
 @history_option
-@click.option("--suite", help="Of this suite.")
-@click.option("--entry", help="Of this entry of a suite.")
-@click.option("--experiment", help="Of this experiment.")
-@click.option("--since", metavar="DATE", help="Of this night and later ones.")
-@click.option("--until", metavar="DATE", help="Of this night and earlier ones.")
+@click.option("--suite", help="Runs of this suite.")
+@click.option("--entry", help="Runs of this entry of a suite.")
+@click.option("--experiment", help="Runs of this experiment.")
+@click.option("--since", metavar="DATE", help="Runs of this night and later ones.")
+@click.option("--until", metavar="DATE", help="Runs of this night and earlier ones.")
 @click.option(
     "--verdict",
     "verdicts",
     multiple=True,
     type=click.Choice(["passed", "failed", "invalid", "crashed"]),
-    help="With this verdict; may be repeated.",
+    help="Runs with this verdict; may be repeated.",
 )
 @click.option(
-    "--metric", "metrics", multiple=True, metavar="PATH", help="Also this number, as latency.p95_ms."
+    "--metric", "metrics", multiple=True, metavar="PATH", help="Also show this number, as latency.p95_ms."
 )
 @click.option(
-    "--limit", type=click.IntRange(0), default=40, show_default=True, help="The latest so many; 0 is all."
+    "--limit",
+    type=click.IntRange(0),
+    default=40,
+    show_default=True,
+    help="Number of latest runs shown; 0 is all.",
 )
 @json_format("one object a line")
 def list_(
@@ -79,16 +83,18 @@ def list_(
 @command.command(name="add", short_help="Add runs that were made by hand.")
 @run_arguments("RUN...")
 @history_option
-@click.option("--suite", default="by-hand", show_default=True, help="The suite that they count to.")
-@click.option("--entry", help="Its entry.  [default: the experiment's name, and what was set of it]")
+@click.option("--suite", default="by-hand", show_default=True, help="The suite to which they are added.")
 @click.option(
-    "--night", metavar="DATE", help="The night that they count to.  [default: when each was started]"
+    "--entry", help="The suite's entry.  [default: the experiment's name with its changed settings]"
+)
+@click.option(
+    "--night", metavar="DATE", help="The night to which they are added.  [default: when each was started]"
 )
 def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None, night: str | None) -> int:
-    """Add runs to the history, so that later ones are held against them.
+    """Add runs to the history, so that later ones are compared with them.
 
-    Runs of the same experiment with the same settings, topology, links and place are one series. Exit codes:
-    0 added, or there already, 2 no such run, or one that was not analysed: all others are added.
+    Runs of the same experiment with the same settings, topology, links and backend form one series. Exit
+    codes: 0 added, or in the history already, 2 no such run, or not analysed; all others are added.
     """
     from analysis.history import History
     from testbed.campaign.recording import RunsByHand
@@ -104,26 +110,26 @@ def add(run_names: tuple[str, ...], history: Path, suite: str, entry: str | None
             click.echo(f"cutset: {error}", err=True)
             code = exit_codes.BAD_INPUT
             continue
-        click.echo(f"{run.name}: {'added to' if added else 'is there already, in'} the night {counted}")
+        click.echo(f"{run.name}: {'added to' if added else 'is already in'} the night {counted}")
     return code
 
 
-@command.command(name="prune", short_help="Remove old captures until all fits a budget.")
+@command.command(name="prune", short_help="Remove old captures until the rest fits a budget.")
 @history_option
 @click.option(
     "--out",
     "runs",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where its runs are kept: nothing goes that stands elsewhere.  [default: runs/ beside the history]",
+    help="The folder of its runs; nothing elsewhere is removed.  [default: runs/ beside the history]",
 )
-@click.option("--keep", metavar="SIZE", required=True, help="What may stay on the disk, as 50GB.")
-@click.option("--dry", is_flag=True, help="Only show what would go.")
+@click.option("--keep", metavar="SIZE", required=True, help="The disk budget, as 50GB.")
+@click.option("--dry", is_flag=True, help="Only show what would be removed.")
 def prune(history: Path, runs: Path | None, keep: str, dry: bool) -> int:
     """Remove parts of the history's runs until they take no more than SIZE.
 
-    What torn runs left goes first; then captures, those of the oldest run before others; then tables, records
-    and figures; then pages. run.json and summary.json stay, and so does the history: no number is lost. Exit
-    codes: 0 it fits, 1 it does not even so, 2 bad input.
+    Leftovers of torn runs are removed first; then captures, those of the oldest run first; then tables,
+    records and figures; then pages. run.json and summary.json stay, and so does the history: no number is
+    lost. Exit codes: 0 the rest fits, 1 it does not fit, 2 bad input.
     """
     from experiments.records.rundir import RUNS
     from testbed.campaign.texts.history_text import make_room, opened, tell_problems
@@ -140,4 +146,4 @@ def _check_night(option: str, night: str | None) -> None:
     from topologies.errors import InputError
 
     if night is not None and not known_night(night):
-        raise InputError(option, None, "", f"{night} is no date: write it as 2026-03-14")
+        raise InputError(option, None, "", f"{night} is not a date, such as 2026-03-14")

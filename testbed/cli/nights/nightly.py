@@ -1,6 +1,6 @@
-"""`cutset nightly`: a suite of experiments into a history, now or every night.
+"""`cutset nightly`: runs a suite of experiments into a history, now or every night.
 
-`cutset nightly install` prints or installs what starts a suite every night.
+`cutset nightly install` prints or installs the units that start a suite every night.
 """
 
 from datetime import date, datetime, time
@@ -19,26 +19,26 @@ _OPTIONS = (
         type=click.IntRange(1, 256),
         default=1,
         show_default=True,
-        help="So many runs in virtual time at once; one of real processes always has the machine to itself.",
+        help="Number of parallel runs in virtual time; a run of real processes is always alone.",
     ),
     out_option,
     history_option,
     click.option(
         "--site",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Where the morning page is written.  [default: site/ in the history]",
+        help="The folder of the morning page.  [default: site/ in the history]",
     ),
     click.option(
         "--keep",
         metavar="SIZE",
-        help="Never more on the disk than this, as 50GB: old captures go first, and no number does.",
+        help="Disk budget, as 50GB: old captures are removed first; numbers are kept.",
     ),
     click.option(
         "--hook",
         "hooks",
         multiple=True,
         metavar="COMMAND",
-        help="A command to tell when a night failed: it gets JSON on standard input. May be repeated.",
+        help="A command to call if a night failed; it gets JSON on standard input. May be repeated.",
     ),
     click.option(
         "--hook-always",
@@ -51,7 +51,7 @@ _OPTIONS = (
 
 
 def night_options(command: Command) -> Command:
-    """--jobs, --out, --history, --site, --keep, --hook and --hook-always."""
+    """Add --jobs, --out, --history, --site, --keep, --hook and --hook-always to a command."""
     return with_options(_OPTIONS, command)
 
 
@@ -67,16 +67,16 @@ TIME_OF_DAY = TextParameter(
 )
 
 
-@click.command(name="install", short_help="Let SUITE run every night.")
+@click.command(name="install", short_help="Run SUITE every night.")
 @click.argument("suite")
 @click.option(
     "--at",
     type=TIME_OF_DAY,
     default="02:00",
     show_default=True,
-    help="When, by this machine's clock.",
+    help="The time by this machine's clock.",
 )
-@click.option("--user", "kind", flag_value="user", default=True, help="As units of yours.  [default]")
+@click.option("--user", "kind", flag_value="user", default=True, help="As units of your user.  [default]")
 @click.option("--system", "kind", flag_value="system", help="As units of the machine; needs root.")
 @click.option("--cron", "kind", flag_value="cron", help="Print lines for `crontab -e` instead.")
 @click.option("--print", "only_print", is_flag=True, help="Print the units, and install nothing.")
@@ -88,10 +88,10 @@ def install(
     only_print: bool,
     **options: Any,
 ) -> int:
-    """Let SUITE run every night from this folder: a systemd timer, or a line for cron.
+    """Run SUITE every night from this folder, by a systemd timer or a line for cron.
 
-    A second unit goes on with a night that a reboot cut off. The other options are those that the nights will
-    have; see `cutset nightly run --help`.
+    A second unit resumes a night that was interrupted by a reboot. The other options apply to the nights; see
+    `cutset nightly run --help`.
     """
     from testbed.campaign.nights.night_installation import install_units, schedule
     from testbed.nightly.units import cron_lines, units
@@ -108,10 +108,10 @@ def install(
 
 
 class SuiteOrCommand(click.Group):
-    """`cutset nightly SUITE` is `cutset nightly run SUITE`."""
+    """A group that takes `cutset nightly SUITE` for `cutset nightly run SUITE`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Whatever names no command belongs to `run`, unless it is nearly a command's name and no suite's."""
+        """Insert `run` before an unknown word, unless it is a mistyped command."""
         if args and args[0] not in {*self.commands, *ctx.help_option_names}:
             self._refuse_mistyped_command(ctx, args[0])
             args = ["run", *args]
@@ -128,7 +128,7 @@ class SuiteOrCommand(click.Group):
 
 
 class Wait(click.ParamType[float]):
-    """A duration, as 30min or 12h; in seconds."""
+    """A duration, as 30min or 12h, in seconds."""
 
     name = "DURATION"
 
@@ -147,24 +147,28 @@ def command() -> None:
 
     \b
     cutset nightly quick                 run a suite now; `cutset nightly run --help` has the options
-    cutset nightly quick --resume        go on with a night after a crash, a reboot or Ctrl-C
-    cutset nightly install quick         let it run every night
+    cutset nightly quick --resume        resume a night after a crash, a reboot or Ctrl-C
+    cutset nightly install quick         run it every night
     """
 
 
 @command.command(name="run", short_help="Run SUITE now.")
 @click.argument("suite")
-@click.option("--resume", is_flag=True, help="Go on with a night that did not come to its end.")
-@click.option("--date", "night", type=NIGHT, help="Of the night; seeds follow from it.  [default: today]")
-@click.option("--wait", "wait_s", type=Wait(), default="0s", help="So long for another night to be over.")
+@click.option("--resume", is_flag=True, help="Resume an interrupted night.")
+@click.option(
+    "--date", "night", type=NIGHT, help="The date of the night, which determines the seeds.  [default: today]"
+)
+@click.option(
+    "--wait", "wait_s", type=Wait(), default="0s", help="How long to wait for another night to end."
+)
 @click.option("--dry", is_flag=True, help="Only show what would run.")
 @night_options
 def run(suite: str, resume: bool, night: date | None, wait_s: float, dry: bool, **options: Any) -> int:
-    """Run SUITE, a name or a YAML file: one experiment after another, within its time.
+    """Run SUITE, a name or a YAML file: one experiment after another, within its budget.
 
-    Each run is analysed, has a report and goes into the history. In the end the night is held against those
-    before it, and a page for the morning is written. Exit codes: 0 fine, 1 something failed or got worse, 2
-    bad input, 3 the machine could not do its part or another night is on, 130 interrupted.
+    Each run is analysed, gets a report and is added to the history. At the end the night is compared with
+    earlier ones, and a page for the morning is written. Exit codes: 0 fine, 1 a run failed or a metric got
+    worse, 2 bad input, 3 the machine failed or another night is running, 130 interrupted.
     """
     from testbed.campaign.nights.night_run import NightRequest, run_night, show_dry
 

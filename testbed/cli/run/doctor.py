@@ -1,4 +1,4 @@
-"""`cutset doctor`: what this machine can do, what will be used, and how to get what is missing."""
+"""`cutset doctor`: checks this machine, shows what will be used, and how to get what is missing."""
 
 import click
 
@@ -9,7 +9,7 @@ SUBJECT_WIDTH = 12
 
 @click.command(name="doctor")
 def command() -> int:
-    """Check what this machine can do, and say how to get what is missing."""
+    """Check what this machine can do, and show how to get what is missing."""
     from testbed.campaign import exit_codes
     from testbed.doctor import State, examine
 
@@ -22,7 +22,7 @@ def command() -> int:
         if finding.state is State.MISSING:
             missing.append(finding.subject)
     if missing:
-        click.echo(f"cutset: missing here: {', '.join(missing)}", err=True)
+        click.echo(f"cutset: missing: {', '.join(missing)}", err=True)
         return exit_codes.MACHINE
-    click.echo("Everything that a run needs is here.")
+    click.echo("This machine has everything that a run needs.")
     return 0

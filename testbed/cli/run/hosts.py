@@ -1,4 +1,4 @@
-"""`cutset hosts`: what the machines of an inventory can do, and how to get what is missing there."""
+"""`cutset hosts`: checks the machines of an inventory, and shows how to get what is missing there."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @click.command(name="hosts")
 @click.argument("inventory", type=click.Path(path_type=Path))
-@click.option("--clean", is_flag=True, help="End what earlier runs left there, and remove what was fetched.")
-@click.option("--for", "experiment", metavar="EXPERIMENT", help="Also look for what its programs need.")
+@click.option("--clean", is_flag=True, help="End leftover runs there, and remove fetched ones.")
+@click.option("--for", "experiment", metavar="EXPERIMENT", help="Also check what its programs need.")
 def command(inventory: Path, clean: bool, experiment: str | None) -> int:
-    """Check what the machines of INVENTORY can do, all at once.
+    """Check what the machines of INVENTORY can do, in parallel.
 
-    Nothing is installed or changed there. With --clean, runs without a controller are ended, those
-    whose files are in runs/ here are removed there, and so is code of other versions.
+    Nothing is installed or changed there. With --clean, runs without a controller are ended; runs whose
+    files are in runs/ here are removed there; and so is code of other versions.
     """
     from testbed.campaign import exit_codes
     from testbed.machines.archive import machine_archive
@@ -45,14 +45,14 @@ def command(inventory: Path, clean: bool, experiment: str | None) -> int:
         click.echo(line)
     unfit = [each.machine.name for each in examined if each.missing]
     if unfit:
-        click.echo(f"cutset: cannot take part: {', '.join(unfit)}", err=True)
+        click.echo(f"cutset: not usable: {', '.join(unfit)}", err=True)
         return exit_codes.MACHINE
-    click.echo("Every machine can take part in runs." if len(examined) > 1 else "It can take part in runs.")
+    click.echo("Every machine is usable for runs." if len(examined) > 1 else "It is usable for runs.")
     return 0
 
 
 def _needs(experiment: str, inventory: "Inventory") -> "dict[str, tuple[Need, ...]]":
-    """What an experiment's programs need on each machine. Raises InputError."""
+    """Return what an experiment's programs need on each machine. Raises InputError."""
     from testbed.campaign.texts.plan_text import plan_of
     from testbed.cli.options import read_chosen
     from testbed.machines.placement import place
@@ -65,7 +65,7 @@ def _needs(experiment: str, inventory: "Inventory") -> "dict[str, tuple[Need, ..
 
 
 def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive") -> None:
-    """Clean the machines that can be reached, and say what was done; the table says why the others cannot."""
+    """Clean the reachable machines and print the result; the table shows why others are not reachable."""
     from experiments.records.rundir import RUNS
     from testbed.errors import TestbedError
     from testbed.machines.cleanup import clean
@@ -83,15 +83,15 @@ def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive
 
 
 def cleared_lines(cleared: "CleanupResult") -> list[str]:
-    """What was done on a machine, and what stays there."""
-    lines = [f"ended {run}, which nobody was connected to" for run in cleared.ended]
-    lines += [f"removed {run}, whose files are here" for run in cleared.removed]
+    """Return lines on what was done on a machine, and what stays there."""
+    lines = [f"ended {run}, to which no controller was connected" for run in cleared.ended]
+    lines += [f"removed {run}, because its files are here" for run in cleared.removed]
     lines += (
         [f"removed {cleared.code} other version{'s' * (cleared.code > 1)} of our code"]
         if cleared.code
         else []
     )
-    lines += [f"left {run} alone: it is in use" for run in cleared.in_use]
+    lines += [f"kept {run}: it is in use" for run in cleared.in_use]
     lines += [
         f"kept {run} ({size / 1e6:.0f} MB): its files are not all here -> cutset fetch {run}"
         for run, size in cleared.kept.items()

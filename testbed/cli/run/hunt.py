@@ -1,4 +1,4 @@
-"""`cutset hunt`: searches for the least faults that break what a system promises."""
+"""`cutset hunt`: searches for the smallest set of faults that breaks a system's contract."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 
 
 def _length(text: str) -> float:
-    """`90s`, `10m` or `2h`, in seconds."""
+    """Parse `90s`, `10m` or `2h` as seconds."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)", text.strip(), re.ASCII)
     if found is None:
         raise ValueError(text)
@@ -36,7 +36,7 @@ ONLY_HUNTING = {
     "workers": "--workers",
     "master": "--master",
 }
-"""Parameters that have no meaning with --replay, and how they are said."""
+"""Parameters that are meaningless with --replay, by their names on the command line."""
 
 
 @click.command(name="hunt")
@@ -45,27 +45,31 @@ ONLY_HUNTING = {
     "--set", "overrides", multiple=True, metavar="PATH=VALUE", help="Override a field; may be repeated."
 )
 @click.option("--topology", help="Another topology than the experiment's: a name or a file.")
-@click.option("--seed", type=click.IntRange(0), help="Where the hunt's randomness begins; 1 unless given.")
+@click.option("--seed", type=click.IntRange(0), help="The seed of the hunt.  [default: 1]")
 @click.option(
     "--for",
     "seconds",
     type=LENGTH,
-    help="Stop after so long, all sittings together, as 10m; unless given 10 minutes. What broke until then "
-    "is still shrunk.",
+    help="Stop after this time, all sessions together, as 10m.  [default: 10m] Violations found until then "
+    "are still shrunk.",
 )
 @click.option(
-    "--runs", type=click.IntRange(1, 10_000_000), help="Stop after so many runs, all sittings together."
+    "--runs",
+    type=click.IntRange(1, 10_000_000),
+    help="Stop after this number of runs, all sessions together.",
 )
-@click.option("--findings", type=click.IntRange(1, 100), help="Stop after so many findings of this sitting.")
+@click.option(
+    "--findings", type=click.IntRange(1, 100), help="Stop after this number of findings in this session."
+)
 @click.option(
     "-o",
     "--out",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The hunt's folder, below runs/hunts unless given; one that is there goes on.",
+    help="The hunt's folder; an existing hunt is continued.  [default: a new one below runs/hunts]",
 )
 @click.option(
-    "--workers", type=click.IntRange(1, 1024), help="Processes; one for each processor unless given."
+    "--workers", type=click.IntRange(1, 1024), help="Number of processes.  [default: one for each processor]"
 )
 @click.option(
     "--master", metavar="URL", help="Let this Spark cluster run the cases, as spark://10.0.0.1:7077."
@@ -74,24 +78,28 @@ ONLY_HUNTING = {
     "--replay",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FINDING",
-    help="Instead of hunting, make a finding's experiment again and say how often it breaks.",
+    help="Instead of hunting, run a finding's experiment again and show how often it breaks.",
 )
 @click.option(
-    "--times", type=click.IntRange(1, 1000), default=5, show_default=True, help="So often, with --replay."
+    "--times",
+    type=click.IntRange(1, 1000),
+    default=5,
+    show_default=True,
+    help="Number of runs with --replay.",
 )
 @click.option(
     "--fixed",
     is_flag=True,
-    help="With --replay: as often as makes it credible that it is gone, or until it breaks.",
+    help="With --replay: run until it breaks, or until enough runs held to call it fixed.",
 )
 @click.option(
     "--on",
     "backend",
     metavar="PLACE",
-    help="Where: simulator, or local, on real processes; unless given the simulator if the system can run "
-    "there. With --replay any place; unless given local.",
+    help="simulator, or local (real processes).  [default: simulator if the system can run "
+    "there] With --replay any backend.  [default: local]",
 )
-@click.option("--build", hidden=True, help="What makes the machines, as module:function.")
+@click.option("--build", hidden=True, help="The function that makes the machines, as module:function.")
 @click.pass_context
 def command(  # noqa: PLR0917 (click passes them by name)
     context: click.Context,
@@ -111,7 +119,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     backend: str | None,
     build: str | None,
 ) -> int:
-    """Search for faults that break what a system promises, and shrink them to the least that do.
+    """Search for faults that break a system's contract, and shrink them to the smallest set that does.
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file, best one with a `nemesis`, which says what may go
     wrong. Runs in virtual time, on all processors, with disturbances of links, processes and regions,
@@ -121,16 +129,16 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Each finding is a folder with an experiment that replays it, one sentence and a diagram of the messages
     (docs/hunt.md).
 
-    With --replay a finding is made again on real processes, several times: what comes of it is a rate with
-    its interval. --fixed then says how many clean runs make it credible that it is gone, and makes them.
+    With --replay a finding is run again on real processes, several times; the result is a rate with its
+    interval. --fixed computes how many successive clean runs show that it is fixed, and makes them.
 
-    Exit codes: 0 nothing was found, 1 something was, 2 bad input, 3 this machine cannot do it,
-    or no run was of use, 130 interrupted; what was seen until then is kept.
+    Exit codes: 0 no findings, 1 findings, 2 bad input, 3 this machine cannot do it, or no run was usable,
+    130 interrupted; the results until then are kept.
     """
     if replay is not None:
         unfit = [each for each in ONLY_HUNTING if _is_given(context, each)]
         if unfit:
-            raise click.UsageError(f"--replay takes no {ONLY_HUNTING[unfit[0]]}: it hunts nothing.", context)
+            raise click.UsageError(f"--replay takes no {ONLY_HUNTING[unfit[0]]}: it does not hunt.", context)
         return _again(replay, times, backend or LOCAL, fixed=fixed)
     if fixed or _is_given(context, "times"):
         raise click.UsageError("--times and --fixed are for --replay FINDING.", context)
@@ -170,7 +178,7 @@ def _words(
     seed: int | None,
     place: str | None,
 ) -> list[str]:
-    """What decides what is hunted, as it was said."""
+    """Return the arguments that determine the hunt, as the user gave them."""
     words = [experiment, *(word for each in overrides for word in ("--set", each))]
     words += [] if topology is None else ["--topology", topology]
     words += [] if seed is None else ["--seed", str(seed)]
@@ -179,7 +187,7 @@ def _words(
 
 
 def _again(folder: Path, times: int, backend: str, *, fixed: bool) -> int:
-    """Replay a finding."""
+    """Replay a finding, or check that it is fixed."""
     from testbed.campaign.backend_selection import check_backend
     from testbed.campaign.hunting import replaying
 

@@ -1,7 +1,6 @@
-"""`cutset list`: the experiments, topologies, systems of programs, suites and studies that come with it.
+"""`cutset list`: the bundled experiments, topologies, systems of programs, suites and studies.
 
-Each has a line. On a terminal a description that is too long goes on below itself; elsewhere a line is never
-broken.
+Each has a line. On a terminal a long description continues in indented lines; elsewhere lines are not broken.
 """
 
 import shutil
@@ -55,19 +54,19 @@ def command(system: str | None, paper: str | None) -> int:
 
 
 def _section(title: str, described: "Mapping[str, str | InputError]") -> None:
-    """Each name; a file that cannot be read says so in its place and hides no other."""
+    """Print each name; a file that cannot be used shows its error and does not hide others."""
     click.secho(title, bold=True)
     width = max(map(len, described), default=0)
     for name, about in described.items():
         if isinstance(about, str):
-            said = _broken(about, width + 4)
+            text = _broken(about, width + 4)
         else:
-            said = click.style(_broken(f"cannot be used: {about}", width + 4), fg="red")
-        click.echo(f"  {name:<{width}}  {said}".rstrip())
+            text = click.style(_broken(f"cannot be used: {about}", width + 4), fg="red")
+        click.echo(f"  {name:<{width}}  {text}".rstrip())
 
 
 def _broken(text: str, indent: int) -> str:
-    """The text in lines that fit beside an indent, if it is for a terminal."""
+    """Return the text in lines that fit beside an indent, if the output is a terminal."""
     if not sys.stdout.isatty():
         return text
     width = max(DESCRIPTION_WIDTH_MIN, shutil.get_terminal_size().columns - indent)

@@ -1,4 +1,4 @@
-"""`cutset plan`: what would run, as text, as a picture or as JSON. Nothing is started."""
+"""`cutset plan`: the plan of a run, as text, as a picture or as JSON. Starts nothing."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     as_json: bool,
     svg: Path | None,
 ) -> None:
-    """Show what would run: hosts, addresses, links, faults, commands, disk needed; of a sweep, its runs.
+    """Show what would run: hosts, addresses, links, faults, commands, disk space; for a sweep, its runs.
     Nothing is started.
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file.

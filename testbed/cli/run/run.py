@@ -1,4 +1,4 @@
-"""`cutset run`: plan, run, analyse, report; one run, or all those of a sweep."""
+"""`cutset run`: plans, runs, analyses and reports one run, or all runs of a sweep."""
 
 import signal
 from pathlib import Path
@@ -22,19 +22,19 @@ from testbed.interrupts import handling, interrupt
     "--on",
     "backend",
     metavar="PLACE",
-    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file);"
-    " unless given, as the experiment says.",
+    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file)."
+    "  [default: as the experiment says]",
 )
-@click.option("--repeat", type=click.IntRange(1, 1000), help="Run so many times.")
+@click.option("--repeat", type=click.IntRange(1, 1000), help="Number of runs.")
 @out_option
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Go on with a sweep that was interrupted.",
+    help="Resume an interrupted sweep.",
 )
-@click.option("--dry", is_flag=True, help="Only show what would run, as `cutset plan` does.")
-@click.option("--live", is_flag=True, help="Show timelines while it runs, in a page and here.")
+@click.option("--dry", is_flag=True, help="Only show what would run, like `cutset plan`.")
+@click.option("--live", is_flag=True, help="Show timelines during the run, on a page and here.")
 @no_analyze_option
 def command(  # noqa: PLR0917 (click passes them by name)
     experiment: str,
@@ -54,10 +54,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
     """Run an experiment, analyse it and write its report.
 
     EXPERIMENT is a name (see `cutset list`) or a YAML file. One with a `sweep` or a `repeat` makes many runs,
-    in one directory with one report. Ctrl-C ends the run tidily and analyses what there is; a second Ctrl-C
-    ends at once; `--resume` goes on with a sweep. `--live` shows throughput and latency from the packets
-    while they come, in a page on this machine that turns into the report. Exit codes: 0 passed, 1 an
-    expectation or the fidelity failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
+    in one directory with one report. Ctrl-C ends the run in order and analyses the results so far; a second
+    Ctrl-C ends at once; `--resume` continues a sweep. `--live` shows throughput and latency from the packets
+    during the run, on a local page that turns into the report. Exit codes: 0 passed, 1 an expectation or the
+    fidelity check failed, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """
     from testbed.campaign.backend_selection import check_backend
     from testbed.run_selection import RunSelection

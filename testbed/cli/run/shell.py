@@ -1,4 +1,4 @@
-"""`cutset shell`: an experiment's network with its nodes at work, and a prompt to provoke faults by hand."""
+"""`cutset shell`: a running experiment with a prompt to inject faults by hand."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ PROMPT = "testbed.cli.prompt"
 
 @click.command(name="shell")
 @experiment_options
-@click.option("--with-faults", is_flag=True, help="Let the experiment's own faults happen too.")
+@click.option("--with-faults", is_flag=True, help="Inject the experiment's own faults, too.")
 @out_option
 @no_analyze_option
 def command(  # noqa: PLR0917 (click passes them by name)
@@ -26,16 +26,16 @@ def command(  # noqa: PLR0917 (click passes them by name)
     out: Path,
     no_analyze: bool,
 ) -> int:
-    """Bring an experiment's network up, let its nodes work, and provoke faults by hand at a prompt.
+    """Run an experiment's network and nodes, and inject faults by hand at a prompt.
 
-    The prompt is Mininet's (`r0-client-0 ping r3-proxy-0`, `nodes`, `net`, `sh`), with words of its own:
+    The prompt is Mininet's (`r0-client-0 ping r3-proxy-0`, `nodes`, `net`, `sh`), with further commands:
     `cut r2 r3`, `restore r2 r3`, `delay r0 r1 80ms`, `loss r0 r1 1%`, `kill r2/proxy-0`, `status`, `packets`;
     `help` lists them all. Lines may also come from a pipe or a file.
 
-    The nodes work until you leave with `exit`, `quit` or Ctrl-D, whatever the experiment's `duration`; Ctrl-C
-    only interrupts what goes on at the prompt. The experiment's own faults do not happen unless
-    `--with-faults` is given (they must then begin within `duration`), and nothing that it expects is checked.
-    What is left is a run like any other, with the faults by hand in its record, analysis and report.
+    The nodes run until you leave with `exit`, `quit` or Ctrl-D, whatever the experiment's `duration`; Ctrl-C
+    only interrupts the current command. The experiment's own faults do not happen unless `--with-faults` is
+    given (they must then begin within `duration`), and its expectations are not checked. The result is a run
+    like any other, with the injected faults in its record, analysis and report.
 
     Exit codes: 0 the run passed, 1 it did not, 2 bad input, 3 this machine cannot do it, 130 interrupted.
     """

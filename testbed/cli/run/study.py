@@ -20,22 +20,22 @@ from testbed.interrupts import handling, interrupt
     type=click.IntRange(1, 1000),
     default=1,
     show_default=True,
-    help="Seeds, each with its own network.",
+    help="Number of seeds, each with its own network.",
 )
 @out_option
 @click.option(
     "--resume",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Go on with a study that was interrupted; write its page again.",
+    help="Resume an interrupted study, and write its page again.",
 )
 def command(  # noqa: PLR0917 (click passes them by name)
     study: str | None, overrides: tuple[str, ...], seed: int, repeat: int, out: Path, resume: Path | None
 ) -> int | None:
-    """Carry out a study at a paper's size, and show its numbers beside the paper's.
+    """Run a study at a paper's size, and show its numbers beside the paper's.
 
-    Without STUDY, list those there are. With --repeat, seeds run side by side as Spark tasks, as many as
-    memory holds. `--set nodes=2000` makes one that takes seconds. Ctrl-C keeps the seeds that are done.
+    Without STUDY, list the studies. With --repeat, seeds run in parallel as Spark tasks, as many as fit into
+    memory. `--set nodes=2000` makes one that takes seconds. Ctrl-C keeps the seeds that are done.
     """
     from experiments.campaigns.studies import chosen, listed
 

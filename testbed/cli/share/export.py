@@ -1,4 +1,4 @@
-"""`cutset export`: a run, or a sweep, as one file for a colleague."""
+"""`cutset export`: packs a run or a sweep into one file."""
 
 import tempfile
 from pathlib import Path
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     "--captures/--no-captures",
     default=True,
     show_default=True,
-    help="With the captures, or without them: then it can be read, but not analysed again.",
+    help="With or without the captures; without them the run can be read, but not analysed again.",
 )
 @click.option(
     "--keys/--no-keys",
     default=True,
     show_default=True,
-    help="With the keys of TLS connections, where programs logged them: who has them can read the captures.",
+    help="With the keys of TLS connections, if programs logged them: they decrypt the captures.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="FILE|URL",
-    help="The archive, or where it goes (s3://…); unless given RUN.tar.zst here, or RUN-no-captures.tar.zst.",
+    help="The archive, as a file or a URL (s3://…).  [default: RUN.tar.zst here, or RUN-no-captures.tar.zst]",
 )
-@click.option("--force", is_flag=True, help="Replace the archive if it is there already.")
+@click.option("--force", is_flag=True, help="Replace an existing archive.")
 def command(run_name: str, captures: bool, keys: bool, output: str | None, force: bool) -> None:
     """Pack a run, or a sweep, into one archive.
 
-    Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. In it stand, too,
+    Commands unpack an archive below runs/ first; `tar --zstd -xf FILE` unpacks it by hand. It also contains
     ro-crate-metadata.json (what ran, and every file with its hash) and claims.json (each figure with its
     tolerance), by which `cutset verify` and others can check it. Exit codes: 0 packed, 2 no such run, or the
-    archive cannot be written or is there already, 3 another command makes or analyses it.
+    archive cannot be written or exists already, 3 another command makes or analyses it.
     """
     from experiments.archives.elsewhere import is_there, send
     from experiments.archives.packing import ENDING, pack
@@ -55,12 +55,12 @@ def command(run_name: str, captures: bool, keys: bool, output: str | None, force
     archive = output or f"{found.path.absolute().name}{kind}{ENDING}"
     away = is_url(archive)
     if not (name_of(archive) if away else archive).endswith(ENDING):
-        raise InputError(archive, None, "", f"should end with {ENDING}, by which commands know it")
+        raise InputError(archive, None, "", f"should end with {ENDING}, so that commands recognise it")
     if not away:
         check_directory(Path(archive))
     if not force and (is_there(archive) if away else Path(archive).exists()):
-        # its captures may be nowhere else any more
-        raise InputError(archive, None, "", "is there already: --force replaces it, -o names another")
+        # it may be the only copy of its captures
+        raise InputError(archive, None, "", "exists already: replace it with --force, or set another with -o")
     with scratch("cutset-export-", Path(tempfile.gettempdir())) as folder:
         place = folder / name_of(archive) if away else Path(archive)
         with reading(found.path):
@@ -76,7 +76,7 @@ def command(run_name: str, captures: bool, keys: bool, output: str | None, force
 
 
 def _claims(run: "RunDirectory") -> dict[str, Any] | None:
-    """What a run claims; None if it was not analysed, or not well."""
+    """Return the claims of a run; None if it was not analysed, or its summary cannot be read."""
     from analysis.claims import claims, to_json
     from topologies.errors import InputError
 

@@ -1,4 +1,4 @@
-"""`cutset fetch`: bring here what of a run is still on its machines."""
+"""`cutset fetch`: copies the files of a run that are still on its machines."""
 
 from pathlib import Path
 
@@ -16,15 +16,15 @@ from testbed.cli.options import run_argument
     type=click.Path(path_type=Path),
     help="The machines. Not needed on the machine where the run was started, by the user who started it.",
 )
-@click.option("--rate", metavar="RATE", help="What all machines together may send, as 200mbit.")
-@click.option("--disk", metavar="SIZE", help="What the run's files may take here, as 50GB.")
+@click.option("--rate", metavar="RATE", help="Limit of all machines together, as 200mbit.")
+@click.option("--disk", metavar="SIZE", help="Limit of the run's files here, as 50GB.")
 def command(run_name: str, inventory: Path | None, rate: str | None, disk: str | None) -> int:
-    """Bring here what of RUN is still on its machines, after a connection or this command's machine failed.
+    """Fetch the files of RUN that are still on its machines, after a connection or this machine failed.
 
-    What is here already is checked, not fetched again. Machines that have nothing more to give are cleared
-    of RUN; those that it has not ended on are waited for until their lease is over. Exit codes: 0 all is
-    here, 1 something is not, 2 bad input, 3 RUN cannot be written here, or another command has it, 130
-    interrupted.
+    Files that are already here are checked, not fetched again. RUN is removed from machines whose files are
+    all here. If RUN has not ended on a machine, the command waits until the lease there expires. Exit codes:
+    0 all files are here, 1 some are not, 2 bad input, 3 RUN cannot be written here, or another command uses
+    it, 130 interrupted.
     """
     from testbed.campaign.fetch_run import run_fetch
     from testbed.cli.named_run import named_run

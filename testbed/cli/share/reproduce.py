@@ -1,4 +1,4 @@
-"""`cutset reproduce`: an archived run again, here, and whether its claims hold."""
+"""`cutset reproduce`: repeats an archived run here, and checks whether its claims hold."""
 
 import signal
 from pathlib import Path
@@ -14,20 +14,20 @@ from testbed.interrupts import handling, interrupt
 @click.option(
     "--repeat",
     type=click.IntRange(1, 1000),
-    help="Make it so many times; unless given 5, in virtual time once.",
+    help="Number of repeats.  [default: 5; in virtual time 1]",
 )
 @click.option(
     "--seed",
     type=int,
-    help="Other seeds than the archive's: this for the first repeat, the next for each further one.",
+    help="Seed of the first repeat, in place of the archive's; each further repeat has the next seed.",
 )
-@click.option("--point", metavar="NAME", help="Of an archived sweep, which of its runs, as 1-r0.")
+@click.option("--point", metavar="NAME", help="The run of an archived sweep, as 1-r0.")
 @click.option(
     "--on",
     "backend",
     metavar="PLACE",
-    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file);"
-    " unless given, as the run was made.",
+    help="local (real processes), simulator (virtual time), or an inventory of machines (a YAML file)."
+    "  [default: as the run was made]",
 )
 @click.option(
     "--within",
@@ -35,19 +35,19 @@ from testbed.interrupts import handling, interrupt
     default=10.0,
     show_default=True,
     metavar="PERCENT",
-    help="A figure holds that is off by less than this part of itself, however little the repeats differ.",
+    help="A figure holds if it differs by less than this percentage, even if the repeats differ less.",
 )
 @click.option(
     "--trust-programs",
     is_flag=True,
-    help="Start the programs that the run says, where they are not those that its system has here.",
+    help="Start the run's programs even if they differ from those of its system here.",
 )
 @out_option
 @click.option(
     "--resume",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Go on with a reproduction that was interrupted; its other options as before.",
+    help="Resume an interrupted reproduction; the other options must be the same.",
 )
 def command(  # noqa: PLR0917 (click passes them by name)
     run_name: str,
@@ -60,17 +60,17 @@ def command(  # noqa: PLR0917 (click passes them by name)
     out: Path,
     resume: Path | None,
 ) -> int:
-    """Make an archived run again, several times, and hold each of its claims against that.
+    """Repeat an archived run several times, and compare each of its claims with the results.
 
-    The plan in the archive is carried out as it is: topology, faults, parameters, workload and seed, whatever
-    the experiments of this checkout say. A claim holds if its figure, with its error bar and tolerance, is
-    what one more of the repeats might have come to; it differs if not, and is undecided where fewer than
-    three repeats measured it. A run in virtual time must come to exactly the same, to the byte of what its
-    clients got. What is other about this machine and these versions is said in a line. The repeats stay, as
+    The archive's plan is executed unchanged: topology, faults, parameters, workload and seed, whatever the
+    experiments of this checkout contain. A claim holds if its figure, with its error bar and tolerance, could
+    be the result of one more repeat. It differs otherwise, and is undecided if fewer than three repeats
+    measured it. A run in virtual time must give exactly the same results, to the byte of its clients'
+    delivery records. One line lists the differences of this machine and its versions. The repeats are kept as
     a sweep.
 
-    Exit codes: 0 every claim holds, 1 one differs or is undecided, 2 no such run, it is damaged, or it claims
-    nothing, 3 this machine cannot do it, 130 interrupted.
+    Exit codes: 0 every claim holds, 1 one differs or is undecided, 2 no such run, it is damaged, or it has no
+    claims, 3 this machine cannot do it, 130 interrupted.
     """
     from experiments.records.rundir import RunDirectory
     from testbed.campaign.backend_selection import check_backend

@@ -1,4 +1,4 @@
-"""`cutset verify`: whether figures follow from captures, and files are those that were packed."""
+"""`cutset verify`: checks whether figures follow from captures, and files are unchanged since packing."""
 
 import click
 
@@ -10,14 +10,14 @@ from testbed.cli.options import run_argument
 def command(run_name: str) -> int:
     """Compute every figure and verdict of a run, or of all runs of a sweep, again from the captures alone.
 
-    The run stays as it is; an archive is unpacked for this alone, whatever stands below runs/. What summary,
-    claims.json and the tables of timelines say and this analysis does not bear out is named. What it is made
-    from is held against the hashes of the archive, if it came in one: each file that is not as it was packed,
-    is missing, or was not packed is named. Hashes are not signed: they tell of damage, and who can forge
-    captures and records can forge them. Pages and pictures are not looked at.
+    The run is not changed; an archive is unpacked temporarily, whatever is below runs/. Values of the
+    summary, claims.json and the tables of timelines that differ from the new analysis are listed. The source
+    files are compared with the hashes of the archive, if the run came in one: files that have changed, are
+    missing, or were not packed are listed. Hashes are not signed: they detect damage, but not forgery of
+    captures and records. Pages and pictures are not checked.
 
-    Exit codes: 0 all holds, 1 something does not, 2 no such run, or nothing by which it could be verified, 3
-    another command makes or analyses it.
+    Exit codes: 0 all holds, 1 something does not, 2 no such run, or nothing that can be verified, 3 another
+    command makes or analyses it.
     """
     from testbed.campaign.reproduction.verifying import verify, verify_archive
     from testbed.cli.named_run import named, packed

@@ -1,10 +1,9 @@
-"""File systems of processes' own: of programs whose roles limit their storage, and of nodes whose disks the
-plan fills. Each is a tmpfs(5) of a size, which can get full.
+"""File systems of single processes: for programs with a storage limit and nodes whose disks the plan fills.
 
-It is mounted in the sandbox's mount namespace before its process starts and ends with that namespace, so what
-is there outlives a process, and what minds it. Full is one whose size is what is in it, by a remount: nothing
-can be written then, by whomever; it is done at once and takes no memory. What a process frees, it may take up
-again, as on any full disk.
+Each is a tmpfs(5) of limited size. It is mounted in the sandbox's mount namespace before its process starts
+and ends with that namespace, so its files survive a process. To fill it, a remount reduces its size to the
+used size: then no process can write. This is immediate and takes no memory. Space that a process frees can be
+used again, as on any full disk.
 """
 
 import ctypes
@@ -18,20 +17,21 @@ from experiments.planned.plan import Plan
 from testbed.errors import TestbedError
 
 ON_OWN_DISK = "library"
-"""The folder of a file system that is a program's /var/lib, or a node's storage. What is beside it, it does
-not see.
+"""The folder on the own file system that is a program's /var/lib, or a node's storage.
+
+The process does not see other files of the file system.
 """
 NODE_DISK_BYTES = 1 << 30
-"""Of a node's: what it writes there takes memory."""
+"""The size of a node's file system. Its content takes memory."""
 KEPT = "kept"
-"""A file of one page, since a tmpfs of no size has no limit."""
-ATTEMPTS_MAX = 100  # to fill, where the program writes between a look at what is used and the remount
+"""A file of one page, because a tmpfs of size 0 has no limit."""
+ATTEMPTS_MAX = 100  # to fill, if the program writes between reading the used size and the remount
 MS_REMOUNT = 0x20  # mount(2)
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def own_disks(plan: Plan) -> dict[str, int]:
-    """The sizes of the file systems of processes' own, in bytes, by process."""
+    """Return the sizes of processes' own file systems in bytes, by process."""
     if plan.programs is not None:
         limits = {role: program.limits.storage_bytes for role, program in plan.programs.roles.items()}
         return {
@@ -42,19 +42,21 @@ def own_disks(plan: Plan) -> dict[str, int]:
 
 
 class OwnDisks:
-    """Those of the processes with these specifications. Made by `make`; they go with the sandbox.
+    """The own file systems of the processes with these specifications. `make` creates them.
 
-    sizes: of `own_disks`.
+    sizes: from `own_disks`. They end with the sandbox.
     """
 
     def __init__(self, specs: Mapping[str, Mapping[str, Any]], sizes: Mapping[str, int]) -> None:
         self._disks = {
             name: (Path(spec["storage"]).parent, sizes[name]) for name, spec in specs.items() if name in sizes
         }
-        self._filled: dict[str, set[str]] = {name: set() for name in self._disks}  # by which faults
+        self._filled: dict[str, set[str]] = {
+            name: set() for name in self._disks
+        }  # the faults that filled them
 
     def make(self) -> None:
-        """Mount them all. Raises TestbedError."""
+        """Mount all file systems. Raises TestbedError."""
         for name, (path, size_bytes) in self._disks.items():
             path.mkdir(parents=True, exist_ok=True)
             try:
@@ -64,7 +66,7 @@ class OwnDisks:
                 raise TestbedError(f"cannot make a file system for {name}: {error.strerror}") from None
 
     def fill(self, name: str, fault: str) -> None:
-        """Leave no room on a process's file system until `fault` is over. Raises TestbedError."""
+        """Fill a process's file system until `fault` is over. Raises TestbedError."""
         if name not in self._disks:
             raise TestbedError(f"{name} has no file system of its own")
         path, _ = self._disks[name]
@@ -79,7 +81,7 @@ class OwnDisks:
         self._filled[name].add(fault)
 
     def free(self, name: str, fault: str | None) -> None:
-        """There is room again, unless another fault leaves none. Raises TestbedError."""
+        """End a fault that filled the file system; it stays full while another lasts. Raises TestbedError."""
         if name not in self._disks:
             return
         self._filled[name] -= {fault}
@@ -89,17 +91,17 @@ class OwnDisks:
         try:
             _mount(path, size_bytes + PAGE_BYTES, MS_REMOUNT)
         except OSError as error:
-            raise TestbedError(f"cannot make room on its file system: {error.strerror}") from None
+            raise TestbedError(f"cannot free its file system: {error.strerror}") from None
 
     def free_all(self, name: str) -> None:
-        """There is room again on a process's file system, if it has one. Raises TestbedError."""
+        """End all faults that filled a process's file system, if it has one. Raises TestbedError."""
         if name in self._disks:
             self._filled[name].clear()
             self.free(name, None)
 
 
 def _mount(path: Path, size_bytes: int, flags: int) -> None:
-    """A tmpfs at this path, or its size. Raises OSError."""
+    """Mount a tmpfs at this path, or change its size. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     options = f"size={size_bytes},mode=755".encode()
     if libc.mount(b"tmpfs", str(path).encode(), b"tmpfs", ctypes.c_ulong(flags), options) != 0:

@@ -34,16 +34,16 @@ def test_a_run_goes_to_s3_and_comes_back_once_and_can_be_asked(
     url = f"s3a://lab/nights/{NAME}.tar.zst?{s3}"
     assert main.run(["export", str(run.path), "-o", url]) == 0
     assert main.run(["export", str(run.path), "-o", url]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert main.run(["export", str(run.path), "-o", url, "--force"]) == 0
     capsys.readouterr()
 
     assert main.run(["analyze", url]) in {0, 1}
-    assert f"brought to {Path('runs', NAME)}" in capsys.readouterr().err
+    assert f"downloaded to {Path('runs', NAME)}" in capsys.readouterr().err
     assert main.run(["sql", url, "SELECT sum(delivered) AS n FROM deliveries", "--format", "csv"]) == 0
     out, told = capsys.readouterr()
     assert out.split() == ['"n"', str(300 * 100 * 2 * 4)]
-    assert "was brought before" in told
+    assert "already downloaded to" in told
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".zst"]
 
 
@@ -117,7 +117,7 @@ def test_a_directory_in_s3_is_brought_once_without_what_is_made_anew(
     assert there == {file: content for file, content in here.items() if file.suffix != INDEX}
     assert (place / KEY_LOG).stat().st_mode & 0o777 == 0o600
     assert main.run(["analyze", url]) in {0, 1}
-    assert "was brought before" in capsys.readouterr().err
+    assert "already downloaded to" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("record", ["junk", "[]", "{}", ""])

@@ -196,6 +196,6 @@ def test_a_real_process_stands_still_until_it_is_done(tmp_path):
 def test_machines_of_an_inventory_refuse_it_in_one_line(tmp_path):
     experiment = read_experiment(str(written(tmp_path))).experiment
     plan = make_plan(experiment, load_topology(experiment.topology), seed=3, links_kind="auto")
-    with pytest.raises(InputError, match="kill waits for what a process sends") as error:
+    with pytest.raises(InputError, match="kill waits for a message") as error:
         SshBackend.adapted(None, plan)
     assert "\n" not in str(error.value)

@@ -60,7 +60,7 @@ def test_several_read_a_run_at_once_and_nobody_changes_it(tmp_path: Path) -> Non
     with (
         reading(tmp_path),
         reading(tmp_path, tmp_path),
-        pytest.raises(MachineError, match="is at work on it"),
+        pytest.raises(MachineError, match="is using it"),
         sole_writer(tmp_path),
     ):
         pass

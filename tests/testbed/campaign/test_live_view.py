@@ -63,7 +63,7 @@ def test_one_run_on_this_machine_can_be_watched() -> None:
         check_watchable(chosen(repeat=2), resumed=False)
     with pytest.raises(InputError, match="not a sweep or a repetition"):
         check_watchable(chosen(), resumed=True)
-    with pytest.raises(InputError, match="needs packets as they come"):
+    with pytest.raises(InputError, match="needs the packets during the run"):
         check_watchable(chosen(backend="simulator"), resumed=False)
 
 

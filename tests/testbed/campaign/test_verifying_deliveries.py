@@ -76,7 +76,7 @@ def test_one_record_is_found_by_its_hash(
     run: RunDirectory, change: Callable[[Path], object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["verify", str(repacked(packed(run), change))]) == 1
-    assert f"{GOT}: is not as it was packed" in capsys.readouterr().out
+    assert f"{GOT}: has changed since it was packed" in capsys.readouterr().out
 
 
 def test_one_record_is_found_though_the_hashes_were_made_after_it(
@@ -88,7 +88,7 @@ def test_one_record_is_found_though_the_hashes_were_made_after_it(
     change(run.path)
     assert main.run(["verify", str(packed(run))]) == 1
     said = capsys.readouterr().out
-    assert "is not as it was packed" not in said
+    assert "has changed since it was packed" not in said
     figure = "events.corrupted" if "changed" in request.node.callspec.id else "events.delivered"
     assert f"  {figure}: claimed " in said
     assert said.endswith("not verified: see above\n")

@@ -98,7 +98,7 @@ def test_every_packet_up_to_the_last_is_in_the_file_even_if_tcpdump_is_behind(
 @pytest.mark.network
 def test_a_capture_that_is_killed_is_a_problem_and_its_counts_are_unknown(tmp_path: Path) -> None:
     answer = capture(tmp_path, "killed")
-    assert answer["problems"] == ["the capture point.pcap ended by itself (-9): it said nothing"]
+    assert answer["problems"] == ["the capture point.pcap ended by itself (-9): no output"]
     assert answer["results"][0]["packets"] is None
     assert (tmp_path / "point.pcap").exists()
 

@@ -149,7 +149,7 @@ def test_a_folder_that_is_gone_is_said_in_a_line(
     monkeypatch.chdir(folder)
     folder.rmdir()
     assert main.run(["list"]) == 3
-    assert "is not there any more" in capsys.readouterr().err
+    assert "the working directory no longer exists" in capsys.readouterr().err
     monkeypatch.undo()
 
 

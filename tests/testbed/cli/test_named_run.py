@@ -39,7 +39,7 @@ def test_latest_is_the_one_that_started_last(runs: Path) -> None:
         ("20260101T000000Z-a-00000", "did you mean 20260101T000000Z-a-000001"),
         ("20260101T000000Z-a-000007", "did you mean 20260101T000000Z-a-000001"),
         ("c-000003", "did you mean 20260102T000000Z-c-000003"),
-        ("202601", "3 have that in their names, the latest is 20260103T000000Z-b-000002"),
+        ("202601", "3 contain it in their names, the latest is 20260103T000000Z-b-000002"),
         ("20269999T000000Z-no-run", "is no run directory: it has no run.json"),
     ],
 )
@@ -60,7 +60,7 @@ def test_a_mistyped_path_below_runs_finds_its_run(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("count", "said"),
     [
-        (0, "below it: it has none yet$"),
+        (0, "below it: there are none yet$"),
         (2, "below it: points/1-r0, points/2-r0$"),
         (7, "below it: points/1-r0, .*, points/5-r0 and 2 more$"),
     ],
@@ -75,5 +75,5 @@ def test_where_one_run_is_asked_for_a_sweep_names_its_runs(tmp_path: Path, count
 
 
 def test_without_any_run_it_says_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="`cutset run` makes one"):
+    with pytest.raises(InputError, match="make one with `cutset run`"):
         named_run("latest", tmp_path)

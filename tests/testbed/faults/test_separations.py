@@ -138,4 +138,4 @@ def test_virtual_time_refuses_blocks(capsys):
         )
         == 2
     )
-    assert "virtual time has no packets that a block could keep" in capsys.readouterr().err
+    assert "virtual time has no packets that a block could drop" in capsys.readouterr().err

@@ -251,7 +251,7 @@ def test_the_table_has_a_line_for_each_machine_and_says_that_they_will_do(pair: 
     assert done.returncode == 0, done.stderr
     assert re.search(r"h0 .* 10\.10\.1\.10 exp0 1600 +1/1 [\d.]+ ms", done.stdout)
     assert re.search(r"h1 .* 10\.10\.1\.11 exp0 1600 +1/1 [\d.]+ ms", done.stdout)
-    assert "Every machine can take part in runs." in done.stdout
+    assert "Every machine is usable for runs." in done.stdout
 
 
 def test_a_machine_that_will_not_do_gives_exit_code_3_and_a_remedy(pair: Lab) -> None:
@@ -260,7 +260,7 @@ def test_a_machine_that_will_not_do_gives_exit_code_3_and_a_remedy(pair: Lab) ->
     assert done.returncode == 3
     assert re.search(r"✗ +h1 ", done.stdout)
     assert re.search(r"✗ h1: UDP port 4789 is used by .*\n  -> stop that, or", done.stdout)
-    assert done.stderr == "cutset: cannot take part: h1\n"
+    assert done.stderr == "cutset: not usable: h1\n"
 
 
 def test_an_inventory_that_is_none_is_bad_input(pair: Lab, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_cleaning_removes_what_is_here_and_says_what_it_keeps(
     assert re.search(r"h0: without a controller: .*one.*two.*\n  -> `cutset fetch RUN`", before.stdout)
     done = hosts(pair, "--clean")
     assert done.returncode == 0, done.stderr
-    assert f"h0: removed {fetched}, whose files are here" in done.stdout
+    assert f"h0: removed {fetched}, because its files are here" in done.stdout
     assert f"h0: kept {other} (0 MB): its files are not all here -> cutset fetch {other}" in done.stdout
     assert re.search(r"h1: (nothing to clean|removed \d+ other versions? of our code)", done.stdout)
     left = pair["h0"].run(["ls", f"{pair['h0'].folder}/runs"]).stdout.split()

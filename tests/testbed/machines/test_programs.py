@@ -120,7 +120,7 @@ def test_a_folder_of_the_users_own_is_sent_once_and_nothing_is_written_elsewhere
         given = ("--set", "duration=2s", "--set", "faults=[]", "--out", tmp_path / out, *more)
         said.append(done(lab, "run", tmp_path / "relay.yaml", "--on", lab.inventory, *given))
         assert said[-1].returncode in {0, 1}, said[-1].stderr
-    assert ["brought files of relay to 2" in each.stderr for each in said] == [True, False]
+    assert ["deployed files of relay to 2" in each.stderr for each in said] == [True, False]
     [path] = (tmp_path / "first").iterdir()
     run = RunDirectory.open(path)
     events = run.read_summary()["events"]

@@ -210,7 +210,7 @@ def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_describe
         assert run.end() == 130
         content = record_to_json(run.record)
     assert fetched.returncode == 3
-    assert f"{run.run.name}: another command is at work on it (" in fetched.stderr
+    assert f"{run.run.name}: another command is using it (" in fetched.stderr
     assert content["outcome"] is not None
     assert [machine["problem"] for machine in content["shipped"]] == ["it was given up"] * 3
 

@@ -84,7 +84,7 @@ def test_a_command_gets_the_night_on_standard_input(tmp_path):
     [
         ("no-such-program --now", "the hook no-such-program could not be started: No such file"),
         ("sh -c 'echo no luck >&2; exit 7'", "the hook sh failed with 7: no luck"),
-        ("false", "the hook false failed with 1: it said nothing"),
+        ("false", "the hook false failed with 1: no output on standard error"),
         (r"""sh -c 'printf "caf\351" >&2; exit 1'""", "the hook sh failed with 1: caf\ufffd"),
     ],
 )
@@ -115,8 +115,8 @@ def test_the_ready_webhook_says_that_nobody_took_it():
     with server(HTTPServer, Refusing) as (address, _):
         url = f"http://127.0.0.1:{address[1]}/night"
         said = call(f"{sys.executable} -m testbed.nightly.webhook {url}", told())
-    assert f"{url} did not take it: HTTP Error 500" in said
-    assert "is no address of the web" in call(
+    assert f"{url} did not accept it: HTTP Error 500" in said
+    assert "is not an http or https URL" in call(
         f"{sys.executable} -m testbed.nightly.webhook file:///x", told()
     )
 

@@ -39,7 +39,8 @@ def holder(history: Path, runs: Path, *options: str) -> subprocess.Popen[str]:
 def test_a_second_night_is_refused_and_told_who_is_on(tmp_path, history, runs, option):
     with holder(tmp_path / "history", tmp_path / "runs") as other:
         other.stdout.readline()
-        said = rf"another night is on in .*: quick, process {other.pid}; .* or give {option} another folder"
+        advice = f".* or set another folder with {option}"
+        said = rf"another night is running in .*: quick, process {other.pid}; {advice}"
         with pytest.raises(MachineError, match=said):
             night_locks(tmp_path / history, tmp_path / runs, who="full").__enter__()
         other.communicate("")

@@ -54,13 +54,13 @@ def test_several_processes_can_be_said_at_once():
         "cut r0": "lacks the second region",
         "cut r0 r1 sideways": "does not know sideways",
         "cut r0 r1 for": "lacks the value of for",
-        "cut r0 r1 down down": "says its mode twice",
+        "cut r0 r1 down down": "has its mode twice",
         "cut r0 r1 delay 3ms": "does not know delay",
         "delay r0 r1": "lacks the value",
         "delay r0 r1 3ms down": "does not know down",
         "partition r0 r1": "needs two groups",
         "restore": "needs a link's two regions",
-        "kill": "says no process",
+        "kill": "needs a process",
     }.items(),
 )
 def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line: str, why: str):

@@ -102,7 +102,7 @@ def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_us
         shell.until("r1/client-0 ")
         shell.type("\n")
         assert "kill-1: process r1/client-0 killed" in shell.until(PROMPT)
-        assert "restart-1: process r1/client-0 started again" in shell.line("restart r1-client-0")
+        assert "restart-1: process r1/client-0 restarted" in shell.line("restart r1-client-0")
         shell.type(CTRL_D)
         assert shell.wait() == 0, shell.said
         assert shell.record()["outcome"] == "completed"

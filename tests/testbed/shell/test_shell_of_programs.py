@@ -25,7 +25,7 @@ def test_links_and_programs_are_broken_by_hand_and_come_back(tmp_path: Path) -> 
         assert "process r1/broker-0 killed" in shell.line("kill r1/broker-0")
         until(shell, lambda: not rate(shell, "r1/subscriber-0", 1))
         assert "not running: r1/broker-0" in shell.line("status")
-        assert "process r1/broker-0 started again" in shell.line("restart r1/broker-0")
+        assert "process r1/broker-0 restarted" in shell.line("restart r1/broker-0")
         until(shell, lambda: rate(shell, "r1/subscriber-0", 1))
         shell.type("exit\n")
         assert shell.wait() == 0, shell.said

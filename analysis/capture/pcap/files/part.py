@@ -1,5 +1,5 @@
-"""Parts of a capture, each in its own file (`experiments.records.capture_parts`), as tasks read them. Offsets are
-those of the joined capture.
+"""Parts of a capture, each in its own file (`experiments.records.capture_parts`), as tasks read them.
+Offsets are those of the joined capture.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,5 @@
-"""Captures at a URL (`experiments.archives.stores`): listed by the planner, fetched by the tasks that read them.
+"""Captures at a URL (`experiments.archives.stores`): listed by the planner, fetched by the tasks that read
+them.
 
 A plain capture with an index beside it is read by many tasks. Each fetches its own bytes into a sparse file
 as large as the capture, so offsets are those of the capture. The index is verified against the records found.

@@ -1,11 +1,11 @@
 """Common part of all processes of Sprinkler: HELLO, advertisements, refusals, publishing.
 
-Every connection starts with HELLO in both directions (`node.core.peers.peering`), then both sides advertise at once
-and from then on once in a period. Advertisements are the heartbeats, on a schedule that does not drift.
-Proxies, on which many processes depend, send each other additional ones, without counters; the more numerous
-clients send each other heartbeats only if they had nothing else to send for some periods. A peer counts as
-unreachable if it has not been heard for `silence_periods`; the last period is shortened to the interval of
-heartbeats.
+Every connection starts with HELLO in both directions (`node.core.peers.peering`), then both sides advertise
+at once and from then on once in a period. Advertisements are the heartbeats, on a schedule that does not
+drift. Proxies, on which many processes depend, send each other additional ones, without counters; the more
+numerous clients send each other heartbeats only if they had nothing else to send for some periods. A peer
+counts as unreachable if it has not been heard for `silence_periods`; the last period is shortened to the
+interval of heartbeats.
 
 `takes` maps each role and message type to a method. Any other message is answered with REFUSED. Subclasses
 define that table and the hooks.

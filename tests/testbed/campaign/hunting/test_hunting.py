@@ -189,7 +189,7 @@ def test_what_a_hunt_does_not_look_at_is_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
     monkeypatch.setattr(Hunt, "_look_into", lambda *_: None)
     hunt(tmp_path, *LITTLE, "--set", "expect=[latency.p99_ms < 1, events.lost == 0]", "--runs", "1")
-    assert "not looked at: latency.p99_ms < 1\n" in capsys.readouterr().err
+    assert "not checked: latency.p99_ms < 1\n" in capsys.readouterr().err
 
 
 def test_the_number_of_a_finding_that_could_not_be_written_is_given_again(tmp_path):
@@ -234,7 +234,7 @@ def test_a_finding_says_how_it_is_run_with_its_system_and_what_a_run_alone_does_
 def test_what_is_no_cluster_is_refused_in_one_line(tmp_path, capsys):
     assert hunt(tmp_path / "new", *LITTLE, "--runs", "1", "--master", "nonsense") == exit_codes.BAD_INPUT
     assert capsys.readouterr().err == (
-        "cutset: --master: 'nonsense' is no cluster, as spark://10.0.0.1:7077\n"
+        "cutset: --master: 'nonsense' is not the URL of a cluster, such as spark://10.0.0.1:7077\n"
     )
     assert not (tmp_path / "new").exists()
 
@@ -254,7 +254,7 @@ def test_another_hunt_s_folder_is_refused_in_one_line(tmp_path, capsys):
 def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys):
     (tmp_path / "mine.yaml").write_text("")
     assert hunt(tmp_path, *LITTLE, "--runs", "1") == exit_codes.BAD_INPUT
-    assert "is no hunt's folder: it has mine.yaml" in capsys.readouterr().err
+    assert "is not the folder of a hunt: it contains mine.yaml" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
 
 
@@ -312,7 +312,8 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
         _, said = process.communicate(timeout=60)
     assert process.returncode == exit_codes.INTERRUPTED
     assert f"cutset hunt nemesis {shlex.join(LITTLE[:4])}" in said
-    assert f"-o {tmp_path} goes on" in said
+    assert "interrupted; continue with: " in said
+    assert f"-o {tmp_path}\n" in said
     assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
     assert directory.progress().runs >= 1
 

@@ -24,7 +24,7 @@ def narrow(rate: str) -> dict[str, object]:
         ("1kbit", "not ready after 30 s of virtual time: b/"),
         (
             "60kbit",
-            r"more was sent from . to . than their link carries: when the workload was over",
+            r"more was sent from . to . than their link carries: at the end of the workload",
         ),
     ],
 )

@@ -19,7 +19,7 @@ def test_a_sentence_says_who_lacks_what_after_what():
     said = sentence(violation(), Case(1, {"roles.proxy": 2, "duration": "14s"}, (CUT, KILL, POWER)))
     assert said == (
         "r1/client-2 never got 12 events of stream r0, after the link r0-r2 was cut (forward only) for 2.1 s,"
-        " while r0/proxy-1 was killed and started again 0.3 s later, and then region r1 lost power for 0.5 s"
+        " while r0/proxy-1 was killed and restarted 0.3 s later, and then region r1 lost power for 0.5 s"
         " (with roles.proxy 2)."
     )
 

@@ -50,7 +50,7 @@ def test_a_night_that_was_interrupted_says_how_to_go_on(capsys):
     show_night(directory, interrupted, read_suite("quick"), None, USUAL)
     said = capsys.readouterr().out
     assert said.startswith("night        interrupted\n")
-    assert "go on with   cutset nightly quick --date 2026-11-21 --resume\n" in said
+    assert "resume       cutset nightly quick --date 2026-11-21 --resume\n" in said
     asked = NightOptions(
         jobs=2,
         out=Path("../my runs"),
@@ -62,7 +62,7 @@ def test_a_night_that_was_interrupted_says_how_to_go_on(capsys):
     )
     show_night(directory, interrupted, replace(read_suite("quick"), named="my suite.yaml"), None, asked)
     assert (
-        "go on with   cutset nightly 'my suite.yaml' --date 2026-11-21 --resume --jobs 2 --out '../my runs'"
+        "resume       cutset nightly 'my suite.yaml' --date 2026-11-21 --resume --jobs 2 --out '../my runs'"
         " --history ../h --site /srv/page --keep 50GB --hook 'mail --to ada' --hook-always log\n"
     ) in capsys.readouterr().out
 

@@ -102,7 +102,7 @@ def test_a_run_in_virtual_time_comes_to_exactly_the_same(
     assert said.startswith(
         "archived: tiny, seed 1, in virtual time, passed\n"
         "here: 1 passed; 1 in all, with the archive's plan and seed\n"
-        "machine and versions: as there\n"
+        "machine and versions: as in the archive\n"
     )
     assert set(verdicts(said).values()) == {"HOLDS"}
     last = r"reproduced: all \d+ claims hold exactly, in virtual time, and 6 files of deliveries are the same"
@@ -135,7 +135,7 @@ def test_what_is_not_as_it_was_archived_differs(archive: Path, capsys: pytest.Ca
     repacked(archive, forge)
     assert reproduce(archive, *resume) == 1
     said = capsys.readouterr().out
-    assert "  deliveries/r1-client-0.deliveries: is not as it was archived\n" in said
+    assert "  deliveries/r1-client-0.deliveries: differs from the archive\n" in said
     assert said.endswith(" claims differ, 1 of 6 files of deliveries differ\n")
 
 
@@ -166,7 +166,7 @@ def test_a_reproduction_that_was_torn_goes_on(archive: Path, capsys: pytest.Capt
 
     repacked(archive, other)
     assert reproduce(archive, "--repeat", "2", "--resume", directory.name) == 2
-    assert f"cannot go on: it is none of {archive}\n" in capsys.readouterr().err
+    assert f"cannot go on: it is not a reproduction of {archive}\n" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -175,7 +175,7 @@ def test_other_seeds_are_planned_anew_and_may_differ(
 ) -> None:
     assert reproduce(archive, "--seed", "5", "--repeat", "3", "--within", "50") == 0
     said = capsys.readouterr().out
-    assert "here: 3 passed; 3 in all, planned anew for seeds 5 to 7\n" in said
+    assert "here: 3 passed; 3 in all, planned for seeds 5 to 7\n" in said
     assert re.fullmatch(r"reproduced: all \d+ claims hold", said.splitlines()[-1])
     directory = the_repeats()
     records = [directory.run_of(run).read_run() for run in directory.read().runs]
@@ -189,7 +189,7 @@ def test_other_seeds_need_what_is_planned_as_it_was(
 ) -> None:
     faster = changed_record(lambda record: record["plan"].update(duration_us=1_000_000))
     assert reproduce(repacked(archive, faster), "--seed", "5") == 2
-    said = f"cutset: --seed: {archive} was planned otherwise than it is planned now: take its own seed\n"
+    said = f"cutset: --seed: {archive} was planned differently than it is planned now: use its own seed\n"
     assert capsys.readouterr().err == said
     assert not list(Path.cwd().glob("runs/*"))
 
@@ -223,7 +223,7 @@ def test_what_no_repeat_measured_is_undecided(archive: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     why = "no repeat was measured"
     assert re.search(rf"^  all \d+ claims are UNDECIDED: {why}$", said, re.MULTILINE)
-    assert said.endswith("not reproduced: none of 1 repeats could be relied on\n")
+    assert said.endswith("not reproduced: none of 1 repeats were valid\n")
 
 
 OF_A_BUSY_MACHINE = {"latency", "convergence", "fidelity"}
@@ -297,7 +297,7 @@ def test_one_that_was_interrupted_says_how_it_goes_on(
     assert process.returncode == 130
     directory = the_repeats()
     assert directory.read().runs[0].verdict in {"passed", "invalid"}  # that process knows when it was busy
-    [going_on] = re.findall(r"^interrupted: go on with `cutset (.*)`$", said, re.MULTILINE)
+    [going_on] = re.findall(r"^interrupted: continue with `cutset (.*)`$", said, re.MULTILINE)
     assert main.run(shlex.split(going_on)) == 1  # two repeats are too few to decide anything
     assert [run.verdict for run in directory.read().runs][1:] == ["passed"]
 
@@ -332,7 +332,7 @@ def changed_record(change: Any) -> Any:
         (plant("events.lost", [0]), "is no claim: a figure with its value, its bar and its tolerance"),
         (
             changed_record(lambda record: record.update(shell={"with_faults": True})),
-            "was made at the prompt of `cutset shell`: what was done by hand cannot be made again",
+            "was made at the prompt of `cutset shell`: manual commands cannot be reproduced",
         ),
         (
             changed_record(lambda record: record["plan"].update(system="sprinkle")),
@@ -436,6 +436,6 @@ def test_programs_that_nobody_here_knows_start_only_if_they_are_trusted(
     letters.run_json.write_text(json.dumps(record))
     assert reproduce(letters.path) == 2
     said = capsys.readouterr().err
-    assert "would start other programs than post has here: --trust-programs runs what it says" in said
+    assert "would start other programs than post has here: --trust-programs runs them anyway" in said
     assert reproduce(letters.path, "--trust-programs") == 3
     assert "needs what is not installed" in capsys.readouterr().err

@@ -54,17 +54,17 @@ def test_the_command_that_goes_on_can_be_pasted_whatever_the_paths_are(
 ) -> None:
     show_interrupted(["my run.tar.zst", "--repeat", "3"], SweepDirectory(Path("my runs/tiny")))
     assert capsys.readouterr().out == (
-        "interrupted: go on with `cutset reproduce 'my run.tar.zst' --repeat 3 --resume 'my runs/tiny'`\n"
+        "interrupted: continue with `cutset reproduce 'my run.tar.zst' --repeat 3 --resume 'my runs/tiny'`\n"
     )
 
 
 def test_what_is_other_here_stands_in_a_line() -> None:
     there = record()
-    assert differences(there, there) == "machine and versions: as there"
+    assert differences(there, there) == "machine and versions: as in the archive"
     commit = "0123456789abcdef0123-changed"
     here = replace(there, commit=commit, machine=MachineRecord("here", 4, 8 << 30), links="netem")
     said = differences(there, here)
-    assert said.startswith("otherwise than there: ")
+    assert said.startswith("differences from the archive: ")
     assert "commit " in said
     assert " -> 0123456789-changed, " in said
     assert "machine.memory_bytes " in said
@@ -80,7 +80,7 @@ def test_what_is_other_here_stands_in_a_line() -> None:
         ([HOLDS, DIFFERS], "not reproduced: 1 of 2 claims differ"),
         ([HOLDS, UNDECIDED], "not reproduced: 1 of 2 claims are undecided"),
         ([DIFFERS, UNDECIDED], "not reproduced: 1 of 2 claims differ, 1 of 2 claims are undecided"),
-        ([], "not reproduced: nothing is claimed that could be judged"),
+        ([], "not reproduced: no claim can be judged"),
     ],
 )
 def test_the_last_line_says_what_follows(verdicts: list[Verdict], said: str) -> None:
@@ -117,7 +117,7 @@ def test_so_much_that_differs_is_shown_and_the_rest_counted(capsys: pytest.Captu
     said = capsys.readouterr().out
     assert said.count(" DIFFERS\n") == NAMED_MAX
     assert "  and 2 more that do not hold\n" in said
-    assert "not judged: 1 that tell of the archived run alone" in said
+    assert "not judged: 1 that describe only the archived run" in said
 
 
 def test_digits_that_make_the_difference_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ def test_what_a_run_claims_follows_from_its_captures_and_stays_as_it_is(run, her
     assert main.run(["verify", NAME]) == 0
     assert contents(here / "runs") == before
     said = capsys.readouterr().out
-    assert "files held against their hashes" in said
+    assert "files compared with their hashes" in said
     assert "verified: everything holds" in said
 
 
@@ -72,7 +72,7 @@ def test_one_bit_of_one_packet_is_found(run, here, capsys):
     content[-1] ^= 1
     capture.write_bytes(content)
     assert main.run(["verify", NAME]) == 1
-    assert "captures/r3-proxy-0-eth0.pcap: is not as it was packed" in capsys.readouterr().out
+    assert "captures/r3-proxy-0-eth0.pcap: has changed since it was packed" in capsys.readouterr().out
 
 
 def test_a_packet_that_was_left_out_before_packing_is_found_by_what_it_changes(run, here, capsys):
@@ -80,7 +80,7 @@ def test_a_packet_that_was_left_out_before_packing_is_found_by_what_it_changes(r
     capture.write_bytes(capture.read_bytes()[:24])  # a file without packets
     assert main.run(["verify", str(packed(run, here))]) == 1
     said = capsys.readouterr().out
-    assert "is not as it was packed" not in said, "the hashes are of what was packed"
+    assert "has changed since it was packed" not in said, "the hashes are of what was packed"
     assert "claimed" in said
 
 
@@ -91,9 +91,9 @@ def test_one_packet_is_found_by_what_it_changes_though_the_hashes_were_made_afte
     capture.write_bytes(content[:last])
     assert main.run(["verify", str(packed(run, here))]) == 1
     said = capsys.readouterr().out
-    assert "is not as it was packed" not in said
+    assert "has changed since it was packed" not in said
     assert "fidelity.links.r2-r3.lost.cut: claimed 3, found 2" in said
-    assert "table fidelity: is not what the captures give" in said
+    assert "table fidelity: differs from the captures" in said
 
 
 def test_one_packet_that_came_at_another_time_is_found_by_what_it_changes(run, here, capsys):
@@ -105,7 +105,7 @@ def test_one_packet_that_came_at_another_time_is_found_by_what_it_changes(run, h
     capture.write_bytes(content)
     assert main.run(["verify", str(packed(run, here))]) == 1
     said = capsys.readouterr().out
-    assert "is not as it was packed" not in said
+    assert "has changed since it was packed" not in said
     assert "fidelity.links.r2-r3.delay_p99_ms: claimed " in said
 
 
@@ -157,7 +157,7 @@ def test_what_is_missing_and_what_was_not_packed_is_named(run, here, capsys):
     assert main.run(["verify", NAME]) == 1
     said = capsys.readouterr().out
     assert "captures/another.pcap: was not packed" in said
-    assert f"{gone.relative_to(place)}: was packed, and is not there" in said
+    assert f"{gone.relative_to(place)}: was packed, but is missing" in said
 
 
 @pytest.mark.parametrize("left", ["captures", "summary.json"])
@@ -201,7 +201,7 @@ def test_what_stands_below_runs_is_not_taken_for_an_archive_of_the_same_name(run
         (place / "run.json").write_text((place / "run.json").read_text().replace('"seed": 1', '"seed":  1'))
 
     assert main.run(["verify", str(repacked(archive, forge))]) == 1
-    assert "run.json: is not as it was packed" in capsys.readouterr().out
+    assert "run.json: has changed since it was packed" in capsys.readouterr().out
 
 
 def test_an_archive_without_hashes_is_not_verified(run, here, capsys):
@@ -222,7 +222,7 @@ def test_claims_and_tables_are_held_against_the_captures(run, here, capsys):
     assert main.run(["verify", str(repacked(packed(run, here), forge))]) == 1
     said = capsys.readouterr().out
     assert "claims.json: verdict is excellent, and should be" in said
-    assert "table fidelity: is not what the captures give" in said
+    assert "table fidelity: differs from the captures" in said
 
 
 def test_an_index_of_somebody_elses_is_neither_packed_nor_unpacked(run, here):

@@ -22,7 +22,7 @@ def test_commands_can_be_pasted_whatever_the_paths_are(capsys: pytest.CaptureFix
     settings = "--set workload.rate=10/s --set 'name=a b'"
     assert (f"replay: cutset run 'my tiny.yaml' {settings} --seed 7 --repeat 1 --on 'my lab.yaml'\n") in said
     assert (
-        f"go on with   cutset run 'my tiny.yaml' {settings} --seed 7 --repeat 1 --on 'my lab.yaml'"
+        f"resume       cutset run 'my tiny.yaml' {settings} --seed 7 --repeat 1 --on 'my lab.yaml'"
         " --links relay --resume 'my runs/tiny'\n"
     ) in said
 

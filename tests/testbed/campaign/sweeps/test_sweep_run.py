@@ -81,7 +81,7 @@ def test_an_experiment_that_was_changed_is_refused(
     changed = ("--set", "duration=1s", "--resume", str(directory.path))
     assert run(tmp_path, experiment, *changed) == 2
     assert capsys.readouterr().err == (
-        f"cutset: --resume {directory.path}: cannot go on: tiny or its topology was changed since\n"
+        f"cutset: --resume {directory.path}: cannot go on: tiny or its topology has changed\n"
     )
 
 
@@ -110,7 +110,7 @@ def test_a_sweep_that_another_command_is_at_is_left_alone(
     directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
     directory.points.mkdir(parents=True)
     shutil.copy(EARLIER / "sweep.json", directory.sweep_json)
-    said = f"cutset: {directory.path}: another command is at work on it (process {os.getpid()}, "
+    said = f"cutset: {directory.path}: another command is using it (process {os.getpid()}, "
     with folder_lock(directory.path, wait=False):
         assert run(tmp_path, experiment, "--repeat", "2", "--resume", str(directory.path)) == 3
         assert capsys.readouterr().err.startswith(said)

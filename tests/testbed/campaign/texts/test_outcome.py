@@ -69,7 +69,7 @@ def test_by_how_much_several_clocks_may_be_wrong_is_said_as_such(capsys: pytest.
 def test_a_run_that_somebody_ended_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
     crashed = {**SUMMARY, "verdict": "crashed"}
     show_outcome(RUN, replace(ENDED, outcome=Outcome.INTERRUPTED), crashed)
-    assert "verdict      interrupted: it was ended before its time" in capsys.readouterr().out.splitlines()
+    assert "verdict      interrupted: it was ended early" in capsys.readouterr().out.splitlines()
     assert "verdict      crashed" in shown(capsys, [], crashed)
 
 
@@ -80,4 +80,4 @@ def test_without_an_analysis_what_the_run_knows(capsys: pytest.CaptureFixture[st
 def test_what_publishers_took_along_is_told_beside_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     events = {**SUMMARY["events"], "unacknowledged": 12}
     [line] = [each for each in shown(capsys, [], {**SUMMARY, "events": events}) if each.startswith("events")]
-    assert line.endswith("0 corrupted; 12 missing of publishers that died before the answer")
+    assert line.endswith("0 corrupted; 12 missing of publishers that died before the acknowledgement")

@@ -30,6 +30,6 @@ def test_an_unknown_system_is_bad_input(capsys):
 def test_a_directory_that_is_not_there_is_bad_input_and_stays_so(tmp_path, capsys):
     assert main.run(["dissector", "--output", str(tmp_path / "none" / "x.lua")]) == 2
     said = capsys.readouterr().err
-    assert f"its directory is not there: `mkdir -p {tmp_path / 'none'}` makes it" in said
+    assert f"its directory does not exist: create it with `mkdir -p {tmp_path / 'none'}`" in said
     assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -42,7 +42,7 @@ def test_text_is_printed_and_no_page_written(runs: list[str], capsys: Capture) -
     [
         (["{0}"], "takes 2 to"),
         (["{0}", "nowhere"], "there is no such run"),
-        (["{0}", "{1}", "-o", "/nowhere/at/all.html"], "its directory is not there"),
+        (["{0}", "{1}", "-o", "/nowhere/at/all.html"], "its directory does not exist"),
         (["--text", "-o", "x.html", "{0}", "{1}"], "writes no page"),
     ],
 )

@@ -80,9 +80,9 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "say either --from and --to, or --around"),
-        (["--from", "3"], "say either --from and --to, or --around"),
-        (["--around", "cut", "--from", "3", "--to", "4"], "say either --from and --to, or --around"),
+        ([], "give either --from and --to, or --around"),
+        (["--from", "3"], "give either --from and --to, or --around"),
+        (["--around", "cut", "--from", "3", "--to", "4"], "give either --from and --to, or --around"),
         (["--from", "4", "--to", "3"], "--from 4 is not before --to 3"),
         (["--around", "cutt"], "did you mean cut?"),
         (["--from", "18", "--to", "19", "--host", "r0-proxy-9"], "no such host: known are"),
@@ -103,7 +103,7 @@ def test_a_picture_is_svg_and_goes_where_a_directory_is(
 ) -> None:
     asked = [str(run.path), "--around", "cut", "--output"]
     assert "should end in .svg" in refused([*asked, str(tmp_path / "a.png")], capsys)
-    assert "its directory is not there" in refused([*asked, str(tmp_path / "none" / "a.svg")], capsys)
+    assert "its directory does not exist" in refused([*asked, str(tmp_path / "none" / "a.svg")], capsys)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -117,4 +117,4 @@ def test_a_run_without_captures_has_nothing_to_draw(
 def test_an_older_analysis_can_be_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = write_run(tmp_path, Scenario(crashed=True))
     asked = [str(run.path), "--from", "1", "--to", "2"]
-    assert f"`cutset analyze {run.path}` makes it" in refused(asked, capsys)
+    assert f"create it with `cutset analyze {run.path}`" in refused(asked, capsys)

@@ -102,8 +102,8 @@ def test_questions_come_from_standard_input(run):
         (["SELECT 1"], 2, "which run?"),
         (["RUN", "SELECT nothing FROM packets"], 1, "nothing"),
         (["RUN", "SELECT 1", "--format", "parquet"], 2, "--output FILE"),
-        (["RUN", "SELECT 1", "--output", "/no/such/folder/x"], 2, "its directory is not there"),
-        (["RUN", "SELECT 1", "--file", "/dev/null"], 2, "has the question already"),
+        (["RUN", "SELECT 1", "--output", "/no/such/folder/x"], 2, "its directory does not exist"),
+        (["RUN", "SELECT 1", "--file", "/dev/null"], 2, "--file gives the question"),
     ],
 )
 def test_what_is_wrong_is_a_line(run, capsys, arguments, code, said):
@@ -214,4 +214,4 @@ def test_each_of_several_questions_is_answered(run, capsys, tmp_path):
     assert capsys.readouterr().out.split() == ["a", "-", "1", "(1", "row)", "b", "-", "2", "(1", "row)"]
     output = ["--output", str(tmp_path / "rows.csv"), "--format", "csv"]
     assert main.run(["sql", str(run.path), "SELECT 1; SELECT 2", *output]) == 2
-    assert "--output is for one question, and there are 2" in capsys.readouterr().err
+    assert "--output takes one question, but there are 2" in capsys.readouterr().err

@@ -108,7 +108,7 @@ def test_a_damaged_file_is_named_and_the_rest_is_shown(history: History, capsys:
     ("arguments", "why"),
     [
         (["--history", "nowhere"], "nowhere: holds no history yet"),
-        (["--since", "yesterday"], "--since: yesterday is no date: write it as 2026-03-14"),
+        (["--since", "yesterday"], "--since: yesterday is not a date, such as 2026-03-14"),
         (["--metric", "latency.p95"], "no run has latency.p95: did you mean latency.p95_ms?"),
         (["add", "nope"], "there is no such run"),
         (["prune", "--keep", "10"], "'10' is not a size: write one such as 50GB"),
@@ -150,7 +150,7 @@ def test_a_run_made_by_hand_is_added_once_to_the_night_it_started_in(tmp_path: P
     (row,) = History(folder).runs().to_pylist()
     assert lines(capsys) == [
         f"{run.name}: added to the night {row['night']}",
-        f"{run.name}: is there already, in the night {row['night']}",
+        f"{run.name}: is already in the night {row['night']}",
     ]
     assert (row["suite"], row["entry"], row["repeat"]) == ("by-hand", row["experiment"], 0)
     assert History(folder).metrics().num_rows > 10
@@ -312,5 +312,5 @@ def test_a_budget_that_cannot_be_met_is_no_success(tmp_path: Path, capsys: Said)
     run, folder = write_run(tmp_path / "runs"), tmp_path / "history"
     cutset(["history", "add", str(run.path), "--history", str(folder)])
     assert cutset(["history", "prune", "--history", str(folder), "--keep", "1kB"]) == 1
-    assert "what stays takes more than 1 kB" in capsys.readouterr().err
+    assert "the rest takes more than 1 kB" in capsys.readouterr().err
     assert sorted(path.name for path in run.path.iterdir()) == ["run.json", "summary.json"]

@@ -93,12 +93,12 @@ def test_the_same_night_is_not_run_twice(nights, capsys):
     nights.suite("name: good")
     nights.directory.write(replace(nights.planned(), outcome=Outcome.COMPLETED, exit_code=1))
     assert nights.run() == 2
-    assert "this night has begun already: --date gives another one a date" in capsys.readouterr().err
+    assert "this night has begun already: set another date with --date" in capsys.readouterr().err
     assert nights.run("--resume") == 1  # as it was
-    assert f"nothing to go on with: the night {NIGHT} of small is over" in capsys.readouterr().err
+    assert f"nothing to resume: the night {NIGHT} of small is over" in capsys.readouterr().err
     nights.directory.write(nights.planned())
     assert nights.run() == 2
-    assert "this night has begun already: --resume goes on with it" in capsys.readouterr().err
+    assert "this night has begun already: continue it with --resume" in capsys.readouterr().err
     assert not (nights.folder / "history/runs").exists()
 
 
@@ -288,7 +288,7 @@ def test_dry_shows_what_would_run_and_leaves_nothing(nights, capsys):
     ("words", "said"),
     [
         (["--date", "2026-13-01"], "2026-13-01 is no date, as 2026-11-21"),
-        (["--hook", "'"], "is no command"),
+        (["--hook", "'"], "is not a command"),
         (["--jobs", "0"], "0 is not in the range"),
         (["--keep", "9"], "'9' is not a size: write one such as 50GB"),
         (["--wait", "soon"], "'soon' is not a duration: write one such as 2h"),

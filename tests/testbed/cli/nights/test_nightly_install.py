@@ -72,7 +72,7 @@ def test_a_machine_without_its_own_systemd_is_told_what_to_do(systemctl, capsys)
     assert (
         "the units are written, but systemctl --user daemon-reload failed: Failed to connect to bus" in said
     )
-    assert "--cron does without systemd" in said
+    assert "use --cron without systemd" in said
 
 
 @pytest.mark.parametrize("words", [["nosuch"], ["quick", "--at", "25:00"], ["quick", "--hook", "'"]])

@@ -109,9 +109,9 @@ def test_what_cleaning_did_is_said_and_so_is_what_it_left() -> None:
     assert cleared_lines(CleanupResult((), (), (), {}, 0)) == ["nothing to clean"]
     cleared = CleanupResult(ended=("a",), removed=("a",), in_use=("b",), kept={"c": 2_000_000}, code=2)
     assert cleared_lines(cleared) == [
-        "ended a, which nobody was connected to",
-        "removed a, whose files are here",
+        "ended a, to which no controller was connected",
+        "removed a, because its files are here",
         "removed 2 other versions of our code",
-        "left b alone: it is in use",
+        "kept b: it is in use",
         "kept c (2 MB): its files are not all here -> cutset fetch c",
     ]

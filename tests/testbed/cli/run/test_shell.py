@@ -11,7 +11,7 @@ from testbed.cli.main import run as cutset
 from testbed.errors import TestbedError
 from testbed.runner import run_control
 
-DO_NOT_HAPPEN = "the faults of link-failure do not happen; --with-faults lets them"
+DO_NOT_HAPPEN = "the faults of link-failure do not happen; enable them with --with-faults"
 HAPPEN = "the faults of link-failure ({}) happen as planned"
 
 

@@ -53,7 +53,7 @@ def test_an_archive_that_is_there_is_replaced_only_by_force(
     archive.write_bytes(b"captures that are nowhere else")
     capsys.readouterr()
     assert cutset(["export", str(run), *named]) == 2
-    said = f"cutset: {archive.name}: is there already: --force replaces it, -o names another\n"
+    said = f"cutset: {archive.name}: exists already: replace it with --force, or set another with -o\n"
     assert capsys.readouterr().err == said
     assert archive.read_bytes() == b"captures that are nowhere else"
     assert cutset(["export", str(run), *named, "--force"]) == 0
@@ -74,7 +74,7 @@ def test_an_unpacked_run_does_not_replace_the_archive_that_it_came_from(here: Pa
     [
         (["export", "nope"], "there is no such run"),
         (["export", "{run}", "-o", "a.zip"], "should end with .tar.zst"),
-        (["export", "{run}", "-o", "missing/a.tar.zst"], "its directory is not there"),
+        (["export", "{run}", "-o", "missing/a.tar.zst"], "its directory does not exist"),
         (["report", "nope.tar.zst"], "there is no such packed run"),
     ],
 )

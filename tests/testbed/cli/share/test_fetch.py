@@ -52,7 +52,7 @@ def test_a_run_that_is_not_says_how_to_name_another_inventory(
     note_started(run, run.path.parent / "lab.yaml")
     assert cutset(["fetch", str(run.path)]) == 2
     lab = run.path.parent / "lab.yaml"
-    problem = f"{lab}, with which it was started, is gone: name its machines' inventory with --on"
+    problem = f"its inventory {lab} no longer exists: set one with --on"
     assert capsys.readouterr().err == f"cutset: {run.path}: {problem}\n"
 
 
@@ -72,7 +72,7 @@ def test_a_run_of_others_names_no_machine_to_log_in_to(
     brought.write_text(INVENTORY.format(port=listener.getsockname()[1], key="A" * 43))
     set_run(run, inventory={"file": str(brought), "code": ""})
     assert cutset(["fetch", str(run.path)]) == 2
-    problem = "was not started from here by you: name its machines' inventory with --on"
+    problem = "was not started from here by this user: set its inventory with --on"
     assert capsys.readouterr().err == f"cutset: {run.path}: {problem}\n"
     with pytest.raises(TimeoutError):
         listener.accept()

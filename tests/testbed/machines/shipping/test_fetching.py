@@ -121,7 +121,7 @@ def test_what_was_not_fetched_stays_there_until_it_is(lab: Lab, run: RunDirector
     first = fetch(lab, run, "--disk", "5MB", inventory=nobody_there)
     assert first.returncode == 1
     assert "h1: nothing was shipped: h1: cannot be reached by SSH" in first.stdout
-    assert f"to go on: cutset fetch {run.path}" in first.stdout
+    assert f"to continue: cutset fetch {run.path}" in first.stdout
     assert entries(run, "shipped")["h0"]["complete"]
     assert read_json(run.run_json)["outcome"] == Outcome.CRASHED
     assert folder(lab, run, "h1").exists()
@@ -186,7 +186,8 @@ def test_one_ctrl_c_ends_the_waiting_and_it_says_how_to_go_on(lab: Lab, run: Run
         process.kill()
         let_go(lab, run)
     assert process.returncode == 130
-    assert stdout == f"What came is kept; to go on: cutset fetch {run.path} --on {lab.inventory}\n"
+    again = f"cutset fetch {run.path} --on {lab.inventory}"
+    assert stdout == f"The fetched files are kept; to continue: {again}\n"
     assert stderr.endswith("cutset: interrupted\n")
 
 

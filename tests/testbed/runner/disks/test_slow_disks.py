@@ -108,6 +108,6 @@ def test_so_it_is_for_an_ordinary_user(tmp_path: Path) -> None:
 
 def test_a_process_whose_waits_are_its_own_cannot_be_slowed() -> None:
     disks = SlowDisks(frozenset(), print)
-    with pytest.raises(TestbedError, match="nothing holds back what r0/server-0 waits for"):
+    with pytest.raises(TestbedError, match="the disk calls of r0/server-0 are not intercepted"):
         disks.slow(NAME, "one", SLOWER_US)
     disks.close()
