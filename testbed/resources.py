@@ -1,8 +1,8 @@
 """Memory and processors that a run takes, checked before it starts.
 
 A run that does not fit is refused. With very many captures the kernel buffers are smaller
-(`testbed.capturing.capture_commands`). The figures are those of our own nodes. They are a lower limit for programs,
-which may take more.
+(`testbed.capturing.capture_commands`). The figures are those of our own nodes. They are a lower limit for
+programs, which may take more.
 """
 
 import os

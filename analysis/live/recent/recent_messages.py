@@ -5,8 +5,8 @@ Packets still buffered by the kernel and tcpdump, about the last second, are not
 observed arrival is not called lost if it left just before the end of the receiver's capture, or if the
 receiver's stream could not be followed.
 
-The newest parts of a host's growing capture (`experiments.records.capture_parts`) are joined in a temporary file,
-every direction is made to begin with a message (`analysis.live.recent.beginnings`), and the code of the
+The newest parts of a host's growing capture (`experiments.records.capture_parts`) are joined in a temporary
+file, every direction is made to begin with a message (`analysis.live.recent.beginnings`), and the code of the
 complete analysis does the rest.
 """
 

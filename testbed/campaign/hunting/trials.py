@@ -9,7 +9,7 @@ from topologies.loader import load_topology
 from topologies.model import Topology
 
 UNDER_WAY = "under-way"
-"""How the folders of runs that are not over begin; one that is left over is nobody's."""
+"""Prefix of the folders of unfinished runs; a leftover folder has no owner."""
 
 
 class Trials(Protocol):

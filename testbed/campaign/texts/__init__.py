@@ -1,1 +1,1 @@
-"""What commands print: plans, progress, outcomes, tables."""
+"""Output of commands: plans, progress, outcomes, tables."""

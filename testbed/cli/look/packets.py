@@ -56,7 +56,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     metavar="STREAM/SEQ",
     help="Messages that spread this event, as r1/17, over the region of a space that it affects.",
 )
-@once("--limit", type=click.IntRange(1), metavar="N", help="Stop after so many.")
+@once("--limit", type=click.IntRange(1), metavar="N", help="Stop after this number.")
 @json_format("one object a line; `--json-keys` explains its keys")
 @click.option(
     "--retransmissions", is_flag=True, help="Show retransmissions: when, which bytes, which messages."

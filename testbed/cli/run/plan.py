@@ -11,7 +11,7 @@ from testbed.cli.output import reader_may_leave, write_text
 
 @click.command(name="plan")
 @experiment_options
-@click.option("--repeat", type=click.IntRange(1, 1000), help="Run each combination so many times.")
+@click.option("--repeat", type=click.IntRange(1, 1000), help="Run each combination this many times.")
 @click.option("--full", is_flag=True, help="Every host, link and command, however many.")
 @json_format("the whole plan")
 @click.option(

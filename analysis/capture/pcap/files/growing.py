@@ -5,8 +5,8 @@ are joined, reading continues at the same place, with the rows that the whole ca
 forms:
 
 - plain files are read to their last whole record, and continued when there is more;
-- folders of parts (`experiments.records.capture_parts`) are read part by part: a part is complete once the next one
-  was begun, the last one once the file `ended` exists;
+- folders of parts (`experiments.records.capture_parts`) are read part by part: a part is complete once the
+  next one was begun, the last one once the file `ended` exists;
 - compressed files are decompressed once two successive checks found them unchanged.
 
 Captures may only be appended to. A capture that became shorter, or differs from the one that was read (by a

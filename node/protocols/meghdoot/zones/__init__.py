@@ -1,1 +1,1 @@
-"""What a peer keeps for its zones: subscriptions, copies, load, and their recovery."""
+"""State of a peer's zones: subscriptions, copies, load, and their recovery."""

@@ -1,1 +1,1 @@
-"""What replicas store: histories, journals, and the collection of events (paper 3.4)."""
+"""Storage of replicas: histories, journals, and the collection of events (paper 3.4)."""
