@@ -203,5 +203,7 @@ def test_a_master_that_is_not_there_is_told_at_once(here):
 
 @pytest.mark.parametrize("url", ["spark://nowhere", "spark://", "spark://host:port"])
 def test_what_is_no_master_is_bad_input(here, url):
-    with pytest.raises(InputError, match=f"{url}: is no master: it should read spark://HOST:PORT"):
+    with pytest.raises(
+        InputError, match=f"{url}: is not a Spark master: it must have the form spark://HOST:PORT"
+    ):
         analyzed_at(here, url)
