@@ -178,22 +178,22 @@ def _vague_clocks(did: Behaviour) -> str | None:
     if did.error_bound_ns is None or did.error_bound_ns <= MEDIAN_NS:
         return None
     return (
-        f"its clocks are known to {did.error_bound_ns / 1e6:.3f} ms only: whether its delay is right"
-        f" to {MEDIAN_NS / 1e6:.1f} ms cannot be told"
+        f"the clock error of {did.error_bound_ns / 1e6:.3f} ms is too large to verify its delay"
+        f" to {MEDIAN_NS / 1e6:.1f} ms"
     )
 
 
 def _delay_problems(period: Period, did: Behaviour) -> list[str]:
     if did.delays is None or did.excess is None or did.matched == 0:
         return []
-    excess, bar = did.sure_excess or did.excess, ""
+    excess, beyond = did.sure_excess or did.excess, ""
     if did.error_bound_ns is not None:
-        bar = f", and the clocks leave open only {did.error_bound_ns / 1e6:.3f} ms"
+        beyond = f", beyond the clock error of {did.error_bound_ns / 1e6:.3f} ms"
     problems = []
     if did.sure_least_ns is not None and did.sure_least_ns < 0:
-        problems.append(f"a packet came {-did.delays.min_ns / 1e6:.3f} ms before it left{bar}")
+        problems.append(f"a packet came {-did.delays.min_ns / 1e6:.3f} ms before it left{beyond}")
     elif did.early_ns > EARLY_NS:
-        problems.append(f"a packet came {did.early_ns / 1e6:.3f} ms too early{bar}")
+        problems.append(f"a packet came {did.early_ns / 1e6:.3f} ms too early{beyond}")
     p50_ns, least_ns, most_ns = excess.p50_ns, 0, 0
     if did.spread is not None and did.error_bound_ns is None:
         p50_ns, least_ns, most_ns = did.spread.median_ns, did.spread.least_ns, did.spread.most_ns
@@ -212,7 +212,7 @@ def _spread_problems(did: Behaviour) -> list[str]:
     measured, drawn = did.spread.width_ns, did.spread.drawn_width_ns
     if abs(measured - drawn) <= WIDTH_PART * drawn + 2 * EARLY_NS:
         return []
-    return [f"jitter spreads the middle half over {measured / 1e6:.2f} ms, not {drawn / 1e6:.2f} ms"]
+    return [f"the interquartile range of the jitter is {measured / 1e6:.2f} ms, not {drawn / 1e6:.2f} ms"]
 
 
 def _rate_problems(period: Period, did: Behaviour) -> list[str]:
@@ -220,7 +220,7 @@ def _rate_problems(period: Period, did: Behaviour) -> list[str]:
     if did.rate_part is not None and abs(did.rate_part - 1) > RATE_PART:
         problems.append(f"rate {did.rate_part - 1:+.1%} off")
     if did.crowded:
-        problems.append(f"{did.crowded} packets came through a queue that was longer than it may be")
+        problems.append(f"{did.crowded} packets passed a queue that was longer than its limit")
     return problems
 
 
@@ -229,9 +229,9 @@ def _loss_problems(period: Period, did: Behaviour) -> list[str]:
     if low is None or high is None or low <= period.loss <= high:
         return []
     if did.lost.chance == did.at_risk:
-        return ["no packet came out"]
+        return ["no packet came through"]
     part = did.lost.chance / did.at_risk
     return [
-        f"{did.lost.chance} of {did.at_risk} packets were lost by chance ({part:.3%}; surely between"
-        f" {low:.3%} and {high:.3%}), not {period.loss:.3%}"
+        f"{did.lost.chance} of {did.at_risk} packets were lost by chance ({part:.3%}; confidence interval"
+        f" {low:.3%} to {high:.3%}), not {period.loss:.3%}"
     ]

@@ -32,7 +32,7 @@ def test_dropped_packets_are_named_by_capture():
 
 def test_a_capture_that_cannot_say_is_no_proof():
     captures = [{"file": "captures/a.pcap", "kernel_drops": None}]
-    assert problems(captures=captures) == ["captures ended without saying what they dropped: captures/a.pcap"]
+    assert problems(captures=captures) == ["captures ended without reporting their drops: captures/a.pcap"]
     assert capture_drops(run_record(captures=captures)) is None
 
 
