@@ -7,8 +7,8 @@ drivers publish. If not every event collects, the drivers' marks list the collec
 - last N: numbers below the highest collecting one minus N;
 - older than: events that were due, were acknowledged, or had reached some client that long before the
   tombstone arrived (if only some events collect: before the last collecting one by then), with slack for
-  clocks and for the path from proxy to driver. A head stamps an event when it receives it, and a stalled chain
-  may deliver and acknowledge it much later: in an open loop an event may be as old as its schedule says;
+  clocks and for the path from proxy to driver. A head stamps an event when it receives it, and a stalled
+  chain may deliver and acknowledge it much later: an open loop's event may be as old as its schedule says;
 - same key: events followed by a collecting event with their key;
 - no rule: none.
 

@@ -267,7 +267,7 @@ def test_a_link_that_lets_nothing_through_is_violated():
 def test_clocks_that_are_known_too_badly_leave_a_link_unproven():
     vague = did(error_bound_ns=2 * MS, sure_excess=Delays(0, 0, 0), sure_least_ns=DELAY)
     found = judge(period(), vague)
-    assert (found.state, "clocks are known to 2.000 ms only" in found.reason) == (UNPROVEN, True)
+    assert (found.state, "the clock error of 2.000 ms is too large" in found.reason) == (UNPROVEN, True)
 
 
 def test_periods_follow_the_changes_that_were_applied():

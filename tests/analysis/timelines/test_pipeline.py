@@ -381,7 +381,7 @@ def test_a_run_that_ended_before_anything_ran_has_no_numbers(tmp_path):
     assert summary["events"]["lost"] is None
     assert set(summary["latency"].values()) == {None}
     assert summary["recovery"]["cut"]["switch_s"] is None
-    assert "recovery.cut: it never took hold" in summary["fidelity"]["notes"]
+    assert "recovery.cut: it was never applied" in summary["fidelity"]["notes"]
     assert summary["expectations"][0] == {"text": "events.lost == 0", "value": None, "held": False}
     assert pq.read_table(directory.table("latency")).num_rows == 0
 

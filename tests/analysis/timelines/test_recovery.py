@@ -133,7 +133,7 @@ def test_latency_that_is_fine_all_along_settles_with_the_first_event(world):
 def test_not_returning_is_null_with_a_reason():
     row = pairs_of(simulate(returned=14 * S), facts_of(), 3)["restore", "r2-client-0"]
     assert row["returned_ns"] is None
-    assert "returned_s: the stream did not return to its direct way" in row["reasons"]
+    assert "returned_s: the stream did not return to its direct path" in row["reasons"]
 
 
 def test_never_switching_is_null_with_a_reason(world):
