@@ -361,7 +361,7 @@ def test_a_crashed_run_is_analysed_up_to_where_it_got(copy):
     )
     summary = analyze_here(copy, progress=nothing_said)
     assert summary["verdict"] == "crashed"
-    assert "the run did not come to its end" in summary["fidelity"]["reasons"]
+    assert "the run did not complete" in summary["fidelity"]["reasons"]
     assert 0 < summary["events"]["delivered"] < 8 * 4 * 7000
     assert summary["throughput"]["events_per_s"] is None
 

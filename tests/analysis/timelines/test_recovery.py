@@ -146,7 +146,7 @@ def test_never_switching_is_null_with_a_reason(world):
     ).to_pylist()
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
     assert (row["switch_ns"], row["catch_up_ns"], row["settled_ns"], row["backlog_events"]) == (None,) * 4
-    assert "switch_s: no event published after the fault ever came" in row["reasons"]
+    assert "switch_s: no event published after the fault ever arrived" in row["reasons"]
 
 
 def test_killing_a_proxy_affects_what_went_through_it(world):
