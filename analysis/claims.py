@@ -100,7 +100,7 @@ def broken(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[Broken]
 def unclaimed(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
     """Return, as messages, the differences between claims.json and a summary. The claims are untrusted."""
     given = content.get("claims")
-    said = {
+    claimed = {
         each.get("figure"): each.get("value")
         for each in (given if isinstance(given, list) else [])
         if isinstance(each, Mapping) and isinstance(each.get("figure"), str)
@@ -108,10 +108,10 @@ def unclaimed(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]
     ours = {claim.figure: claim for claim in claims(found)}
     wrong = [
         f"{figure} is {value}, and should be {ours[figure].value if figure in ours else 'nothing'}"
-        for figure, value in said.items()
+        for figure, value in claimed.items()
         if figure not in ours or not holds(ours[figure], value)
     ]
-    return wrong + [f"{figure} is missing" for figure in sorted(ours.keys() - said.keys())]
+    return wrong + [f"{figure} is missing" for figure in sorted(ours.keys() - claimed.keys())]
 
 
 def holds(claim: Claim, found: Any) -> bool:

@@ -92,8 +92,8 @@ def counted_clients(case: Case) -> tuple[str, ...]:
     clients = case.metadata.clients
     if not case.decoded or case.metadata.outcome != "completed":
         return clients
-    torn = damaged(case)
-    return tuple(name for name in clients if name not in torn) or clients
+    incomplete = damaged(case)
+    return tuple(name for name in clients if name not in incomplete) or clients
 
 
 def damaged(case: Case) -> dict[str, str]:

@@ -59,8 +59,8 @@ def findings_of(case: Case, results: Results) -> Findings:
         write(table, run.table(name))
     figures, reasons = recovery_table.headline(recovery, metadata)
     machines = read_details(run)
-    torn = damaged(case) if case.hosts else {}
-    unfit = unfit_hosts(case.record, metadata, torn)
+    incomplete = damaged(case) if case.hosts else {}
+    unfit = unfit_hosts(case.record, metadata, incomplete)
     comparable = case.decoded and case.recorded
     return Findings(
         deliveries=deliveries,
@@ -81,7 +81,7 @@ def findings_of(case: Case, results: Results) -> Findings:
         )
         if comparable
         else None,
-        damaged=torn,
+        damaged=incomplete,
         notes=(
             *_on_what_there_is(case),
             *traffic.notes(reports),

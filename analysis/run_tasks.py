@@ -56,7 +56,7 @@ def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
     drivers = _files(run, metadata.having(Trait.PUBLISHER))
     written = RecordFiles(folders[RECORDS]) if RECORDS in folders else None
 
-    def beside(trait: Trait, number: int) -> Path | None:
+    def records_file(trait: Trait, number: int) -> Path | None:
         return written.file(trait, number) if written else None
 
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
@@ -79,7 +79,7 @@ def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
                 not case.decoded or metadata.by_host,
                 ContentFiles.of(run, metadata, (name for name, _ in clients)),
                 {name: planned.get(name, ()) for name, _ in clients} if planned else {},
-                beside(Trait.SUBSCRIBER, number),
+                records_file(Trait.SUBSCRIBER, number),
             )
             for number, clients in enumerate(
                 _grouped(_files(run, metadata.clients), _clients_together(run, metadata))
@@ -97,7 +97,7 @@ def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
             SortRecords(files, followed, metadata.clocks)
             for trait in (Trait.PUBLISHER, Trait.SERVER)
             for number, files in enumerate(_grouped(_files(run, metadata.having(trait))))
-            if (followed := beside(trait, number)) is not None
+            if (followed := records_file(trait, number)) is not None
         ),
     ]
 

@@ -81,10 +81,10 @@ class Cluster:
         if self._captures == SHARED and not seen:
             raise AnalysisError(
                 f"{run.path}: not all executors of {self._master} can read and write there; "
-                "put the run where all see it under this path, or have it sent: --captures send"
+                "put the run in a folder that all see under this path, or send it: --captures send"
             )
         if seen and self._captures != SEND:
-            progress(f"{number} executors work on the run where it is")
+            progress(f"{number} executors work on the run in place")
             yield Executors(context)
         else:
             progress(f"sending the run's files to {number} executors")

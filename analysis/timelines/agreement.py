@@ -142,10 +142,10 @@ def unfit_hosts(record: RunRecord, metadata: RunMetadata, damaged: Mapping[str, 
     `damaged_hosts`.
     """
     captures = [capture for capture in record.listed_captures if capture.host]
-    whole = {capture.host for capture in captures if capture.kernel_drops == 0}
+    without_drops = {capture.host for capture in captures if capture.kernel_drops == 0}
     nodes = {name for name, host in metadata.hosts.items() if host.role not in {GATEWAY_ROLE, TRAFFIC_ROLE}}
     return {
-        **dict.fromkeys(nodes - whole, "its capture dropped packets, or did not report drops"),
+        **dict.fromkeys(nodes - without_drops, "its capture dropped packets, or did not report drops"),
         **dict.fromkeys(nodes - {capture.host for capture in captures}, "it was not captured"),
         **dict.fromkeys(metadata.disturbed, "its process did not run from beginning to end"),
         **damaged,

@@ -70,7 +70,7 @@ def check_confirmations(
         waits = [
             wait
             for asked in _spans(subscriptions, metadata.zero_ns, stop_ns)
-            for wait in _waits(asked, sessions, confirmed, excuses.of(client, asked.number))
+            for wait in _waits(asked, sessions, confirmed, excuses.deadlines(client, asked.number))
         ]
         known = [wait_ns for _, wait_ns in waits if wait_ns is not None]
         found.append(
@@ -128,7 +128,9 @@ Confirmed = Mapping[tuple[str, int, int], Sequence[int]]
 """The times of confirmation, sorted, by client, session and number of the subscription."""
 
 
-def _spans(subscriptions: Sequence[Subscription], zero_ns: int, stop_ns: int) -> Iterator[_PlannedSubscription]:
+def _spans(
+    subscriptions: Sequence[Subscription], zero_ns: int, stop_ns: int
+) -> Iterator[_PlannedSubscription]:
     """Yield a client's subscriptions with their ends."""
     open_ones: dict[int, int] = {}
     ended: dict[int, int] = {}
@@ -137,7 +139,9 @@ def _spans(subscriptions: Sequence[Subscription], zero_ns: int, stop_ns: int) ->
         if each.on:
             open_ones.setdefault(each.number, at_ns)
         elif each.number in open_ones:
-            yield _PlannedSubscription(each.number, open_ones.pop(each.number), at_ns, ended.get(each.number, 0))
+            yield _PlannedSubscription(
+                each.number, open_ones.pop(each.number), at_ns, ended.get(each.number, 0)
+            )
             ended[each.number] = at_ns
     for number, from_ns in open_ones.items():
         yield _PlannedSubscription(number, from_ns, stop_ns, ended.get(number, 0))
@@ -199,7 +203,7 @@ class _Excuses:
     metadata: RunMetadata
     _known: dict[tuple[str, str, str | None], _Settling] = field(default_factory=dict)
 
-    def of(self, client: str, stream: int) -> _Settling:
+    def deadlines(self, client: str, stream: int) -> _Settling:
         """Return the deadlines for a client and a stream or, by content, for a client and any region."""
         metadata = self.metadata
         region = metadata.hosts[client].region

@@ -132,8 +132,8 @@ def read_streams(paths: Sequence[Path], streams: Sequence[int]) -> dict[int, pa.
     """Return the rows of each of some streams from files of `write_by_stream`, in the order of the files."""
     wanted = (pc.field("stream") >= min(streams)) & (pc.field("stream") <= max(streams))
     tables = [pq.read_table(path, filters=wanted) for path in paths]
-    whole = pa.concat_tables([schemas.RECORDS.empty_table(), *tables])
-    return by_stream(whole, streams)
+    records = pa.concat_tables([schemas.RECORDS.empty_table(), *tables])
+    return by_stream(records, streams)
 
 
 def by_stream(table: pa.Table, streams: Sequence[int]) -> dict[int, pa.Table]:

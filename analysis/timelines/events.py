@@ -1,5 +1,5 @@
-"""The events table: which batch was published, arrived or was sent, where and when. Table to table, host by
-host.
+"""The events table: each batch that was published, arrived or was sent, with host and time. Table to table,
+host by host.
 
 Batches go from driver to head, down the chain, from its tail to the other regions' heads and to clients, and
 from client to client. Each step is an arrival of its own, identified by host and peer.
@@ -12,7 +12,8 @@ after it.
 
 A forwarded message (`analysis.timelines.passing`) arrives only at its destination, and is sent only by its
 originator: the peer is the other end, and `via` the forwarder. A forwarder *passed* it on, and its peer is
-where the message came from. If subscribers also serve others, events also arrive by a publication.
+the host that it received the message from. If subscribers also serve others, events also arrive by a
+publication.
 """
 
 from collections.abc import Iterable
@@ -48,8 +49,8 @@ def from_messages(messages: Iterable[pa.Table], host: Host, metadata: RunMetadat
     publish = metadata.reading.publish if metadata.has(host, Trait.SERVER) else None
     found, handed_over = [], []
     for part in messages:
-        whole = part.filter(pc.is_valid(part.column("t_complete_ns")))
-        mine, passed = own(whole, metadata)
+        complete = part.filter(pc.is_valid(part.column("t_complete_ns")))
+        mine, passed = own(complete, metadata)
         found += _carried(mine, passed, host, metadata)
         if publish is not None:
             handed_over.append(mine.filter(pc.is_in(mine.column("type"), value_set=pa.array(publish))))

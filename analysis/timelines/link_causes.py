@@ -47,7 +47,7 @@ def _machine_causes(row: Row, record: RunRecord, metadata: RunMetadata) -> Itera
             yield f"the processors of {machine} were over {CPU_LIMIT:.0%} busy for {full} s of it"
         gaps = [after[0] - before[0] - SAMPLE_NS for before, after in itertools.pairwise(mine)]
         if max(gaps, default=0) > STALL_NS:
-            yield f"{machine} stood still for {max(gaps) / 1e9:.1f} s"
+            yield f"{machine} stalled for {max(gaps) / 1e9:.1f} s"
 
 
 def _within(row: Row, metadata: RunMetadata, t_ns: int) -> bool:

@@ -105,7 +105,7 @@ def _stalls(record: RunRecord, metadata: RunMetadata) -> list[str]:
     for machine, samples in busy_samples(record, metadata).items():
         gaps = [after - before for (before, _), (after, _) in itertools.pairwise(samples)]
         worst_ns = max(gaps, default=0) - SAMPLE_NS
-        problems += [f"{machine} stood still for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []
+        problems += [f"{machine} stalled for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []
     return problems
 
 

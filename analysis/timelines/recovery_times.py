@@ -23,8 +23,8 @@ allows.
 
 Two methods give the time from the convergence event instant, when the fault was applied:
 
-- rate-derived: until the first sampling interval (200 ms) from which on the route carries at least 95 % of its
-  offered load, for the sustained convergence validation time of 2 s;
+- rate-derived: until the first sampling interval (200 ms) from which on the route carries at least 95 % of
+  its offered load, for the sustained convergence validation time of 2 s;
 - loss-derived: the time in which the offered load equals the number of impaired events.
 
 They agree if a route is lost once and completely. They differ if it carries a part of its load, is lost

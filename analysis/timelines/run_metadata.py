@@ -337,7 +337,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         link_of=_links_by_hop(plan),
         routes=hops(plan),
         periods=read_periods(record),
-        faults=tuple(map(_Applied.of(record).fault, plan.faults)),
+        faults=tuple(map(_Applied.from_record(record).fault, plan.faults)),
         churn=tuple(_churn(record)),
         host_of={process.name: process.host for process in plan.processes},
         disturbed=liveness.disturbed,
@@ -432,8 +432,8 @@ class _Applied:
     end_ns: int | None
 
     @classmethod
-    def of(cls, record: RunRecord) -> Self:
-        """Read it from a run's record."""
+    def from_record(cls, record: RunRecord) -> Self:
+        """Return the times in a run's record."""
         plan, times = record.plan, record.times
         held: dict[int, int | None] = {}
         for each in record.changes:

@@ -130,18 +130,18 @@ def cut(published: Batches, arrived: Mapping[str, Batches]) -> SequenceIntervals
     )
 
 
-def dated(whole: SequenceIntervals, window: RunWindow) -> SequenceIntervals:
+def dated(intervals: SequenceIntervals, window: RunWindow) -> SequenceIntervals:
     """Treat pieces with a time outside the run as never published.
 
     Nothing is measured from them, and no host counts as missing them.
     """
-    happened = whole.arrived_ns != NEVER
-    misdated = happened & ~window.holds(whole.arrived_ns)
-    undated = misdated.any(axis=0) | ~window.holds(whole.published_ns)
+    happened = intervals.arrived_ns != NEVER
+    misdated = happened & ~window.holds(intervals.arrived_ns)
+    undated = misdated.any(axis=0) | ~window.holds(intervals.published_ns)
     return replace(
-        whole,
-        published_ns=np.where(undated, NEVER, whole.published_ns),
-        arrived_ns=np.where(misdated, NEVER, whole.arrived_ns),
+        intervals,
+        published_ns=np.where(undated, NEVER, intervals.published_ns),
+        arrived_ns=np.where(misdated, NEVER, intervals.arrived_ns),
     )
 
 

@@ -133,16 +133,16 @@ def from_events(events: pa.Table, clients: Sequence[str], sets: tuple[Runs, Runs
     return _cut(published, rows(events, kind="arrived"), clients, sets, NONE)
 
 
-def dated(whole: SparseIntervals, window: RunWindow) -> SparseIntervals:
+def dated(intervals: SparseIntervals, window: RunWindow) -> SparseIntervals:
     """Treat pieces with a time outside the run as never published; see `sequence_intervals.dated`."""
-    misdated = ~window.holds(whole.arrived_ns)
-    undated = ~window.holds(whole.published_ns)
-    undated[whole.arrived[misdated] % max(len(whole.count), 1)] = True
+    misdated = ~window.holds(intervals.arrived_ns)
+    undated = ~window.holds(intervals.published_ns)
+    undated[intervals.arrived[misdated] % max(len(intervals.count), 1)] = True
     return replace(
-        whole,
-        published_ns=np.where(undated, NEVER, whole.published_ns),
-        arrived=whole.arrived[~misdated],
-        arrived_ns=whole.arrived_ns[~misdated],
+        intervals,
+        published_ns=np.where(undated, NEVER, intervals.published_ns),
+        arrived=intervals.arrived[~misdated],
+        arrived_ns=intervals.arrived_ns[~misdated],
     )
 
 

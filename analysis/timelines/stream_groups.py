@@ -53,10 +53,10 @@ def records_pieces(
         batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken)
     )
     got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
-    whole = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
-    first_seen = whole.arrived_ns.min(axis=0, initial=NEVER)
-    times = np.where(whole.published_ns == NEVER, NEVER, np.minimum(whole.published_ns, first_seen))
-    return replace(whole, published_ns=times, hosts=whole.hosts[:-1], arrived_ns=whole.arrived_ns[:-1])
+    pieces = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
+    first_seen = pieces.arrived_ns.min(axis=0, initial=NEVER)
+    times = np.where(pieces.published_ns == NEVER, NEVER, np.minimum(pieces.published_ns, first_seen))
+    return replace(pieces, published_ns=times, hosts=pieces.hosts[:-1], arrived_ns=pieces.arrived_ns[:-1])
 
 
 def intervals(events: pa.Table, clients: Sequence[str]) -> SequenceIntervals:
@@ -69,22 +69,22 @@ Runs = Mapping[str, tuple[Ints, Ints]]
 """Maximal runs of numbers, by host."""
 
 
-def with_wanted(whole: SequenceIntervals, sets: tuple[Runs, Runs] | None) -> SequenceIntervals:
+def with_wanted(pieces: SequenceIntervals, sets: tuple[Runs, Runs] | None) -> SequenceIntervals:
     """Add which pieces each host must get, and which are due to it; None: all."""
     if sets is None:
-        return whole
-    must, due = (_held(whole, runs) for runs in sets)
-    return replace(whole, wanted=must, due=due)
+        return pieces
+    must, due = (_held(pieces, runs) for runs in sets)
+    return replace(pieces, wanted=must, due=due)
 
 
-def _held(whole: SequenceIntervals, runs: Runs) -> Bools:
+def _held(pieces: SequenceIntervals, runs: Runs) -> Bools:
     """Return which pieces are in the runs of each host."""
-    rows_of = np.zeros((len(whole.hosts), len(whole.count)), bool)
-    for number, host in enumerate(whole.hosts):
+    rows_of = np.zeros((len(pieces.hosts), len(pieces.count)), bool)
+    for number, host in enumerate(pieces.hosts):
         if host in runs:
             first, end = runs[host]
-            at = np.searchsorted(first, whole.first_seq, side="right") - 1
-            rows_of[number] = (at >= 0) & (whole.first_seq < end[np.maximum(at, 0)])
+            at = np.searchsorted(first, pieces.first_seq, side="right") - 1
+            rows_of[number] = (at >= 0) & (pieces.first_seq < end[np.maximum(at, 0)])
     return rows_of
 
 

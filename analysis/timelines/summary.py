@@ -194,8 +194,8 @@ def _has_audience(record: RunRecord, metadata: RunMetadata) -> bool:
     """Return whether any client is to get events: one that subscribes, if the workload defines
     subscriptions.
     """
-    everybody = metadata.declared.contract.since == "beginning" or "kind" not in record.plan.workload
-    if everybody:
+    for_all = metadata.declared.contract.since == "beginning" or "kind" not in record.plan.workload
+    if for_all:
         return bool(metadata.clients)
     return any(process.subscriptions for process in record.plan.processes)
 

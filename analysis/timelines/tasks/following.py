@@ -93,12 +93,12 @@ class FollowStreams:
             seen = host_sources(within, metadata) if metadata.by_host else sources(within, metadata)
         if not any(source.names for source in seen.values()):  # packets show no sources
             seen = self.logged.get(stream, {})
-        whole, blocks = self._cut(events, records, wanted, clients)
+        pieces, blocks = self._cut(events, records, wanted, clients)
         found = [_client_results(recovery.History(metadata, stream, block, seen)) for block in blocks]
-        samples = latency.samples(stream, whole, metadata)
+        samples = latency.samples(stream, pieces, metadata)
         return {
             "samples": latency.gathered(samples, metadata),
-            "untimed": latency.untimed(stream, whole, metadata, samples.num_rows),
+            "untimed": latency.untimed(stream, pieces, metadata, samples.num_rows),
             **together(found),
             **(
                 {}
@@ -122,8 +122,8 @@ class FollowStreams:
         by_records = self.events is None or self.metadata.by_host
         if wanted is None:
             cut = records_pieces(*records, clients) if by_records else intervals(events, clients)
-            whole = dated(cut, window)
-            return whole, [whole]
+            pieces = dated(cut, window)
+            return pieces, [pieces]
         sparse = (
             sparse_intervals.from_records(*records, clients, wanted)
             if by_records

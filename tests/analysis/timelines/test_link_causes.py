@@ -32,7 +32,7 @@ def test_processors_are_named_that_were_full_in_the_period():
 
 def test_a_machine_that_stood_still_is_named():
     gap = [{"t_ns": ZERO + n * S, "busy": 0.3} for n in (3, 4, 7, 8)]
-    assert cause(cpu=gap) == "the machine stood still for 2.0 s"
+    assert cause(cpu=gap) == "the machine stalled for 2.0 s"
 
 
 def test_what_the_link_emulator_counted_is_named_of_its_direction():
