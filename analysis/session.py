@@ -114,7 +114,7 @@ def _interrupts_as_they_are() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def tells_of_no_interrupt(record: logging.LogRecord) -> bool:
+def is_not_keyboard_interrupt(record: logging.LogRecord) -> bool:
     """Return whether a log record is about anything but a Ctrl-C.
 
     If Ctrl-C arrives while Py4J waits for Java, Py4J logs a traceback through the root logger; the exception
@@ -126,7 +126,7 @@ def tells_of_no_interrupt(record: logging.LogRecord) -> bool:
 def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:
     # If Java ends with the same Ctrl-C, Py4J's errors are raised here or do not matter.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(tells_of_no_interrupt)
+    logging.getLogger().addFilter(is_not_keyboard_interrupt)
     # PySpark 4.3 warns that it was not tested with pandas 3; the parts used here are covered by our tests.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

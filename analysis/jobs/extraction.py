@@ -62,7 +62,7 @@ class PacketsTask:
 
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write the packets to the folder of the table."""
-        with _Parts(folders, f"{self.number:05d}") as parts:
+        with _TableParts(folders, f"{self.number:05d}") as parts:
             for span in self.spans:
                 for batch in read_span(span):
                     parts.write("packets", batch)
@@ -80,7 +80,7 @@ class MessagesTask:
 
     def run(self, folders: Mapping[str, Path]) -> None:
         """Write the results to the folders of messages, gaps and decoding."""
-        with _Parts(folders, self.capture.host) as parts:
+        with _TableParts(folders, self.capture.host) as parts:
             messages = self.markers or codec_of(self.system)
             assert messages is not None  # `_messages_tasks` creates tasks only for known messages
             if self.tls is None or self.markers is None:
@@ -101,7 +101,7 @@ def part_name(name: str) -> str:
     return f"part-{plain_name(name, RUN_JSON)}.parquet"
 
 
-class _Parts:
+class _TableParts:
     """One task's files, one per table, opened at the first batch and renamed on success.
 
     Batches are collected until they fill a row group.
@@ -114,7 +114,7 @@ class _Parts:
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._open = ExitStack()
 
-    def __enter__(self) -> "_Parts":
+    def __enter__(self) -> "_TableParts":
         return self
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:

@@ -86,7 +86,7 @@ def check(
         refuse_unplanned(table.filter(about), metadata, "recorded")
     epochs = layout([published, records])
     published, records = epochs.laid_out(published), epochs.laid_out(records)
-    known = published_of(published, metadata)
+    known = recorded_publications(published, metadata)
     arranged = _arranged(clients, records, metadata, content.laid_out(epochs) if content else None)
     got, sessions, stream = arranged.got, arranged.sessions, arranged.stream
     groups = len(stream)
@@ -160,7 +160,7 @@ def must_get(
     arranged = _arranged(clients, records, metadata, content)
     got, sessions = arranged.got, arranged.sessions
     reached = _reached(shifted(got.session, got.first, got.reach), len(sessions.group))
-    wanted = expected(sessions, reached, arranged.asked, published_of(published, metadata), metadata)
+    wanted = expected(sessions, reached, arranged.asked, recorded_publications(published, metadata), metadata)
     streams = list(metadata.owner)
     found: dict[int, tuple[dict[str, Runs], dict[str, Runs]]] = {stream: ({}, {}) for stream in streams}
     for number, runs in enumerate((wanted.must, wanted.due)):
@@ -182,7 +182,7 @@ def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
         yield int(group[low]), mine
 
 
-def published_of(records: pa.Table, metadata: RunMetadata) -> RecordedPublications:
+def recorded_publications(records: pa.Table, metadata: RunMetadata) -> RecordedPublications:
     """Return the drivers' published batches of the run's streams, ordered by stream and sequence number."""
     table = rows(records, kind=int(RecordKind.PUBLISHED))
     streams = list(metadata.owner)

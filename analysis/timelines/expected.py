@@ -114,7 +114,7 @@ def expected(
         due = within_windows(everything, sessions.stream, promised)
         must = within_windows(everything, sessions.stream, published) if len(excused[0]) else due
         return Expected(must, due, None, within_windows(everything, sessions.stream, unacknowledged))
-    clock = _Clock(known, streams)
+    clock = _PublicationClock(known, streams)
     settle_ns = contract.settle_us * 1000
     if contract.order == "none":
         early = clock.first(sessions.stream, sessions.last_ns - settle_ns)
@@ -168,7 +168,7 @@ def without(runs: Runs, others: Runs) -> Runs:
     return union(Batches(first[kept], sizes, np.zeros(len(sizes), np.int64)))
 
 
-class _Clock:
+class _PublicationClock:
     """Conversion from times to numbers of streams, by the times of publication."""
 
     def __init__(self, known: RecordedPublications, streams: int) -> None:
@@ -202,7 +202,7 @@ class _Clock:
 
 
 def _windows(
-    asked: Subscriptions, sessions: Sessions, clock: _Clock, under_way: UnderWay, late_ns: int
+    asked: Subscriptions, sessions: Sessions, clock: _PublicationClock, under_way: UnderWay, late_ns: int
 ) -> tuple[Windows, Windows]:
     """Return the windows that subscriptions require, and those that they permit."""
     closing = _next(asked, np.isin(asked.kind, _CLOSING))
@@ -258,7 +258,7 @@ def _next(asked: Subscriptions, wanted: Bools) -> Ints:
 
 def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -> Runs:
     """Return what was published during faults that the contract does not cover, in the streams' spans."""
-    clock = _Clock(known, streams)
+    clock = _PublicationClock(known, streams)
     settle_ns = metadata.declared.contract.settle_us * 1000
     every = np.arange(streams)
     found = []
