@@ -336,8 +336,8 @@ def _accounted(batches: Batches, got: RecordedDeliveries, unjustified: Ints) -> 
 
 
 def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: Layout) -> Ints:
-    """Return `intervals.digest` of each group's runs, in sequence numbers. streams: the stream of each
-    group.
+    """Return `sequence_intervals.digest` of each group's runs, in sequence numbers. streams: the stream of
+    each group.
     """
     low = np.searchsorted(runs[0], np.arange(len(streams) + 1, dtype=np.int64) << SPAN_BITS)
     first = runs[0] & (SPAN - 1)

@@ -198,9 +198,9 @@ class RecordedDeliveries:
 class RecordedPublications:
     """Published batches as parallel arrays, ordered by stream (an index in the run's list) and number.
 
-    batches: in their streams' spans (`groups`), with the times of their records. runs: everything known to be
-    published. unacknowledged: the part whose publisher died before the acknowledgement; empty if the contract
-    has no acknowledgements.
+    batches: in their streams' spans (`sequence_intervals`), with the times of their records. runs: everything
+    known to be published. unacknowledged: the part whose publisher died before the acknowledgement; empty if
+    the contract has no acknowledgements.
     """
 
     stream: Ints

@@ -2,10 +2,10 @@
 inverse.
 
 Sequence numbers jump from one epoch to the next (`node.core.epochs`), farther than the spans in which many
-streams are processed together (`groups`). So the epochs of each stream are placed one after another, each as
-long as its highest recorded number. Order, lengths and adjacency within an epoch are preserved; the end of an
-epoch and the beginning of the next are not adjacent. If a run has only the first epoch, as nearly always,
-nothing changes.
+streams are processed together (`sequence_intervals`). So the epochs of each stream are placed one after
+another, each as long as its highest recorded number. Order, lengths and adjacency within an epoch are
+preserved; the end of an epoch and the beginning of the next are not adjacent. If a run has only the first
+epoch, as nearly always, nothing changes.
 """
 
 from collections.abc import Sequence

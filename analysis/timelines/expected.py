@@ -32,7 +32,7 @@ from analysis.timelines.under_way import UnderWay, mended_ns
 from node.core.deliveries import RecordKind
 
 Runs = tuple[Ints, Ints]
-"""Firsts and ends (exclusive) of maximal runs, in order, in the spans of `groups`."""
+"""Firsts and ends (exclusive) of maximal runs, in order, in the spans of `sequence_intervals`."""
 SUBSCRIPTIONS = (
     RecordKind.SUBSCRIBING,
     RecordKind.SUBSCRIBED,

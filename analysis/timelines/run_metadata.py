@@ -312,7 +312,7 @@ class RunMetadata:
 
 def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMetadata:
     """Return the metadata in a run's record, with times by the reference clock
-    (`clocks.machines.on_reference`).
+    (`machine_clocks.on_reference`).
     """
     plan, times = record.plan, record.times
     collect = plan.collect

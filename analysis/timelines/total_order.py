@@ -2,9 +2,9 @@
 pairs.
 
 Within a stream its numbers are the order, and `deliveries` checks it client by client. Between streams, no
-number gives an order. But if a client received one piece (`intervals`) directly after another, that piece
-came later. All sessions together form a graph of pieces with an edge for each step of each session. One order
-fits all of them exactly if that graph has no cycle; its strongly connected components show this in time
+number gives an order. But if a client received one piece (`sequence_intervals`) directly after another, that
+piece came later. All sessions together form a graph of pieces with an edge for each step of each session. One
+order fits all of them exactly if that graph has no cycle; its strongly connected components show this in time
 linear in the deliveries. Two clients that received the same two events in different orders form the shortest
 cycle; in a longer one, no two clients contradict each other directly.
 
