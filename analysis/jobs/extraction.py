@@ -130,7 +130,9 @@ class _TableParts:
         self._writers[table].write_table(pa.Table.from_batches(self._waiting.pop(table), SCHEMAS[table]))
 
     def _temporary(self, table: str) -> Path:
-        return self._folders[table] / f".{self._name}.{os.getpid()}"  # readers pass over names with a dot
+        return (
+            self._folders[table] / f".{self._name}.{os.getpid()}"
+        )  # readers ignore names with a leading dot
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for table in tuple(self._waiting) if kind is None else ():

@@ -135,7 +135,7 @@ class RemoteWorkers:
 
     def _arriving(self, place: str) -> Path:
         path = self._root / place
-        return path.with_name(f".{path.name}.{os.getpid()}")  # readers pass over names with a dot
+        return path.with_name(f".{path.name}.{os.getpid()}")  # readers ignore names with a leading dot
 
     def _clear_executors(self) -> None:
         if not self._sent:
