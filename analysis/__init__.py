@@ -1,4 +1,6 @@
-"""From a run's captures to packets, events, timelines and verdicts; in Python: `analysis.open("latest")`."""
+"""Analysis of a run: captures to packets, events, timelines and verdicts. In Python:
+`analysis.open("latest")`.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,9 @@ __all__ = ["open"]
 
 
 def __getattr__(name: str) -> Any:
-    """What this package offers, loaded when it is asked for: all of its modules are imported through here."""
+    """Load `open` on first access. Importing any module of this package runs this file, so it must stay
+    cheap.
+    """
     if name != "open":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from analysis.opened import open_run  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""Makes the archive of Spark's Java classes (`analysis.spark_home`): `python -m analysis.archiving`.
+"""Creates the archive of Spark's Java classes (`analysis.spark_home`): `python -m analysis.archiving`.
 
-It is part of set-up. A session does a little of everything that an analysis does, so that its classes are
-loaded; Java then writes them down while it exits. It takes about 50 s.
+Part of set-up; takes about 50 s. A Spark session runs a sample of the operations that an analysis uses, so
+that their classes are loaded. Java writes the archive when it exits.
 """
 
 import sys
@@ -18,11 +18,11 @@ from analysis.session import JAVA_OPTIONS, spark_session
 from analysis.spark_home import archive_path
 from experiments.files.scratch import scratch
 
-WAIT_S = 120.0  # for Java to write the archive while it exits
+WAIT_S = 120.0  # until Java has written the archive and exited
 
 
 def make_archive() -> None:
-    """Load what an analysis loads, then let Java write it down. Raises whatever is wrong with Spark here."""
+    """Create the archive of the classes that an analysis loads. Raises any error of Spark on this machine."""
     path = archive_path()
     path.parent.mkdir(exist_ok=True)
     with scratch(".archiving-", path.parent) as folder:
@@ -38,13 +38,13 @@ def make_archive() -> None:
         try:
             process.wait(WAIT_S)
         finally:
-            process.kill()  # one that hangs; of one that is gone, nothing
-        if written.is_file():  # else this Java cannot, and Spark starts without
+            process.kill()  # in case it hangs; no effect if it has exited
+        if written.is_file():  # this Java may not support archives; Spark starts without one
             written.replace(path)
 
 
 def _exercise(spark: SparkSession, path: Path) -> None:
-    """Do a little of everything that an analysis does."""
+    """Run a sample of the operations that an analysis uses."""
     spark.sparkContext.parallelize([1, 2], 2).map(str).collect()
     numbers = spark.range(1000).selectExpr(
         "id", "id % 7 as part", "cast(id as string) as name", "id / 3.0 as x"
@@ -73,6 +73,6 @@ if __name__ == "__main__":
         )
         try:
             make_archive()
-        except Exception as error:  # noqa: BLE001 - Spark works without, and set-up goes on
+        except Exception as error:  # noqa: BLE001 - Spark works without the archive
             first = str(error).partition("\n")[0]
             sys.stderr.write(f"no archive was made, so Spark starts slowly: {first}\n")

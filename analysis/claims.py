@@ -1,7 +1,7 @@
-"""What a run's summary claims: each figure and verdict by its path, and whether another summary bears it out.
+"""Claims of a run's summary: each figure and verdict by its path, and checks against another summary.
 
-A claim holds if the same analysis of the same captures comes to the same: words and counts exactly, other
-numbers but for what another processor's arithmetic makes of the last digits.
+A claim holds if the same analysis of the same captures gives the same value. Strings and counts must be
+equal. Other numbers may differ in the last digits, because of another processor's arithmetic.
 """
 
 import math
@@ -12,9 +12,9 @@ from typing import Any, Final
 from topologies.errors import InputError
 
 RELATIVE: Final = 1e-9
-"""By how much a number that is no count may differ, as a part of it."""
+"""Relative tolerance of a number that is not a count."""
 NUMBER_MAX: Final = 1e300
-"""Larger ones are no figures, and no arithmetic holds them."""
+"""Larger numbers are rejected: they are no plausible figures, and arithmetic on them overflows."""
 _UNITS: Final = ("ms", "s")
 
 
@@ -22,9 +22,9 @@ _UNITS: Final = ("ms", "s")
 class Claim:
     """A figure or verdict.
 
-    figure: its path in summary.json, as `recovery.cut.switch_s` or `fidelity.links.r2-r3.loss`; entries of
-    lists go by their names, or by their places. bar: by how much it may be wrong, in its own unit, where
-    several clocks measured it. tolerance: by how much another analysis of the same captures may differ.
+    figure: its path in summary.json, e.g. `recovery.cut.switch_s` or `fidelity.links.r2-r3.loss`; entries of
+    lists are identified by name, or by index. bar: its error, in its own unit, if several clocks measured it.
+    tolerance: by how much another analysis of the same captures may differ.
     """
 
     figure: str
@@ -35,7 +35,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A claim that does not hold: what was claimed and what was found, None where there is nothing."""
+    """A claim that does not hold: the claimed and the found value. None means that the value is absent."""
 
     figure: str
     claimed: Any
@@ -43,19 +43,19 @@ class Broken:
 
 
 def claims(summary: Mapping[str, Any]) -> list[Claim]:
-    """Everything that a summary says."""
+    """Return every figure and verdict of a summary."""
     return [Claim(path, value, bar, _tolerance(value)) for path, value, bar in _leaves(summary, "")]
 
 
 def to_json(found: Sequence[Claim]) -> dict[str, Any]:
-    """The content of claims.json."""
+    """Return the content of claims.json."""
     return {"schema": 1, "claims": [asdict(claim) for claim in found]}
 
 
 def claims_from_json(content: Mapping[str, Any], file: object) -> list[Claim]:
-    """The claims that `to_json` wrote, which may come from anybody. file: where they stood.
+    """Return the claims that `to_json` wrote. The input is untrusted. file: the name used in errors.
 
-    Raises InputError that names the first that is none.
+    Raises InputError that names the first invalid claim.
     """
     given = content.get("claims")
     if not isinstance(given, list) or not given:
@@ -63,7 +63,7 @@ def claims_from_json(content: Mapping[str, Any], file: object) -> list[Claim]:
     found = []
     for number, each in enumerate(given):
         if not isinstance(each, Mapping) or not _is_claim(each):
-            problem = "is no claim: a figure with its value, its bar and its tolerance"
+            problem = "is not a claim: it needs figure, value, bar and tolerance"
             raise InputError(str(file), None, f"claims.{number}", problem)
         found.append(Claim(each["figure"], each["value"], each["bar"], float(each["tolerance"])))
     figures = {claim.figure for claim in found}
@@ -80,12 +80,12 @@ def _is_claim(each: Mapping[str, Any]) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a claim's value is a number that can be reckoned with."""
+    """Return whether a claim's value is a number of plausible size."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
 
 
 def broken(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[Broken]:
-    """What one summary claims and another one, of the same captures, does not bear out."""
+    """Return the claims of one summary that another summary of the same captures does not confirm."""
     ours = {claim.figure: claim.value for claim in claims(found)}
     theirs = claims(claimed)
     wrong = [
@@ -98,9 +98,9 @@ def broken(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[Broken]
 
 
 def unclaimed(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
-    """What claims.json, which may come from anybody, claims otherwise than a summary does, in words."""
+    """Return, as messages, the differences between claims.json and a summary. The claims are untrusted."""
     given = content.get("claims")
-    said = {
+    claimed = {
         each.get("figure"): each.get("value")
         for each in (given if isinstance(given, list) else [])
         if isinstance(each, Mapping) and isinstance(each.get("figure"), str)
@@ -108,14 +108,14 @@ def unclaimed(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]
     ours = {claim.figure: claim for claim in claims(found)}
     wrong = [
         f"{figure} is {value}, and should be {ours[figure].value if figure in ours else 'nothing'}"
-        for figure, value in said.items()
+        for figure, value in claimed.items()
         if figure not in ours or not holds(ours[figure], value)
     ]
-    return wrong + [f"{figure} is missing" for figure in sorted(ours.keys() - said.keys())]
+    return wrong + [f"{figure} is missing" for figure in sorted(ours.keys() - claimed.keys())]
 
 
 def holds(claim: Claim, found: Any) -> bool:
-    """Whether the same analysis of the same captures, which found this, bears a claim out."""
+    """Return whether a claim agrees with the value that the same analysis of the same captures found."""
     if isinstance(claim.value, float) and isinstance(found, int | float):
         return math.isclose(claim.value, found, rel_tol=0, abs_tol=claim.tolerance)
     return type(claim.value) is type(found) and bool(claim.value == found)
@@ -126,7 +126,7 @@ def _tolerance(value: Any) -> float:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any, float | None]]:
-    """Paths and values, each with its error bar if there is one beside it."""
+    """Yield paths and values, each with its error bar if the same object has one."""
     within = f"{path}." if path else ""
     if isinstance(value, Mapping):
         for name, each in value.items():
@@ -143,7 +143,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any, float | None]]:
 
 
 def _names(entries: Sequence[Any]) -> Sequence[Any]:
-    """What entries of a list are called, each once; else their places."""
+    """Return unique names of the entries of a list, or else their indices."""
     for key in ("name", "link"):
         names = [each.get(key) if isinstance(each, Mapping) else None for each in entries]
         if all(isinstance(name, str) for name in names) and len(set(names)) == len(names):

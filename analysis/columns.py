@@ -1,7 +1,7 @@
-"""Columns of tables, as Arrow fields that say what is in them.
+"""Columns of tables: Arrow fields with a description of their content.
 
-The meaning is metadata of the field: it does not make two schemas differ, stands in the Parquet files, and
-`cutset schema tables` prints it.
+The description is metadata of the field. It does not make two schemas differ, is stored in the Parquet files,
+and is printed by `cutset schema tables`.
 """
 
 from typing import Final, TypeAlias
@@ -11,18 +11,18 @@ import pyarrow as pa
 INT, BIGINT, DOUBLE, STRING, BOOLEAN = pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_()
 
 Column: TypeAlias = tuple[str, pa.DataType, bool] | tuple[str, pa.DataType, bool, str]
-"""Name, type, whether it can be null, and what is in it, with its unit."""
+"""Name, type, nullability, and content with its unit."""
 
 _MEANING: Final = b"meaning"
 
 
 def table_schema(*columns: Column) -> pa.Schema:
-    """The schema of a table with these columns."""
+    """Return the schema of a table with these columns."""
     return pa.schema([_field(*column) for column in columns])
 
 
 def meaning(field: pa.Field) -> str:
-    """What is in a column; nothing of a column of a table that is only a step towards others."""
+    """Return the description of a column; empty for columns of intermediate tables."""
     found: bytes = (field.metadata or {}).get(_MEANING, b"")
     return found.decode()
 

@@ -1,7 +1,6 @@
-"""The analysis' errors: what was being done, with which input, and what to do, in one line for the CLI to
-print.
+"""Errors of the analysis, each one line for the CLI: the failed action, its input, and what to do.
 
-That a run was not analysed, or has nothing to analyse, is said the same by every command.
+All commands report a run that is not analysed, or has nothing to analyse, through the checks below.
 """
 
 import shlex
@@ -13,15 +12,15 @@ from topologies.errors import InputError
 
 
 class AnalysisError(Exception):
-    """The analysis cannot go on with what it was given."""
+    """The analysis cannot continue with its input."""
 
 
 class CaptureError(AnalysisError):
-    """A capture file cannot be used at all: missing, unreadable, or no capture."""
+    """A capture file cannot be used at all: it is missing, unreadable, or not a capture."""
 
 
 def check_measured(run: RunDirectory) -> None:
-    """Raises InputError if the run ended before time 0, so that nothing was measured."""
+    """Check that the run measured something. Raises InputError if it ended before time 0."""
     record = run.read_run()
     if record.times.zero_ns is None:
         ended = f"it ended before its nodes published anything (phase: {record.phase})"
@@ -30,20 +29,20 @@ def check_measured(run: RunDirectory) -> None:
 
 
 def check_transfers(run: RunDirectory) -> None:
-    """Raises InputError if the run has no table of transfers."""
+    """Check that the run has a table of transfers. Raises InputError if not."""
     if not run.table("transfers").is_dir():
         refuse(run)
 
 
 def check_packets(run: RunDirectory) -> None:
-    """Raises InputError if the run was made in virtual time, which has messages but no packets."""
+    """Check that the run has packets. Raises InputError for a run in virtual time: it has only messages."""
     if run.read_run().simulated:
         problem = "was simulated and has no packets: the same experiment with `--on local` captures them"
         raise InputError(str(run.path), None, "", problem)
 
 
 def check_messages(run: RunDirectory) -> None:
-    """Raises InputError if the messages of the run's system are not known here, as those of programs."""
+    """Check that the messages of the run's system can be decoded. Raises InputError if not."""
     plan = run.read_run().plan
     marked, why = plan.declared.marked, ""
     if plan.declared.logs_keys:
@@ -52,13 +51,13 @@ def check_messages(run: RunDirectory) -> None:
         why = unread(run)
     if why or (not plan.declared.shows_events and codec_of(plan.system) is None):
         why = f" ({why or marked.why})" if marked else ""
-        instead = "`cutset packets --pcap` gives its packets"
+        instead = "`cutset packets --pcap` shows its packets"
         problem = f"the messages of {plan.system} are not known here{why}; {instead}"
         raise InputError(str(run.path), None, "", problem)
 
 
 def refuse(run: RunDirectory) -> NoReturn:
-    """Raises InputError: the run lacks what its analysis makes."""
+    """Raise InputError: the run is not analysed, or has nothing to analyse."""
     check_measured(run)
     command = shlex.join(["cutset", "analyze", str(run.path)])
-    raise InputError(str(run.path), None, "", f"is not analysed yet: `{command}` does it")
+    raise InputError(str(run.path), None, "", f"is not analysed yet: run `{command}`")

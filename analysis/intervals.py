@@ -1,6 +1,4 @@
-"""Between which bounds a figure lies: of a median, of one more run, of a change between two groups, of a
-rate of failures.
-"""
+"""Confidence intervals: of a median, of one more run, of a change between two groups, of a failure rate."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ _RESAMPLES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class MedianInterval:
-    """Bounds of a median. level: how often such bounds hold it; less than asked if runs are few."""
+    """Bounds of a median. level: their coverage, which is less than requested if there are few runs."""
 
     low: float
     high: float
@@ -25,13 +23,14 @@ class MedianInterval:
 
 
 def median_interval(values: Floats, level: float = LEVEL) -> MedianInterval:
-    """Exact, for any distribution: between two of the sorted values, which hold the median as often as a fair
-    coin falls heads neither too seldom nor too often (David and Nagaraja, Order Statistics, 7.1).
+    """Return the exact interval of a median, for any distribution.
 
-    Three runs can say it with 75 %, five with 94 %, six with 97 %. Raises ValueError without values.
+    The bounds are two of the sorted values; their ranks follow from the binomial distribution with p = 0.5
+    (David and Nagaraja, Order Statistics, 7.1). Three runs reach 75 %, five 94 %, six 97 %. Raises ValueError
+    without values.
     """
     if not values.size:
-        raise ValueError("no values have no median")
+        raise ValueError("a median needs at least one value")
     ordered, n = np.sort(values), values.size
     below, taken = 0.0, (0, 1 - 2 * 0.5**n)
     for k in range((n + 1) // 2):
@@ -43,15 +42,16 @@ def median_interval(values: Floats, level: float = LEVEL) -> MedianInterval:
 
 
 def next_interval(values: Floats, level: float = LEVEL) -> tuple[float, float]:
-    """Bounds of what one more run comes to, by Student's t (Hahn and Meeker, Statistical Intervals, 4.7).
+    """Return the prediction interval of one more run, by Student's t (Hahn and Meeker, Statistical Intervals,
+    4.7).
 
-    Positive values are compared by their logarithms, as noise grows with them. Wider than the bounds of a
-    median, which are of all runs together. Raises ValueError of fewer than two values, which have no spread.
+    Positive values are compared by their logarithms, since noise grows with the value. The interval is wider
+    than that of a median, which describes all runs together. Raises ValueError for fewer than two values.
     """
     from scipy.special import stdtrit  # noqa: PLC0415  (takes long to import, and few runs need it)
 
     if values.size < 2:
-        raise ValueError("a single value has no spread")
+        raise ValueError("a prediction interval needs at least two values")
     logarithmic = bool(values.min() > 0)
     scaled = np.log(values) if logarithmic else values
     n = values.size
@@ -59,16 +59,17 @@ def next_interval(values: Floats, level: float = LEVEL) -> tuple[float, float]:
     middle = float(np.mean(scaled))
     if not logarithmic:
         return middle - off, middle + off
-    with np.errstate(over="ignore"):  # three values that are far apart say nothing of how large one may be
+    with np.errstate(over="ignore"):  # three values far apart give no upper bound
         low, high = np.exp((middle - off, middle + off))
     return float(low), float(high)
 
 
 def change_interval(before: Floats, after: Floats, rng: np.random.Generator) -> tuple[float, float]:
-    """Bounds of the difference of medians, after less before, in the values' unit: a bootstrap over nights.
+    """Return the interval of the difference of medians, after minus before, in the values' unit: a bootstrap
+    over nights.
 
-    A group of fewer than five has no spread to draw from: it is moved by what the other's values differ from
-    their median.
+    A group of fewer than five values has too little spread to resample. Its median is shifted by resampled
+    deviations of the other group's values from their median.
     """
     moved = _medians(after, before, rng) - _medians(before, after, rng)
     tail = (1 - LEVEL) / 2
@@ -77,7 +78,7 @@ def change_interval(before: Floats, after: Floats, rng: np.random.Generator) -> 
 
 
 def _medians(values: Floats, other: Floats, rng: np.random.Generator) -> Floats:
-    """Medians of groups drawn anew."""
+    """Return medians of resampled groups."""
     if values.size >= 5 or other.size < values.size:
         drawn = rng.choice(values, (_RESAMPLES, values.size))
     else:
@@ -87,7 +88,7 @@ def _medians(values: Floats, other: Floats, rng: np.random.Generator) -> Floats:
 
 
 def rate_interval(some: float, count: float, level: float = LEVEL) -> tuple[float, float]:
-    """Bounds of a rate after `some` of `count` (Clopper and Pearson, 1934): exact, and rather too wide."""
+    """Return the interval of a rate after `some` of `count` (Clopper and Pearson, 1934): exact but wide."""
     from scipy.special import betaincinv  # noqa: PLC0415  (as above)
 
     tail = (1 - level) / 2
@@ -97,13 +98,15 @@ def rate_interval(some: float, count: float, level: float = LEVEL) -> tuple[floa
 
 
 def wilson_interval(some: int, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Bounds of a rate after `some` of `count` (Wilson, 1927): close to what is asked for also of few runs,
-    and never outside of 0 to 1. Raises ValueError without any.
+    """Return the interval of a rate after `some` of `count` (Wilson, 1927).
+
+    Its coverage is close to the level even for few runs, and it stays within 0 to 1. Raises ValueError if
+    count is 0.
     """
     from scipy.special import ndtri  # noqa: PLC0415  (as above)
 
     if count < 1:
-        raise ValueError("no runs have no rate")
+        raise ValueError("a rate needs at least one run")
     z = float(ndtri((1 + level) / 2))
     rate, width = some / count, z * z / count
     middle = (rate + width / 2) / (1 + width)
@@ -112,9 +115,11 @@ def wilson_interval(some: int, count: int, level: float = LEVEL) -> tuple[float,
 
 
 def clean_runs_needed(rate: float, level: float = LEVEL) -> int:
-    """How many runs in a row without a failure make it credible that what failed at this rate is gone: were
-    it still there, so many would pass by chance less often than 1 - level. Raises ValueError for a rate of 0.
+    """Return how many consecutive runs without a failure show that a failure with this rate is fixed.
+
+    If the failure were still there, that many runs would pass by chance with a probability below 1 - level.
+    Raises ValueError for a rate of 0.
     """
     if not 0 < rate <= 1:
-        raise ValueError(f"{rate} is no rate of failures")
+        raise ValueError(f"a failure rate must be above 0 and at most 1 (got {rate})")
     return 1 if rate == 1 else math.ceil(math.log(1 - level) / math.log1p(-rate))

@@ -1,4 +1,4 @@
-"""Runs in Python and notebooks: tables as Arrow, so as pandas' and Polars', or as Spark's; questions in SQL.
+"""Runs in Python and notebooks: tables as Arrow (hence pandas and Polars) or Spark, and SQL queries.
 
 import analysis
 
@@ -46,27 +46,28 @@ class OpenRun:
 
     @property
     def record(self) -> RunRecord:
-        """What ran: run.json."""
+        """The record of the run: run.json."""
         return self.case.record
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What came of it: summary.json. Raises InputError if it cannot be read any more."""
+        """The results: summary.json. Raises InputError if it cannot be read any more."""
         return self.case.run.read_summary()
 
     def table(self, name: str) -> pa.Table:
-        """One of the tables of docs/tables.md. Raises AnalysisError if there is none of that name."""
+        """Return a table of docs/tables.md. Raises AnalysisError if no table has that name."""
         return self.sql(f"SELECT * FROM {_known(name)}")  # noqa: S608
 
     def sql(self, question: str) -> pa.Table:
-        """The answer to a question (docs/sql.md). Raises AnalysisError that says what is wrong with it."""
+        """Return the answer to a query (docs/sql.md). Raises AnalysisError that names the mistake in it."""
         with duckdb_engine([self.case]) as engine:
             return engine.ask(question).table()
 
     def spark(self, name: str, master: str | None = None) -> "DataFrame":
-        """The same table in this process's Spark session. Raises AnalysisError, too, if Spark does not start.
+        """Return a table in this process's Spark session.
 
-        master: a Spark master URL; None uses this machine's processors.
+        master: a Spark master URL; None uses this machine's processors. Raises AnalysisError if no table has
+        that name or Spark does not start.
         """
         from analysis.sql.spark_engine import spark_engine  # noqa: PLC0415 - few need Java
 
@@ -74,7 +75,7 @@ class OpenRun:
 
 
 def open_run(run: str | Path = LATEST, runs: Path = RUNS) -> OpenRun:
-    """A run by its path, by its name below a folder of runs, or the latest there that was analysed.
+    """Open a run by its path, by its name below a folder of runs, or the latest one there that was analysed.
 
     Raises InputError if there is none, or if it was not analysed.
     """

@@ -1,4 +1,4 @@
-"""Reads tables in Parquet that anybody may have written: of another version, torn, or somebody else's."""
+"""Reads Parquet tables that cannot be trusted: of another version, truncated, or from another user."""
 
 from pathlib import Path
 
@@ -7,14 +7,15 @@ import pyarrow.compute as pc
 from pyarrow import dataset
 
 ROWS_MAX = 20_000_000
-"""Of a table that is read whole: no timeline has as many."""
+"""Larger tables are not read: no timeline has as many rows."""
 
 
 def read_any(path: Path, schema: pa.Schema, wanted: pc.Expression | None = None) -> pa.Table | None:
-    """A table's rows, or those that are wanted, in the columns of its schema; those that it lacks are null.
+    """Return a table's rows, or those that match `wanted`, in the columns of a schema. Missing columns are
+    null.
 
-    None: there is no such table, or what stands there is none, as the torn start of one after a crash;
-    `cutset analyze` writes it anew.
+    Return None if the table does not exist or cannot be read, e.g. if a crash truncated it; `cutset analyze`
+    writes it again.
     """
     if not path.exists():
         return None

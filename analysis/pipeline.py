@@ -1,10 +1,10 @@
-"""The analysis of a run, whole: captures to packets and messages, to events, to timelines, to summary.json.
+"""The whole analysis of a run: captures to packets and messages, to events, to timelines, to summary.json.
 
-Reads the run directory and nothing else, and may be run again at any time with the same result: tables are
-written beside their place and moved there when whole, summary.json last. It takes what there is: of a run
-that crashed or was interrupted, what was captured; of one without captures, what the nodes wrote down, and
-says so. What cannot be measured is null with a reason in the summary. The steps themselves are in
-`analysis.timelines`; see there.
+Reads only the run directory and may be repeated at any time with the same result. Tables are written next to
+their final place and renamed when complete; summary.json is written last. The analysis uses what is
+available: the captures of a run that crashed or was interrupted, or the nodes' own records if there are no
+captures; the summary notes which. Values that cannot be measured are null in the summary, with a reason. The
+steps are in `analysis.timelines`.
 """
 
 from collections.abc import Callable
@@ -41,11 +41,11 @@ def analyze(
 ) -> dict[str, Any]:
     """Analyse a run: write its tables and summary.json, and return the summary.
 
-    workers_for: who does the work (`analysis.jobs.choice.workers_at`); None uses this machine. progress: told
-    each step as it begins. Raises AnalysisError or InputError when there is nothing that could be analysed,
-    no cluster, or a folder of the run is a link.
+    workers_for: the workers to use (`analysis.jobs.choice.workers_at`); None uses this machine. progress:
+    called with the name of each step when it begins. Raises AnalysisError or InputError if nothing can be
+    analysed, if there is no cluster, or if a folder of the run is a link.
     """
-    run = RunDirectory(run.path.absolute())  # whoever does the work may stand in another folder
+    run = RunDirectory(run.path.absolute())  # workers may have another working directory
     case = open_case(run, ProcessPool.of_this_machine(), progress)
     if not case.anything:
         return _analyze(case, progress, InlineWorkers())
@@ -56,7 +56,7 @@ def analyze(
 
 
 def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The same in this process, one task after the other: for within Spark's tasks.
+    """Analyse a run in this process, one task after the other, for use within Spark's tasks.
 
     Raises AnalysisError or InputError as `analyze`.
     """
@@ -79,7 +79,7 @@ def _analyze(case: Case, progress: Callable[[str], None], workers: Workers) -> d
 
 
 def _results(case: Case, workers: Workers, progress: Callable[[str], None]) -> Results:
-    """What all tasks returned, together; the table of events is written."""
+    """Return the combined results of all tasks. Also writes the table of events."""
     run, metadata = case.run, case.metadata
     progress("following events")
     in_packets = case.decoded and not metadata.by_host and for_everybody(metadata)
@@ -89,5 +89,5 @@ def _results(case: Case, workers: Workers, progress: Callable[[str], None]) -> R
     progress("following streams")
     followed = carry_out(workers, stream_tasks(case, written), "following streams")
     results["deliveries"] = with_disorder(results["deliveries"], results["disorder"])
-    remove(run.table(RECORDS))  # what the nodes left says the same
+    remove(run.table(RECORDS))  # redundant: the nodes' own files remain
     return results | {name: followed[name] for name in FOLLOWED}

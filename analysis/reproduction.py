@@ -1,17 +1,17 @@
-"""Judges the claims of a run by the same run made again, several times: they hold, differ, or neither.
+"""Judges the claims of a run by repeats of the same run: a claim holds, differs, or is undecided.
 
-A claim is one run's figure, so it is held against what one more run would come to: the interval of the
-repeats (`intervals.next_interval`). Hundreds of figures are looked at, and any may be far off by chance, so
-that each interval is as wide as all of them together need (Bonferroni): of a run that is as its repeats,
-anything at all is said to differ with a chance of WRONG_MAX. Repeats that hardly differ among each other know
-little of other machines and other days: no interval is narrower than `within` of its middle, or than what the
-history resolves of that unit. So counts that are 0 in all repeats have no room at all.
+A claim is one run's figure, so it is compared with the interval of one more run, computed from the repeats
+(`intervals.next_interval`). Hundreds of figures are compared and any may be far off by chance. Each interval
+is therefore widened for all comparisons together (Bonferroni): if the run equals its repeats, the probability
+that any figure is reported to differ is at most WRONG_MAX. Repeats that hardly differ among each other do not
+show the variation between machines and days. So no interval is narrower than `within` of its middle, or than
+the resolution of the history for that unit. Counts that are 0 in all repeats get no margin at all.
 
-Words (a verdict, whether an expectation held) hold if any repeat came to them. Virtual time has no spread:
-there every repeat must come to the claim itself.
+Words (a verdict, whether an expectation held) hold if any repeat had the same. Virtual time has no spread:
+every repeat must equal the claim.
 
-What tells of one run alone (its name, its notes, how busy its machine was, which period of a link stands
-for it) is not judged.
+Facts that describe one run only (its name, its notes, the load of its machine, which period of a link
+represents it) are not judged.
 """
 
 from collections import Counter
@@ -28,9 +28,9 @@ from analysis.history.regressions.series import resolution_of
 from analysis.intervals import next_interval
 
 REPEATS_MIN: Final = 3
-"""Fewer have no spread worth the name."""
+"""With fewer repeats the spread cannot be estimated."""
 WITHIN: Final = 0.1
-"""The part of itself by which a figure may differ in any case, unless told otherwise."""
+"""Default relative margin by which any figure may differ."""
 WRONG_MAX: Final = 0.05
 _OF_ONE_RUN: Final = frozenset({"schema", "run", "experiment", "seed", "links", "fidelity.cpu_max"})
 _PROSE: Final = frozenset({"reasons", "notes", "problems", "unproven", "disagreements", "left_out"})
@@ -39,7 +39,7 @@ _LINKS: Final = "fidelity.links."
 
 
 class Verdict(StrEnum):
-    """What the repeats say of a claim."""
+    """Result of comparing a claim with the repeats."""
 
     HOLDS = "HOLDS"
     DIFFERS = "DIFFERS"
@@ -48,10 +48,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A claim with what it was held against.
+    """A claim with the values it was compared with.
 
-    here: the median of the repeats, or what most of them came to. low, high: the interval of one more run;
-    None of words, and of figures that too few repeats measured. why: of one that is undecided.
+    here: the median of the repeats, or their most frequent value. low, high: the interval of one more run;
+    None for words, and for figures that too few repeats measured. why: the reason if undecided.
     """
 
     claim: Claim
@@ -63,7 +63,7 @@ class Judged:
 
 
 def is_judged(figure: str) -> bool:
-    """Whether another run may be asked for this figure at all."""
+    """Return whether another run can confirm this figure at all."""
     parts = figure.split(".")
     if figure in _OF_ONE_RUN or not _PROSE.isdisjoint(parts):
         return False
@@ -77,10 +77,10 @@ def judge(
     within: float = WITHIN,
     exact: bool = False,
 ) -> list[Judged]:
-    """Each claim that another run can be asked for, with its verdict.
+    """Return each claim that another run can confirm, with its verdict.
 
-    repeats: summaries of the repeats that can be relied on. within: see `WITHIN`. exact: whether they were
-    made in virtual time, from the seed of the run that claims.
+    repeats: summaries of the repeats that are reliable. within: see `WITHIN`. exact: whether the repeats ran
+    in virtual time, from the seed of the run that makes the claims.
     """
     asked = [claim for claim in claimed if is_judged(claim.figure)]
     found = [{claim.figure: claim.value for claim in claims(summary)} for summary in repeats]
@@ -105,15 +105,15 @@ def _exactly(claim: Claim, values: Sequence[Any]) -> Judged:
 
 def _judged(claim: Claim, values: Sequence[Any], level: float, within: float) -> Judged:
     if len(values) < REPEATS_MIN:
-        said = f"{len(values)} of the {REPEATS_MIN} repeats that it takes were measured"
-        return Judged(claim, Verdict.UNDECIDED, _most(values), why=said)
+        reason = f"{len(values)} of the {REPEATS_MIN} required repeats were measured"
+        return Judged(claim, Verdict.UNDECIDED, _most(values), why=reason)
     if not is_number(claim.value):
         verdict = Verdict.HOLDS if any(_is_same(claim.value, each) for each in values) else Verdict.DIFFERS
         return Judged(claim, verdict, _most(values))
     numbers = np.array([float(value) for value in values if is_number(value)])
     if numbers.size < REPEATS_MIN:
-        said = f"{numbers.size} of {len(values)} repeats have this figure"
-        return Judged(claim, Verdict.UNDECIDED, _most(values), why=said)
+        reason = f"{numbers.size} of {len(values)} repeats have this figure"
+        return Judged(claim, Verdict.UNDECIDED, _most(values), why=reason)
     middle = float(np.median(numbers))
     low, high = next_interval(numbers, level)
     room = _room(claim.figure, middle, within)
@@ -124,7 +124,7 @@ def _judged(claim: Claim, values: Sequence[Any], level: float, within: float) ->
 
 
 def _room(figure: str, middle: float, within: float) -> float:
-    """By how much a figure may differ in any case, in its unit; a count of nothing by nothing."""
+    """Return the margin by which a figure may always differ, in its unit; 0 for a count of 0."""
     unit = unit_of(figure)
     resolved = resolution_of(figure, unit) if unit in {"s", "ms"} else 0.0
     return max(within * abs(middle), resolved)
@@ -135,7 +135,7 @@ def _is_same(claimed: Any, found: Any) -> bool:
 
 
 def _most(values: Sequence[Any]) -> Any:
-    """What most came to: of numbers the median."""
+    """Return the median if all values are numbers, or else the most frequent value."""
     numbers = [float(value) for value in values if is_number(value)]
     if numbers and len(numbers) == len(values):
         return float(np.median(numbers))

@@ -1,4 +1,4 @@
-"""A run to be analysed, and what there is of it: which captures and records, and what they can tell."""
+"""A run to be analysed: which captures and records it has, and what can be read from them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,16 +24,16 @@ from node.core.deliveries import HEADER, RECORD
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run to be analysed, and what there is of it."""
+    """A run to be analysed: which captures and records it has, and what can be read from them."""
 
     run: RunDirectory
     record: RunRecord
     metadata: RunMetadata
-    hosts: bool  # whether there is a capture of any host
-    decoded: bool  # whether its messages can be decoded, too, and say which events they carry
-    links: bool  # whether there is a capture of any link
-    recorded: bool  # whether any driver or client left a record of deliveries
-    taken: bool  # whether any proxy did: of when it took events
+    hosts: bool  # any host has a capture
+    decoded: bool  # and its messages can be decoded and name their events
+    links: bool  # any link has a capture
+    recorded: bool  # any driver or client left a record of deliveries
+    taken: bool  # any proxy left a record of when it accepted events
     logged: list[FailoverEvent]
 
     @property
@@ -43,8 +43,8 @@ class Case:
 
 
 def open_case(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) -> Case:
-    """What there is of a run. Raises AnalysisError or InputError if its record or folders are not what they
-    should be.
+    """Return what is available of a run. Raises AnalysisError or InputError if its record or folders are
+    invalid.
     """
     run.check_folders()
     record = run.read_run()
@@ -70,7 +70,7 @@ def open_case(run: RunDirectory, workers: Workers, progress: Callable[[str], Non
 
 
 def as_far_as_read(case: Case) -> Case:
-    """If not all TLS connections could be read, packets count as those of a system that shows no events."""
+    """Treat the run as one without decoded events if any TLS connection could not be read."""
     why = unread(case.run) if case.decoded else ""
     if not why:
         return case
@@ -85,22 +85,22 @@ def _records(run: RunDirectory, host: str) -> bool:
 
 
 def counted_clients(case: Case) -> tuple[str, ...]:
-    """The clients that count for latency and recovery: those whose captures are whole.
+    """Return the clients that count for latency and recovery: those with complete captures.
 
-    Of a run that did not come to its end all do: their captures are torn, but tell everything until then.
+    If the run did not complete, all clients count: their captures are cut off, but valid up to that point.
     """
     clients = case.metadata.clients
     if not case.decoded or case.metadata.outcome != "completed":
         return clients
-    torn = damaged(case)
-    return tuple(name for name in clients if name not in torn) or clients
+    incomplete = damaged(case)
+    return tuple(name for name in clients if name not in incomplete) or clients
 
 
 def damaged(case: Case) -> dict[str, str]:
-    """The hosts whose captures are not whole, and why."""
+    """Return the hosts with incomplete captures, and the reasons."""
     return damaged_hosts(case.record, decoding(case), pq.read_table(case.run.table("captures")))
 
 
 def decoding(case: Case) -> pa.Table:
-    """How far each connection could be decoded: `analysis.schemas.DECODING`."""
+    """Return how far each connection could be decoded: `analysis.schemas.DECODING`."""
     return pq.read_table(case.run.table("decoding"))

@@ -1,4 +1,4 @@
-"""What of a run's timelines goes into its summary; and the timelines themselves, as tables."""
+"""Selects the figures of a run's timelines for its summary, and writes the timelines as tables."""
 
 from collections.abc import Iterator
 
@@ -22,17 +22,21 @@ from analysis.timelines.tasks.results import write
 
 Results = dict[str, pa.Table]
 
-NO_LINK_CAPTURES = "there are no captures of links: what they did was not measured"
-NO_HOST_CAPTURES = "there are no captures of hosts: events rest on what clients and publishers wrote down"
-NOT_DECODED = "the messages of {} are not known here{}: events rest on what clients and publishers wrote down"
-FROM_ACKNOWLEDGEMENT = "latency counts from the publisher's record: no server wrote down when it took events"
+NO_LINK_CAPTURES = "there are no captures of links: link behaviour was not measured"
+NO_HOST_CAPTURES = "there are no captures of hosts: events come from the records of clients and publishers"
+NOT_DECODED = (
+    "the messages of {} are not known here{}: events come from the records of clients and publishers"
+)
+FROM_ACKNOWLEDGEMENT = (
+    "latency counts from the publisher's record: no server recorded when it accepted events"
+)
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
 
 def findings_of(case: Case, results: Results) -> Findings:
-    """Write the timelines as tables, and say what of them goes into the summary.
+    """Write the timelines as tables, and return the findings for the summary.
 
-    results: what all tasks returned, by the name of the table.
+    results: the results of all tasks, by table name.
     """
     run, metadata = case.run, case.metadata
     deliveries = results["deliveries"] if case.recorded else None
@@ -49,8 +53,8 @@ def findings_of(case: Case, results: Results) -> Findings:
         write(table, run.table(name))
     figures, reasons = recovery_table.headline(recovery, metadata)
     machines = read_details(run)
-    torn = damaged(case) if case.hosts else {}
-    unfit = unfit_hosts(case.record, metadata, torn)
+    incomplete = damaged(case) if case.hosts else {}
+    unfit = unfit_hosts(case.record, metadata, incomplete)
     comparable = case.decoded and case.recorded
     return Findings(
         deliveries=deliveries,
@@ -71,7 +75,7 @@ def findings_of(case: Case, results: Results) -> Findings:
         )
         if comparable
         else None,
-        damaged=torn,
+        damaged=incomplete,
         notes=(
             *_on_what_there_is(case),
             *traffic.notes(reports),
@@ -87,7 +91,9 @@ def findings_of(case: Case, results: Results) -> Findings:
 
 
 def _timelines(case: Case, results: Results, others: pa.Table | None) -> Results:
-    """The tables that follow from what tasks returned alone. others: other people's traffic."""
+    """Return the tables that follow from the tasks' results alone. others: traffic that is not the system's
+    own.
+    """
     metadata = case.metadata
     followed = results["followed"] if by_topic(metadata) and case.recorded else None
     wire = results["wire"] if case.links else None
@@ -105,7 +111,7 @@ def _timelines(case: Case, results: Results, others: pa.Table | None) -> Results
 
 
 def _on_what_there_is(case: Case) -> Iterator[str]:
-    """Notes on what the figures do not rest on."""
+    """Yield notes on sources that are missing."""
     if not case.recorded:
         yield NO_RECORDS
     if not case.links:
@@ -119,7 +125,7 @@ def _on_what_there_is(case: Case) -> Iterator[str]:
 
 
 def _on_times(case: Case, results: Results) -> Iterator[str]:
-    """Notes on times, where the run has any."""
+    """Yield notes on times, if the run has any."""
     metadata = case.metadata
     if metadata.window.problem:
         return

@@ -1,4 +1,4 @@
-"""What has to be done to follow a run's events, cut into tasks that are alike in size."""
+"""Tasks that follow a run's events, of about equal size."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -33,28 +33,28 @@ from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RECORD
 
 TABLES = {"events": EVENTS, "transfers": TRANSFERS, "measures": MEASURES}
-"""Tables that many tasks write, a file each."""
+"""Tables that many tasks write, each task one file."""
 RECORDS = "records"
-"""What the nodes wrote down, in order of stream, while streams are followed."""
+"""The nodes' records, ordered by stream; a temporary table for following streams."""
 FOLLOWED = ("samples", "untimed", "pairs", "coverage", "convergence", "wan_copies")
-"""What following streams gives."""
+"""Results of following streams."""
 STREAM_TASKS_MAX = 64
-"""So many tasks follow streams at most: each reads what there is once, for its share of them."""
+"""Largest number of tasks that follow streams: each reads the whole input once."""
 TASK_BYTES = 4 << 20
-"""Of records, which a worker takes apart to some ten times as much."""
+"""Bytes of records per task; in a worker they take about ten times as much memory."""
 PAIRS_TOGETHER = 1 << 24
-"""Clients with events in a task, where each may be to get each."""
+"""Largest number of (client, event) pairs per task if any event may match any client."""
 GROUPS_TOGETHER = 1 << 17
-"""Clients with streams in a task, each of which takes memory there, whatever came to it."""
+"""Largest number of (client, stream) pairs per task; each takes memory even without events."""
 
 
 def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
-    """Everything that does not need the events of all hosts. folders: where the tables that it writes go."""
+    """Return all tasks that do not need the events of all hosts. folders: output folder of each table."""
     run, metadata, contract = case.run, case.metadata, case.metadata.declared.contract
     drivers = _files(run, metadata.having(Trait.PUBLISHER))
     written = RecordFiles(folders[RECORDS]) if RECORDS in folders else None
 
-    def beside(trait: Trait, number: int) -> Path | None:
+    def records_file(trait: Trait, number: int) -> Path | None:
         return written.file(trait, number) if written else None
 
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
@@ -77,10 +77,10 @@ def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
                 not case.decoded or metadata.by_host,
                 ContentFiles.of(run, metadata, (name for name, _ in clients)),
                 {name: planned.get(name, ()) for name, _ in clients} if planned else {},
-                beside(Trait.SUBSCRIBER, number),
+                records_file(Trait.SUBSCRIBER, number),
             )
             for number, clients in enumerate(
-                _together(_files(run, metadata.clients), _clients_together(run, metadata))
+                _grouped(_files(run, metadata.clients), _clients_together(run, metadata))
             )
         ),
         *(CheckPublisher(name, path, metadata.clocks) for name, path in drivers),
@@ -94,14 +94,14 @@ def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
         *(
             SortRecords(files, followed, metadata.clocks)
             for trait in (Trait.PUBLISHER, Trait.SERVER)
-            for number, files in enumerate(_together(_files(run, metadata.having(trait))))
-            if (followed := beside(trait, number)) is not None
+            for number, files in enumerate(_grouped(_files(run, metadata.having(trait))))
+            if (followed := records_file(trait, number)) is not None
         ),
     ]
 
 
 def stream_tasks(case: Case, written: RecordFiles | None) -> list[Task]:
-    """The streams, followed through the events of all hosts, or through what these wrote down."""
+    """Return the tasks that follow streams through the events of all hosts, or through the nodes' records."""
     metadata = case.metadata
     sources, clients = failover_events.sources(case.logged, metadata), counted_clients(case)
     events = case.run.table("events") if case.decoded else None
@@ -119,14 +119,16 @@ def _files(run: RunDirectory, hosts: Sequence[str]) -> tuple[Files, ...]:
 
 
 def _shared_out(streams: Sequence[int], most: int) -> list[tuple[int, ...]]:
-    """Streams in at most so many shares, alike in size, of neighbours."""
+    """Split streams into at most `most` contiguous shares of about equal size."""
     ends = np.linspace(0, len(streams), min(most, len(streams)) + 1).astype(int).tolist()
     return [tuple(streams[low:high]) for low, high in pairwise(ends)]
 
 
 def _clients_together(run: RunDirectory, metadata: RunMetadata) -> int:
-    """Of how many clients a task has every stream, where all are to get everything; or every event, where any
-    may be for each of them, whether it came or not.
+    """Return how many clients one task checks.
+
+    If every client is to get every event, the limit is on client and stream pairs. If events are selected by
+    content, it is on client and event pairs, delivered or not.
     """
     audience = metadata.declared.contract.audience
     if audience == "all":
@@ -138,9 +140,10 @@ def _clients_together(run: RunDirectory, metadata: RunMetadata) -> int:
     return len(metadata.clients)
 
 
-def _together(files: Sequence[Files], most: int | None = None) -> list[tuple[Files, ...]]:
-    """Files put together until they are worth a task: thousands of clients may write little each. most: so
-    many at most.
+def _grouped(files: Sequence[Files], most: int | None = None) -> list[tuple[Files, ...]]:
+    """Group files until a group is worth a task, since thousands of clients may write little each.
+
+    most: the largest number of files in a group.
     """
     found: list[list[Files]] = []
     size = 0
@@ -151,4 +154,4 @@ def _together(files: Sequence[Files], most: int | None = None) -> list[tuple[Fil
             size = 0
         found[-1].append((host, path))
         size += grown
-    return [tuple(together) for together in found]
+    return [tuple(group) for group in found]

@@ -1,13 +1,13 @@
-"""The Spark session: one per process, quiet, and set up for a short start on a modest machine.
+"""The Spark session: one per process, quiet, and configured for a short start on a modest machine.
 
-On this machine's own cores Java is told to compile quickly rather than well and to collect garbage in one
-thread, since an analysis lasts seconds and the heavy work is not done in Java; with a cluster's master
-those choices are the cluster's. Nothing is left behind: Hive is not used, and all that Java puts down on this
-machine stands in one folder of this process, which goes with it or, if it is killed, when Spark is started
-next. What Java prints goes to a file, and is told only if it does not start.
+On this machine's own cores Java compiles quickly rather than well and collects garbage in one thread, since
+an analysis lasts seconds and Java does little of the work. On a cluster those choices are the cluster's.
+Nothing is left behind: Hive is not used, and all of Java's files on this machine are in one folder of this
+process. The folder is removed with the process or, if the process is killed, at the next start of Spark.
+Java's output goes to a file and is shown only if Java does not start.
 
-Other users of this machine reach the ports of Spark on loopback, and get nowhere: Spark asks for a secret
-there, as Py4J and PySpark do at theirs. What a cluster asks for is the cluster's choice, and is read from
+Other users of this machine can connect to Spark's ports on loopback but not use them: Spark requires a secret
+there, as Py4J and PySpark do at theirs. A cluster's authentication is configured by the cluster, in
 `spark-defaults.conf` in SPARK_CONF_DIR (docs/security.md).
 """
 
@@ -37,8 +37,8 @@ from analysis.spark_home import archive_options, home
 from experiments.child_python import SAFE_ENVIRONMENT
 from experiments.files.scratch import scratch
 
-CORES_MAX = 16  # local workers; beyond that starting Python workers costs more than they bring
-HEAP_SHARE = 4  # the Java heap may take a quarter of the machine's memory
+CORES_MAX = 16  # local workers; more cost more to start than they save
+HEAP_SHARE = 4  # the Java heap may take 1/4 of the machine's memory
 HEAP_BYTES_MAX = 4 << 30
 HEAP_BYTES_MIN = 1 << 30
 ARROW_BATCH_ROWS = 32_768
@@ -49,7 +49,7 @@ JAVA_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-XX:-UsePerfData",
-    "-Darrow.enable_unsafe_memory_access=true",  # no second check of bounds that Spark keeps
+    "-Darrow.enable_unsafe_memory_access=true",  # Spark keeps the bounds; no second check
     "-Darrow.enable_null_check_for_get=false",
 )
 COMPILED_WELL = JAVA_OPTIONS[1:]
@@ -61,25 +61,25 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 def spark_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, *, lasting: bool = False
 ) -> SparkSession:
-    """Start a Spark session, or take the one that this process has.
+    """Start a Spark session, or return the one that this process has.
 
     master: a Spark master URL; None uses this machine's cores. settings: further `spark.…` settings, which
-    win. lasting: let Java compile well: queries run at twice the speed, after some seconds more of start. It
-    may be called in a thread while other work goes on: most of it is waiting for Java. Raises AnalysisError
-    if Spark does not start.
+    take precedence. lasting: let Java compile well: queries run at twice the speed, but the start takes some
+    seconds longer. May be called in a thread while other work continues, since most of it is waiting for
+    Java. Raises AnalysisError if Spark does not start.
     """
     values = {"spark.driver.extraJavaOptions": _java_options(COMPILED_WELL)} if lasting else {}
     context = spark_context(master, values | dict(settings or {}))
     with _starting:
-        # What another thread started is this thread's too; Spark itself calls it active only over there.
+        # Share a session that another thread started; Spark calls it active only in that thread.
         running = SparkSession._instantiatedSession
         return SparkSession(context) if running is None or running._sc is not context else running
 
 
 def spark_context(master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkContext:
-    """Start Spark, or take the one that this process has, without what queries need: half of the start.
+    """Start Spark without the parts that queries need, or return the context that this process has.
 
-    As `spark_session`, which see.
+    Takes half as long as `spark_session`; parameters and errors are the same.
     """
     with _starting:
         _forget_if_dead()
@@ -88,12 +88,12 @@ def spark_context(master: str | None = None, settings: Mapping[str, str] | None 
 
 
 def leave_nothing() -> None:
-    """Remove what Java put down here; for a process that ends by os._exit, past Python's own way out."""
+    """Remove Java's files on this machine, for a process that ends by os._exit and skips Python's cleanup."""
     _kept.close()
 
 
 def _forget_if_dead() -> None:
-    """Java that was killed, for want of memory for example, is started anew for whoever comes next."""
+    """Forget a Java process that was killed, e.g. for lack of memory; the next caller starts another."""
     gateway = SparkContext._gateway
     if gateway is None or gateway.proc.poll() is None:
         return
@@ -103,7 +103,9 @@ def _forget_if_dead() -> None:
 
 @contextmanager
 def _interrupts_as_they_are() -> Iterator[None]:
-    """PySpark would ask Java to end its jobs first, which the same Ctrl-C may have ended: a traceback."""
+    """Keep this process's SIGINT handler. PySpark's would ask Java, which the same Ctrl-C may have ended, to
+    cancel jobs.
+    """
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -112,25 +114,27 @@ def _interrupts_as_they_are() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def tells_of_no_interrupt(record: logging.LogRecord) -> bool:
-    """Whether a record is about anything but a Ctrl-C, which goes on its way: Py4J writes a traceback where
-    one comes while it waits for Java, by the root logger.
+def is_not_keyboard_interrupt(record: logging.LogRecord) -> bool:
+    """Return whether a log record is about anything but a Ctrl-C.
+
+    If Ctrl-C arrives while Py4J waits for Java, Py4J logs a traceback through the root logger; the exception
+    propagates anyway.
     """
     return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
 
 
 def _start_quietly(master: str | None, settings: Mapping[str, str] | None) -> SparkContext:
-    # What Py4J finds when Java ends with the same Ctrl-C is an exception here, or of no interest.
+    # If Java ends with the same Ctrl-C, Py4J's errors are raised here or do not matter.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(tells_of_no_interrupt)
-    # PySpark 4.3 keeps saying that it was not tested with pandas 3; what we use of the two is tested here.
+    logging.getLogger().addFilter(is_not_keyboard_interrupt)
+    # PySpark 4.3 warns that it was not tested with pandas 3; the parts used here are covered by our tests.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if _is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors may have another
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # executors may have another Python
     with tempfile.TemporaryFile("w+") as output, _interrupts_as_they_are():
         try:
             return _start(_settings(master) | dict(settings or {}), output)
@@ -142,13 +146,13 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     launch: Any = launch_gateway  # untyped
     places = {"SPARK_HOME": str(home())} if _is_local(settings["spark.master"]) else {}
-    # Java goes on when a context is stopped, with the options of its first start.
-    with _told_to_java(SAFE_ENVIRONMENT | places), _ended_if_interrupted():
+    # Java continues after a context is stopped, with the options of its first start.
+    with _java_environment(SAFE_ENVIRONMENT | places), _ended_if_interrupted():
         gateway = SparkContext._gateway or launch(conf, {"stdout": output, "stderr": output})
-    if _is_local(settings["spark.master"]):  # busy, it would take seconds to end by itself
+    if _is_local(settings["spark.master"]):  # a busy Java takes seconds to end by itself
         atexit.register(gateway.proc.kill)
     patience = threading.Timer(START_WAIT_S, gateway.proc.kill)
-    if not _is_local(settings["spark.master"]):  # a cluster's master may be silent for ever
+    if not _is_local(settings["spark.master"]):  # a cluster's master may never answer
         patience.start()
     try:
         context = SparkContext(conf=conf, gateway=gateway)
@@ -160,7 +164,7 @@ def _start(settings: Mapping[str, str], output: IO[str]) -> SparkContext:
 
 @contextmanager
 def _ended_if_interrupted() -> Iterator[None]:
-    """End the children that this block has started, if it raises: no handle of them is left."""
+    """End the children that this block has started if it raises: no handle of them is left."""
     before = {child.pid for child in psutil.Process().children()}
     try:
         yield
@@ -173,8 +177,8 @@ def _ended_if_interrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _told_to_java(variables: Mapping[str, str]) -> Iterator[None]:
-    """Environment that Java, and what it starts, is to have, and nobody else whom we start later."""
+def _java_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables in the environment of Java and its children only, not of processes started later."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -200,7 +204,7 @@ def _settings(master: str | None) -> dict[str, str]:
         **{f"spark.executorEnv.{name}": value for name, value in SAFE_ENVIRONMENT.items()},
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": f"{_folder()}/warehouse",
-        # Spark's own folders follow; said as spark.local.dir, executors of a cluster would take it too.
+        # Spark's own folders follow. spark.local.dir would also apply to executors of a cluster.
         "spark.driver.defaultJavaOptions": f'"-Djava.io.tmpdir={_folder()}"',
     }
     if _is_local(master):
@@ -210,7 +214,7 @@ def _settings(master: str | None) -> dict[str, str]:
 
 @functools.cache
 def _folder() -> Path:
-    """What Java puts down here. Raises OSError."""
+    """Create the folder for Java's files on this machine. Raises OSError."""
     atexit.register(_kept.close)
     return _kept.enter_context(scratch(FOLDER_PREFIX, Path(tempfile.gettempdir())))
 
@@ -226,12 +230,12 @@ def _local_settings(master: str | None) -> dict[str, str]:
         "spark.master": master or f"local[{cores}]",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        # Java makes the secret, of this session alone, and tells nobody: it stands on no command line.
+        # Java creates a secret for this session. It stays in Java and appears on no command line.
         "spark.authenticate": "true",
         "spark.driver.memory": f"{heap >> 20}m",
         "spark.driver.extraJavaOptions": _java_options(),
         "spark.sql.shuffle.partitions": str(cores * 2),
-        "spark.executorEnv.PYTHONPATH": str(_CHECKOUT),  # workers take our modules from where we run
+        "spark.executorEnv.PYTHONPATH": str(_CHECKOUT),  # workers import our modules from this checkout
         "spark.python.daemon.module": "analysis.jobs.daemon",
     }
 
@@ -242,6 +246,6 @@ def _java_options(options: tuple[str, ...] = JAVA_OPTIONS) -> str:
 
 def _explain(error: Exception, output: IO[str]) -> str:
     output.seek(0)
-    said = " | ".join(line.strip() for line in output.readlines()[-OUTPUT_TAIL_LINES:])
+    tail = " | ".join(line.strip() for line in output.readlines()[-OUTPUT_TAIL_LINES:])
     first = str(error).strip().partition("\n")[0]
-    return f"Spark did not start: {said or first}. It needs Java 17 or later (openjdk-17-jre-headless)"
+    return f"Spark did not start: {tail or first}. It needs Java 17 or later (openjdk-17-jre-headless)"

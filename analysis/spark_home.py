@@ -1,13 +1,13 @@
-"""What Java starts Spark from: the jars of PySpark, without its zip, and an archive of classes.
+"""Spark's home on this machine: the jars of PySpark without its zip, and an archive of Java classes.
 
-Spark lets its Python workers import PySpark from a zip of sources, which each of them compiles anew: 0.7 s
-of processor time for each of the five that a streaming query begins with. On this machine they have the same
-PySpark installed, with its bytecode; so Spark's home is a folder with links to all but the zip.
+Spark lets its Python workers import PySpark from a zip of sources, which each worker compiles again: 0.7 s of
+processor time for each of the five workers that a streaming query starts. Workers on this machine have the
+same PySpark installed, with its bytecode, so Spark's home is a folder with links to everything but the zip.
 
-Java can keep loaded and checked classes in an archive and map it at the next start (application class-data
-sharing, JEP 310 and 350). On 2 cores that took the start of a session from 5.0 to 2.7 s and the first query
-from 2.8 to 1.4 s. The archive belongs to one Java and one PySpark and is named after both; with others it is
-simply not found. `analysis.archiving` makes it, and nothing depends on it being there.
+Java can keep loaded and verified classes in an archive and map it at the next start (application class-data
+sharing, JEP 310 and 350). On 2 cores this shortened the start of a session from 5.0 to 2.7 s and the first
+query from 2.8 to 1.4 s. The archive is named after one Java and one PySpark; with other versions it is not
+found. `analysis.archiving` creates it; everything works without it.
 """
 
 import hashlib
@@ -26,15 +26,17 @@ LINKED = ("bin", "jars")
 
 
 def home() -> Path:
-    """Spark's home for workers of this machine: the environment's own, or ours, made if it is missing; where
-    that cannot be, PySpark's.
+    """Return Spark's home for workers of this machine.
+
+    This is SPARK_HOME if set, or else our own folder, which is created if missing. If it cannot be created,
+    it is PySpark's folder.
     """
     installed = Path(pyspark.__file__).resolve().parent
     if given := os.environ.get("SPARK_HOME"):
         return Path(given)
     made = FOLDER / f"spark-home-{_key(pyspark.__version__, str(installed))}"
     if not made.is_dir():
-        with suppress(OSError):  # a checkout that cannot be written; or another process was first
+        with suppress(OSError):  # the checkout is read-only, or another process was first
             FOLDER.mkdir(exist_ok=True)
             with scratch(".making-", FOLDER) as folder:
                 making = folder / made.name
@@ -46,12 +48,12 @@ def home() -> Path:
 
 
 def local_folder() -> Path:
-    """Where a task may put files down: where a cluster's workers have their own, which go with the job."""
+    """Return a folder for a task's temporary files: a cluster's workers remove theirs with the job."""
     return Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
 
 
 def archive_path() -> Path:
-    """Where the archive for this Java and this PySpark stands, or would."""
+    """Return the path of the archive for this Java and this PySpark, which need not exist."""
     java = Path(shutil.which("java") or "java").resolve()
     changed = java.stat().st_mtime_ns if java.exists() else 0
     return (
@@ -61,7 +63,7 @@ def archive_path() -> Path:
 
 
 def archive_options() -> tuple[str, ...]:
-    """Java's options for using the archive; none if it is not there."""
+    """Return Java's options for using the archive; empty if there is none."""
     path = archive_path()
     return (f"-XX:SharedArchiveFile={path}", "-Xshare:auto") if path.is_file() else ()
 

@@ -1,8 +1,8 @@
-"""A sweep, read: its runs with what they were and what came out, and their repetitions put together.
+"""A sweep as read from disk: its runs with their plans and results, and statistics over repetitions.
 
-What a run was (how many regions and drivers, which fanout) is taken from the run's own plan rather than from
-what was swept, so that a figure can be drawn from any sweep that has its points. Runs that are missing, not
-analysed or failed are kept, and count for no figure unless they were analysed.
+The properties of a run (number of regions and drivers, fanout) come from the run's own plan rather than from
+the swept values, so a figure can be drawn from any sweep with the required points. Runs that are missing, not
+analysed or failed are kept; only analysed runs count for figures.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ SETTLED_FROM_S = 0.3
 
 @dataclass(frozen=True)
 class SweepRunResult:
-    """One run of a sweep. plan: None, and summary: empty, where there is none."""
+    """One run of a sweep. plan is None and summary is empty if the run has none."""
 
     point: SweepRun
     directory: RunDirectory
@@ -40,17 +40,17 @@ class SweepRunResult:
     summary: Json = field(default_factory=dict)
 
     def figure(self, section: str, name: str) -> float | None:
-        """A figure of the summary, if it was measured."""
+        """Return a figure of the summary, or None if it was not measured."""
         value = (self.summary.get(section) or {}).get(name)
         return None if value is None else float(value)
 
     def parameter(self, name: str) -> Any:
-        """One of the system's parameters that is a number; None if there is none."""
+        """Return a numeric parameter of the system, or None if there is none."""
         value: Any = None if self.plan is None else self.plan.parameters.get(name)
         return value if number_of(value) and abs(value) < NUMBER_MAX else None
 
     def workload(self, name: str) -> Any:
-        """One thing that the drivers were told."""
+        """Return a setting of the workload."""
         return None if self.plan is None else self.plan.workload.get(name)
 
     @property
@@ -60,7 +60,7 @@ class SweepRunResult:
 
     @property
     def drivers(self) -> int:
-        """How many there are, all regions together."""
+        """The number of drivers in all regions together."""
         return 0 if self.plan is None else len(self.plan.having(Trait.PUBLISHER))
 
     @property
@@ -78,14 +78,14 @@ class SweepRunResult:
 
     @cached_property
     def settled_per_s(self) -> float | None:
-        """Events a second at one client, mean over clients, from when things have settled on."""
+        """Events a second at one client, mean over clients, after the start-up phase."""
         rows = [row for row in self._rows("throughput") if row["scope"] == "region" and self._settled(row)]
         values = [row["events_per_s"] for row in rows if row["events_per_s"] is not None]
         return sum(values) / len(values) if values else self.figure("throughput", "events_per_s")
 
     @cached_property
     def latency_ms(self) -> Mapping[str, float]:
-        """Mean latency of the events of each region, from when things have settled on."""
+        """Mean latency of the events of each region, after the start-up phase."""
         sums: dict[str, tuple[float, int]] = {}
         for row in self._rows("latency"):
             if self._settled(row):
@@ -94,7 +94,7 @@ class SweepRunResult:
         return {origin: total / count for origin, (total, count) in sums.items() if count}
 
     def _settled(self, row: Json) -> bool:
-        """Whether a bin lies between settling and the end of the drivers."""
+        """Return whether a bin lies between the start-up phase and the end of the drivers."""
         end_s = 0.0 if self.plan is None else self.plan.duration_us / 1e6
         return bool(row["start_s"] >= SETTLED_FROM_S and row["start_s"] + row["bin_s"] <= end_s + 1e-9)
 
@@ -104,7 +104,7 @@ class SweepRunResult:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """All of a sweep. `axes`: the paths that were swept over more than one value, in their order."""
+    """A whole sweep. `axes`: the paths that were swept over more than one value, in their order."""
 
     directory: SweepDirectory
     record: SweepRecord
@@ -112,7 +112,7 @@ class Sweep:
 
     @property
     def experiment(self) -> Json:
-        """The experiment as it is in its file."""
+        """The experiment as written in its file."""
         return self.record.experiment
 
     @property
@@ -127,7 +127,7 @@ class Sweep:
 
     @property
     def measured(self) -> tuple[SweepRunResult, ...]:
-        """The runs that were analysed and came to their end."""
+        """The runs that were analysed and did not crash."""
         return tuple(run for run in self.runs if run.summary and run.summary.get("verdict") != "crashed")
 
 
@@ -142,13 +142,13 @@ class Spread:
 
 
 def read_sweep(directory: SweepDirectory) -> Sweep:
-    """A sweep's record and what its runs left. Raises InputError if there is no sweep."""
+    """Return a sweep's record and the results of its runs. Raises InputError if there is no sweep."""
     record = directory.read()
     return Sweep(directory, record, tuple(_read_run(directory, point) for point in record.runs))
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
-    """Mean, least and most of what was measured; None of nothing."""
+    """Return mean, minimum and maximum of the measured values; None if there are none."""
     known = [value for value in values if value is not None]
     return Spread(sum(known) / len(known), min(known), max(known), len(known)) if known else None
 
@@ -158,7 +158,7 @@ def grouped(
     key: Callable[[SweepRunResult], Key],
     value: Callable[[SweepRunResult], float | None],
 ) -> dict[Key, Spread]:
-    """The spread of a value over the runs of each key, in the order in which the keys first come."""
+    """Return the spread of a value over the runs of each key, in order of the keys' first appearance."""
     found: dict[Key, list[float | None]] = {}
     for run in runs:
         found.setdefault(key(run), []).append(value(run))
@@ -172,7 +172,7 @@ def _read_run(directory: SweepDirectory, point: SweepRun) -> SweepRunResult:
         plan = run.read_run().plan
         summary = run.read_summary() if run.summary_json.exists() else {}
     except InputError:
-        return SweepRunResult(point, run)  # not there yet, or torn: the page says so
+        return SweepRunResult(point, run)  # missing or truncated; the page reports it
     return SweepRunResult(point, run, plan, summary)
 
 
@@ -180,5 +180,5 @@ def _table(path: Path) -> list[dict[str, Any]]:
     try:
         rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     except (pa.ArrowInvalid, OSError):
-        return []  # not analysed, or torn
+        return []  # not analysed, or truncated
     return rows

@@ -1,11 +1,11 @@
-"""A run's tables of packets, messages, gaps, decoding and captures, made from its captures.
+"""A run's tables of packets, messages, gaps, decoding and captures, extracted from its captures.
 
-Workers do it (`analysis.jobs`), and their tasks write Parquet themselves with Arrow: rows never pass
-through Java. (On 2 cores, 4.1 million packets: 24 s when Spark writes what the data source `pcap` yields, 2 s
+Workers extract them (`analysis.jobs`), and their tasks write Parquet with Arrow themselves: rows never pass
+through Java. (On 2 cores, 4.1 million packets: 24 s if Spark writes the rows of the data source `pcap`, 2 s
 this way.)
 
-Tables in the making are written by many tasks beside their place, and moved there when all are whole. So an
-analysis that is interrupted, or whose tasks fail, leaves the old tables as they were.
+Tasks write new tables next to the final place; the tables are renamed when all are complete. If an analysis
+is interrupted or its tasks fail, the old tables stay as they were.
 """
 
 import shutil
@@ -32,7 +32,7 @@ from experiments.records.rundir import RunDirectory
 
 
 def extract(workers: Workers, run: RunDirectory) -> None:
-    """Make all five tables anew. Raises AnalysisError if a task fails."""
+    """Write all five tables. Raises AnalysisError if a task fails."""
     indices, unusable = load_indices(run)
     with in_the_making(run, SCHEMAS) as folders:
         with open_table(folders["captures"] / "part-00000.parquet", "captures") as writer:
@@ -47,7 +47,7 @@ _DOING = "extracting packets and messages"
 
 @dataclass(frozen=True, slots=True)
 class _Fill:
-    """A task of extraction, with where its files go."""
+    """A task of extraction with the folders for its files."""
 
     task: Task
     folders: Mapping[str, Path]
@@ -57,7 +57,7 @@ class _Fill:
         return self.task.weight
 
     def run(self) -> str | None:
-        """Returns what is wrong with the capture, which trying again would not mend."""
+        """Run the task. Returns what is wrong with the capture, which a retry would not fix."""
         try:
             self.task.run(self.folders)
         except AnalysisError as error:
@@ -67,13 +67,13 @@ class _Fill:
 
 @contextmanager
 def in_the_making(run: RunDirectory, schemas: Mapping[str, pa.Schema]) -> Iterator[dict[str, Path]]:
-    """Folders for the files of some tables, by name, until the end of the block."""
+    """Create folders for the files of some tables, by name, until the end of the block."""
     folders = {name: run.table_in_the_making(name) for name in schemas}
     try:
         for name, folder in folders.items():
-            remove(folder)  # of an analysis that was killed, or a link that leads elsewhere
+            remove(folder)  # left by an analysis that was killed, or a symbolic link
             folder.mkdir(parents=True)
-            # the schema, even where there are no rows
+            # the schema, even if there are no rows
             pq.write_table(schemas[name].empty_table(), folder / "part-empty.parquet")
         yield folders
         for name, folder in folders.items():
@@ -82,10 +82,10 @@ def in_the_making(run: RunDirectory, schemas: Mapping[str, pa.Schema]) -> Iterat
             folder.rename(run.table(name))
     finally:
         for folder in folders.values():
-            shutil.rmtree(folder, ignore_errors=True)  # nothing, if all went well
+            shutil.rmtree(folder, ignore_errors=True)  # already renamed if all went well
 
 
 def _clear(folder: Path) -> None:
-    """Remove what tasks left that were killed in the middle: others did them again."""
+    """Remove temporary files of tasks that were killed; other tasks repeated their work."""
     for torn in folder.glob(".*"):
         torn.unlink()

@@ -1,4 +1,4 @@
-"""Who carries out the analysis' tasks: children of this process, Spark on this machine, Spark on a cluster.
+"""Workers that run the analysis' tasks: child processes, Spark on this machine, or Spark on a cluster.
 
-All give the same results for the same tasks; `analysis.pipeline` chooses by what there is to do.
+All return the same results for the same tasks; `analysis.pipeline` chooses by the amount of work.
 """

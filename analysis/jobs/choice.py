@@ -1,7 +1,7 @@
-"""Which workers a run gets: children of this process, or Spark, if a master is named or the run is large.
+"""Chooses the workers for a run: child processes, or Spark if a master is given or the run is large.
 
-Both carry out the same tasks on the same cores. To start Java, Spark and its Python workers takes some 5 s,
-which only a run pays that is larger than any that both were measured with.
+Both run the same tasks on the same cores. Starting Java, Spark and its Python workers takes about 5 s, so
+only runs larger than any that both were measured with use Spark.
 """
 
 import threading
@@ -14,19 +14,20 @@ from analysis.jobs.work import ProcessPool, Workers
 from experiments.records.rundir import RunDirectory
 
 BYTES_HERE = 4 << 30
-"""Of captures and records: a larger run gets Spark unasked. The main run has 1.9 GB."""
+"""Size of captures and records above which a run uses Spark by default. The main run has 1.9 GB."""
 
 Progress = Callable[[str], None]
 WorkersFor = Callable[[RunDirectory, Progress], AbstractContextManager[Workers]]
-"""Gives workers for a run, for as long as it takes, and tells what it waits for."""
+"""Provides workers for a run, until the end of the block, and reports what it waits for."""
 
 
 @contextmanager
 def workers_at(master: str | None = None, captures: str | None = None) -> Iterator[WorkersFor]:
-    """Workers for one run after the other. Spark is started for the first that needs it, and kept.
+    """Provide workers for successive runs. Spark starts for the first run that needs it, and stays.
 
-    master: a Spark master URL; None is this machine. captures: "shared" or "send", how a cluster gets at a
-    run's files; None finds out. What it gives raises AnalysisError or InputError if there are none.
+    master: a Spark master URL; None is this machine. captures: "shared" or "send", how a cluster accesses a
+    run's files; None detects it. The returned function raises AnalysisError or InputError if there are no
+    workers.
     """
     if master is None or master.startswith("local"):
         yield lambda run, progress: _of_this_machine(run, master, progress)
@@ -47,22 +48,23 @@ def _of_this_machine(run: RunDirectory, master: str | None, progress: Progress) 
 
 
 def start_ahead(runs: Iterable[RunDirectory]) -> None:
-    """Start Spark on this machine, in a thread, if one of these runs is so large already that its analysis
-    will ask for it: Java needs seconds, in which other things can be done. What is wrong is told then.
+    """Start Spark on this machine in a thread if any of these runs is large enough to need it.
+
+    Java needs seconds to start, in which the caller can do other work. Errors are reported by the analysis.
     """
     if any(_bytes_of(run) > BYTES_HERE for run in runs):
         threading.Thread(target=_start, name="spark", daemon=True).start()
 
 
 def _start() -> None:
-    from analysis.session import spark_context  # noqa: PLC0415  (what is small needs no Spark)
+    from analysis.session import spark_context  # noqa: PLC0415  (small runs need no Spark)
 
     with suppress(AnalysisError):
         spark_context()
 
 
 def _executors(run: RunDirectory, master: str | None) -> Workers:
-    from analysis.jobs.extraction import load_indices  # noqa: PLC0415  (what is small needs no Spark)
+    from analysis.jobs.extraction import load_indices  # noqa: PLC0415  (small runs need no Spark)
     from analysis.jobs.spark import Executors  # noqa: PLC0415
     from analysis.session import spark_context  # noqa: PLC0415
 

@@ -1,12 +1,11 @@
-"""A cluster's executors as workers: reached, given our modules, asked what they see, and left clean.
+"""A cluster's executors as workers: connected, given our modules, probed, and left clean.
 
-Whether they see the run's files where this process sees them is asked of each executor: a token that it
-reads and a file that it writes tell. If all do, they work on the files themselves; if not, files are sent
-(`analysis.jobs.sending`). Spark is stopped at the end, however it ends: what was sent is gone then, and
-the cluster is free for others.
+Each executor is probed for whether it sees the run's files under the same path: it reads a token and writes a
+file. If all can, they work on the files themselves; if not, files are sent (`analysis.jobs.sending`). Spark
+is always stopped at the end: this removes the files that were sent and frees the cluster.
 
-The job brings along our own modules as a zip file, of the packages that tasks are made of; NumPy and PyArrow
-the executors have.
+The job sends our own modules as a zip file of the packages that tasks need; the executors must have NumPy and
+PyArrow.
 """
 
 import secrets
@@ -39,17 +38,17 @@ SCHEME = "spark://"
 CONNECT_WAIT_S = 5.0
 EXECUTORS_WAIT_S = 60.0
 SETTLED_S = 2.0
-"""Executors come one after the other: when none has come for so long, and for as long as the first one took,
-all have. Machines that are slow to start the first are as slow with the others.
+"""Executors register one after the other. All are assumed to be there when no new one has come for this time,
+and for as long as the first one took: machines that start the first one slowly start the others slowly, too.
 """
 _POLL_S = 0.1
 
 
 class Cluster:
-    """A cluster, from the first run that its executors work on until the end of the block."""
+    """A connection to a cluster, from the first run that its executors work on until the end of the block."""
 
     def __init__(self, master: str, captures: str | None) -> None:
-        """captures: SHARED, SEND, or None to find out for each run."""
+        """Prepare without connecting. captures: SHARED, SEND, or None to detect it for each run."""
         self._master = master
         self._captures = captures
         self._context: SparkContext | None = None
@@ -62,7 +61,8 @@ class Cluster:
         self._open.close()
 
     def context(self, progress: Callable[[str], None], modules: Callable[[Path], Path]) -> SparkContext:
-        """Its context, for other jobs than analyses. modules: writes the zip file that executors get.
+        """Return the Spark context, for jobs other than analyses. modules: writes the zip file for the
+        executors.
 
         Raises as `workers_for`.
         """
@@ -70,8 +70,10 @@ class Cluster:
 
     @contextmanager
     def workers_for(self, run: RunDirectory, progress: Callable[[str], None]) -> Iterator[Workers]:
-        """Raises InputError for what is no master's URL, AnalysisError if there is no such cluster or its
-        executors cannot do the work.
+        """Provide the cluster's executors as workers for a run.
+
+        Raises InputError if the master's URL is invalid, AnalysisError if the cluster cannot be reached or
+        its executors cannot do the work.
         """
         context = self._connected(progress, write_modules)
         number = _number_of_executors(context)
@@ -79,10 +81,10 @@ class Cluster:
         if self._captures == SHARED and not seen:
             raise AnalysisError(
                 f"{run.path}: not all executors of {self._master} can read and write there; "
-                "put the run where all see it under this path, or have it sent: --captures send"
+                "put the run in a folder that all see under this path, or send it: --captures send"
             )
         if seen and self._captures != SEND:
-            progress(f"{number} executors work on the run where it is")
+            progress(f"{number} executors work on the run in place")
             yield Executors(context)
         else:
             progress(f"sending the run's files to {number} executors")
@@ -105,10 +107,10 @@ class Cluster:
 
 
 def _settings(master: str) -> dict[str, str]:
-    """Settings for this master: Spark's end over here listens where the way to the master begins."""
+    """Return settings for this master. Spark's driver listens on the address that faces the master."""
     settings = {
-        "spark.files.useFetchCache": "false",  # a second copy of what is sent
-        "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),  # little is done in Java there, too
+        "spark.files.useFetchCache": "false",  # it would keep a second copy of sent files
+        "spark.executor.extraJavaOptions": " ".join(JAVA_OPTIONS),  # Java does little work there, too
     }
     if not master.startswith(SCHEME):
         return settings
@@ -117,12 +119,14 @@ def _settings(master: str) -> dict[str, str]:
 
 
 def _address_towards(master: str) -> str:
-    """Our address on the way to the master. Raises AnalysisError if nothing answers there."""
+    """Return our address on the route to the master. Raises AnalysisError if the master does not answer."""
     problems = []
     for place in master.removeprefix(SCHEME).split(","):
         host, _, port = place.rpartition(":")
         if not host or not port.isdigit():
-            raise InputError(master, None, "", "is no master: it should read spark://HOST:PORT")
+            raise InputError(
+                master, None, "", "is not a Spark master: it must have the form spark://HOST:PORT"
+            )
         try:
             with socket.create_connection((host.strip("[]"), int(port)), CONNECT_WAIT_S) as connection:
                 return str(connection.getsockname()[0])
@@ -134,8 +138,8 @@ def _address_towards(master: str) -> str:
 
 
 def _wait_for_executors(context: SparkContext, master: str) -> int:
-    """Wait until the cluster gave us executors; returns how many."""
-    began = changed = time.monotonic()  # Spark itself asked for them just before
+    """Wait until the cluster has provided executors; returns their number."""
+    began = changed = time.monotonic()  # Spark requested them just before
     number = 0
     settled_s = SETTLED_S
     while True:
@@ -148,48 +152,48 @@ def _wait_for_executors(context: SparkContext, master: str) -> int:
             return number
         if not number and now - began >= EXECUTORS_WAIT_S:
             raise AnalysisError(
-                f"{master} gave no executor within {EXECUTORS_WAIT_S:g} s: "
+                f"{master} provided no executor within {EXECUTORS_WAIT_S:g} s: "
                 "are its workers alive, with cores and memory to spare, and can they connect to this machine?"
             )
         time.sleep(_POLL_S)
 
 
 def _number_of_executors(context: SparkContext) -> int:
-    return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # without this process's own
+    return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1  # excludes the driver
 
 
 def _sees(context: SparkContext, run: RunDirectory) -> bool:
-    """Whether all executors read and write the run where it is. Raises AnalysisError if one cannot work."""
+    """Return whether all executors can read and write the run in place. Raises AnalysisError if one cannot
+    work.
+    """
     folder = run.table_in_the_making("seen")
-    remove(folder)  # of an analysis that was killed
+    remove(folder)  # left by an analysis that was killed
     folder.mkdir(parents=True)
     try:
         sizes = {path: path.stat().st_size for path in run.captures.glob("*") if path.is_file()}
         question = ProbeQuestion(folder, secrets.token_hex(), sizes)
         question.note.write_text(question.token)
-        slots = context.defaultParallelism  # Spark fills all at once, so each executor is asked
-        sights = collected(
-            context.parallelize([question] * slots, slots).map(look), "asking executors what they see"
-        )
-        check(sights)
-        return all(_is_one_of_us(sight, folder) for sight in sights)
+        slots = context.defaultParallelism  # Spark fills all slots at once, so each executor is probed
+        answers = collected(context.parallelize([question] * slots, slots).map(look), "probing executors")
+        check(answers)
+        return all(_shares_folder(answer, folder) for answer in answers)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check(sights: Sequence[ProbeAnswer]) -> None:
-    """Raises AnalysisError if an executor lacks what tasks need."""
-    for sight in sights:
-        if sight.missing:
-            missing = " and no ".join(sight.missing)
+def check(answers: Sequence[ProbeAnswer]) -> None:
+    """Check that executors have the packages that tasks need. Raises AnalysisError if one lacks any."""
+    for answer in answers:
+        if answer.missing:
+            missing = " and no ".join(answer.missing)
             raise AnalysisError(
-                f"executors on {sight.host} run {sight.python}, which has no {missing}: "
+                f"executors on {answer.host} run {answer.python}, which has no {missing}: "
                 "install them there, or set PYSPARK_PYTHON to a Python of theirs that has them"
             )
 
 
-def _is_one_of_us(sight: ProbeAnswer, folder: Path) -> bool:
-    return sight.reads and sight.written is not None and (folder / sight.written).exists()
+def _shares_folder(answer: ProbeAnswer, folder: Path) -> bool:
+    return answer.reads and answer.written is not None and (folder / answer.written).exists()
 
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -197,7 +201,9 @@ PACKAGES = ("analysis", "experiments", "node", "systems", "topologies")
 
 
 def write_modules(path: Path, packages: Sequence[str] = PACKAGES, endings: Sequence[str] = (".py",)) -> Path:
-    """Write the zip file, which Python can import from; returns its path. endings: of files that go in."""
+    """Write the zip file, from which Python can import; returns its path. endings: of the files to
+    include.
+    """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in packages:
             for file in sorted((CHECKOUT / package).rglob("*")):

@@ -1,9 +1,9 @@
-"""Spark's daemon of Python workers on this machine: it forks them with everything imported that they need.
+"""Spark's daemon of Python workers on this machine: forks workers with all required modules imported.
 
-`spark.python.daemon.module` names it. Without, each worker imports NumPy, Arrow and the analysis by itself,
-which takes each a second of processor time: at the first task, and whenever a query of the format `pcap` is
-planned. Workers of a cluster do without: they get our modules only with their first task. Spark has a daemon
-for each kind of worker, and those that plan need less.
+`spark.python.daemon.module` names it. Without it, each worker imports NumPy, Arrow and the analysis itself,
+which takes a second of processor time per worker: at the first task, and whenever a query of the format
+`pcap` is planned. Workers of a cluster do not use it: they receive our modules only with their first task.
+Spark has one daemon per kind of worker; planning workers need fewer modules.
 """
 
 import gc
@@ -28,16 +28,16 @@ PRELOADED = {
     ),
     **dict.fromkeys(PLANNING, (SOURCE,)),
 }
-"""By the kind of worker, what it needs beside itself."""
+"""By kind of worker, the modules that it needs besides its own."""
 
 
 def serve(preloaded: Mapping[str, tuple[str, ...]]) -> None:
-    """Import what workers of the kind on the command line need, then fork them until Spark ends."""
+    """Import the modules for the kind of worker on the command line, then fork workers until Spark ends."""
     [kind] = sys.argv[1:]
     for name in (kind, *preloaded[kind]) if kind in preloaded else ():
-        with suppress(ImportError):  # the task that needs it says so better
+        with suppress(ImportError):  # the task that needs the module reports a better error
             importlib.import_module(name)
-    gc.freeze()  # what stands now is shared with all workers, as long as no collector touches it
+    gc.freeze()  # keeps this memory shared with all workers: the garbage collector does not touch it
     manager()
 
 

@@ -1,12 +1,11 @@
-"""What has to be done to turn a run's captures into tables, cut into independent tasks; and how a task does
-it.
+"""Independent tasks that extract tables from a run's captures.
 
-A task writes one Parquet file per table that it fills, under a temporary name first: one that is run again,
-or twice at once, leaves the same files. Nothing here knows Spark; `analysis.tables` hands the tasks out.
+Each task writes one Parquet file per table, under a temporary name first. A task that runs again, or twice at
+once, leaves the same files. This module does not know Spark; `analysis.tables` distributes the tasks.
 
 Only captures of hosts are decoded to messages (those of links show the same messages again), and only for
-systems whose messages or markers are known. A capture that cannot be used is left out of the work and named,
-with the reason, in the table of captures.
+systems with known messages or markers. A capture that cannot be used is skipped and listed in the table of
+captures with the reason.
 """
 
 import os
@@ -41,7 +40,7 @@ from node.systems import codec_of
 SCHEMAS = {"packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "captures": CAPTURES}
 COMPRESSION = "lz4"
 ROW_GROUP_ROWS = 262_144
-# Few different values: worth a dictionary. For the others, building one costs more than it saves.
+# Columns with few different values. For others, building a dictionary costs more than it saves.
 _DICTIONARY = (
     "capture", "host", "direction", "src", "dst", "src_hi", "src_lo", "dst_hi", "dst_lo", "sport", "dport",
     "proto", "flags", "payload_offset", "connection", "length", "type", "stream", "kind", "count", "cause",
@@ -51,19 +50,19 @@ _DICTIONARY = (
 
 @dataclass(frozen=True, slots=True)
 class PacketsTask:
-    """Write the packets of some spans."""
+    """Writes the packets of some spans."""
 
     number: int
     spans: tuple[Span, ...]
 
     @property
     def weight(self) -> int:
-        """How long it takes, roughly, in bytes of capture."""
+        """Approximate cost, in bytes of capture."""
         return sum(span.end - span.start for span in self.spans)
 
     def run(self, folders: Mapping[str, Path]) -> None:
-        """Write into the folder of packets."""
-        with _Parts(folders, f"{self.number:05d}") as parts:
+        """Write the packets to the folder of the table."""
+        with _TableParts(folders, f"{self.number:05d}") as parts:
             for span in self.spans:
                 for batch in read_span(span):
                     parts.write("packets", batch)
@@ -71,19 +70,19 @@ class PacketsTask:
 
 @dataclass(frozen=True, slots=True)
 class MessagesTask:
-    """Write the messages, gaps and counts of one host's capture."""
+    """Writes the messages, gaps and decoding results of one host's capture."""
 
     capture: HostCapture
     system: str
-    markers: Markers | None  # to be searched for in place of messages of the system's own
+    markers: Markers | None  # searched for instead of the system's own messages
     weight: int
-    tls: TlsKeys | None = None  # how to read them in TLS, where they may be
+    tls: TlsKeys | None = None  # keys, if they may be in TLS
 
     def run(self, folders: Mapping[str, Path]) -> None:
-        """Write into the folders of messages, gaps and decoding."""
-        with _Parts(folders, self.capture.host) as parts:
+        """Write the results to the folders of messages, gaps and decoding."""
+        with _TableParts(folders, self.capture.host) as parts:
             messages = self.markers or codec_of(self.system)
-            assert messages is not None  # `_messages_tasks` makes tasks of no others
+            assert messages is not None  # `_messages_tasks` creates tasks only for known messages
             if self.tls is None or self.markers is None:
                 extract_messages(self.capture, messages, parts.write)
                 return
@@ -98,14 +97,14 @@ Task = PacketsTask | MessagesTask
 
 
 def part_name(name: str) -> str:
-    """A file of a table: by a number, or by the host that it tells of."""
+    """Return the file name of a part of a table: by a number, or by the host that it describes."""
     return f"part-{plain_name(name, RUN_JSON)}.parquet"
 
 
-class _Parts:
-    """One task's files, one per table, opened at the first batch; given their names when all went well.
+class _TableParts:
+    """One task's files, one per table, opened at the first batch and renamed on success.
 
-    Batches are gathered until they are worth a row group.
+    Batches are collected until they fill a row group.
     """
 
     def __init__(self, folders: Mapping[str, Path], name: str) -> None:
@@ -115,7 +114,7 @@ class _Parts:
         self._waiting: dict[str, list[pa.RecordBatch]] = {}
         self._open = ExitStack()
 
-    def __enter__(self) -> "_Parts":
+    def __enter__(self) -> "_TableParts":
         return self
 
     def write(self, table: str, batch: pa.RecordBatch) -> None:
@@ -131,7 +130,9 @@ class _Parts:
         self._writers[table].write_table(pa.Table.from_batches(self._waiting.pop(table), SCHEMAS[table]))
 
     def _temporary(self, table: str) -> Path:
-        return self._folders[table] / f".{self._name}.{os.getpid()}"  # readers pass over names with a dot
+        return (
+            self._folders[table] / f".{self._name}.{os.getpid()}"
+        )  # readers ignore names with a leading dot
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for table in tuple(self._waiting) if kind is None else ():
@@ -152,9 +153,9 @@ def open_table(path: Path, table: str) -> pq.ParquetWriter:
 
 
 def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path, str]]:
-    """The index of each capture of a run, made where it is missing; and why others cannot be used.
+    """Load the index of each capture of a run, created if missing. Also return why captures cannot be used.
 
-    Takes about a second for five million packets the first time: worth doing while Spark starts.
+    The first time takes about a second for five million packets; it can run while Spark starts.
     """
     indices: dict[Path, CaptureIndex] = {}
     unusable: dict[Path, str] = {}
@@ -168,7 +169,7 @@ def load_indices(run: RunDirectory) -> tuple[dict[Path, CaptureIndex], dict[Path
 
 
 def plan_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> list[Task]:
-    """Everything to be done, the longest first."""
+    """Return all tasks of the extraction, the longest first."""
     record = run.read_run()
     clocks, wires = read_clocks(run, record), record.wires
     spans = (
@@ -183,7 +184,7 @@ def plan_tasks(run: RunDirectory, indices: Mapping[Path, CaptureIndex]) -> list[
 
 
 def _listed(run: RunDirectory, record: RunRecord) -> Iterator[tuple[Path, CaptureRecord]]:
-    """The captures that run.json names, with where each can be read; each once."""
+    """Yield the captures that run.json names, each once, with the path of its readable file."""
     captures = {run.capture(capture.name): capture for capture in record.listed_captures}
     for path, capture in captures.items():
         yield readable(path), capture
@@ -208,7 +209,7 @@ def _messages_tasks(
 
 
 def _tls_keys(run: RunDirectory, record: RunRecord) -> TlsKeys | None:
-    """How to read the TLS connections of a run, if its events may be in any."""
+    """Return the keys of a run's TLS connections if events may be inside TLS."""
     if not record.plan.declared.logs_keys:
         return None
     if run.key_log.is_file():
@@ -218,7 +219,7 @@ def _tls_keys(run: RunDirectory, record: RunRecord) -> TlsKeys | None:
 
 
 def describe_captures(indices: Mapping[Path, CaptureIndex], unusable: Mapping[Path, str]) -> pa.Table:
-    """The table of captures."""
+    """Return the table of captures."""
     rows: list[dict[str, Any]] = [
         {
             "capture": path.stem,

@@ -1,11 +1,11 @@
-"""Rows of MESSAGES seen leaving a host and seen coming to others, joined into rows of TRANSFERS as they are
-read.
+"""Joins rows of MESSAGES seen leaving one host and seen arriving at others into rows of TRANSFERS, as they
+are read.
 
-Both sides come stretch by stretch. Messages of one connection come in the order of its stream on either side,
-so a row needs to wait for its other half only until the other side is past its offset; where the other side's
-connection ends is told beforehand. So memory holds how far the two sides are apart, not the sides.
+Both sides are read in pieces. Messages of one connection are in stream order on either side, so a row waits
+for its counterpart only until the other side has passed its offset; the last offset of each connection is
+known in advance. Memory therefore holds the distance between the two sides, not the sides.
 
-What left and never came is lost, if the receiver's capture can tell; see `Receivers`.
+A message that left and did not arrive is lost if the receiver's capture can show that; see `Receivers`.
 """
 
 from collections.abc import Collection, Mapping
@@ -25,27 +25,27 @@ Key = tuple[str, str, int, int, int]
 _OF_ENDS = ("t_ns", "sender", "receiver", "t_sent_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate")
 _SHARED = tuple(name for name in TRANSFERS.names if name not in _OF_ENDS)
 COLUMNS = tuple(name for name in MESSAGES.names if name in {*_SHARED, "t_first_ns", "t_complete_ns"})
-"""Of MESSAGES, what transfers are made of: not whose capture it was, nor which way it went there."""
+"""The columns of MESSAGES that transfers need; not the capturing host and its direction."""
 _ROWS = pa.schema([MESSAGES.field(name) for name in COLUMNS])
 _OFFSET_BITS = 44  # 16 TiB of one stream
 _Times = tuple[pa.ChunkedArray | pa.Array, pa.ChunkedArray | pa.Array]
-"""When a message was first seen, and when it was whole."""
+"""When a message was first seen, and when it was complete."""
 
 Mask = npt.NDArray[np.bool_]
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
-    """The connection, in one direction, of a row of MESSAGES or DECODING."""
+    """Return the connection, in one direction, of a row of MESSAGES or DECODING."""
     return row["src"], row["dst"], row["sport"], row["dport"], row["connection"]
 
 
 @dataclass(frozen=True, slots=True)
 class Receivers:
-    """What the receivers' captures can tell.
+    """Which hosts' captures can show that a message did not arrive.
 
-    Of a host in `deaf` (its capture dropped packets), or not in `captured`, nobody knows what did not come.
-    Of one in `torn` (its capture is damaged or ended early), or of a connection in `undecoded`, what did not
-    come is lost if something after it in the stream came; of the rest nobody knows.
+    For a host in `deaf` (its capture dropped packets), or not in `captured`, nothing is known. For a host in
+    `torn` (its capture is damaged or ended early), or a connection in `undecoded`, a message that did not
+    arrive is lost if a later one in the stream arrived; otherwise nothing is known.
     """
 
     captured: frozenset[str]  # hosts
@@ -56,13 +56,13 @@ class Receivers:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The last message's offset of each connection that one side saw."""
+    """The offset of the last message of each connection that one side saw."""
 
     last: Mapping[Key, int]
 
     @staticmethod
     def of(table: pa.Table) -> "Reach":
-        """From these rows of MESSAGES."""
+        """Compute it from rows of MESSAGES."""
         found = table.group_by(list(CONNECTION)).aggregate([("stream_offset", "max")]).to_pylist()
         return Reach({key_of(row): row["stream_offset_max"] for row in found})
 
@@ -73,12 +73,12 @@ class Reach:
 
 @dataclass(slots=True)
 class _Side:
-    """Rows that still wait for their other half, and how far each connection was read."""
+    """Rows that wait for their counterpart, and how far each connection was read."""
 
-    last: Integers  # by connection: the offset of the last message there will be; -1: none
+    last: Integers  # by connection: offset of the last message; -1: none
     table: pa.Table = field(default_factory=_ROWS.empty_table)
     keys: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
-    read: Integers = field(init=False)  # by connection: offset up to which it was read
+    read: Integers = field(init=False)  # by connection: offset read so far
 
     def __post_init__(self) -> None:
         self.read = np.full(self.last.size, -1)
@@ -91,7 +91,7 @@ class _Side:
         np.maximum.at(self.read, keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1))
 
     def passed(self, keys: Integers) -> Mask:
-        """Whether a message with this key would have been read here if there was one."""
+        """Return whether each message would have been read already if this side had it."""
         connection, offset = keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1)
         found: Mask = (self.read[connection] >= offset) | (self.last[connection] < offset)
         return found
@@ -102,10 +102,10 @@ class _Side:
 
 
 class Matcher:
-    """Joins what one host sent with what came of it."""
+    """Joins one host's sent messages with their arrivals."""
 
     def __init__(self, sent: Reach, arrived: Reach, hosts: Mapping[str, str], receivers: Receivers) -> None:
-        """hosts: address -> host."""
+        """Prepare for the connections of both sides. hosts: address -> host."""
         keys = list({**sent.last, **arrived.last})
         self._numbers = {key: number for number, key in enumerate(keys)}
         self._sent, self._arrived = (
@@ -124,7 +124,7 @@ class Matcher:
         )
 
     def take(self, sent: pa.Table, arrived: pa.Table) -> pa.Table:
-        """Some more rows of both sides; returns what is known by now, in no order."""
+        """Add rows of both sides; returns the transfers known by now, in no order."""
         self._sent.add(sent, self._keys(sent))
         self._arrived.add(arrived, self._keys(arrived))
         order = np.argsort(self._arrived.keys, kind="stable")
@@ -147,7 +147,7 @@ class Matcher:
         return pa.concat_tables(found)
 
     def only_came(self, arrived: pa.Table) -> pa.Table:
-        """Rows of messages whose senders were not captured."""
+        """Return transfers of messages whose senders were not captured."""
         nothing = pa.nulls(arrived.num_rows, pa.int64())
         return self._rows(arrived, (nothing, nothing), _times(arrived), self._fates_of_seen(arrived))
 
@@ -161,7 +161,7 @@ class Matcher:
         return self._rows(content, _times(out), _times(in_), self._fates_of_seen(in_))
 
     def _keys(self, table: pa.Table) -> Integers:
-        """One number for each row: its connection's, then its offset."""
+        """Return one number for each row: connection in the upper bits, offset in the lower."""
         if not table.num_rows:
             return np.zeros(0, np.int64)
         codes = np.zeros(table.num_rows, np.int64)
@@ -176,14 +176,14 @@ class Matcher:
         return keys
 
     def _fates(self, keys: Integers) -> pa.Array:
-        """Of messages that left and did not come."""
+        """Return the fates of messages that left and did not arrive."""
         connection, offset = keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1)
         overtaken = self._arrived.last[connection] > offset
         lost = self._known[connection] & (self._to_the_end[connection] | overtaken)
         return pa.array(np.where(lost, LOST, UNSEEN), pa.string())
 
     def _rows(self, content: pa.Table, left: _Times, came: _Times, fates: pa.Array) -> pa.Table:
-        """Rows of TRANSFERS."""
+        """Return rows of TRANSFERS."""
         columns = {name: content.column(name) for name in _SHARED} | {
             "t_ns": content.column("t_first_ns"),
             "sender": self._names(content.column("src")),
@@ -197,7 +197,7 @@ class Matcher:
         return pa.table([columns[field.name].cast(field.type) for field in TRANSFERS], TRANSFERS)
 
     def _fates_of_seen(self, arrived: pa.Table) -> pa.Array:
-        """Of messages of which something came: arrived if whole, with all before it."""
+        """Return the fates of messages seen at the receiver: arrived if complete, with all earlier bytes."""
         t_complete = arrived.column("t_complete_ns")
         if not t_complete.null_count:
             return pa.repeat(ARRIVED, arrived.num_rows)
@@ -216,12 +216,12 @@ def _times(seen: pa.Table) -> _Times:
 
 
 def _either(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The first value, or the second where that is null."""
+    """Return the first value, or the second if the first is null."""
     if not first.null_count or second.null_count == len(second):
         return first
     if not pa.types.is_list(first.type):
         return pc.coalesce(first, second)
-    both = pa.concat_arrays([*first.chunks, *second.chunks])  # pc.coalesce knows no lists
+    both = pa.concat_arrays([*first.chunks, *second.chunks])  # pc.coalesce does not support lists
     rows = np.arange(len(first))
     there = pc.is_valid(first).to_numpy()
     return pa.chunked_array([both.take(pa.array(np.where(there, rows, rows + rows.size)))])
@@ -230,10 +230,10 @@ def _either(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.ChunkedArray:
 def match(
     sent: pa.Table, arrived: pa.Table, hosts: Mapping[str, str], captured: Collection[str] | Receivers
 ) -> pa.Table:
-    """Join all rows of MESSAGES seen leaving and seen coming into rows of TRANSFERS, in no order.
+    """Join all rows of MESSAGES seen leaving and seen arriving into rows of TRANSFERS, in no order.
 
-    hosts: address -> host. captured: the hosts whose captures were read, so that what is not in `arrived`
-    did not come.
+    hosts: address -> host. captured: the hosts with complete captures: messages missing from `arrived` did
+    not arrive.
     """
     receivers = captured if isinstance(captured, Receivers) else Receivers(frozenset(captured))
     return Matcher(Reach.of(sent), Reach.of(arrived), hosts, receivers).take(sent, arrived)

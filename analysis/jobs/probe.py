@@ -1,6 +1,6 @@
-"""What executors are and what they see: run on each of them before there is work.
+"""Probes executors before there is work: what they have installed and which files they see.
 
-Imports only what every Python has, since executors may have no more than that.
+Imports only the standard library, since executors may have nothing else.
 """
 
 import importlib
@@ -17,7 +17,7 @@ NEEDED = ("numpy", "pyarrow")
 
 @dataclass(frozen=True, slots=True)
 class ProbeQuestion:
-    """Asked of each executor. folder: where it should find `token`, and try to write. sizes: of captures."""
+    """Question to each executor. folder: where it finds `token` and tries to write. sizes: of captures."""
 
     folder: Path
     token: str
@@ -31,7 +31,7 @@ class ProbeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """An executor's answer. written: the name of the file that it could write, as far as it knows."""
+    """An executor's answer. written: the name of the file that it wrote, from its own point of view."""
 
     host: str
     python: str
@@ -41,7 +41,7 @@ class ProbeAnswer:
 
 
 def look(question: ProbeQuestion) -> ProbeAnswer:
-    """Answer, on an executor."""
+    """Answer the question; runs on an executor."""
     return ProbeAnswer(
         host=socket.gethostname(),
         python=sys.executable,
@@ -60,10 +60,10 @@ def _importable(name: str) -> bool:
 
 
 def _reads(question: ProbeQuestion) -> bool:
-    """The same files, and not others of the same name."""
+    """Return whether this machine sees the same files, and not others with the same names."""
     with suppress(OSError):
         sizes = {path: path.stat().st_size for path in question.sizes}
-        with (next(iter(sizes), question.note)).open("rb"):  # may be seen and still not be read
+        with (next(iter(sizes), question.note)).open("rb"):  # a visible file may still be unreadable
             return question.note.read_text() == question.token and sizes == question.sizes
     return False
 

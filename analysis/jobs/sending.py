@@ -1,17 +1,15 @@
-"""Executors that do not see the run: what tasks read is sent along through Spark, and what they write comes
-back as bytes to this process, which writes the same files.
+"""Executors without access to the run: Spark sends the input files, and results return as bytes.
 
-Files travel by `SparkContext.addFile`: from disk to disk in pieces, each once to each executor, whatever
-their size. Spark hands them to whoever asks for them by name, also where it asks for a secret for all else:
-so nobody can guess the names. Each parcel of tasks is a Spark job of its own, with a few at once, so that
-what comes back is on disk before more is asked for: no more than that many parcels' results are in memory. A
-parcel whose executor is lost is done again by another, as with any job. At the end what was sent is removed
-from the executors.
+This process writes the returned files. Input files travel by `SparkContext.addFile`: from disk to disk in
+pieces, each once to each executor, whatever their size. Spark serves a file to anyone who requests it by
+name, even if it requires a secret for everything else, so names are random. Each parcel of tasks is a Spark
+job of its own, and only a few run at once, so that results are on disk before the next parcel starts: memory
+holds at most that many parcels' results. If an executor is lost, another one repeats its parcel, as with any
+job. At the end the input files are removed from the executors.
 
-What is sent are tasks with their files' names instead of their paths: a task is pickled with every path below
-the run's directory taken out and noted, be it a `Path` or a string; where it is unpickled, paths below
-another directory are put in. So tasks need not know that they travel. A folder of a table in the making
-(`*.part`) is where a task writes; everything else it reads.
+Tasks are sent with relative file names. A task is pickled with each path below the run's directory, `Path` or
+string, replaced and recorded; unpickling inserts paths below another directory. So tasks need not know that
+they run remotely. A task writes to folders of tables in the making (`*.part`) and reads everything else.
 """
 
 import io
@@ -43,16 +41,16 @@ NAME_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """Some tasks. files: what they read, as (place below the run, name under which it was sent)."""
+    """Some tasks. files: their input files, as (path below the run, name under which it was sent)."""
 
     tasks: bytes
     files: tuple[tuple[str, str], ...]
-    folders: tuple[str, ...]  # places below the run that they write to
+    folders: tuple[str, ...]  # paths below the run that they write to
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a file that a task wrote. place: below the run."""
+    """A piece of a file that a task wrote. place: its path below the run."""
 
     place: str
     offset: int
@@ -60,7 +58,7 @@ class Chunk:
 
 
 class RemoteWorkers:
-    """Workers that get files sent. A context manager: at its end nothing of the run is left elsewhere."""
+    """Workers that receive files. A context manager: at its end no copy of the run is left elsewhere."""
 
     def __init__(self, context: SparkContext, run: RunDirectory) -> None:
         self._context = context
@@ -70,7 +68,7 @@ class RemoteWorkers:
         self._open = ExitStack()
 
     def __enter__(self) -> "RemoteWorkers":
-        remove(self._links)  # of an analysis that was killed
+        remove(self._links)  # left by an analysis that was killed
         self._links.mkdir(parents=True)
         self._open.callback(shutil.rmtree, self._links, ignore_errors=True)
         self._open.callback(self._clear_executors)
@@ -80,12 +78,12 @@ class RemoteWorkers:
         self._open.close()
 
     def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
-        """Do all tasks, elsewhere."""
+        """Run all tasks on the executors."""
         gathered = handfuls(tasks, self._context.defaultParallelism)
         parcels = [self._parcel(handful) for handful in gathered]
         if not parcels:
             return []
-        work = self._context.parallelize(parcels, len(parcels)).flatMap(_carry_out)
+        work = self._context.parallelize(parcels, len(parcels)).flatMap(_run_parcel)
         results: list[R] = []
         with ThreadPoolExecutor(min(JOBS_MAX, self._context.defaultParallelism + 1)) as pool:
             jobs = [pool.submit(self._job, work, number) for number in range(len(parcels))]
@@ -108,21 +106,21 @@ class RemoteWorkers:
         return Parcel(content, files, tuple(sorted(folders)))
 
     def _send(self, path: Path) -> str:
-        """Have a file sent under a name of its own, once; returns the name."""
+        """Send a file under a random name, once; returns the name."""
         status = path.stat()
         key = (path, status.st_size, status.st_mtime_ns)
         if key not in self._sent:
             link = self._links / f"{secrets.token_hex(NAME_BYTES)}-{path.name}"
             try:
                 link.hardlink_to(path)
-            except OSError:  # other file systems than usual
+            except OSError:  # the file system has no hard links
                 shutil.copy2(path, link)
             self._context.addFile(str(link))
             self._sent[key] = link.name
         return self._sent[key]
 
     def _job(self, work: Any, number: int) -> list[Any]:
-        """Do one parcel; writes what comes back as files, and returns the rest."""
+        """Run one parcel; writes the returned files, and returns the other results."""
         results, places = [], set()
         for item in self._context.runJob(work, _same, [number]):
             if not isinstance(item, Chunk):
@@ -137,19 +135,19 @@ class RemoteWorkers:
 
     def _arriving(self, place: str) -> Path:
         path = self._root / place
-        return path.with_name(f".{path.name}.{os.getpid()}")  # readers pass over names with a dot
+        return path.with_name(f".{path.name}.{os.getpid()}")  # readers ignore names with a leading dot
 
     def _clear_executors(self) -> None:
         if not self._sent:
             return
         number = self._context.defaultParallelism
         names = list(self._sent.values())
-        with suppress(Exception):  # whom this does not reach, its worker clears after the application
+        with suppress(Exception):  # Spark clears an unreachable executor after the application
             self._context.parallelize([names] * number, number).foreach(_remove)
 
 
 def _first_failure(jobs: Sequence[Future[Any]]) -> None:
-    """Wait for all jobs; raises what the first that failed raised."""
+    """Wait for all jobs; raises the error of the first that failed."""
     waiting = set(jobs)
     while waiting:
         done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -161,8 +159,8 @@ def _same(items: Iterable[Any]) -> Iterable[Any]:
     return items
 
 
-def _carry_out(parcel: Parcel) -> Iterator[Any]:
-    """On an executor. Its worker removes Spark's own folders whatever becomes of it, and ours with them."""
+def _run_parcel(parcel: Parcel) -> Iterator[Any]:
+    """Run a parcel on an executor. Its worker always removes Spark's folders, and ours with them."""
     sent = Path(SparkFiles.getRootDirectory()).absolute()
     with scratch("cutset-parcel-", local_folder()) as folder:
         yield from carry_out(parcel, folder, sent)
@@ -198,7 +196,7 @@ class _Unpacker(pickle.Unpickler):
 
 
 def pack(tasks: Sequence[Task[Any]], root: Path) -> tuple[bytes, set[Path]]:
-    """Tasks without the run's directory, which is `root`; and the paths that were in them."""
+    """Pickle tasks without the run's directory, which is `root`. Also return the paths that were in them."""
     stream = io.BytesIO()
     packer = _Packer(stream, root)
     packer.dump(tuple(tasks))
@@ -206,22 +204,22 @@ def pack(tasks: Sequence[Task[Any]], root: Path) -> tuple[bytes, set[Path]]:
 
 
 def unpack(tasks: bytes, root: Path) -> tuple[Task[Any], ...]:
-    """The tasks again, with this directory in place of the run's."""
+    """Return the tasks, with this directory in place of the run's."""
     found: tuple[Task[Any], ...] = _Unpacker(io.BytesIO(tasks), root).load()
     return found
 
 
 def files_of(paths: set[Path]) -> list[Path]:
-    """The files that tasks with these paths read: each once, those of folders one by one."""
+    """Return the files that tasks with these paths read, each once; a folder stands for its files."""
     folders = (path for path in paths if path.is_dir() and path.suffix != IN_THE_MAKING)
     found = paths.union(*(folder.iterdir() for folder in folders))
     return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
 
 
 def carry_out(parcel: Parcel, scratch: Path, sent: Path) -> Iterator[Any]:
-    """Do a parcel's tasks below an empty folder; their results, and then what they wrote.
+    """Run a parcel's tasks below an empty folder. Yield their results, then the files that they wrote.
 
-    sent: the folder in which the files arrived.
+    sent: the folder with the received files.
     """
     root = scratch / "run"
     for place, name in parcel.files:

@@ -1,5 +1,5 @@
-"""Spark's executors as workers, where they see the run at the path where it stands: this machine's own, or
-those of a cluster with a shared folder.
+"""Spark's executors as workers that see the run at its own path: on this machine, or on a cluster with a
+shared folder.
 """
 
 import re
@@ -13,7 +13,7 @@ from analysis.errors import AnalysisError
 from analysis.jobs.work import R, Task, do_all, handfuls, in_order
 
 RAISED = re.compile(r"(?!pyspark\.|org\.|java\.|SQLSTATE)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
-"""The last line of a traceback in Python."""
+"""Matches the last line of a traceback in Python."""
 OF_PYSPARK = re.compile(r"pyspark\.errors\.[\w.]+: ")
 FAILURE = re.compile(r"most recent failure: (.*)")
 
@@ -25,7 +25,7 @@ class Executors:
     context: SparkContext
 
     def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
-        """One Spark task for each handful, the longest first: Spark starts them in this order."""
+        """Run one Spark task per batch, the longest first: Spark starts them in this order."""
         if not tasks:
             return []
         gathered = handfuls(tasks, self.context.defaultParallelism)
@@ -34,7 +34,7 @@ class Executors:
 
 
 def collected(work: Any, doing: str) -> list[Any]:
-    """Everything that an RDD gives. Raises AnalysisError with what a worker raised, in one line."""
+    """Return everything that an RDD yields. Raises AnalysisError with a worker's error, in one line."""
     try:
         return list(work.collect())
     except Exception as error:
@@ -42,7 +42,7 @@ def collected(work: Any, doing: str) -> list[Any]:
 
 
 def cause(error: Exception) -> str:
-    """What went wrong, in a line: Spark puts a worker's traceback, or its own trouble, into a long text."""
+    """Return the cause in one line. Spark puts a worker's traceback, or its own error, into a long text."""
     text = str(error)
     lines = [line.strip() for line in text.splitlines()]
     raised = [line for line in lines if RAISED.match(line)] or [

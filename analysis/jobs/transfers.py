@@ -1,18 +1,16 @@
-"""The table of transfers: each message once, with what the captures of its sender and of its receiver saw.
+"""The table of transfers: each message once, with what the captures of its sender and its receiver saw.
 
-Both captures show the same bytes of one TCP direction, so a message is told by its connection and its offset
-in the stream. One task makes the transfers of one sender: its own capture's outgoing messages, joined with
-the incoming ones at every host that it sent to. A message that left and never was whole at the receiver is
-lost; where the receiver's capture cannot tell, nobody knows, and it is unseen (see `analysis.jobs.matching`).
-Messages from where nothing was captured stand by what their receiver saw.
+Both captures show the same bytes of one TCP direction, so connection and stream offset identify a message.
+One task computes the transfers of one sender: it joins the outgoing messages of the sender's capture with the
+incoming ones at all hosts that it sent to. A message that left and never arrived completely is lost, or
+unseen if the receiver's capture cannot show it (see `analysis.jobs.matching`). Messages from hosts without a
+capture have only their receiver's values.
 
-A task reads both sides row group by row group, and puts its rows in order of time in parts that fit memory.
+A task reads both sides row group by row group. Rows arrive in no order and are written sorted by time, in
+bounded memory: they are partitioned at bounds that split them about evenly, and each share waits in a
+temporary file next to the result and is sorted alone.
 
-This table is what people debug with: `cutset packets`, `follow`, `diagram` and the report's moments read it.
-
-Rows come in no order and are written in order, in memory that does not grow with them: they are dealt out by
-bounds that cut them about evenly, and each share waits in a file beside the place of the result and is sorted
-alone.
+This table serves debugging: `cutset packets`, `follow`, `diagram` and the report's moments read it.
 """
 
 import tempfile
@@ -36,15 +34,15 @@ from analysis.jobs.matching import COLUMNS, CONNECTION, Matcher, Reach, Receiver
 from analysis.schemas import MESSAGES, TRANSFERS
 from experiments.records.rundir import RunDirectory
 
-ROW_GROUP_ROWS = 32_768  # a second or so of a busy host: what a look at one moment has to read
+ROW_GROUP_ROWS = 32_768  # about a second of a busy host: the unit that a query for one moment reads
 SHARES_MAX = 256  # open files
 
 
 class InOrder:
-    """Takes tables, and writes them at the end of its `with` block if that went well."""
+    """Takes tables and writes their rows, sorted, at the end of its `with` block on success."""
 
     def __init__(self, path: Path, schema: pa.Schema, by: str, bounds: Sequence[int]) -> None:
-        """by: the column, of integers, that is to ascend."""
+        """Prepare without opening files. by: the integer column to sort by."""
         self._path = path
         self._schema = schema
         self._by = by
@@ -52,7 +50,7 @@ class InOrder:
         self._bounds = np.array(bounds[step - 1 :: step], np.int64)
         self._open = ExitStack()
         self._shares: dict[int, pa.ipc.RecordBatchFileWriter] = {}
-        self._waiting: list[pa.Table] = []  # where there is only one share
+        self._waiting: list[pa.Table] = []  # if there is only one share
 
     def __enter__(self) -> "InOrder":
         self._folder = Path(
@@ -82,14 +80,14 @@ class InOrder:
                 self._write()
 
     def _write(self) -> None:
-        whole_path = self._folder / self._path.name
-        with pq.ParquetWriter(whole_path, self._schema, compression=COMPRESSION) as writer:
+        sorted_path = self._folder / self._path.name
+        with pq.ParquetWriter(sorted_path, self._schema, compression=COMPRESSION) as writer:
             if not self._bounds.size:
-                whole = pa.concat_tables([self._schema.empty_table(), *self._waiting])
-                writer.write_table(whole.sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
+                rows = pa.concat_tables([self._schema.empty_table(), *self._waiting])
+                writer.write_table(rows.sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
             for share in sorted(self._shares):
                 writer.write_table(self._read(share).sort_by(self._by), row_group_size=ROW_GROUP_ROWS)
-        whole_path.replace(self._path)
+        sorted_path.replace(self._path)
 
     def _read(self, share: int) -> pa.Table:
         return pa.ipc.open_file(str(self._folder / str(share))).read_all()
@@ -100,7 +98,7 @@ _OF_REACH = (*CONNECTION, "stream_offset")
 
 @dataclass(frozen=True, slots=True)
 class MatchTransfers:
-    """The transfers that one host sent; and those it got from where nothing was captured."""
+    """Matches the transfers that one host sent, and those it received from hosts without a capture."""
 
     host: str
     messages: Path  # the table's folder
@@ -109,7 +107,7 @@ class MatchTransfers:
     receivers: Receivers
 
     def run(self) -> dict[str, pa.Table]:
-        """Write one file, in order of time. The table of transfers is not returned: it is big."""
+        """Write one file, sorted by time. The table of transfers is too large to return."""
         own = self.messages / part_name(self.host)
         known = [address for address, host in self.hosts.items() if host in self.receivers.captured]
         sent = pc.field("direction") == "out"
@@ -139,14 +137,14 @@ class MatchTransfers:
 
 
 class _PendingMessage:
-    """What came at several hosts, read about as far as what was sent."""
+    """Messages that arrived at several hosts, read about as far as the sent ones."""
 
     def __init__(self, sources: list[Iterator[pa.Table]]) -> None:
         self._sources = dict(enumerate(sources))
         self._read_until = dict.fromkeys(self._sources, 0)
 
     def until(self, t_ns: int | None) -> Iterator[pa.Table]:
-        """Read each host's on until it is past this time; None: to the end."""
+        """Read on for each host until it is past this time; None: to the end."""
         for number, source in tuple(self._sources.items()):
             while t_ns is None or self._read_until[number] <= t_ns:
                 stretch = next(source, None)
@@ -162,7 +160,7 @@ def _latest(stretch: pa.Table) -> int:
 
 
 def _stretches(path: Path, chosen: ds.Expression, columns: Collection[str] = COLUMNS) -> Iterator[pa.Table]:
-    """The rows of a file of messages that are wanted, row group by row group."""
+    """Yield the rows of a file of messages that match, row group by row group."""
     with pq.ParquetFile(path) as file:
         needed = list(dict.fromkeys((*columns, "direction", "src")))
         for group in range(file.num_row_groups):
@@ -177,7 +175,7 @@ def _reach(path: Path, chosen: ds.Expression) -> Reach:
 
 
 def _bounds(path: Path) -> list[int]:
-    """Times that cut a file of messages about where its row groups do."""
+    """Return times that split a file of messages at about its row groups."""
     with pq.ParquetFile(path) as file:
         place = file.schema_arrow.get_field_index("t_first_ns")
         groups = [file.metadata.row_group(number).column(place) for number in range(file.num_row_groups)]
@@ -185,7 +183,7 @@ def _bounds(path: Path) -> list[int]:
 
 
 def tasks(run: RunDirectory, hosts: Mapping[str, str], folder: Path) -> list[MatchTransfers]:
-    """One task for each host whose messages were extracted."""
+    """Return one task for each host whose messages were extracted."""
     messages = run.table("messages")
     there = [name for name in hosts.values() if (messages / part_name(name)).is_file()]
     receivers = _receivers(run, frozenset(there))
@@ -193,7 +191,7 @@ def tasks(run: RunDirectory, hosts: Mapping[str, str], folder: Path) -> list[Mat
 
 
 def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
-    """What the captures of a run can tell, from its tables and from what tcpdump said at its end."""
+    """Return what the captures of a run can show, from its tables and tcpdump's final statistics."""
     decoding, captures = (pq.read_table(run.table(name)) for name in ("decoding", "captures"))
     stopped = decoding.filter((pc.field("direction") == "in") & pc.field("stopped").is_valid())
     damaged = {
@@ -204,8 +202,8 @@ def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
     for capture in record.listed_captures:
         if capture.kernel_drops:
             deaf.add(str(capture.host))
-        unsaid = capture.kernel_drops is None and bool(record.captures)
-        if unsaid or capture_name(Path(capture.file)) in damaged:
+        unreported = capture.kernel_drops is None and bool(record.captures)
+        if unreported or capture_name(Path(capture.file)) in damaged:
             torn.add(str(capture.host))
     return Receivers(
         captured,
@@ -221,9 +219,9 @@ def read(
     columns: Collection[str] = tuple(TRANSFERS.names),
     chosen: ds.Expression | None = None,
 ) -> pa.Table:
-    """Transfers whose `t_ns` lies within `times` and for which `chosen` holds, in order of time.
+    """Return transfers whose `t_ns` lies within `times` and that match `chosen`, sorted by time.
 
-    Only the row groups that meet the times are read. Raises InputError if the run was not analysed.
+    Only the row groups that overlap the times are read. Raises InputError if the run was not analysed.
     """
     check_transfers(run)
     wanted = [
@@ -235,11 +233,11 @@ def read(
         )
         if condition is not None
     ]
-    whole = wanted[0] if wanted else None
+    combined = wanted[0] if wanted else None
     for condition in wanted[1:]:
-        whole = whole & condition
+        combined = combined & condition
     needed = list(dict.fromkeys((*columns, "t_ns")))
     found = ds.dataset(run.table("transfers"), TRANSFERS, format="parquet").to_table(
-        columns=needed, filter=whole
+        columns=needed, filter=combined
     )
     return found.sort_by("t_ns").select(list(columns))

@@ -1,1 +1,1 @@
-"""What people see of messages: made from the layouts that the nodes' codec is made from."""
+"""Human-readable forms of messages, derived from the same layouts as the nodes' codec."""

@@ -1,5 +1,5 @@
--- What follows is the same for every system: it reads SYSTEM, the table above, and never needs to know a
--- message. A message may lie across segments, and a segment may have several.
+-- The rest is the same for every system: it reads SYSTEM, the table above, and knows no message itself. A
+-- message may span segments, and a segment may have several messages.
 
 local LENGTH_BYTES, KEY_BYTES = 4, 16
 local proto = Proto(SYSTEM.filter, SYSTEM.title)
@@ -33,8 +33,8 @@ local E_MALFORMED = ProtoExpert.new(
 proto.experts = { E_MALFORMED }
 proto.prefs.port = Pref.uint("TCP port", SYSTEM.port, "on which the nodes listen")
 
--- How a message reads in one line
--- The values of a message are tables with `shown`, for people, and `number` (a UInt64 where it has 8 bytes).
+-- A message in one line
+-- The values of a message are tables with `shown`, the text, and `number` (a UInt64 if it has 8 bytes).
 
 local function written(number) -- a sequence number: 17, or 3:17 for event 17 of epoch 3
     local epoch = number:rshift(SYSTEM.number_bits)
@@ -65,13 +65,13 @@ local function reading(first, phrases, values)
     for _, phrase in ipairs(phrases) do
         said[#said + 1] = filled(phrase, values)
     end
-    local inner = values[SYSTEM.messages] -- of a message within this one
+    local inner = values[SYSTEM.messages] -- a nested message
     return table.concat(said, " ") .. (inner and ": " .. inner.shown or "")
 end
 
 -- Bodies
--- Each of these adds to the tree what was captured, and returns what is wrong, if anything: the message as a
--- whole gets one expert line.
+-- Each function adds the captured bytes to the tree and returns an error, if any: the message as a whole gets
+-- one expert line.
 
 local function number_in(range, size, double) -- a key's digits without leading zeros; else a number
     if double then return range:float() end
@@ -197,7 +197,7 @@ local function header_at(tvb, at)
     return frame
 end
 
-local function tell(pinfo, said)
+local function show_info(pinfo, said)
     local before = pinfo.private[SYSTEM.filter]
     pinfo.private[SYSTEM.filter] = "told"
     pinfo.cols.protocol = SYSTEM.title
@@ -230,21 +230,21 @@ local function read_message(tvb, at, frame, pinfo, tree)
     end
     item:add(F_MESSAGE, tvb(at, there), said):set_generated()
     item:append_text(", " .. said)
-    tell(pinfo, said)
+    show_info(pinfo, said)
 end
 
 -- Streams
--- Where a capture begins within a connection, or lacks segments, the next message is looked for: a header that
--- could be one, with a type that is known and a length that fits it. It is not malformed then: only a bad
--- header right after a good message is, once.
+-- If a capture begins within a connection, or lacks segments, search for the next message: a plausible header
+-- with a known type and a fitting length. Skipped bytes are not malformed; only a bad header directly after a
+-- good message is, once.
 
 local stream_of, completeness_of = Field.new("tcp.stream"), Field.new("tcp.completeness")
 local OUT_OF_STEP = {
     Field.new("tcp.analysis.lost_segment"), Field.new("tcp.analysis.out_of_order"),
     Field.new("tcp.analysis.retransmission"), Field.new("tcp.analysis.fast_retransmission"),
 }
-local in_step = {} -- by direction: whether the last message was followed to its end
-local found = {} -- by frame and place: what was decided there the first time
+local in_step = {} -- by direction: whether the last message was dissected to its end
+local found = {} -- by frame and position: the decision of the first pass
 
 function proto.init()
     in_step, found = {}, {}
@@ -305,9 +305,9 @@ local function after_bad_header(tvb, at, wrong, pinfo, tree)
         item:set_text(SYSTEM.title .. ", bad header: " .. wrong)
         item:add(F_BODY, tvb(at))
         item:add_proto_expert_info(E_MALFORMED, "bad header: " .. wrong)
-        tell(pinfo, "bad header: " .. wrong)
+        show_info(pinfo, "bad header: " .. wrong)
     elseif verdict.start == tvb:len() then
-        tell(pinfo, "bytes within a message")
+        show_info(pinfo, "bytes within a message")
     end
     return verdict.start
 end

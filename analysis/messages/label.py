@@ -1,9 +1,10 @@
-"""How a message of the table of transfers reads in one line, as `EVENTS s2 [48210..48341]`.
+"""The one-line label of a message in the table of transfers, e.g. `EVENTS s2 [48210..48341]`.
 
-A message within others comes after their names. Of those, the table only knows between whom they go.
+The label of a nested message follows the names of the enclosing messages; the table knows only the end points
+of those.
 
-`node.core.message_layout` says what phrases are. They are parsed and filled in here: for rows of a table, and
-for messages themselves (golden scenarios). Wireshark's dissector fills them in itself (`wireshark`).
+`node.core.message_layout` defines phrases. This module parses and fills them in, for rows of a table and for
+messages themselves (golden scenarios). Wireshark's dissector fills them in itself (`wireshark`).
 """
 
 import re
@@ -20,29 +21,29 @@ from node.core.message_layout import ADDRESS, KEY, KEY_SHOWN, SEQ, WIDTHS, Layou
 from node.systems import codec_of
 
 _VALUE = re.compile(r"\{(\w+)(?:\+(\w+))?(\?)?\}")
-ROWS_SHOWN = 8  # a line has room for
+ROWS_SHOWN = 8  # fits one line
 MORE = "…"
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is filled in: a field's value; the last of as many numbers as `count` says, if there is one."""
+    """A placeholder: a field's value or, with `count`, the last of that many numbers starting at it."""
 
     field: str
     count: str = ""
-    optional: bool = False  # 0 is not worth saying
+    optional: bool = False  # 0 is omitted
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Pieces of text with values between them: there is one text more than there are values."""
+    """Pieces of text with values between them: one text more than values."""
 
     texts: tuple[str, ...]
     values: tuple[Value, ...]
 
 
 def phrases(layout: Layout) -> tuple[Phrase, ...]:
-    """The phrases of a message or row."""
+    """Return the phrases of a message or row."""
     return tuple(_phrase(text) for text in layout.reads)
 
 
@@ -55,15 +56,15 @@ def _phrase(text: str) -> Phrase:
 
 
 def value_names(layout: Layout, field: str) -> dict[int, str]:
-    """What people call a field's values; empty for a field of plain numbers."""
+    """Return the names of a field's values; empty for a field of plain numbers."""
     values = next((each.values for each in layout.fields if each.name == field), None)
     return {} if values is None else {int(each): each.name.lower().replace("_", " ") for each in values}
 
 
-def filled(said: Iterable[Phrase], show: Callable[[Value], str]) -> list[str]:
-    """The phrases with what `show` says of their values, without those of which it leaves one empty."""
+def filled(parts: Iterable[Phrase], show: Callable[[Value], str]) -> list[str]:
+    """Return the phrases with values filled in by `show`. A phrase with an empty value is omitted."""
     texts = []
-    for phrase in said:
+    for phrase in parts:
         values = [show(value) for value in phrase.values]
         if "" not in values:
             following = zip(values, phrase.texts[1:], strict=True)
@@ -72,31 +73,31 @@ def filled(said: Iterable[Phrase], show: Callable[[Value], str]) -> list[str]:
 
 
 def number_text(layout: Layout, field: str, number: int) -> str:
-    """A field's value as people write it: by its name, or as a number."""
+    """Return a field's value as text: its name, or a number."""
     names, write = _how_written(layout, field)
     return names.get(number) or write(number)
 
 
 @cache
 def _how_written(layout: Layout, field: str) -> tuple[dict[int, str], Callable[[int], str]]:
-    told = next((each for each in layout.fields if each.name == field), None)
+    found = next((each for each in layout.fields if each.name == field), None)
     write: Callable[[int], str] = str
-    if told is not None and told.unit == SEQ:
+    if found is not None and found.unit == SEQ:
         write = written
-    elif told is not None and told.unit == ADDRESS:
+    elif found is not None and found.unit == ADDRESS:
         write = address_text
-    elif told is not None and told.format == KEY:
+    elif found is not None and found.format == KEY:
         write = key_text
     return value_names(layout, field), write
 
 
 def key_text(key: int) -> str:
-    """A key of 128 bits as people tell it from others: its first digits."""
+    """Return the short form of a 128-bit key: its first digits."""
     return f"{key:0{2 * WIDTHS[KEY]}x}"[:KEY_SHOWN]
 
 
 def parse_key(digits: str) -> bytes:
-    """A key by all of its digits, as logs have it; another text is no key."""
+    """Parse a key from its digits, as logs have it. Return b"" for other text."""
     try:
         return bytes.fromhex(digits)
     except ValueError:
@@ -104,29 +105,29 @@ def parse_key(digits: str) -> bytes:
 
 
 def address_text(number: int) -> str:
-    """An address that is a number."""
+    """Return the dotted form of a numeric address."""
     return str(IPv4Address(number))
 
 
 def label(row: Mapping[str, Any], system: str, host_at: Mapping[str, str] | None = None) -> str:
-    """Type, stream, range and what else a row of TRANSFERS or MESSAGES says of a message of a system.
+    """Return the label of a row of TRANSFERS or MESSAGES: type, stream, range and further values.
 
-    host_at: what to call addresses between which others pass a message on.
-    What the tables have no column for (names, reasons) is left out, and so is what was not captured.
+    host_at: names of the end points of forwarded messages. Values without a column (names, reasons) and
+    values that were not captured are omitted.
     """
-    layout, said = _reading(system, row["type"])
+    layout, parts = _reading(system, row["type"])
     around = [_outer(system, name, row, host_at or {}) for name in (row.get("within") or "").split()]
-    return ": ".join([*around, " ".join([row["type"], *_filled(said, row, layout)])])
+    return ": ".join([*around, " ".join([row["type"], *_filled(parts, row, layout)])])
 
 
 def _outer(system: str, name: str, row: Mapping[str, Any], host_at: Mapping[str, str]) -> str:
-    """A message that holds another one: the row has none of its columns but these."""
-    layout, said = _reading(system, name)
+    """Return the label of an enclosing message. The row has only its end points."""
+    layout, parts = _reading(system, name)
     if layout is None:
         return name
     known = [
         phrase
-        for phrase in said
+        for phrase in parts
         if all(layout.column_of(each.field) in ENDS_COLUMNS for each in phrase.values)
     ]
 
@@ -144,8 +145,8 @@ def _reading(system: str, name: str) -> tuple[Layout | None, tuple[Phrase, ...]]
     return layout, phrases(layout) if layout else ()
 
 
-def _filled(said: tuple[Phrase, ...], row: Mapping[str, Any], layout: Layout | None) -> list[str]:
-    return filled(said, lambda value: _value(value, row, layout)) if layout else []
+def _filled(parts: tuple[Phrase, ...], row: Mapping[str, Any], layout: Layout | None) -> list[str]:
+    return filled(parts, lambda value: _value(value, row, layout)) if layout else []
 
 
 def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
@@ -162,11 +163,11 @@ def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
 
 
 def _rows(row: Mapping[str, Any], layout: Layout) -> str:
-    """The rows of a message, from whichever column has them: dictionaries, or single numbers."""
+    """Return the rows of a message from the column that has them: dictionaries, or single numbers."""
     rows: list[Any] = next((row[name] for name in ROWS_COLUMNS if row.get(name) is not None), [])
-    said = _reading_of_rows(layout)
+    parts = _reading_of_rows(layout)
     shown = [
-        " ".join(_filled(said, each if isinstance(each, Mapping) else {layout.fields[0].name: each}, layout))
+        " ".join(_filled(parts, each if isinstance(each, Mapping) else {layout.fields[0].name: each}, layout))
         for each in rows[:ROWS_SHOWN]
     ]
     return " ".join(shown + [MORE] * (len(rows) > ROWS_SHOWN))

@@ -1,5 +1,5 @@
-"""The messages of a run as the analysis knows them: those of its system's codec, or, of a system of programs,
-events known by their markers.
+"""The messages of a run as the analysis knows them: its system's codec, or events with markers for a system
+of programs.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from node.systems import codec_of, reading_of
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event that its publisher hands over to the system: its payload, which begins with a marker."""
+    """An event that its publisher sends to the system: a payload that begins with a marker."""
 
     magic: Annotated[int, Field("I", "", "CutM")]
     stream: Annotated[int, Field("I", "", "the stream")]
@@ -27,20 +27,20 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class PassedEvent(NewEvent):
-    """An event that is passed on, to whoever takes it or passes it on in turn."""
+    """An event that is forwarded to a subscriber or to another forwarder."""
 
 
 MARKED = Codec([Layout(NewEvent, 1), Layout(PassedEvent, 2)])
 NEW, PASSED = "NEW_EVENT", "PASSED_EVENT"
-"""Types of rows: an event that its publisher hands over to the system, and one that anybody passes on."""
+"""Types of rows: an event that its publisher sends to the system, and one that any process forwards."""
 READING = Reading(carries=(PASSED,), publish=(NEW, NEW))
 
 
 def known_codec(declared: Declared) -> Codec | None:
-    """How the messages of a system read; None if they are not known here."""
+    """Return the codec of a system's messages; None if they cannot be decoded."""
     return MARKED if declared.shows_events else codec_of(declared.name)
 
 
 def known_reading(declared: Declared) -> Reading:
-    """How the analysis reads a system's messages and logs."""
+    """Return how the analysis interprets a system's messages and logs."""
     return READING if declared.shows_events else reading_of(declared.name) or Reading()

@@ -1,4 +1,4 @@
-"""Scapy layers made from the layouts: to build, dissect and replay messages from a Python prompt.
+"""Scapy layers derived from the layouts: build, dissect and replay messages from a Python prompt.
 
     >>> from scapy.all import IP, TCP, StreamSocket, TCPSession, sniff
     >>> from analysis.messages.scapy_layers import layers
@@ -11,10 +11,10 @@
     >>> peer.send(s.stream(messages=[s.Hello(role="client", name_="r0/me"), s.Subscribe(stream=2)]))
     >>> peer.recv().messages
 
-A message is a packet with the header's fields, the head's and the tail's; the length is computed when it is
-built. A message within another one is such a packet, too, of which only type and body are written. What a TCP
-segment carries is a packet with a list of messages, since stacking them as payloads, as Scapy does with
-layers, ends at Python's recursion limit. Names that a Scapy packet has already get an underscore: `payload_`,
+A message is a packet with the fields of header, head and tail; its length is computed when it is built. A
+nested message is such a packet, too, but only its type and body are written. The content of a TCP segment is
+a packet with a list of messages: stacking them as payloads, as Scapy does with layers, hits Python's
+recursion limit. Field names that collide with attributes of a Scapy packet get an underscore: `payload_`,
 `name_`.
 """
 
@@ -68,15 +68,15 @@ class _KeyField(Field[int, bytes]):
         super().__init__(name, default, f"{WIDTHS[KEY]}s")
 
     def i2m(self, pkt: Packet | None, x: int | None) -> bytes:
-        """To bytes."""
+        """Convert to bytes."""
         return (x or 0).to_bytes(WIDTHS[KEY], "big")
 
     def m2i(self, pkt: Packet | None, x: bytes) -> int:
-        """From bytes."""
+        """Convert from bytes."""
         return int.from_bytes(x, "big")
 
     def i2repr(self, pkt: Packet | None, x: int) -> str:
-        """All its digits."""
+        """Return all digits."""
         return f"{x:0{2 * WIDTHS[KEY]}x}"
 
 
@@ -88,9 +88,9 @@ _LIST_MAX = FRAME_LIMIT_BYTES  # elements: more than a frame has bytes
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A system's layers. Messages and rows are attributes, too: `layers.Subscribe`, `layers.Counter`."""
+    """A system's layers. Messages and rows are also attributes: `layers.Subscribe`, `layers.Counter`."""
 
-    stream: type[Packet]  # what a TCP segment carries: `messages`, one after the other
+    stream: type[Packet]  # content of a TCP segment: the list `messages`
     messages: Mapping[str, type[Packet]]  # by the names of their classes
     rows: Mapping[str, type[Packet]]
 
@@ -101,27 +101,27 @@ class Layers:
         return found
 
     def bind(self, port: int) -> None:
-        """Let Scapy take what goes to or comes from this TCP port for these messages."""
+        """Make Scapy dissect traffic to and from this TCP port as these messages."""
         for end in ({"sport": port}, {"dport": port}):
             bind_bottom_up(TCP, self.stream, **end)
         bind_top_down(TCP, self.stream, dport=port)
 
     def unbind(self, port: int) -> None:
-        """Take `bind` back."""
+        """Undo `bind`."""
         for end in ({"sport": port}, {"dport": port}):
             split_bottom_up(TCP, self.stream, **end)
         split_top_down(TCP, self.stream, dport=port)
 
 
 def layers(system: str) -> Layers:
-    """The layers of a system under test, by its name. Raises ValueError for one that there is not."""
+    """Return the layers of a system under test, by its name. Raises ValueError if there is no such system."""
     if system not in codecs():
         raise ValueError(f"there is no system {system!r}; there are {', '.join(codecs())}")
     return layers_of(codecs()[system], system)
 
 
 def layers_of(codec: Codec, system: str) -> Layers:
-    """The layers of any codec's messages."""
+    """Return the layers of any codec's messages."""
     names = {layout.type: layout.name for layout in codec.by_type.values()}
     rows = {row.message: _row(row) for row in map(attrgetter("row"), codec.by_type.values()) if row}
     unknown = type(
@@ -144,7 +144,7 @@ def layers_of(codec: Codec, system: str) -> Layers:
 
 
 class _Message(Packet):
-    """A message: ends where its header says, so what follows is not its payload."""
+    """A message. It ends where its header says, so the following bytes are not its payload."""
 
     def extract_padding(self, s: bytes) -> tuple[bytes, bytes]:
         return b"", s
@@ -163,7 +163,7 @@ class _Row(Packet):
 
 
 class _Messages(PacketListField):
-    """Whole messages, one after the other; what cannot be one is left to the payload."""
+    """Complete messages, one after the other. Bytes that cannot be a message go to the payload."""
 
     __slots__ = ("_by_type", "_unknown")
 
@@ -183,7 +183,9 @@ class _Messages(PacketListField):
 
 
 class _Nested(PacketLenField):
-    """A message within another one: its type and its body. What is none of ours, or too deep, is unknown."""
+    """A nested message: its type and its body. Unknown types, and messages nested too deeply, are
+    `Unknown`.
+    """
 
     __slots__ = ("_by_type", "_unknown")
 
@@ -205,7 +207,7 @@ class _Nested(PacketLenField):
 
 
 def _depth(packet: Packet | None) -> int:
-    """Within how many messages a message is."""
+    """Return how many messages enclose a message."""
     depth = 0
     while isinstance(packet, _Message) and isinstance(packet.parent, _Message):
         packet, depth = packet.parent, depth + 1
@@ -213,7 +215,7 @@ def _depth(packet: Packet | None) -> int:
 
 
 class _Text(StrLenField):
-    """UTF-8; shown as it is where it is none."""
+    """UTF-8 text; invalid bytes are shown as escapes."""
 
     def any2i(self, pkt: Packet | None, x: Any) -> bytes:
         return x.encode() if isinstance(x, str) else bytes(x or b"")
@@ -240,7 +242,7 @@ def _row(layout: Layout) -> type[Packet]:
 
 
 def _header(kind: int | None, names: Mapping[int, str]) -> list[AnyField]:
-    """Fields of the frame's header; the length is filled in when a message is built."""
+    """Return the fields of the frame's header; the length is filled in when a message is built."""
     defaults: dict[str, Any] = {"length": None, "version": VERSION, "type": kind, "flags": 0}
     return [
         ByteEnumField(name, defaults[name], dict(names))
@@ -251,7 +253,7 @@ def _header(kind: int | None, names: Mapping[int, str]) -> list[AnyField]:
 
 
 def _head(layout: Layout) -> list[AnyField]:
-    """The fields of fixed size, with the names of their values."""
+    """Return the fields of fixed size, with the names of their values."""
     fields: list[AnyField] = []
     for field in layout.fields:
         values = value_names(layout, field.name)
@@ -263,7 +265,7 @@ def _head(layout: Layout) -> list[AnyField]:
 def _tail(
     layout: Layout, rows: Mapping[type, type[Packet]], nested: Callable[..., AnyField]
 ) -> list[AnyField]:
-    """The field that fills the rest, and before it the numbers with which it begins."""
+    """Return the variable-length field at the end, preceded by its leading numbers."""
     if layout.tail is None:
         return []
     name, length = _free(layout.tail_name), partial(_left, layout)
@@ -288,14 +290,14 @@ def _rest() -> AnyField:
 
 
 def _left(layout: Layout, message: Packet) -> int:
-    """Bytes of a dissected message after its head and the numbers."""
+    """Return the bytes of a dissected message after its head and the numbers."""
     numbers = layout.tail.numbers if layout.tail else ()
     read = sum(4 * len(message.fields.get(each.name, ())) for each in numbers)
     return max(0, int(message.length) + LENGTH_BYTES - HEADER_BYTES - layout.head.size - read)
 
 
 def _count(layout: Layout, numbers: Numbers, message: Packet) -> int:
-    """How many numbers there are; none if they would not fit."""
+    """Return how many numbers there are; 0 if they would not fit."""
     if numbers.if_zero and getattr(message, numbers.if_zero):
         return 0
     count = int(getattr(message, numbers.count))
@@ -303,6 +305,6 @@ def _count(layout: Layout, numbers: Numbers, message: Packet) -> int:
 
 
 def _free(name: str) -> str:
-    """A field's name that nothing else of a packet has."""
+    """Return a field name that does not collide with attributes of a packet."""
     taken = hasattr(Packet, name) or name in {each for each, *_ in HEADER_FIELDS}
     return f"{name}_" if taken else name

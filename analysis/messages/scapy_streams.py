@@ -1,9 +1,9 @@
-"""Scapy's hook for streams: whole messages out of the segments that its TCPSession sees.
+"""Scapy's hook for streams: extracts complete messages from the segments that its TCPSession sees.
 
-Scapy (2.5 to 2.8) keeps the data of a direction for the hook, but forgets how far it got as soon as all of
-it was given out: what is sent again then comes as new data, and a segment before a gap or after one may be
-put in the wrong place. So the hook answers every segment with a packet, often one without messages, which
-lets Scapy's buffer always hold that one segment, and puts the segments in order itself.
+Scapy (2.5 to 2.8) keeps the data of a direction for the hook, but forgets its position once all data was
+consumed. Retransmitted data then looks new, and a segment before or after a gap may be put in the wrong
+place. So the hook answers every segment with a packet, often one without messages. Scapy's buffer then always
+holds only that segment, and the hook orders the segments itself.
 """
 
 import contextlib
@@ -17,12 +17,12 @@ from node.core.errors import RemoteProtocolError
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, frames_in, read_header
 
 _SEQUENCE_NUMBERS = 1 << 32
-_REACH_BYTES = 1 << 26  # farther from what is expected, it is another connection with the same ports
+_REACH_BYTES = 1 << 26  # a larger distance means another connection with the same ports
 
 
 @dataclass(slots=True)
 class _Direction:
-    """One direction of a connection: what is expected next, what came too early, what is not yet whole."""
+    """One direction of a connection: the next sequence number, early segments, and incomplete data."""
 
     next: int
     early: dict[int, bytes] = field(default_factory=dict)  # by sequence number
@@ -30,7 +30,7 @@ class _Direction:
     is_broken: bool = False  # a bad header: there are no more messages
 
     def take(self, seq: int, data: bytes) -> None:
-        """Add a segment to `left`, as far as it is new and nothing before it is missing."""
+        """Add a segment. Data that is new and contiguous is appended to `left`."""
         self.early[seq] = max(data, self.early.get(seq, b""), key=len)
         while True:
             ready = [at for at in self.early if self._ahead(at) <= 0]
@@ -42,17 +42,17 @@ class _Direction:
                 self.next = (self.next + len(fresh)) % _SEQUENCE_NUMBERS
 
     def is_far(self, seq: int) -> bool:
-        """Whether this sequence number cannot belong to this connection."""
+        """Return whether this sequence number cannot belong to this connection."""
         return abs(self._ahead(seq)) > _REACH_BYTES
 
     def _ahead(self, seq: int) -> int:
-        """How far beyond what is expected; negative if behind."""
+        """Return the distance from the expected sequence number; negative if behind."""
         half = _SEQUENCE_NUMBERS // 2
         return (seq - self.next + half) % _SEQUENCE_NUMBERS - half
 
 
 def whole_frames(data: bytes) -> list[tuple[int, int]]:
-    """Length and type of every whole frame at the beginning of the data, up to a bad header."""
+    """Return length and type of each complete frame at the beginning of the data, up to a bad header."""
     found: list[tuple[int, int]] = []
     with contextlib.suppress(RemoteProtocolError):
         found.extend((len(frame.whole), frame.type) for frame in frames_in(data))
@@ -62,10 +62,10 @@ def whole_frames(data: bytes) -> list[tuple[int, int]]:
 def tcp_reassemble(
     cls: type[Packet], data: bytes, metadata: dict[str, Any], session: dict[str, Any]
 ) -> Packet | None:
-    """The messages that are whole with this segment, in a packet of class `cls`.
+    """Return the messages that this segment completes, in a packet of class `cls`.
 
-    After a bad header there are no more messages, as the nodes close the connection there: the bytes are
-    given as they are.
+    After a bad header there are no more messages, as the nodes close the connection there: the remaining
+    bytes are returned unparsed.
     """
     if "ident" not in metadata:
         return _of_socket(cls, data)
@@ -85,7 +85,7 @@ def tcp_reassemble(
 
 
 def _of_socket(cls: type[Packet], data: bytes) -> Packet | None:
-    """The same for the bytes of a socket: what is left comes again, with what follows it."""
+    """Return the complete messages in bytes from a socket. The rest is passed in again with later bytes."""
     end = sum(length for length, _ in whole_frames(data))
     rest = data[end:]
     if _is_bad(rest):
@@ -99,7 +99,7 @@ def _of_socket(cls: type[Packet], data: bytes) -> Packet | None:
 
 
 def _is_bad(rest: bytes) -> bool:
-    """Whether this begins with a header that is none."""
+    """Return whether this begins with an invalid header."""
     if len(rest) < HEADER_BYTES:
         return False
     try:

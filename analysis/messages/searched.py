@@ -1,4 +1,4 @@
-"""What the captures of a run are searched for, and at which port."""
+"""Which messages to search for in the captures of a run, and at which port."""
 
 from analysis.capture.markers import Markers
 from experiments.declared import Trait
@@ -8,7 +8,7 @@ from node.systems import codec_of
 
 
 def messages_of(plan: Plan) -> Codec | Markers | None:
-    """What to search a run's captures for; None if its messages are not known here."""
+    """Return what to search a run's captures for; None if its messages cannot be decoded."""
     if not plan.declared.shows_events:
         return codec_of(plan.system)
     declared, addresses = plan.declared, {host.name: host.address for host in plan.hosts}
@@ -27,5 +27,5 @@ def messages_of(plan: Plan) -> Codec | Markers | None:
 
 
 def message_port(plan: Plan) -> int | None:
-    """The port that messages go to or come from; None is any."""
+    """Return the port that messages go to or come from; None means any."""
     return None if plan.declared.shows_events else plan.port

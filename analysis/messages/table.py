@@ -1,4 +1,4 @@
-"""The table of messages in the documentation, in Markdown, made from the layouts."""
+"""The documentation of messages as Markdown tables, generated from the layouts."""
 
 import inspect
 import struct
@@ -14,23 +14,25 @@ _COLUMNS = ("offset", "field", "type", "unit", "meaning")
 
 
 def markdown(system: str) -> str:
-    """Every message with its fields, after the header that all have; then the values by their names."""
+    """Return the documentation of a system: the common header, each message with its fields, and named
+    values.
+    """
     return markdown_of(codecs()[system], system)
 
 
 def markdown_of(codec: Codec, system: str) -> str:
-    """The same for any codec's messages."""
+    """Return the documentation of any codec's messages."""
     layouts = list(codec.by_type.values())
     rows = list({layout.row.message: layout.row for layout in layouts if layout.row}.values())
     parts = [
         f"# {system.capitalize()}'s messages",
-        "<!-- Change the definitions, not this; to write it again:\n"
+        "<!-- Change the definitions, not this file; to generate it:\n"
         f"cutset dissector --format markdown -o node/protocols/{system}/MESSAGES.md -->",
         "All numbers are big-endian. Offsets are in bytes; those of a message's fields count from the end of "
-        "its header. In a line, a message reads as given below its table: `{a+n}` is the last of n numbers "
-        "from a on, and what is marked by `?` is left out where it is 0. A sequence number (unit seq) has "
-        f"the epoch of its stream above its lower {NUMBER_BITS} bits. It reads as epoch:number, in epoch 0 "
-        "as number.",
+        "its header. The line below each table is the message's one-line label: `{a+n}` is the last of n "
+        "numbers starting at a; a value marked with `?` is omitted if it is 0. A sequence number (unit seq) "
+        f"has the epoch of its stream above its lower {NUMBER_BITS} bits. It is written as epoch:number, in "
+        "epoch 0 as number.",
         _header(),
         _overview(layouts),
         *(_message(layout) for layout in layouts),
@@ -55,7 +57,7 @@ def _overview(layouts: Iterable[Layout]) -> str:
         (str(layout.type), f"[{layout.name}](#{layout.name.lower()})", _first_sentence(layout.message))
         for layout in layouts
     ]
-    return "## Types\n\n" + _table(("type", "message", "says"), lines)
+    return "## Types\n\n" + _table(("type", "message", "content"), lines)
 
 
 def _message(layout: Layout) -> str:

@@ -1,12 +1,12 @@
-"""Wireshark's dissector, in Lua, made from the layouts.
+"""Wireshark's dissector, in Lua, generated from the layouts.
 
     cutset dissector --output ~/.local/lib/wireshark/plugins/sprinkler.lua
     tshark -X lua_script:sprinkler.lua -r capture.pcap
 
-The layouts become a table of data, the rest (`dissector.lua`) is the same for every system. Fields of the
-same name share a filter, whichever message they are in, so that `sprinkler.stream == 2` finds all of a
-stream; where size, unit or values differ, the message's name stands in the filter. A message within another
-one is taken apart like any other, its type being another `type`.
+The layouts become a table of data; the rest (`dissector.lua`) is the same for every system. Fields with the
+same name share a filter in all messages, so `sprinkler.stream == 2` finds everything of a stream. If size,
+unit or values differ, the filter contains the message's name. A nested message is dissected like any other,
+with its own `type`.
 
 Source: Wireshark's developer's guide, chapter 11 (the Lua API).
 """
@@ -27,16 +27,16 @@ _RUNTIME = Path(__file__).with_name("dissector.lua")
 
 
 def dissector(system: str, port: int) -> str:
-    """The whole script, for messages to and from this TCP port (which is a preference, too)."""
+    """Return the complete script, for messages to and from this TCP port (which is also a preference)."""
     return dissector_of(codecs()[system], system, port)
 
 
 def dissector_of(codec: Codec, system: str, port: int) -> str:
-    """The same for any codec's messages."""
+    """Return the script for any codec's messages."""
     known = _Fields(system)
     header = list(_header(codec, known))
-    known.add("dissector", "message", "how it reads in one line", kind="text")
-    known.add("dissector", "body", "what could not be read", kind="bytes")
+    known.add("dissector", "message", "the message in one line", kind="text")
+    known.add("dissector", "body", "bytes that could not be decoded", kind="bytes")
     messages = {layout.type: _message(layout, known) for layout in codec.by_type.values()}
     definition = {
         "filter": system,
@@ -56,14 +56,14 @@ def dissector_of(codec: Codec, system: str, port: int) -> str:
     }
     return (
         f"-- Wireshark's dissector of {system.capitalize()}'s messages, written by `cutset dissector`.\n"
-        "-- For Wireshark 4.0 and later. Where segments came out of order, set the preference\n"
+        "-- For Wireshark 4.0 and later. If segments arrived out of order, set the preference\n"
         "-- tcp.reassemble_out_of_order.\n\n"
         f"local SYSTEM = {_lua(definition)}\n\n{_RUNTIME.read_text()}"
     )
 
 
 class _Fields:
-    """The fields that Wireshark knows: one for each name in its filters, of one size and set of values."""
+    """The fields that Wireshark knows: one per name in its filters, with one size and set of values."""
 
     def __init__(self, system: str) -> None:
         self._system = system
@@ -71,7 +71,7 @@ class _Fields:
         self._meanings: dict[str, dict[str, str]] = {}  # filter -> owner -> meaning
 
     def add(self, owner: str, name: str, meaning: str, **kind: Any) -> str:
-        """The filter of a field of the message or row `owner`; fields with one filter share `kind`."""
+        """Return the filter of a field of the message or row `owner`; fields with one filter share `kind`."""
         kind = {"title": _title(name, kind.pop("unit", "")), **kind}
         found = f"{self._system}.{name}"
         if self._known.setdefault(found, kind) != kind:
@@ -81,7 +81,7 @@ class _Fields:
         return found
 
     def definition(self) -> dict[str, Any]:
-        """All of them, with what they mean; in which message, where that differs."""
+        """Return all fields with their meanings, by message if these differ."""
         return {f'["{name}"]': {**kind, "meaning": self._meaning(name)} for name, kind in self._known.items()}
 
     def _meaning(self, name: str) -> str:
@@ -186,7 +186,7 @@ def _reads(layout: Layout) -> list[dict[str, Any]]:
 
 
 def _lua(value: Any, depth: int = 0) -> str:
-    """A value as Lua writes it; None in a table is left out."""
+    """Return a value in Lua's syntax; None in a table is omitted."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
     if isinstance(value, bool):

@@ -1,3 +1,3 @@
-"""From messages and deliveries to events, timelines and verdicts; `analysis.pipeline` calls the steps in
+"""Steps from messages and deliveries to events, timelines and verdicts; `analysis.pipeline` calls them in
 order.
 """

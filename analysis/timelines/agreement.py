@@ -1,4 +1,4 @@
-"""Checks that counts from packets and from the nodes' own records agree where the captures are complete."""
+"""Checks that counts from packets and from the nodes' own records agree if the captures are complete."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -18,13 +18,15 @@ from experiments.records.run_record import RunRecord
 from node.core.deliveries import RecordKind
 
 PUBLISHED = ""
-"""Stands for the host in the row of `COVERAGE` that says what was published of a stream, wherever."""
+"""Stands for the host in the row of `COVERAGE` with everything published on a stream."""
 DISAGREEMENTS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """held: whether they agree; None if nothing could be compared. `left_out` says which hosts were not
+    """Result of the comparison.
+
+    held: whether the counts agree; None if nothing could be compared. `left_out`: hosts that were not
     compared, and why.
     """
 
@@ -35,17 +37,17 @@ class Agreement:
 
 
 def coverage(stream: int, events: pa.Table, got: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.COVERAGE` from the events of one stream: per client, and what was published.
+    """Return `schemas.COVERAGE` from the events of one stream: per client, and for everything published.
 
-    got: the clients' records of the stream. Where those who take events pass on others' too, only what they
-    say to have got can be looked for in their packets; and what a publisher gives itself is in none.
+    got: the clients' records of the stream. If subscribers also forward other subscribers' events, only
+    events in their own records count in their packets; a publisher's delivery to itself appears in no packet.
     """
     arrived = of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SUBSCRIBER))
     runs = {host: union(mine) for host, mine in by_host(arrived, metadata.clients).items()}
     if metadata.by_host:
         events_got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
-        said = by_host(events_got, metadata.clients)
-        runs = {host: common(have, union(said[host])) for host, have in runs.items()}
+        recorded = by_host(events_got, metadata.clients)
+        runs = {host: common(have, union(recorded[host])) for host, have in runs.items()}
     else:
         runs[PUBLISHED] = union(batches(rows(events, kind="published")))
     everything = metadata.declared.contract.audience == "all"
@@ -66,26 +68,27 @@ def compare(
     unfit: Mapping[str, str],
     reset: Collection[str] = (),
 ) -> Agreement:
-    """Hold rows of `COVERAGE`, from packets, against rows of `DELIVERIES`, from the nodes' records.
+    """Compare rows of `COVERAGE`, from packets, with rows of `DELIVERIES`, from the nodes' records.
 
-    unfit: hosts whose captures cannot tell, and why. reset: from `reset_hosts`; their packets may show more.
+    unfit: hosts whose captures are incomplete, and why. reset: from `reset_hosts`; their packets may show
+    more.
     """
     seen = {(row["host"], row["stream"]): (row["events"], row["digest"]) for row in packets.to_pylist()}
-    said = {}
+    recorded = {}
     for row in deliveries.to_pylist():
-        said[row["client"], row["stream"]] = (row["covered"], row["digest"])
+        recorded[row["client"], row["stream"]] = (row["covered"], row["digest"])
         if not metadata.by_host:
-            said[PUBLISHED, row["stream"]] = (row["published"], row["published_digest"])
+            recorded[PUBLISHED, row["stream"]] = (row["published"], row["published_digest"])
     problems, compared = [], 0
-    for key in sorted(set(seen) | set(said)):
+    for key in sorted(set(seen) | set(recorded)):
         host, stream = key
         concerned = _publishing(metadata, stream) if host == PUBLISHED else {host}
         if concerned.intersection(unfit):
             continue
         compared += 1
-        from_packets, from_records = seen.get(key, (0, 0)), said.get(key, (0, 0))
-        told = {name for name in concerned if host != PUBLISHED or metadata.has(name, Trait.PUBLISHER)}
-        may_be_unread = not metadata.whole or bool(told.intersection(reset))
+        from_packets, from_records = seen.get(key, (0, 0)), recorded.get(key, (0, 0))
+        writers = {name for name in concerned if host != PUBLISHED or metadata.has(name, Trait.PUBLISHER)}
+        may_be_unread = not metadata.whole or bool(writers.intersection(reset))
         if not _agree(from_packets, from_records, may_be_unread):
             problems.append(_disagreement(key, from_packets, from_records))
     left_out = tuple(f"{host}: {reason}" for host, reason in sorted(unfit.items()))
@@ -95,12 +98,12 @@ def compare(
 
 
 def damaged_hosts(record: RunRecord, decoding: pa.Table, captures: pa.Table) -> dict[str, str]:
-    """Hosts whose captures are not whole, and why. decoding, captures: tables of analysis.schemas.
+    """Return the hosts with incomplete captures, and why. decoding, captures: tables of analysis.schemas.
 
-    Bytes that a whole capture misses never reached the host: a connection that a cut broke may send what was
-    left over once the link is back, after bytes that are gone for good. How programs put events into messages
-    is not known, and what is said of deliveries is said of clients: events that nobody finds whole in the
-    packets of other programs are no damage.
+    Bytes missing from a complete capture never reached the host: after a cut, a broken connection may send
+    remaining data once the link is back, after bytes that are lost for good. How programs split events into
+    messages is unknown, and only clients' deliveries are checked, so undecodable events in the packets of
+    other programs are no damage.
     """
     declared = record.plan.declared
     malformed: Counter[str] = Counter()
@@ -125,21 +128,24 @@ def damaged_hosts(record: RunRecord, decoding: pa.Table, captures: pa.Table) -> 
 
 
 def reset_hosts(decoding: pa.Table) -> frozenset[str]:
-    """Hosts at which a connection was reset, by either end: what their kernels had of it may not have been
-    read (RFC 9293 3.10.7.4), and a program that first tries to write learns of the end before it reads.
-    decoding: table of analysis.schemas.
+    """Return the hosts at which either end reset a connection. decoding: table of analysis.schemas.
+
+    A program may not have read everything that its kernel received (RFC 9293 3.10.7.4). If it writes first,
+    it learns of the reset before it reads.
     """
     reset = decoding.filter(pc.field("reset") & (pc.field("bytes") > 0))
     return frozenset(reset.column("host").to_pylist())
 
 
 def unfit_hosts(record: RunRecord, metadata: RunMetadata, damaged: Mapping[str, str]) -> dict[str, str]:
-    """Hosts of which packets and records cannot be compared, and why. damaged: from `damaged_hosts`."""
+    """Return the hosts whose packets and records cannot be compared, and why. damaged: from
+    `damaged_hosts`.
+    """
     captures = [capture for capture in record.listed_captures if capture.host]
-    whole = {capture.host for capture in captures if capture.kernel_drops == 0}
+    without_drops = {capture.host for capture in captures if capture.kernel_drops == 0}
     nodes = {name for name, host in metadata.hosts.items() if host.role not in {GATEWAY_ROLE, TRAFFIC_ROLE}}
     return {
-        **dict.fromkeys(nodes - whole, "its capture dropped packets, or could not say"),
+        **dict.fromkeys(nodes - without_drops, "its capture dropped packets, or did not report drops"),
         **dict.fromkeys(nodes - {capture.host for capture in captures}, "it was not captured"),
         **dict.fromkeys(metadata.disturbed, "its process did not run from beginning to end"),
         **damaged,
@@ -147,9 +153,7 @@ def unfit_hosts(record: RunRecord, metadata: RunMetadata, damaged: Mapping[str, 
 
 
 def _publishing(metadata: RunMetadata, stream: int) -> set[str]:
-    """The hosts that must be whole for what was published of a stream to be known: its proxies and its
-    drivers.
-    """
+    """Return the proxies and drivers whose captures must be complete to know what a stream published."""
     if stream not in metadata.owner:
         return set()
     servers = metadata.of_region(metadata.owner[stream], Trait.SERVER)

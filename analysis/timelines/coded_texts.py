@@ -1,5 +1,5 @@
-"""Tables whose texts are codes: each text stands once, and a row has four bytes of it. Hosts, roles and types
-are few, and rows may be many millions.
+"""Tables with dictionary-encoded texts: each text is stored once, and a row has a four-byte code. There are
+few hosts, roles and types, but there may be many millions of rows.
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ CODED = pa.dictionary(pa.int32(), pa.string())
 
 
 def coded_schema(schema: pa.Schema) -> pa.Schema:
-    """The same columns, with texts as codes."""
+    """Return the same columns, with texts as codes."""
     return pa.schema([field.with_type(CODED) if field.type == pa.string() else field for field in schema])
 
 
 def one_text(text: str, length: int) -> pa.Array:
-    """A column that says the same in every row."""
+    """Return a column with the same text in every row."""
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(length, np.int32)), pa.array([text]))
 
 
 def read_coded(
     path: Path, columns: Sequence[str], schema: pa.Schema, filters: pc.Expression | None = None
 ) -> pa.Table:
-    """Columns of a table in Parquet. schema: that of the whole table."""
+    """Read columns of a Parquet table. schema: that of the whole table."""
     return pq.read_table(
         path, columns=list(columns), filters=filters, read_dictionary=_texts(columns, schema)
     )
@@ -35,7 +35,7 @@ def read_coded(
 def read_coded_groups(
     path: Path, groups: Sequence[int], columns: Sequence[str], schema: pa.Schema
 ) -> pa.Table:
-    """The same of some row groups of a file, by number."""
+    """Read some row groups of a file, by number."""
     with pq.ParquetFile(path, read_dictionary=_texts(columns, schema)) as file:
         return file.read_row_groups(groups, columns=list(columns))
 

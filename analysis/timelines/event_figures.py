@@ -1,4 +1,4 @@
-"""What came of events, as figures of summary.json: of all of a run, and of each stream."""
+"""Figures on events for summary.json: of a whole run, and of each stream."""
 
 from collections.abc import Mapping
 
@@ -13,16 +13,20 @@ PER_CLIENT = tuple(name for name in EVENTS if name not in {*OF_PUBLISHERS, "unor
 
 
 def event_figures(deliveries: pa.Table | None, publishers: pa.Table) -> dict[str, int | None]:
-    """Sums over clients and streams. deliveries, publishers: rows of `schemas`; None: not measured.
+    """Return sums over clients and streams. deliveries, publishers: rows of `schemas`; None: not measured.
+
     `unordered_publishers`: events that break their publisher's order.
     """
     if deliveries is None:
         return dict.fromkeys(EVENTS)
     streams = deliveries.group_by("stream").aggregate([(name, "max") for name in OF_PUBLISHERS])
     followed = pc.is_in(publishers.column("stream"), value_set=streams.column("stream").combine_chunks())
-    nobodys = publishers.filter(pc.invert(followed))
+    unfollowed = publishers.filter(pc.invert(followed))
     return {
-        **{name: _sum(streams.column(f"{name}_max")) + _sum(nobodys.column(name)) for name in OF_PUBLISHERS},
+        **{
+            name: _sum(streams.column(f"{name}_max")) + _sum(unfollowed.column(name))
+            for name in OF_PUBLISHERS
+        },
         **{name: _sum(deliveries.column(name)) for name in PER_CLIENT},
         "unordered_publishers": _sum(publishers.column("unordered")),
     }
@@ -31,18 +35,18 @@ def event_figures(deliveries: pa.Table | None, publishers: pa.Table) -> dict[str
 def stream_figures(
     deliveries: pa.Table | None, publishers: pa.Table, names: Mapping[int, str]
 ) -> dict[str, dict[str, int]]:
-    """Sums over clients by the name of a stream, of those that have one; nothing if they are too many."""
+    """Return sums over clients for each named stream; empty if there are too many streams."""
     if deliveries is None or len(names) > STREAMS_MAX:
         return {}
     sums = [(name, "max" if name in OF_PUBLISHERS else "sum") for name in OF_STREAMS]
     followed = {row["stream"]: row for row in deliveries.group_by("stream").aggregate(sums).to_pylist()}
     published = publishers.group_by("stream").aggregate([(name, "sum") for name in OF_PUBLISHERS])
-    nobodys = {row["stream"]: row for row in published.to_pylist()}
+    unfollowed = {row["stream"]: row for row in published.to_pylist()}
     return {
         name: {
             figure: int(followed[number][f"{figure}_{how}"] or 0)
             if number in followed
-            else int(nobodys.get(number, {}).get(f"{figure}_sum") or 0)
+            else int(unfollowed.get(number, {}).get(f"{figure}_sum") or 0)
             for figure, how in sums
         }
         for number, name in names.items()

@@ -1,19 +1,19 @@
-"""The events table: which batch was published, arrived or was sent where and when. Table to table, host by
-host.
+"""The events table: each batch that was published, arrived or was sent, with host and time. Table to table,
+host by host.
 
 Batches go from driver to head, down the chain, from its tail to the other regions' heads and to clients, and
-from client to client: each step is an arrival of its own, told apart by host and peer.
+from client to client. Each step is an arrival of its own, identified by host and peer.
 
-A message that carries events (`Reading.carries`) and that a host took whole has *arrived*, one that left it
-whole was *sent*; a publication that arrived whole at a server is *published* at that time under the sequence
-numbers that the server's answer gives it, or under its own. A repeated publication counts when it first came.
-A publisher that starts again numbers its requests from 1 again, so a publication belongs to the first answer
+A message that carries events (`Reading.carries`) *arrived* when a host received it completely, and was *sent*
+when it left completely. A publication that arrived completely at a server is *published* at that time, under
+the sequence numbers of the server's answer, or under its own. A repeated publication counts at its first
+arrival. A restarted publisher numbers its requests from 1 again, so a publication belongs to the first answer
 after it.
 
-What others pass on (`analysis.timelines.recovering.passing`) arrived only where it was for, and left only
-where it is from: the peer is that host, and `via` the one between. A host between *passed* it on, and its
-peer is where that had it from. Where those who take events serve others too, events also arrive by a
-publication.
+A forwarded message (`analysis.timelines.recovering.passing`) arrives only at its destination, and is sent
+only by its originator: the peer is the other end, and `via` the forwarder. A forwarder *passed* it on, and
+its peer is the host that it received the message from. If subscribers also serve others, events also arrive
+by a publication.
 """
 
 from collections.abc import Iterable
@@ -39,30 +39,30 @@ CODED_EVENTS = coded_schema(schemas.EVENTS)
 
 
 def from_messages(messages: Iterable[pa.Table], host: Host, metadata: RunMetadata) -> pa.Table:
-    """Rows of `schemas.EVENTS`, with texts as codes, from one host's rows of `analysis.schemas.MESSAGES`, in
-    order of time.
+    """Return rows of `schemas.EVENTS`, with texts as codes, from one host's rows of
+    `analysis.schemas.MESSAGES`.
 
-    messages: they may come in parts where the host passes nothing on. A message that never was complete in
-    order (bytes before it are missing for good) reached nobody. Raises AnalysisError for events of a stream
-    that is none of the run's.
+    Rows are sorted by time. messages: may come in parts if the host forwards nothing. A message that was
+    never complete in order (earlier bytes are missing for good) did not arrive. Raises AnalysisError for
+    events of a stream that the run does not have.
     """
     publish = metadata.reading.publish if metadata.has(host, Trait.SERVER) else None
     found, handed_over = [], []
     for part in messages:
-        whole = part.filter(pc.is_valid(part.column("t_complete_ns")))
-        mine, passed = own(whole, metadata)
+        complete = part.filter(pc.is_valid(part.column("t_complete_ns")))
+        mine, passed = own(complete, metadata)
         found += _carried(mine, passed, host, metadata)
         if publish is not None:
             handed_over.append(mine.filter(pc.is_in(mine.column("type"), value_set=pa.array(publish))))
     if publish is not None and handed_over:
         found.append(_published(pa.concat_tables(handed_over), host, metadata, publish))
     events = concatenated(found, CODED_EVENTS).unify_dictionaries().sort_by("t_ns")
-    refuse_unplanned(events, metadata, "sent or took")
+    refuse_unplanned(events, metadata, "sent or received")
     return events
 
 
 def _carried(messages: pa.Table, passed: pa.Table, host: Host, metadata: RunMetadata) -> list[pa.Table]:
-    """What carried events: a host's own messages, and those that it passed on."""
+    """Return the messages that carry events: a host's own, and those that it forwarded."""
     reading = metadata.reading
     carries = [*reading.carries, *(reading.publish[:1] if reading.publish and metadata.by_host else ())]
     batches, passing = (
@@ -77,7 +77,7 @@ def _carried(messages: pa.Table, passed: pa.Table, host: Host, metadata: RunMeta
 
 
 def _moved(events: pa.Table, kind: str, direction: str, host: Host, metadata: RunMetadata) -> pa.Table:
-    """Messages that carry events, in one direction."""
+    """Return messages that carry events, in one direction."""
     gone = pc.fill_null(
         pc.equal(events.column("kind"), pa.scalar(metadata.reading.placeholder, pa.int32())), False
     )
@@ -97,14 +97,15 @@ def _moved(events: pa.Table, kind: str, direction: str, host: Host, metadata: Ru
 
 
 def _published(messages: pa.Table, host: Host, metadata: RunMetadata, types: tuple[str, str]) -> pa.Table:
-    """What publishers handed over, each range of numbers once: with the numbers of the first answer after it,
-    or with its own, where the message is its own answer.
+    """Return the publications, each range of numbers once.
+
+    Their numbers are those of the first answer after them, or their own if the message is its own answer.
     """
-    publish, told = types
+    publish, answer_type = types
     asked = rows(messages, type=publish, direction="in")
-    if publish == told:
+    if publish == answer_type:
         return _numbered(asked, host, metadata)
-    answered = rows(messages, type=told, direction="out")
+    answered = rows(messages, type=answer_type, direction="out")
     places = list(metadata.hosts)
     peer = np.concatenate(
         (codes(_peers(asked, "in", metadata), places), codes(_peers(answered, "out", metadata), places))
@@ -134,7 +135,7 @@ def _published(messages: pa.Table, host: Host, metadata: RunMetadata, types: tup
 
 
 def _numbered(asked: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
-    """What publishers numbered themselves, as it first came."""
+    """Return the first arrivals of publications that publishers numbered themselves."""
     stream, first_seq = ints(asked, "stream"), ints(asked, "first_seq")
     order = np.lexsort((ints(asked, "t_complete_ns"), first_seq, stream))
     same = (np.diff(stream[order]) == 0) & (np.diff(first_seq[order]) == 0)
@@ -154,15 +155,14 @@ def _numbered(asked: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
 
 
 def _counts(messages: pa.Table) -> pa.ChunkedArray:
-    """Events in each message: one, where it does not say how many."""
+    """Return the number of events in each message; 1 if it has no count."""
     return pc.fill_null(messages.column("count").cast(pa.int64()), 1)
 
 
 def _next_answers(key: Ints, t_ns: Ints, asked: int) -> Ints:
-    """For each of the first `asked` rows, which of the other rows (from 0) with its key is the first after
-    it.
+    """Return, for each of the first `asked` rows, the first later row with its key among the other rows.
 
-    -1 where there is none. key: a row per part of the key.
+    Other rows count from 0; -1 if there is none. key: a row per part of the key.
     """
     rest = np.arange(key.shape[1]) >= asked
     order = np.lexsort((rest, t_ns, *key))
@@ -177,21 +177,23 @@ def _next_answers(key: Ints, t_ns: Ints, asked: int) -> Ints:
 
 
 def _peers(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
-    """The host that each message is from, or for; null where it is none of the run's."""
-    beside = _beside(messages, direction, metadata)
+    """Return the originator or destination of each message; null if it is not a host of the run."""
+    neighbour = _connection_peers(messages, direction, metadata)
     end = messages.column("source" if direction == "in" else "target")
-    return pc.coalesce(end_hosts(end, metadata), beside)
+    return pc.coalesce(end_hosts(end, metadata), neighbour)
 
 
 def _between(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
-    """The host through which each message came or went; null where there is none."""
-    beside = _beside(messages, direction, metadata)
+    """Return the forwarder of each message; null if there is none."""
+    neighbour = _connection_peers(messages, direction, metadata)
     end = end_hosts(messages.column("source" if direction == "in" else "target"), metadata)
-    return pc.if_else(pc.fill_null(pc.not_equal(end, beside), False), beside, pa.scalar(None, pa.string()))
+    return pc.if_else(
+        pc.fill_null(pc.not_equal(end, neighbour), False), neighbour, pa.scalar(None, pa.string())
+    )
 
 
-def _beside(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
-    """The host at the other end of each message's connection."""
+def _connection_peers(messages: pa.Table, direction: str, metadata: RunMetadata) -> pa.Array:
+    """Return the host at the other end of each message's connection."""
     hosts = list(metadata.hosts.values())
     addresses = [host.address for host in hosts]
     return named(

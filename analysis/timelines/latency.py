@@ -1,19 +1,18 @@
-"""Latency: from an event's arrival, whole, at its local proxy until every client has it.
+"""Latency: from the complete arrival of an event at its local proxy until every client has it.
 
-Each stream gives samples: per piece one latency and the number of events that had it. There are about as many
-samples as batches were published, whatever the number of clients and events, so the percentiles, per origin
-region and bin and over the whole run, are computed from all samples together. A stream of more than EXACT_MAX
-hands on fewer: those of a bin and phase whose latencies are alike become one, so that what is put together
-does not grow with the number of events, and percentiles are right to 1 / LIKENESS.
+Each stream yields samples: per piece one latency and its number of events. There are about as many samples as
+published batches, whatever the number of clients and events, and percentiles, per origin region and bin and
+over the whole run, are computed from all samples together. If a stream has more than EXACT_MAX samples,
+similar latencies of a bin and phase are merged. Memory then does not grow with the number of events, and
+percentiles are accurate to 1 / LIKENESS.
 
-Where there are no captures, the records tell. A proxy's record of when it took a batch is best, since that
-is where the paper's latency begins; a driver only writes down when it had the acknowledgement, which is
-later by the way back and, of a chain, by the way down and up it, but not later than the first client had it.
+Without captures, the nodes' records are used. A proxy's record of when it accepted a batch is best, since the
+paper's latency starts there. A driver records only the acknowledgement, which is later by the return path
+and, for a chain, by the path down and up it, but not later than the first client's delivery.
 
-"Every client" means the clients that must get it and ran from beginning to end. Events that some client never
-got have no latency; they are counted as lost elsewhere. Nor have those that came, but that no such client had
-to get, as where subscriptions are soon given up: how many these are is said, since times rest on the others
-alone.
+"Every client" means the clients that must get the event and ran from beginning to end. Events that such a
+client never received have no latency; they are counted as lost elsewhere. Events that arrived but were due to
+no such client, e.g. if subscriptions end soon, have none either; the notes report how many.
 """
 
 from collections.abc import Sequence
@@ -33,23 +32,23 @@ from experiments.declared import Trait
 
 PERCENTS = (50, 95, 99, 100)
 TAKERS = (Trait.SERVER, Trait.PUBLISHER)
-"""Who takes events first; a latency counts from there."""
+"""The processes that accept events first; latency counts from there."""
 NO_LATENCY = "latency: no event reached every client"
 EXACT_MAX = 1 << 17
-"""Samples of a stream."""
+"""Samples of a stream above which similar ones are merged."""
 LIKENESS = 256
-"""Of latencies: they differ by less than one of so many parts."""
+"""Merged latencies differ by less than one part in this many."""
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
 def completed_ns(cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata) -> Ints:
-    """When every client had each piece; NEVER: some client never had it, -1: nobody has to get it."""
+    """Return when every client had each piece; NEVER: some client never had it, -1: no client must get it."""
     steady = [number for number, client in enumerate(cut.hosts) if client not in metadata.disturbed]
     return cut.last_ns(steady or list(range(len(cut.hosts))))
 
 
 def samples(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata) -> pa.Table:
-    """`schemas.SAMPLES` of one stream, from its pieces at all clients."""
+    """Return `schemas.SAMPLES` of one stream, from its pieces at all clients."""
     came_ns = completed_ns(cut, metadata)
     known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)
     published_ns = cut.published_ns[known]
@@ -63,8 +62,9 @@ def samples(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: Run
 
 
 def gathered(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """The samples of one stream, of which those that are alike become one where there are many: with their
-    mean, and the time of the first.
+    """Return the samples of one stream, with similar ones merged if there are many.
+
+    Merged samples have the mean latency and the time of the first.
     """
     if collected.num_rows <= EXACT_MAX:
         return collected
@@ -86,17 +86,20 @@ def gathered(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
 def untimed(
     stream: int, cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata, samples: int
 ) -> pa.Table:
-    """`schemas.UNTIMED` of one stream: of the events that came to clients those that nobody had to get of
-    whom a latency is known. samples: how many it has, before those that are alike become one.
+    """Return `schemas.UNTIMED` of one stream: events that arrived but were due to no client with a known
+    latency.
+
+    samples: their number before similar ones are merged.
     """
-    nobodys = (cut.published_ns != NEVER) & (completed_ns(cut, metadata) < 0) & cut.came
-    row = {"stream": stream, "count": int(cut.count[nobodys].sum()), "samples": samples}
+    not_due = (cut.published_ns != NEVER) & (completed_ns(cut, metadata) < 0) & cut.came
+    row = {"stream": stream, "count": int(cut.count[not_due].sum()), "samples": samples}
     return pa.Table.from_pylist([row], schema=schemas.UNTIMED)
 
 
 def notes(collected: pa.Table, without: pa.Table, metadata: RunMetadata) -> list[str]:
-    """What of latency could not be measured, and why. collected: all samples. without: all rows of
-    `schemas.UNTIMED`.
+    """Return notes on latencies that could not be measured, and why.
+
+    collected: all samples. without: all rows of `schemas.UNTIMED`.
     """
     if not collected.num_rows and not ints(without, "count").any():
         return [NO_LATENCY]
@@ -106,7 +109,7 @@ def notes(collected: pa.Table, without: pa.Table, metadata: RunMetadata) -> list
 def _error(collected: pa.Table, without: pa.Table) -> list[str]:
     if ints(without, "samples").sum() == collected.num_rows:
         return []
-    return [f"latency: percentiles are right to {100 / LIKENESS:.1f}%, as batches are many"]
+    return [f"latency: percentiles are accurate to {100 / LIKENESS:.1f}%, since there are many batches"]
 
 
 def _unknown(collected: pa.Table, without: pa.Table, metadata: RunMetadata) -> list[str]:
@@ -114,16 +117,20 @@ def _unknown(collected: pa.Table, without: pa.Table, metadata: RunMetadata) -> l
     if not unknown:
         return []
     contract = metadata.declared.contract
-    why = f": their subscriptions were not confirmed before, or ended within {contract.settle_us / 1e6:g} s"
+    why = (
+        f", as their subscriptions were not confirmed before, or ended within {contract.settle_us / 1e6:g} s"
+    )
     known = int(ints(collected, "count").sum())
     return [
-        f"latency: not measured for {unknown:,} of {unknown + known:,} events that came, which no client "
-        f"that ran from beginning to end had to get{why if contract.audience == 'content' else ''}"
+        f"latency: not measured for {unknown:,} of {unknown + known:,} events that arrived: they were due to "
+        f"no client that ran from beginning to end{why if contract.audience == 'content' else ''}"
     ]
 
 
 def table(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.LATENCY` from all samples: per origin region and bin of the arrival at the local proxy."""
+    """Return `schemas.LATENCY` from all samples: per origin region and bin of the arrival at the local
+    proxy.
+    """
     owners = list(dict.fromkeys(metadata.owner.values()))
     place = {stream: owners.index(region) for stream, region in metadata.owner.items()}
     streams, which = np.unique(ints(collected, "stream"), return_inverse=True)
@@ -156,7 +163,7 @@ def table(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
 
 
 def _error_bounds_ms(origins: Sequence[str], t_ns: Ints, metadata: RunMetadata) -> pa.Array:
-    """By how much the latency of events from these regions may be wrong: from their proxies to clients."""
+    """Return the error of the latency of events from these regions, from their proxies to clients."""
     found, several = np.zeros(len(t_ns)), np.zeros(len(t_ns), bool)
     clients = metadata.steady_clients or metadata.clients
     for region in set(origins) if metadata.clocks.by_machine else ():
@@ -168,7 +175,7 @@ def _error_bounds_ms(origins: Sequence[str], t_ns: Ints, metadata: RunMetadata) 
 
 
 def error_bounds(latencies: pa.Table) -> dict[str, float]:
-    """By how much the headline may be wrong, in the median over events and at most; nothing for one clock."""
+    """Return the error of the headline: median over events, and maximum. Empty for one clock."""
     known = latencies.filter(pc.is_valid(latencies.column("bar_ms")))
     if not known.num_rows:
         return {}
@@ -178,11 +185,11 @@ def error_bounds(latencies: pa.Table) -> dict[str, float]:
 
 
 PHASES = ("before", "during", "after")
-"""Of the first fault, until the last change that one made, and since; by when an event was published."""
+"""Before the first fault, from it to the last change by a fault, and after; by time of publication."""
 
 
 def phases(collected: pa.Table, metadata: RunMetadata) -> dict[str, float | None]:
-    """The median and p95 before, during and after all faults, milliseconds; nothing of a run without any."""
+    """Return the median and p95 before, during and after all faults, milliseconds; empty without faults."""
     if not metadata.applied_faults:
         return {}
     phase = _phase(ints(collected, "published_ns"), metadata)
@@ -197,18 +204,20 @@ def phases(collected: pa.Table, metadata: RunMetadata) -> dict[str, float | None
 
 
 def _phase(published_ns: Ints, metadata: RunMetadata) -> Ints:
-    """Of `PHASES`, by number; 0 of a run without faults."""
+    """Return the index in `PHASES` of each time; 0 in a run without faults."""
     faults = metadata.applied_faults
     if not faults:
         return np.zeros(len(published_ns), np.int64)
     ends_ns = (faults[0].t_ns, max(metadata.last_change_ns, faults[0].t_ns))
-    if faults[0].t_ns == metadata.last_change_ns:  # nothing was taken back
+    if faults[0].t_ns == metadata.last_change_ns:  # no fault was reverted
         ends_ns = (faults[0].t_ns, NEVER)
     return np.searchsorted(ends_ns, published_ns, side="right")
 
 
 def headline(collected: pa.Table) -> dict[str, float | None]:
-    """Mean, p50, p95, p99 and the maximum over all events of the run, milliseconds; None of nothing."""
+    """Return mean, p50, p95, p99 and maximum over all events of the run, milliseconds; None without
+    events.
+    """
     latency_ns, count = ints(collected, "latency_ns"), ints(collected, "count")
     _, percentiles, totals = grouped(np.zeros(len(count), np.int64), latency_ns, count, PERCENTS)
     if not len(totals):

@@ -1,4 +1,4 @@
-"""Which processes were alive when: from the beginning, from a join on, until a kill or a leave, or again."""
+"""Which processes were alive at what time: from the start or a join until a kill or a leave, or again."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ STARTING = frozenset({ProcessAction.RESTART, ProcessAction.REPLACE, ProcessActio
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Hosts by the lifetimes of their processes. `starts`: the number of starts, where that is not one."""
+    """Hosts by the lifetimes of their processes. `starts`: the number of starts, if that is not one."""
 
     disturbed: frozenset[str]
     gone: frozenset[str]
@@ -22,14 +22,16 @@ class Liveness:
 
 
 def read_presence(record: RunRecord) -> Liveness:
-    """From a record, whose changes are in order of time. A change that could not be carried out is none."""
+    """Return the lifetimes in a record, whose changes are sorted by time. Changes that failed do not
+    count.
+    """
     done = (change for change, applied in record.carried_out if applied.applied_ns is not None)
     died = (process.name for process in record.processes if process.died)
     return _presence(record.plan, done, died)
 
 
 def planned_presence(plan: Plan) -> Liveness:
-    """The processes' lifetimes as they will be if all goes as planned."""
+    """Return the processes' lifetimes if all goes as planned."""
     return _presence(plan, plan.changes, ())
 
 
@@ -52,7 +54,7 @@ def _presence(plan: Plan, done: Iterable[object], dead: Iterable[str]) -> Livene
 
 
 def _there(done: list[ProcessAction]) -> bool:
-    """Whether the process takes part after all this was done to it."""
+    """Return whether the process takes part after these actions."""
     there = True
     for act in done:
         if act in STARTING or act is ProcessAction.CONTINUE:

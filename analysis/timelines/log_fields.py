@@ -1,6 +1,7 @@
-"""What of nodes' log records the analysis reads, checked: logs may come from anybody, as all of a run may.
+"""Validation of the fields of nodes' log records that the analysis reads. Logs are untrusted, as all of a
+run.
 
-Only records of events that are asked for are looked at, and of these only the fields below.
+Only records of requested events are checked, and only the fields below.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ Edge = Annotated[float, Field(ge=0, le=1)]
 
 def _sound_zone(zone: list[Any]) -> list[Any]:
     if len(zone) < 3 or len(zone) % 2 == 0:
-        raise ValueError("is no zone: a version, and two edges for each dimension")
+        raise ValueError("is not a zone: it needs a version, and two edges for each dimension")
     return zone
 
 
@@ -43,7 +44,7 @@ class _LogRecord(BaseModel):
 
 
 def problem_of(record: Mapping[str, Any]) -> str | None:
-    """Field and problem of what cannot be read; None if all can."""
+    """Return field and problem of a record that is invalid; None if it is valid."""
     try:
         from_json(_LogRecord, dict(record), "")
     except InputError as error:

@@ -1,4 +1,4 @@
-"""How the machine affected the run: dropped captures, saturated processors, stalls, late faults, wrong round
+"""Effects of the machine on the run: dropped captures, saturated processors, stalls, late faults, wrong round
 trips.
 """
 
@@ -13,19 +13,21 @@ from experiments.records.run_record import RunRecord
 
 CPU_LIMIT = 0.95
 CPU_SAMPLES = 2
-"""So many samples (a second each) in a row above the limit count as saturation: a single one is a spike."""
+"""Consecutive samples (one second each) above the limit that count as saturation: a single one is a spike."""
 STALL_NS = 500_000_000
-"""The runner takes a sample every second; one that comes this much later means that it did not get to run."""
+"""The runner takes a sample every second; one that is this much later means that the runner was not
+scheduled.
+"""
 SAMPLE_NS = 1_000_000_000
 LATE_NS = 100_000_000
-"""A fault later than this moves every recovery time visibly."""
+"""A fault later than this changes every recovery time visibly."""
 ROUND_TRIP_US = 2_000.0
-"""By how much a probe's median round trip may exceed the configured one (both hosts' kernels are in it)."""
+"""Largest excess of a probe's median round trip over the configured one (it includes both hosts' kernels)."""
 EARLY_US = 100.0
 
 
 def machine_problems(record: RunRecord, metadata: RunMetadata) -> list[str]:
-    """All reasons why the machine makes the run invalid, in a fixed order."""
+    """Return all reasons why the machine makes the run invalid, in a fixed order."""
     return [
         *_capture_drops(record),
         *_link_drops(record),
@@ -37,21 +39,21 @@ def machine_problems(record: RunRecord, metadata: RunMetadata) -> list[str]:
 
 
 def capture_drops(record: RunRecord) -> int | None:
-    """Packets that the kernel did not give to the captures; None if some capture could not say."""
-    drops = [capture.kernel_drops for capture in _told(record)]
+    """Return the packets that the kernel dropped from captures; None if some capture did not report it."""
+    drops = [capture.kernel_drops for capture in _relevant_captures(record)]
     known = [count for count in drops if count is not None]
     return sum(known) if len(known) == len(drops) else None
 
 
 def cpu_max(record: RunRecord, metadata: RunMetadata) -> float | None:
-    """The busiest second of the run, as a part of all processors; None without samples."""
+    """Return the busiest second of the run, as a part of all processors; None without samples."""
     return max(
         (busy for samples in busy_samples(record, metadata).values() for _, busy in samples), default=None
     )
 
 
 def busy_samples(record: RunRecord, metadata: RunMetadata) -> dict[str, list[tuple[int, float]]]:
-    """Each machine's processor samples between time 0 and the drivers' end."""
+    """Return each machine's processor samples between time 0 and the drivers' end."""
     end_ns = metadata.stopped_ns or metadata.ended_ns
     found: dict[str, list[tuple[int, float]]] = {}
     for sample in record.cpu:
@@ -60,18 +62,20 @@ def busy_samples(record: RunRecord, metadata: RunMetadata) -> dict[str, list[tup
     return found
 
 
-def _told(record: RunRecord) -> list[CaptureRecord]:
-    """The captures that figures rest on: what those lack that are there for clocks, others show."""
+def _relevant_captures(record: RunRecord) -> list[CaptureRecord]:
+    """Return the captures that figures depend on. Captures for clocks only are excluded: others show their
+    packets.
+    """
     return [capture for capture in record.captures if capture.name not in record.wires]
 
 
 def _capture_drops(record: RunRecord) -> list[str]:
-    captures = _told(record)
+    captures = _relevant_captures(record)
     dropped = [capture for capture in captures if capture.kernel_drops]
     unknown = [capture.file for capture in captures if capture.kernel_drops is None]
     problems = [f"{capture.file}: the kernel dropped {capture.kernel_drops} packets" for capture in dropped]
     if unknown:
-        problems.append(f"captures ended without saying what they dropped: {', '.join(unknown)}")
+        problems.append(f"captures ended without reporting their drops: {', '.join(unknown)}")
     return problems
 
 
@@ -101,7 +105,7 @@ def _stalls(record: RunRecord, metadata: RunMetadata) -> list[str]:
     for machine, samples in busy_samples(record, metadata).items():
         gaps = [after - before for (before, _), (after, _) in itertools.pairwise(samples)]
         worst_ns = max(gaps, default=0) - SAMPLE_NS
-        problems += [f"{machine} stood still for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []
+        problems += [f"{machine} stalled for {worst_ns / 1e9:.1f} s"] if worst_ns > STALL_NS else []
     return problems
 
 
@@ -117,8 +121,9 @@ def _late_changes(record: RunRecord) -> list[str]:
 
 
 def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
-    """Round trips between regions that a link joins, held against what the link was configured to do at the
-    time. How long one takes over a rate that varies is not asked here: it may meet a pause.
+    """Compare round trips between linked regions with the link's configuration at that time.
+
+    The time over a varying rate is not checked: it may include a pause.
     """
     problems = []
     for probe in record.probes:
@@ -148,14 +153,16 @@ def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
 
 
 def _delays_us(probe: Probe, period: Period) -> tuple[int, int]:
-    """The least and the longest delay that a direction may have at the time of a probe."""
+    """Return the shortest and the longest delay that a direction may have at the time of a probe."""
     if probe.when == "before" or period.delay_trace is None:
         return period.delay_us, period.delay_us
     return min(period.delay_trace.values), max(period.delay_trace.values)
 
 
 def _lan_us(metadata: RunMetadata, hop: tuple[str, str]) -> int:
-    """Both LANs, there and back: the probes go between the regions' first hosts that have a LAN link."""
+    """Return the delay of both LANs, both ways: probes go between the regions' first hosts with a LAN
+    link.
+    """
     total = 0
     for region in hop:
         hosts = [host for host in metadata.hosts.values() if host.region == region and any(host.lan_delay_us)]

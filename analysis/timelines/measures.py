@@ -1,4 +1,4 @@
-"""What a system measured itself (`node.core.measures`): a table of every value, and figures of each name."""
+"""A system's own measurements (`node.core.measures`): a table of every value, and figures for each name."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ Rows = tuple[Sequence[str], Ints, Floats]
 def read_measures(
     host: str, path: Path, clocks: MachineClocks = ONE_CLOCK, reader: BlockReader | None = None
 ) -> dict[str, list[Rows]]:
-    """By name what a host's process measured, in order; times by the run's reference clock.
+    """Return the measurements of a host's process by name, in order; times by the run's reference clock.
 
-    reader: has read the file up to some byte, and goes on from there. Raises AnalysisError if the file is
-    none of measures.
+    reader: has read the file up to some byte, and continues there. Raises AnalysisError if the file has no
+    measures.
     """
     try:
         return measures_in(host, _rest(path, reader.read_bytes if reader else 0), clocks, reader)
@@ -36,7 +36,9 @@ def read_measures(
 def measures_in(
     host: str, data: bytes, clocks: MachineClocks = ONE_CLOCK, reader: BlockReader | None = None
 ) -> dict[str, list[Rows]]:
-    """The same of what stands in such a file. Raises ValueError or KeyError if that is none."""
+    """Return the measurements in the content of such a file. Raises ValueError or KeyError if it is
+    invalid.
+    """
     found: defaultdict[str, list[Rows]] = defaultdict(list)
     for (name, *columns), rows, cells in (reader or BlockReader()).read(data):
         t_ns = np.frombuffer(cells, ">i8", rows).astype(np.int64)
@@ -56,7 +58,7 @@ def _rest(path: Path, from_byte: int) -> bytes:
 
 
 def table(host: str, measured: dict[str, list[Rows]]) -> pa.Table:
-    """Rows of `schemas.MEASURES`: every value by itself."""
+    """Return rows of `schemas.MEASURES`, one per value."""
     parts = [
         pa.table(
             [
@@ -69,7 +71,7 @@ def table(host: str, measured: dict[str, list[Rows]]) -> pa.Table:
             schema=schemas.MEASURES,
         )
         for name, blocks in measured.items()
-        if not name.startswith("_")  # what stands there for the analysis itself: `node.core.content.content`
+        if not name.startswith("_")  # for the analysis only: `node.core.content.content`
         for columns, t_ns, rows in blocks
         for column, values in zip(columns, rows, strict=True)
     ]
@@ -77,7 +79,9 @@ def table(host: str, measured: dict[str, list[Rows]]) -> pa.Table:
 
 
 def figures(values: pa.Table) -> pa.Table:
-    """Rows of `schemas.MEASURED` from one host's values, in order of time; what is not finite is no value."""
+    """Return rows of `schemas.MEASURED` from one host's values, sorted by time. Values that are not finite
+    are ignored.
+    """
     ordered = values.filter(pc.is_finite(values.column("number"))).sort_by("t_ns")
     kinds = ("count", "sum", "min", "max", "last")
     groups = ordered.group_by(["name", "value"], use_threads=False)
@@ -87,21 +91,21 @@ def figures(values: pa.Table) -> pa.Table:
 
 
 def summary(found: Sequence[dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
-    """The section `measures` of summary.json: of each name and value count, mean, min, max and last.
+    """Return the section `measures` of summary.json: count, mean, min, max and last of each name and value.
 
     found: rows of `schemas.MEASURED`, of all hosts.
     """
     groups: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in sorted(found, key=lambda row: (row["name"], row["value"], row["last_ns"])):
         groups[row["name"], row["value"]].append(row)
-    told: dict[str, dict[str, dict[str, float]]] = {}
+    section: dict[str, dict[str, dict[str, float]]] = {}
     for (name, value), rows in groups.items():
         count = sum(row["count"] for row in rows)
-        told.setdefault(name, {})[value] = {
+        section.setdefault(name, {})[value] = {
             "count": count,
             "mean": sum(row["sum"] for row in rows) / count,
             "min": min(row["min"] for row in rows),
             "max": max(row["max"] for row in rows),
             "last": rows[-1]["last"],
         }
-    return told
+    return section

@@ -1,4 +1,4 @@
-"""Weighted percentiles: exactly as if every event of a batch were listed."""
+"""Weighted percentiles, exactly as if every event of a batch were listed."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,9 @@ from analysis.timelines.arrays import Ints
 
 
 def weighted(values: Ints, weights: Ints, percent: int) -> int | None:
-    """The `percent` percentile (0 < percent <= 100) of `values`, each counted `weights` times; None of
-    nothing.
+    """Return the `percent` percentile (0 < percent <= 100) of `values`, each counted `weights` times.
+
+    Return None without values or weights.
     """
     if not len(values) or not weights.sum():
         return None
@@ -20,10 +21,10 @@ def weighted(values: Ints, weights: Ints, percent: int) -> int | None:
 def grouped(
     groups: Ints, values: Ints, weights: Ints, percents: Sequence[int]
 ) -> tuple[Ints, list[Ints], Ints]:
-    """Percentiles within each group.
+    """Return percentiles within each group.
 
-    Returns the distinct groups in order, for each of `percents` one array with a value per group, and each
-    group's total weight. Groups without weight are left out.
+    These are the distinct groups in order, for each of `percents` one array with a value per group, and each
+    group's total weight. Groups without weight are omitted.
     """
     counted = weights > 0
     groups, values, weights = groups[counted], values[counted], weights[counted]

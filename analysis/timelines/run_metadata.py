@@ -1,9 +1,8 @@
-"""What a run says about itself, read from run.json into plain data: places, streams, faults and when they
-held.
+"""Metadata of a run from run.json as plain data: hosts, streams, links, faults and times.
 
-Everything that the timelines need besides packets, messages and deliveries stands here, once: which host is
-what, who owns which stream, which links join the regions, which fault disturbed which link direction, and
-the run's times. It is small and can be sent to Spark's workers whole.
+Contains everything that the timelines need besides packets, messages and deliveries: the role of each host,
+the owner of each stream, the links between regions, the link directions that each fault changed, and the
+run's times. It is small and can be sent to Spark's workers as a whole.
 """
 
 from collections import defaultdict
@@ -48,32 +47,32 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault as it was asked for, and when its strike held (None: never)."""
+    """A fault as requested, and when its strike was applied (None: never)."""
 
     name: str
     kind: str
     target: str
     requested_s: float
     applied_ns: int | None
-    hops: Mapping[Hop, int] = field(default_factory=dict)  # that it struck -> when that held
-    processes: tuple[str, ...] = ()  # hosts of the processes that it acted on
-    struck_at_us: int | None = None  # when it was planned to strike; None: after something else happens
+    hops: Mapping[Hop, int] = field(default_factory=dict)  # struck hop -> time applied
+    processes: tuple[str, ...] = ()  # hosts of the struck processes
+    struck_at_us: int | None = None  # planned time; None: when a condition is met
 
     @property
     def t_ns(self) -> int:
-        """When it took hold, for faults that are known to have done so. Raises AnalysisError otherwise."""
+        """The time when it was applied. Raises AnalysisError if it never was."""
         if self.applied_ns is None:
-            raise AnalysisError(f"fault {self.name} never took hold, so nothing can be measured from it")
+            raise AnalysisError(f"fault {self.name} was never applied, so nothing can be measured from it")
         return self.applied_ns
 
     @property
     def struck_ns(self) -> int:
-        """When it held on the last of the links that it struck: they change one after the other."""
+        """The time when it was applied to the last of its links: they change one after the other."""
         return max(self.hops.values(), default=self.t_ns)
 
     @property
     def mends(self) -> bool:
-        """Whether it takes a disturbance back rather than make one."""
+        """Whether it reverts a disturbance rather than making one."""
         return self.kind in MENDING
 
 
@@ -81,7 +80,7 @@ class Fault:
 class RunMetadata:
     """A run's metadata for the timelines. Times are CLOCK_REALTIME nanoseconds by the run's reference clock.
 
-    What requires a pass over all hosts is cached: there may be a hundred thousand.
+    Values that require a pass over all hosts are cached: there may be a hundred thousand.
     """
 
     run: str
@@ -103,25 +102,25 @@ class RunMetadata:
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
     periods: Mapping[LinkDirection, tuple[Period, ...]] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()
-    churn: tuple[Fault, ...] = ()  # each arrival and departure that took hold, in order of time
+    churn: tuple[Fault, ...] = ()  # each applied arrival and departure, by time
     host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
     disturbed: frozenset[str] = frozenset()  # hosts whose process did not run from beginning to end
-    gone: frozenset[str] = frozenset()  # of these, the ones whose process was not there at the end
-    starts: Mapping[str, int] = field(default_factory=dict)  # how often, where it is not once
+    gone: frozenset[str] = frozenset()  # of these, those whose process was absent at the end
+    starts: Mapping[str, int] = field(default_factory=dict)  # number of starts, if not 1
     collect: tuple[str, int] | None = None  # the rule by which events are collected, and its argument
-    seldom: bool = False  # only one event in a while collects: drivers mark which
-    keyed: bool = False  # events carry keys, so that two of them may be alike
-    topic_streams: int = 1  # of a topic: each is one of its publishers
-    domains: tuple[Range, ...] = ()  # of events' attributes: their lowest and highest values
-    last_change_ns: int = 0  # when the last change that a fault made held; time 0 if there was none
-    clocks: MachineClocks = ONE_CLOCK  # of the machines: what is read from then on is by the reference clock
+    seldom: bool = False  # only some events collect: drivers mark them
+    keyed: bool = False  # events carry keys, so events may share one
+    topic_streams: int = 1  # streams per topic: one per publisher
+    domains: tuple[Range, ...] = ()  # lowest and highest value of each event attribute
+    last_change_ns: int = 0  # when the last change by a fault was applied; time 0 if none
+    clocks: MachineClocks = ONE_CLOCK  # of the machines; corrects times to the reference clock
     started_ns: int | None = None  # when the run was planned, before time 0
-    declared: Declared = field(default_factory=oldest)  # what the system says of itself
+    declared: Declared = field(default_factory=oldest)  # the system's declaration
     reading: Reading = field(default_factory=lambda: reading_of(oldest().name) or Reading())
-    traffic: tuple[TrafficPlan, ...] = ()  # other people's
+    traffic: tuple[TrafficPlan, ...] = ()  # background traffic
 
     def having(self, *traits: str) -> tuple[str, ...]:
-        """Names of the hosts whose roles have any of these traits, in the plan's order."""
+        """Return the names of the hosts whose roles have any of these traits, in the plan's order."""
         if traits not in self._having:
             roles = self.declared.having(*traits)
             self._having[traits] = tuple(host.name for host in self.hosts.values() if host.role in roles)
@@ -132,7 +131,7 @@ class RunMetadata:
         return {}
 
     def has(self, host: Host | str, *traits: str) -> bool:
-        """Whether a host's role has any of these traits."""
+        """Return whether a host's role has any of these traits."""
         role = self.hosts[host].role if isinstance(host, str) else host.role
         return self.declared.has(role, *traits)
 
@@ -152,39 +151,43 @@ class RunMetadata:
         return self.declared.by_host
 
     def publishing_hosts(self, stream: int) -> frozenset[str]:
-        """The hosts that publish on a stream."""
+        """Return the hosts that publish on a stream."""
         names = self.publishing(stream)
         return frozenset(host for host in self.having(Trait.PUBLISHER) if names & self.named_as(host))
 
     @cached_property
     def stream_at(self) -> dict[bytes, int]:
-        """Streams by the keys by which messages name them, the first one of those with the same key."""
+        """Streams by the keys that messages use for them; the lowest stream if several share a key."""
         last_first = sorted(self.owner, reverse=True)
         return {key: stream for stream in last_first if (key := self.key_of(stream)) is not None}
 
     def key_of(self, stream: int) -> bytes | None:
-        """The key of a stream's topic; None where messages name none."""
+        """Return the key of a stream's topic; None if messages have no keys."""
         key_of = self.reading.key_of
         return None if key_of is None else key_of(self.topic_of(stream)).to_bytes(WIDTHS[KEY], "big")
 
     def topic_of(self, stream: int) -> int:
-        """The topic of a stream, which is one of its publishers (`experiments.workloads.topics`)."""
+        """Return the topic of a stream; each stream is one publisher of its topic
+        (`experiments.workloads.topics`).
+        """
         return stream // self.topic_streams
 
     @cached_property
     def applied_faults(self) -> tuple[Fault, ...]:
-        """The faults that took hold, in order of time."""
+        """The faults that were applied, sorted by time."""
         applied = [fault for fault in self.faults if fault.applied_ns is not None]
         return tuple(sorted(applied, key=lambda fault: fault.t_ns))
 
     @cached_property
     def applied_changes(self) -> tuple[Fault, ...]:
-        """Also each arrival and departure: all that decides what a client was to get. By time."""
+        """The applied faults, and each arrival and departure, sorted by time: all that decides what a client
+        is to get.
+        """
         return tuple(sorted((*self.applied_faults, *self.churn), key=lambda fault: fault.t_ns))
 
     @cached_property
     def instants(self) -> tuple[tuple[Fault, ...], ...]:
-        """The faults that took hold, those of one instant together, in order of time."""
+        """The applied faults, grouped by instant, sorted by time."""
         found: list[tuple[Fault, ...]] = []
         for fault in self.applied_faults:
             if found and _at_once(found[-1][0], fault):
@@ -195,16 +198,16 @@ class RunMetadata:
 
     @cached_property
     def instant_starts_ns(self) -> tuple[int, ...]:
-        """When each instant's first fault took hold."""
+        """When each instant's first fault was applied."""
         return tuple(faults[0].t_ns for faults in self.instants)
 
     @cached_property
     def instant_of(self) -> tuple[int, ...]:
-        """The number of the instant of each fault that took hold."""
+        """The index of the instant of each applied fault."""
         return tuple(number for number, faults in enumerate(self.instants) for _ in faults)
 
     def instant_number(self, fault: Fault) -> int:
-        """The number of the instant of a fault that took hold."""
+        """Return the index of the instant of an applied fault."""
         return self._instants[fault.name]
 
     @cached_property
@@ -212,30 +215,30 @@ class RunMetadata:
         return {fault.name: number for number, faults in enumerate(self.instants) for fault in faults}
 
     def next_fault_ns(self, fault: Fault) -> int | None:
-        """When the first fault of a later instant took hold; None for the last."""
+        """Return when the first fault of a later instant was applied; None for the last."""
         later = self.instant_starts_ns[self.instant_number(fault) + 1 :]
         return later[0] if later else None
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """Names of the hosts that take events, in the plan's order."""
+        """Names of the hosts that receive events, in the plan's order."""
         return self.having(Trait.SUBSCRIBER)
 
     def of_region(self, region: str, *traits: str) -> tuple[str, ...]:
-        """Names of the hosts of a region whose roles have any of these traits."""
+        """Return the names of a region's hosts whose roles have any of these traits."""
         return tuple(name for name in self.having(*traits) if self.hosts[name].region == region)
 
     def publishing(self, stream: int) -> frozenset[str]:
-        """What names the publishers of a stream: regions, for all of theirs, and processes."""
+        """Return the names of a stream's publishers: regions, standing for all of theirs, and processes."""
         return frozenset(self.publishers.get(stream) or (self.owner[stream],))
 
     def named_as(self, host: str) -> frozenset[str]:
-        """What names a publisher: its region, and its process."""
+        """Return the names that stand for a publisher: its region, and its process."""
         processes = (process for process, its_host in self.host_of.items() if its_host == host)
         return frozenset((self.hosts[host].region, *processes))
 
     def gateways_of(self, region: str) -> tuple[str, ...]:
-        """Names of a region's gateways."""
+        """Return the names of a region's gateways."""
         return self._gateways.get(region, ())
 
     @cached_property
@@ -252,17 +255,17 @@ class RunMetadata:
         return tuple(name for name in self.clients if name not in self.disturbed)
 
     def seconds(self, t_ns: int) -> float:
-        """Seconds since time 0 of the run."""
+        """Return the seconds since time 0 of the run."""
         return (t_ns - self.zero_ns) / 1e9
 
     def delay_us(self, hop: Hop, t_ns: int) -> int:
-        """The one-way delay that the route from one region to another was configured to have at `t_ns`; 0
-        where there is none.
+        """Return the configured one-way delay of the route between two regions at `t_ns`; 0 without a
+        route.
         """
         return sum(period.delay_us for period in self._on_route(hop, t_ns))
 
     def jitter_us(self, hop: Hop, t_ns: int) -> int:
-        """By how much `delay_us` of a route may be off, at most, by the links' jitter; microseconds."""
+        """Return the largest deviation from a route's `delay_us` by the links' jitter; microseconds."""
         return sum(period.jitter_us for period in self._on_route(hop, t_ns))
 
     def _on_route(self, hop: Hop, t_ns: int) -> list[Period]:
@@ -270,12 +273,13 @@ class RunMetadata:
         return [period_at(self.periods[direction], t_ns) for direction in directions]
 
     def crossed(self, hops: Iterable[Hop]) -> set[Hop]:
-        """The links, as hops, that packets between these pairs of regions cross."""
+        """Return the links, as hops, that packets between these pairs of regions cross."""
         return {each for hop in hops for each in self.routes.get(hop, ())}
 
     def reachable(self, owner: str, region: str, t_ns: int) -> bool:
-        """Whether a stream could come from one region to another at `t_ns`: over regions between which
-        packets go both ways, by the fixed routes.
+        """Return whether a stream could get from one region to another at `t_ns`.
+
+        It may pass regions between which packets go both ways, by the fixed routes.
         """
         known, new = {owner}, [owner]
         while new:
@@ -292,22 +296,24 @@ class RunMetadata:
 
     @cached_property
     def lans_us(self) -> Mapping[str, tuple[int, int]]:
-        """What a region's LAN takes to and from its servers."""
+        """The delays of each region's LAN to and from its servers."""
         return {self.hosts[name].region: self.hosts[name].lan_delay_us for name in self.having(Trait.SERVER)}
 
     @property
     def window(self) -> RunWindow:
-        """When the run can have seen anything."""
+        """The time in which the run can have observed anything."""
         return window_of(self.zero_ns, self.started_ns, self.ended_ns)
 
     @property
     def whole(self) -> bool:
-        """Whether the run went to its end and every client was given the time to get everything."""
+        """Whether the run completed and every client had the time to get everything."""
         return self.outcome == "completed" and self.drained_ns is not None
 
 
 def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMetadata:
-    """RunMetadata from a run's record, with times by the reference clock (`clocks.machines.on_reference`)."""
+    """Return the metadata in a run's record, with times by the reference clock
+    (`machine_clocks.on_reference`).
+    """
     plan, times = record.plan, record.times
     collect = plan.collect
     liveness = read_presence(record)
@@ -331,7 +337,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         link_of=_links_by_hop(plan),
         routes=hops(plan),
         periods=read_periods(record),
-        faults=tuple(map(_Applied.of(record).fault, plan.faults)),
+        faults=tuple(map(_Applied.from_record(record).fault, plan.faults)),
         churn=tuple(_churn(record)),
         host_of={process.name: process.host for process in plan.processes},
         disturbed=liveness.disturbed,
@@ -347,20 +353,20 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         declared=plan.declared,
         reading=known_reading(plan.declared),
         traffic=plan.traffic,
-        # Of a run on machines it is by the clock of whoever started it, which may show anything.
+        # For a run on machines, the clock of the starting machine is not known.
         started_ns=None if record.machines else times.started_ns,
     )
 
 
 def refuse_unplanned(table: pa.Table, metadata: RunMetadata, did: str) -> None:
-    """Raises AnalysisError if a row (`host`, `stream`) is of a stream that is none of the run's."""
+    """Check that all rows (`host`, `stream`) are of the run's streams. Raises AnalysisError if not."""
     planned = pa.array(list(metadata.owner), pa.int32())
-    strange = table.filter(pc.invert(pc.is_in(table.column("stream"), value_set=planned)))
-    if strange.num_rows:
-        host, stream = (strange.column(name)[0].as_py() for name in ("host", "stream"))
+    unplanned = table.filter(pc.invert(pc.is_in(table.column("stream"), value_set=planned)))
+    if unplanned.num_rows:
+        host, stream = (unplanned.column(name)[0].as_py() for name in ("host", "stream"))
         raise AnalysisError(
-            f"{host} {did} events of stream {stream}, which is none of the {len(planned)} of the plan:"
-            " who is to get them is not known"
+            f"{host} {did} events of stream {stream}, which is not one of the {len(planned)} in the plan,"
+            " so its receivers are unknown"
         )
 
 
@@ -382,7 +388,7 @@ def _hosts(plan: Plan) -> dict[str, Host]:
 
 
 def _links_by_hop(plan: Plan) -> dict[Hop, LinkDirection]:
-    """Which link a hop crosses, and in which of its directions."""
+    """Return the link and direction that each hop crosses."""
     found: dict[Hop, LinkDirection] = {}
     for link in plan.links:
         if link.kind == "wan":
@@ -392,7 +398,7 @@ def _links_by_hop(plan: Plan) -> dict[Hop, LinkDirection]:
 
 
 def _churn(record: RunRecord) -> Iterator[Fault]:
-    """One fault for each process that came or went as part of a group."""
+    """Yield one fault for each process that joined or left as part of a group."""
     groups = {each.name for each in record.plan.churn}
     hosts = {process.name: process.host for process in record.plan.processes}
     for change, applied in record.carried_out:
@@ -408,28 +414,26 @@ def _churn(record: RunRecord) -> Iterator[Fault]:
 
 
 def _at_once(fault: Fault, other: Fault) -> bool:
-    """Whether two faults are of one instant: planned for the same time, or in effect at the same."""
+    """Return whether two faults share an instant: planned for the same time, or applied at the same time."""
     planned = fault.struck_at_us is not None and fault.struck_at_us == other.struck_at_us
     return planned or fault.t_ns == other.t_ns
 
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """When each planned change of a run took effect."""
+    """When each planned change of a run was applied."""
 
     plan: Plan
     hosts: Mapping[str, str]  # by process
     hop_of: Mapping[LinkDirection, Hop]
-    of_link: Mapping[
-        LinkDirection, Sequence[tuple[int, int | None]]
-    ]  # planned time and when it held, by time
-    of_process: Mapping[tuple[str, int], Mapping[str, int | None]]  # with the time; by fault
+    of_link: Mapping[LinkDirection, Sequence[tuple[int, int | None]]]  # planned and applied times, sorted
+    of_process: Mapping[tuple[str, int], Mapping[str, int | None]]  # by process and planned time; by fault
     zero_ns: int | None
     end_ns: int | None
 
     @classmethod
-    def of(cls, record: RunRecord) -> Self:
-        """Of a run."""
+    def from_record(cls, record: RunRecord) -> Self:
+        """Return the times in a run's record."""
         plan, times = record.plan, record.times
         held: dict[int, int | None] = {}
         for each in record.changes:
@@ -452,7 +456,7 @@ class _Applied:
         )
 
     def fault(self, fault: FaultPlan) -> Fault:
-        """A fault with when its strike held."""
+        """Return a fault with the time when its strike was applied."""
         strike, waits = fault.strike, self._waits(fault)
         strike = self._strike_by_name(fault) if strike is None else strike
         on_links = {each: self._on_link(each, strike.at_us) for each in strike.directions}
@@ -471,22 +475,23 @@ class _Applied:
         )
 
     def _on_link(self, direction: LinkDirection, at_us: int) -> int | None:
-        """When a link direction did what was planned for a time. It may do so already: no change is planned
-        then.
+        """Return when a link direction had the state planned for a time.
+
+        If it already has that state, no change is planned.
         """
         before = [row for row in self.of_link.get(direction, ()) if row[0] <= at_us]
         planned_us, held_ns = before[-1] if before else (None, self.zero_ns)
         return held_ns if planned_us == at_us or held_ns is None else self._nominal_ns(at_us)
 
     def _on_process(self, process: str, at_us: int, fault: str) -> int | None:
-        """When a process did what was planned for a time; several changes may be planned for it."""
+        """Return when a process had the change planned for a time; several changes may be planned for it."""
         planned = self.of_process.get((process, at_us), {})
         if fault in planned:
             return planned[fault]
         return next(iter(planned.values())) if planned else self._nominal_ns(at_us)
 
     def _nominal_ns(self, at_us: int) -> int | None:
-        """A time of the plan, if the run came so far."""
+        """Return a time of the plan, if the run reached it."""
         t_ns = None if self.zero_ns is None else self.zero_ns + 1000 * at_us
         return None if t_ns is None or (self.end_ns is not None and t_ns > self.end_ns) else t_ns
 
@@ -494,7 +499,7 @@ class _Applied:
         return any(change.fault == fault.name and change.when for change in self.plan.changes)
 
     def _strike_by_name(self, fault: FaultPlan) -> Strike:
-        """The strike of a fault of a plan that does not say it: the first changes with its name."""
+        """Return the strike of a fault in a plan that does not state it: the first changes with its name."""
         mine = [change for change in self.plan.changes if change.fault == fault.name]
         at_us = min((change.at_us for change in mine), default=fault.at_us)
         first = [change for change in mine if change.at_us == at_us]

@@ -1,9 +1,8 @@
-"""When a run can have seen anything, and what its packets and records date outside of that.
+"""The time window of a run, and packets and records dated outside of it.
 
-A time stamp may be wrong: of one packet in a damaged capture, of all of them since a clock was set, or of
-time 0 itself. What is laid out over time (bins, axes) ends with the run, a margin later; what lies outside
-has no place there: it is counted and named, and takes no part in what is measured by time. Whether it came
-at all is another question, which it still answers.
+A time stamp may be wrong: of one packet in a damaged capture, of all since a clock was set, or of time 0
+itself. Bins and axes end with the run plus a margin. Data outside is counted, reported, and excluded from
+measurements over time. It still counts as received.
 """
 
 from collections.abc import Iterable
@@ -18,31 +17,33 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, concatenated, ints, rows
 
 MARGIN_NS = 60_000_000_000
-"""Before the start and after the end: connecting and probing, and what still trickles in."""
+"""Before the start and after the end: connecting and probing, and late arrivals."""
 LEAD_NS_MAX = 3_600_000_000_000
-"""Of a run whose start is not known."""
+"""For a run with an unknown start."""
 LENGTH_NS_MAX = 48 * 3_600_000_000_000
-"""A longer run is not laid out beyond this, and neither is one whose end is not known."""
+"""Window of longer runs, and of runs with an unknown end."""
 NAMED_MAX = 4
 _UNITS = ((86_400 * 365, "years"), (86_400, "days"), (3_600, "hours"), (60, "minutes"))
 
 
 @dataclass(frozen=True, slots=True)
 class RunWindow:
-    """[first_ns, end_ns) by the run's reference clock. problem: why its own times cannot be believed."""
+    """The interval [first_ns, end_ns) by the run's reference clock. problem: why its own times are
+    implausible.
+    """
 
     first_ns: int
     end_ns: int
     problem: str | None = None
 
     def holds(self, t_ns: Ints) -> Bools:
-        """Which of these times lie within."""
+        """Return which of these times lie within."""
         found: Bools = (t_ns >= self.first_ns) & (t_ns < self.end_ns)
         return found
 
 
 def window_of(zero_ns: int, started_ns: int | None, ended_ns: int | None) -> RunWindow:
-    """From when the run says it started, began (time 0) and ended, as far as it does."""
+    """Return the window from the run's recorded start, time 0 and end, as far as they are known."""
     problem = None
     if started_ns is not None and zero_ns < started_ns - MARGIN_NS:
         problem = f"time 0 lies {long_time(started_ns - zero_ns)} before the run started"
@@ -58,38 +59,38 @@ def window_of(zero_ns: int, started_ns: int | None, ended_ns: int | None) -> Run
 
 
 def outside(place: str, what: str, t_ns: Ints, window: RunWindow) -> pa.Table:
-    """`schemas.OUTSIDE`: how many of a place's messages, packets or records the window does not hold."""
-    strange = t_ns[~window.holds(t_ns)]
-    if not len(strange):
+    """Return `schemas.OUTSIDE`: how many messages, packets or records of a place are outside the window."""
+    misdated = t_ns[~window.holds(t_ns)]
+    if not len(misdated):
         return schemas.OUTSIDE.empty_table()
-    row = {"place": place, "what": what, "count": len(strange), "of": len(t_ns)}
-    times = {"first_ns": int(strange.min()), "last_ns": int(strange.max())}
+    row = {"place": place, "what": what, "count": len(misdated), "of": len(t_ns)}
+    times = {"first_ns": int(misdated.min()), "last_ns": int(misdated.max())}
     return pa.Table.from_pylist([row | times], schema=schemas.OUTSIDE)
 
 
 def outside_by_host(what: str, table: pa.Table, window: RunWindow) -> pa.Table:
-    """`schemas.OUTSIDE` of rows with a host and a time."""
-    strange = table.filter(pa.array(~window.holds(ints(table, "t_ns"))))
-    hosts = strange.column("host").unique()
+    """Return `schemas.OUTSIDE` of rows with a host and a time."""
+    misdated = table.filter(pa.array(~window.holds(ints(table, "t_ns"))))
+    hosts = misdated.column("host").unique()
     mine = table.filter(pc.is_in(table.column("host"), value_set=hosts))
     found = [outside(host, what, ints(rows(mine, host=host), "t_ns"), window) for host in hosts.to_pylist()]
     return concatenated(found, schemas.OUTSIDE)
 
 
 def notes(found: pa.Table, window: RunWindow) -> list[str]:
-    """What lies outside, in words: the worst places by name."""
-    said = []
+    """Return notes on data outside the window, naming the worst places."""
+    lines = []
     for what in found.column("what").unique().to_pylist():
         rows = [row for row in found.to_pylist() if row["what"] == what]
         rows.sort(key=lambda row: -row["count"])
         named = ", ".join(f"{row['place']} ({row['count']} of {row['of']})" for row in rows[:NAMED_MAX])
         more = f" and {len(rows) - NAMED_MAX} more" if len(rows) > NAMED_MAX else ""
         count = int(ints(found, "count")[np.array(found.column("what").to_pylist()) == what].sum())
-        said.append(
+        lines.append(
             f"{count} {what} of {named}{more} have times outside the run,"
-            f" {_how_far(rows, window)}: left out of what is measured by time"
+            f" {_how_far(rows, window)}: excluded from measurements over time"
         )
-    return said
+    return lines
 
 
 def _how_far(rows: Iterable[dict[str, Any]], window: RunWindow) -> str:
@@ -100,7 +101,7 @@ def _how_far(rows: Iterable[dict[str, Any]], window: RunWindow) -> str:
 
 
 def long_time(ns: int) -> str:
-    """A time of seconds to years, in words."""
+    """Return a time of seconds to years, in words."""
     seconds = ns / 1e9
     for unit_s, name in _UNITS:
         if seconds >= 2 * unit_s:

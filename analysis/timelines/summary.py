@@ -1,28 +1,32 @@
 """summary.json: the verdicts and headline numbers of a run, schema 1.
 
-Pure: plain data in, plain data out. `fidelity.reasons` says why a run is invalid, and is empty if it is not.
-A figure that could not be measured is null, and why stands in `fidelity.notes`. Keys beyond the design's:
-`measures` (what the system measured itself: for each name and value count, mean, min, max, last),
-`content` (how many subscriptions and clients an event was for, where that follows from what it is about),
-`subscriptions` (of the plan's, how many were asked for and not confirmed in time; where events are due from
-one on), `fidelity.notes`, `agreement`, `convergence` and `wan` (see there), `problems`; `events` has
-`tombstoned`, `unacknowledged` (missing, and no loss: its publisher died before it was told that the system
-has it), `stray` (what clients were not to get), `published_twice` (under the number of another one),
-`resurrected`, `unverified` and `unordered_publishers`;
-`throughput.slowest_client_events_per_s`;
-`latency.mean_ms`; `streams.<name>` (figures of `events` of each stream, where they are a hundred at most);
-`traffic.<name>` (other people's, see there) where there is any;
-`recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`,
-`duplicated`, `out_of_order` and `affected_pairs`. A link of `fidelity` has a `state` (proven, violated,
-unproven: the worst of its periods), `unproven` periods with their reasons, `lost` packets by what took them,
-and says which direction and period of it is shown: the one with the largest `excess_p99_ms`, the time beyond
-what the configured link would have taken. An expectation that rests on unproven periods names them
-(`unproven`). A run on several machines also has `clocks`, a row for each machine, `latency.bar_ms` and
-`bar_max_ms`, `recovery.<fault>.bar_s` and a link's `bar_ms`: by how much times may be wrong, since two clocks
-measured them.
+Pure: plain data in, plain data out. `fidelity.reasons` lists why a run is invalid; it is empty for a valid
+run. A figure that could not be measured is null, and `fidelity.notes` has the reason. Keys beyond the
+design's:
 
-The verdict, in this order: `crashed` if the run did not come to its end, `invalid` if the testbed did not do
-what was asked, `failed` if an expectation did not hold, a node ended unexpectedly, or packets and records
+- `measures`: the system's own measurements: count, mean, min, max and last of each name and value
+- `content`: how many subscriptions and clients an event was for, if the contract is by content
+- `subscriptions`: how many planned ones were requested, and how many were not confirmed in time, if events
+  are due from a subscription on
+- `fidelity.notes`, `agreement`, `convergence` and `wan` (see there), `problems`
+- `events` has `tombstoned`, `unacknowledged` (missing but not lost: the publisher died before the
+  acknowledgement), `stray` (not to be delivered to the client), `published_twice` (under another event's
+  number), `resurrected`, `unverified` and `unordered_publishers`
+- `throughput.slowest_client_events_per_s`, `latency.mean_ms`
+- `streams.<name>`: figures of `events` of each stream, if there are at most a hundred
+- `traffic.<name>`: background traffic, if any (see there)
+- `recovery.<fault>` has `resubscribe_s`, `returned_s` (after a restore), `lost`, `duplicated`, `out_of_order`
+  and `affected_pairs`
+
+A link of `fidelity` has a `state` (proven, violated, unproven: the worst of its periods), `unproven` periods
+with their reasons, and `lost` packets by cause. Its other figures are those of one direction and period,
+which it names: the one with the largest `excess_p99_ms`, the time beyond the configured link's. An
+expectation that depends on unproven periods lists them (`unproven`). A run on several machines also has
+`clocks`, a row for each machine, and error bounds of times measured by two clocks: `latency.bar_ms` and
+`bar_max_ms`, `recovery.<fault>.bar_s` and a link's `bar_ms`.
+
+The verdict, in this order: `crashed` if the run did not complete, `invalid` if the testbed did not behave as
+configured, `failed` if an expectation did not hold, a node ended unexpectedly, or packets and records
 disagree; else `passed`.
 """
 
@@ -51,17 +55,17 @@ from experiments.records.summary import METRICS
 SCHEMA = 1
 THROUGHPUT = tuple(METRICS["throughput"])
 STATES = (PROVEN, UNPROVEN, VIOLATED)
-"""From good to bad."""
+"""From best to worst."""
 PUBLISHED, DELIVERED = "events.published > 0", "events.delivered > 0"
-"""What is expected of every run that does not speak of it, whatever its links did."""
+"""Expectations of every run that does not mention these figures; they depend on no link."""
 LOST = ("chance", "queue", "cut")
 LATENCY = tuple(METRICS["latency"])
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the timelines found, collected: rows are those of `schemas`. None: not measured, and a note says
-    why.
+    """Results of all timelines; rows are those of `schemas`. None: not measured, and a note gives the
+    reason.
     """
 
     deliveries: pa.Table | None = None
@@ -75,18 +79,17 @@ class Findings:
     routes: list[dict[str, Any]] = field(default_factory=list)  # old and new paths of each fault's streams
     fidelity: list[dict[str, Any]] | None = None
     agreement: Agreement | None = None
-    damaged: Mapping[str, str] = field(default_factory=dict)  # hosts whose captures are not whole, and why
+    damaged: Mapping[str, str] = field(default_factory=dict)  # hosts with incomplete captures, and why
     measured: list[dict[str, Any]] = field(default_factory=list)
     notes: tuple[str, ...] = ()
-    clocks: list[dict[str, Any]] = field(default_factory=list)  # of each machine, where there are several
-    unknown_clocks: tuple[str, ...] = ()  # why times of different machines say nothing about each other
-    traffic: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict
-    )  # see `analysis.timelines.links.traffic`
+    clocks: list[dict[str, Any]] = field(default_factory=list)  # of each machine, if there are several
+    unknown_clocks: tuple[str, ...] = ()  # why times of different machines are not comparable
+    traffic: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # see
+    `analysis.timelines.links.traffic`
 
 
 def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
-    """The content of summary.json."""
+    """Return the content of summary.json."""
     throughput, notes = _throughput(metadata, findings.deliveries)
     summary: dict[str, Any] = {
         "schema": SCHEMA,
@@ -105,7 +108,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         "wan": dict(findings.wan),
         "agreement": _agreement(findings.agreement),
         "problems": list(record.problems),
-        **_of_some(record, metadata, findings),
+        **_optional_sections(record, metadata, findings),
     }
     wanted = wanted_of(record, metadata, summary["events"]["published"])
     evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata)
@@ -115,7 +118,7 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
 
 
 def _fidelity(record: RunRecord, metadata: RunMetadata, findings: Findings, notes: list[str]) -> Json:
-    """Whether the testbed did what was asked. notes: of what could not be measured."""
+    """Return whether the testbed behaved as configured. notes: on values that could not be measured."""
     invalid = [
         *_unfinished(metadata),
         *filter(None, [metadata.window.problem]),
@@ -123,28 +126,28 @@ def _fidelity(record: RunRecord, metadata: RunMetadata, findings: Findings, note
         *findings.unknown_clocks,
         *_link_problems(findings),
     ]
-    if metadata.outcome == "completed":  # else it is no wonder that captures are torn
+    if metadata.outcome == "completed":  # otherwise truncated captures are expected
         invalid += [f"{host}: {why}" for host, why in sorted(findings.damaged.items())]
-    said = [
+    lines = [
         *_loosened(record),
         *confirmations.notes(findings.confirmations),
         *findings.notes,
         *notes,
-        *_of_links(findings),
+        *_link_notes(findings),
         *_not_compared(findings),
     ]
     return {
         "valid": not invalid,
         "reasons": list(dict.fromkeys(invalid)),
-        "notes": list(dict.fromkeys(said)),
+        "notes": list(dict.fromkeys(lines)),
         "links": _links(findings.fidelity or []),
         "capture_drops": capture_drops(record),
         "cpu_max": cpu_max(record, metadata),
     }
 
 
-def _of_some(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
-    """Sections that only some runs have."""
+def _optional_sections(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
+    """Return the sections that only some runs have."""
     found: dict[str, Any] = {}
     if streams := stream_figures(findings.deliveries, findings.publishers, metadata.stream_names):
         found["streams"] = streams
@@ -167,36 +170,40 @@ def _of_some(record: RunRecord, metadata: RunMetadata, findings: Findings) -> di
 
 
 def _loosened(record: RunRecord) -> list[str]:
-    """That the experiment asked less of the system than it promises."""
+    """Return notes if the experiment requires less of the system than its contract promises."""
     asked = record.request.contract
     return [f"the contract was loosened: {name} {value}" for name, value in asked.items()]
 
 
 def wanted_of(record: RunRecord, metadata: RunMetadata, published: int | None) -> list[str]:
-    """What is expected of the run: what it says, and, of all of which it says nothing, that anything was
-    published, came where anybody was to get something of it, and came as the contract promises.
+    """Return the expectations of the run: its own, and implied ones for figures that it does not mention.
+
+    Implied are that something was published, that it was delivered if it was for any client, and that
+    deliveries follow the contract.
     """
-    said = list(record.request.expect)
+    stated = list(record.request.expect)
     if not record.experiment:
-        return said
+        return stated
     implied = [PUBLISHED]
     if published:
         implied += [DELIVERED] if _has_audience(record, metadata) else []
         implied += [f"{path} == 0" for path in breaches(metadata.declared.contract)]
-    spoken = {Expectation.parse(text).path for text in said}
-    return said + [text for text in implied if Expectation.parse(text).path not in spoken]
+    mentioned = {Expectation.parse(text).path for text in stated}
+    return stated + [text for text in implied if Expectation.parse(text).path not in mentioned]
 
 
 def _has_audience(record: RunRecord, metadata: RunMetadata) -> bool:
-    """Whether anybody is to get events: any client, or where the workload says who, one that subscribes."""
-    everybody = metadata.declared.contract.since == "beginning" or "kind" not in record.plan.workload
-    if everybody:
+    """Return whether any client is to get events: one that subscribes, if the workload defines
+    subscriptions.
+    """
+    for_all = metadata.declared.contract.since == "beginning" or "kind" not in record.plan.workload
+    if for_all:
         return bool(metadata.clients)
     return any(process.subscriptions for process in record.plan.processes)
 
 
 def _expectation(text: str, summary: Json, evidence: LinkEvidence) -> dict[str, Any]:
-    """What came of it; with the periods of links that it rests on and that are unproven, if there are any."""
+    """Return the result of an expectation, with the unproven periods of links that it depends on, if any."""
     expectation = Expectation.parse(text)
     unproven = [] if text in {PUBLISHED, DELIVERED} else evidence.unproven(expectation.path)
     return expectation.evaluate(summary) | ({"unproven": unproven} if unproven else {})
@@ -214,9 +221,7 @@ def _verdict(summary: Json, metadata: RunMetadata, *, died: bool) -> str:
 def _unfinished(metadata: RunMetadata) -> list[str]:
     if metadata.outcome == "completed":
         return []
-    return [
-        f"the run {'was interrupted' if metadata.outcome == 'interrupted' else 'did not come to its end'}"
-    ]
+    return [f"the run {'was interrupted' if metadata.outcome == 'interrupted' else 'did not complete'}"]
 
 
 def _link_problems(findings: Findings) -> list[str]:
@@ -228,7 +233,7 @@ def _link_problems(findings: Findings) -> list[str]:
 
 
 def _unmeasured_links(findings: Findings) -> list[str]:
-    """Why a link's delay is null: said only where no period of the link could be measured."""
+    """Return why a link's delay is null; only for links without any measured period."""
     measured = {row["link"] for row in findings.fidelity or () if row["delay_p50_ms"] is not None}
     return [
         f"{row['link']}: {row['reason']}"
@@ -237,13 +242,13 @@ def _unmeasured_links(findings: Findings) -> list[str]:
     ]
 
 
-def _of_links(findings: Findings) -> list[str]:
-    """Notes on what packets could not say of links."""
+def _link_notes(findings: Findings) -> list[str]:
+    """Return notes on links that packets could not prove."""
     return [*_unmeasured_links(findings), *_vague_links(findings)]
 
 
 def _vague_links(findings: Findings) -> list[str]:
-    """Links that were measured, but by clocks that are not known well enough to judge them; said once."""
+    """Return one note on links that were measured, but with clock errors too large for a verdict."""
     vague = [
         row for row in findings.fidelity or () if row["verdict"] == UNPROVEN and row.get("bar_ms") is not None
     ]
@@ -286,23 +291,28 @@ def _excess(row: Json) -> float:
 
 
 def _not_compared(findings: Findings) -> list[str]:
-    """Corruption would be seen in batches alone that are the publisher's."""
+    """Return a note if most deliveries could not be checked for corruption.
+
+    Only batches that are the same as the publisher's can be checked.
+    """
     events = event_figures(findings.deliveries, findings.publishers)
     unverified, delivered = events["unverified"] or 0, events["delivered"] or 0
     if unverified * 2 <= delivered:
         return []
     return [
-        f"corruption: {unverified:,} of {delivered:,} deliveries could not be compared with what was "
-        "published: clients wrote them down in other batches than publishers"
+        f"corruption: {unverified:,} of {delivered:,} deliveries could not be compared with the published "
+        "events: clients recorded them in other batches than publishers"
     ]
 
 
 def _throughput(
     metadata: RunMetadata, deliveries: pa.Table | None
 ) -> tuple[dict[str, float | None], list[str]]:
-    """Events that came while the drivers ran, a second, at one client, mean and at the slowest one, and their
-    bytes. Clients that were not there all the time do not count, unless there are no others; nor do those to
-    whom nothing was to come.
+    """Return the events a second at one client while the drivers ran, mean and at the slowest, and their
+    bytes.
+
+    Clients that were not present all the time do not count, unless there are no others; nor do clients
+    without due events.
     """
     nothing: dict[str, float | None] = dict.fromkeys(THROUGHPUT)
     if not metadata.clients:
@@ -310,7 +320,7 @@ def _throughput(
     if metadata.window.problem is not None:
         return nothing, []
     if deliveries is None or metadata.stopped_ns is None or metadata.stopped_ns <= metadata.zero_ns:
-        return nothing, [] if deliveries is None else ["throughput: the publishers did not run to their end"]
+        return nothing, [] if deliveries is None else ["throughput: the publishers did not finish"]
     seconds = metadata.seconds(metadata.stopped_ns)
     concerned = set(deliveries.column("client").to_pylist())
     there = metadata.steady_clients or metadata.clients

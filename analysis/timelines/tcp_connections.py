@@ -1,7 +1,7 @@
-"""TCP connections between hosts of different regions: who opened one, when it ended and how, when data went
-through and when it only was sent again. From packets of the hosts' captures, at both ends.
+"""TCP connections between hosts of different regions: who opened each, how and when it ended, and when data
+arrived or was only retransmitted. From packets of the hosts' captures, at both ends.
 
-What a system of programs did at a cut is read from here: its messages are its own, its connections are not.
+This shows how a system of programs reacted to a cut: its messages cannot be decoded, but its connections can.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,8 +28,8 @@ HALF = 1 << 31
 class Way:
     """One direction of a connection; CLOCK_REALTIME ns, ascending.
 
-    sent_ns: segments with data as they left their host. repeated: which of them brought nothing new.
-    arrived_ns: segments with data as they came to the other host.
+    sent_ns: segments with data as they left their host. repeated: which of them had only retransmitted data.
+    arrived_ns: segments with data as they arrived at the other host.
     """
 
     sent_ns: Ints
@@ -39,7 +39,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a connection ended: `host` sent the first FIN or RST."""
+    """The end of a connection: `host` sent the first FIN or RST."""
 
     t_ns: int
     host: str
@@ -48,8 +48,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class TcpConnection:
-    """One connection. client: the host that opened it; where that was not captured, the one with the higher
-    port. tries_ns: SYNs as they left. answered_ns: the SYN-ACK came; None if none did, or before captures.
+    """One connection.
+
+    client: the host that opened it; if that was not captured, the one with the higher port. tries_ns: SYNs as
+    they left. answered_ns: when the SYN-ACK arrived; None if none arrived, or before the captures.
     """
 
     client: str
@@ -62,21 +64,21 @@ class TcpConnection:
 
     @property
     def begun_ns(self) -> int | None:
-        """When it was first tried; None if it was there before the captures."""
+        """The time of the first attempt; None if the connection is older than the captures."""
         return self.tries_ns[0] if self.tries_ns else None
 
     def stands_at(self, t_ns: int) -> bool:
-        """Whether it was open at a time."""
+        """Return whether it was open at a time."""
         began = not self.tries_ns if self.answered_ns is None else self.answered_ns <= t_ns
         return began and (self.ending is None or self.ending.t_ns > t_ns)
 
     def first_arrival_ns(self, after_ns: int) -> int | None:
-        """When data first came through, in either direction, after a time."""
+        """Return when data first arrived, in either direction, after a time."""
         found = [_first(way.arrived_ns, after_ns) for way in self.ways]
         return min((each for each in found if each is not None), default=None)
 
     def repeats_ns(self, from_ns: int, to_ns: int) -> Ints:
-        """When segments were sent again, by either host, within a time."""
+        """Return when either host retransmitted segments within a time span."""
         found = [way.sent_ns[way.repeated] for way in self.ways]
         times: Ints = np.sort(np.concatenate([np.zeros(0, np.int64), *found]))
         return times[(times >= from_ns) & (times < to_ns)]
@@ -92,7 +94,7 @@ class CapturedHost:
 
 
 def captured_hosts(plan: Plan) -> dict[int, CapturedHost]:
-    """The hosts of a run that were captured, by their addresses as numbers."""
+    """Return the hosts of a run that were captured, by their numeric addresses."""
     captures = {each.host: each.file.removesuffix(".pcap") for each in plan.captures if each.host}
     return {
         int(ip_address(host.address)): CapturedHost(host.name, host.region, captures[host.name])
@@ -102,9 +104,9 @@ def captured_hosts(plan: Plan) -> dict[int, CapturedHost]:
 
 
 def tcp_connections(packets: pa.Table, hosts: Mapping[int, CapturedHost]) -> list[TcpConnection]:
-    """All connections between hosts of different regions, by when they began.
+    """Return all connections between hosts of different regions, sorted by their beginnings.
 
-    packets: rows with PACKET_COLUMNS, times by one clock. hosts: by address as a number.
+    packets: rows with PACKET_COLUMNS, times by one clock. hosts: by numeric address.
     """
     found = list(_connections(packets, hosts))
     return sorted(found, key=lambda each: (each.begun_ns or 0, each.client, each.server))
@@ -143,7 +145,7 @@ def _connections(packets: pa.Table, hosts: Mapping[int, CapturedHost]) -> Iterat
         here["left"] = at_source[mine]
         ends_of = [(int(each) >> 16, int(each) & 0xFFFF) for each in pairs[:, number]]
         at = [(captured[index].name, port) for index, port in ends_of]
-        yield from _lives(here, at)
+        yield from _split(here, at)
 
 
 def _index(addresses: Ints, wanted: Ints) -> tuple[Ints, Bools]:
@@ -151,11 +153,11 @@ def _index(addresses: Ints, wanted: Ints) -> tuple[Ints, Bools]:
     return place, addresses[place] == wanted
 
 
-def _lives(here: dict[str, Ints], at: list[tuple[str, int]]) -> Iterator[TcpConnection]:
-    """The connections that used one pair of ports, one after the other: another SYN begins another one."""
+def _split(here: dict[str, Ints], at: list[tuple[str, int]]) -> Iterator[TcpConnection]:
+    """Yield the successive connections of one pair of ports: each new SYN begins another one."""
     opening = (here["flags"] & SYN != 0) & (here["flags"] & ACK == 0) & (here["left"] != 0)
     numbers: set[tuple[bool, int]] = set()
-    life = np.zeros(here["t_ns"].size, np.int64)
+    connection = np.zeros(here["t_ns"].size, np.int64)
     starts = []
     for row in np.flatnonzero(opening).tolist():
         key = bool(here["is_low"][row]), int(here["seq"][row])
@@ -165,9 +167,9 @@ def _lives(here: dict[str, Ints], at: list[tuple[str, int]]) -> Iterator[TcpConn
     if starts and starts[0] > 0:
         starts.insert(0, 0)
     for first in starts:
-        life[first:] += 1
-    for number in np.unique(life).tolist():
-        rows = np.flatnonzero(life == number)
+        connection[first:] += 1
+    for number in np.unique(connection).tolist():
+        rows = np.flatnonzero(connection == number)
         yield _one({name: values[rows] for name, values in here.items()}, at)
 
 
@@ -213,12 +215,12 @@ def _way(here: dict[str, Ints], mine: Bools) -> Way:
 
 
 def _repeated(here: dict[str, Ints], sent: Ints) -> Bools:
-    """Which segments end where, or before, others ended that were sent before them."""
+    """Return which segments end at or before the end of earlier ones."""
     if not sent.size:
         return np.zeros(0, np.bool_)
     begin = here["seq"][sent[0]]
     ends = (here["seq"][sent] + here["payload_length"][sent] - begin) & SEQUENCE_MASK
-    turns = np.cumsum(np.diff(ends, prepend=ends[:1]) < -HALF)  # numbers begin anew after 4 GiB
+    turns = np.cumsum(np.diff(ends, prepend=ends[:1]) < -HALF)  # numbers wrap after 4 GiB
     ends = ends + turns * (SEQUENCE_MASK + 1)
     ends = np.where(ends - np.maximum.accumulate(ends) < -HALF, ends + SEQUENCE_MASK + 1, ends)
     before = np.concatenate(([-1], np.maximum.accumulate(ends)[:-1]))

@@ -1,13 +1,11 @@
-"""Throughput in bins: per region and per stream as clients see it, per WAN link and direction as packets show
-it.
+"""Throughput in bins: per region and per stream at clients, per WAN link and direction from packets.
 
-Events of a region are those that arrived at its clients, from wherever, divided by their number; of a stream,
-those that arrived at any client, divided by the number of those that are to get it in that bin (`expected`);
-of a link, those that proxies at its two ends
-sent each other. Bytes of a link are what arrived on the far side of its emulator, on the wire; other people's
-traffic (`traffic`) is not among them. Each host and
-each link is summed by itself; `table` puts the sums (bins times names) together, from time 0 on: what goes
-before is connecting and probing, and until the run ended: what is dated later (`run_window`) has no bin.
+Events of a region are those that arrived at its clients, from any source, divided by the number of clients.
+Events of a stream are those that arrived at any client, divided by the number of clients that are to get it
+in that bin (`expected`). Events of a link are those that proxies at its two ends sent each other. Bytes of a
+link are those that arrived on the far side of its emulator, on the wire, without background traffic
+(`traffic`). Each host and each link is summed separately; `table` combines the sums (bins times names) from
+time 0, before which nodes connect and probe, to the end of the run: later times (`run_window`) have no bin.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +31,10 @@ Name = tuple[str, str, str | None]
 
 
 def arrivals(events: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.ARRIVALS`: arrived events and bytes by region, source, stream and bin, as they first came.
+    """Return `schemas.ARRIVALS`: first arrivals of events, with bytes, by region, source, stream and bin.
 
-    events: rows of `schemas.EVENTS`, each host's in order of time. Neighbours may send a client what it has
-    from another one: that counts once.
+    events: rows of `schemas.EVENTS`, each host's sorted by time. If several neighbours send a client the same
+    event, it counts once.
     """
     arrived = rows(events, kind="arrived")
     arrived = layout([arrived]).laid_out(arrived)
@@ -51,7 +49,7 @@ def arrivals(events: pa.Table, metadata: RunMetadata) -> pa.Table:
 
 
 def arrivals_of_records(records: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.ARRIVALS` of clients' rows of `schemas.RECORDS`: events, not tombstones."""
+    """Return `schemas.ARRIVALS` of clients' rows of `schemas.RECORDS`: events, not tombstones."""
     kinds = pa.array([int(RecordKind.DELIVERED), int(RecordKind.SPARSE)])
     got = records.filter(pc.is_in(records.column("kind"), value_set=kinds.cast(pa.int32())))
     events = ints(got, "count")
@@ -70,10 +68,10 @@ def binned(
     peer: pa.ChunkedArray | None = None,
     at_client: Bools | None = None,
 ) -> pa.Table:
-    """`schemas.ARRIVALS`: rows with a host, a stream and a time, summed by region and by bin, as they came.
+    """Return `schemas.ARRIVALS`: rows with a host, a stream and a time, summed by region and bin.
 
-    events: that came with each row for the first time. size: their bytes, if known. peer: the host that sent
-    them, if known. at_client: which rows are clients'; None: all.
+    events: that arrived with each row for the first time. size: their bytes, if known. peer: the host that
+    sent them, if known. at_client: which rows are clients'; None: all.
     """
     nowhere = pa.nulls(len(events), pa.string())
     rows = pa.table(
@@ -95,7 +93,7 @@ _PLACES = ["region", "source", "at_client", "stream", "bin"]
 
 
 def _regions(hosts: pa.ChunkedArray, metadata: RunMetadata, *traits: Trait) -> pa.Array:
-    """The region of each host; null where there is none, or where it has none of these traits."""
+    """Return the region of each host; null if it is no host of the run, or has none of these traits."""
     named = hosts.combine_chunks().dictionary_encode()
     known = [
         metadata.hosts[name].region
@@ -107,7 +105,7 @@ def _regions(hosts: pa.ChunkedArray, metadata: RunMetadata, *traits: Trait) -> p
 
 
 def wire(traversed: LinkDirection, far: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.WIRE`: bytes of one direction of a link per bin, from what its far side saw of the system."""
+    """Return `schemas.WIRE`: the system's bytes per bin in one direction of a link, from its far side."""
     bins, index = np.unique(_bins(far, metadata), return_inverse=True)
     size = np.bincount(index, ints(far, "wire_length"), minlength=len(bins)).astype(np.int64)
     link, direction = (pa.repeat(pa.scalar(part), len(bins)) for part in traversed)
@@ -121,11 +119,10 @@ def table(
     followed: pa.Table | None = None,
     traffic: pa.Table | None = None,
 ) -> pa.Table:
-    """`schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured).
+    """Return `schemas.THROUGHPUT` from all rows of `arrivals` and of `wire` (None: links were not captured).
 
-    traffic: rows of `schemas.TRAFFIC`, of a run that has any. followed: rows of `schemas.FOLLOWED`; None: all
-    clients are to get all streams.
-    The last bin is the last one within the run that anything came in.
+    traffic: rows of `schemas.TRAFFIC`, if the run has any. followed: rows of `schemas.FOLLOWED`; None: all
+    clients are to get all streams. The last bin is the last one within the run with any arrivals.
     """
     names = list(_names(metadata, with_links=carried is not None))
     number_of = {name: number for number, name in enumerate(names)}
@@ -157,7 +154,9 @@ def table(
 
 
 def of_regions(arrived: pa.Table, metadata: RunMetadata, bins: range) -> dict[str, Floats]:
-    """Events a second at one client of each region in each of some bins, from rows of `schemas.ARRIVALS`."""
+    """Return the events a second at one client of each region in some bins, from rows of
+    `schemas.ARRIVALS`.
+    """
     regions = _region_names(metadata)
     shares = _shares(arrived, metadata, {("region", name, None): at for at, name in enumerate(regions)})
     events, _ = shares.summed(len(regions), bins)
@@ -166,7 +165,7 @@ def of_regions(arrived: pa.Table, metadata: RunMetadata, bins: range) -> dict[st
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """Contributions to the sum of a name (by its number) in a bin, of which there may be many."""
+    """Contributions to the sum of a name (by its number) in a bin, which may have many."""
 
     name: Ints
     number: Ints  # of the bin
@@ -179,12 +178,12 @@ class _Shares:
         return cls(nothing, nothing, nothing.astype(float), nothing.astype(float))
 
     def last(self, metadata: RunMetadata) -> int:
-        """The last bin within the run, or -1."""
+        """Return the last bin within the run, or -1."""
         within = metadata.window.holds(metadata.zero_ns + self.number * BIN_NS)
         return int(self.number[within].max(initial=-1))
 
     def summed(self, names: int, bins: range) -> tuple[Floats, Floats]:
-        """Sums of events and bytes: a row for each name, a column for each bin."""
+        """Return the sums of events and bytes: a row for each name, a column for each bin."""
         within = (self.number >= bins.start) & (self.number < bins.stop) & (self.name >= 0)
         cells = self.name[within] * len(bins) + self.number[within] - bins.start
         events, size = (
@@ -195,8 +194,10 @@ class _Shares:
 
 
 def _shares(arrived: pa.Table, metadata: RunMetadata, number_of: Mapping[Name, int]) -> _Shares:
-    """What each row of `schemas.ARRIVALS` counts for: a client's for its region and for the stream, what
-    came to a proxy from another region's for the link between the two.
+    """Return the contributions of rows of `schemas.ARRIVALS`.
+
+    An arrival at a client counts for its region and for the stream, one at a proxy from another region's
+    proxy for the link between the two.
     """
     regions = [name for scope, name, _ in number_of if scope == "region"]
     here, there = (codes(arrived.column(column), regions) for column in ("region", "source"))
@@ -227,7 +228,9 @@ def _shares(arrived: pa.Table, metadata: RunMetadata, number_of: Mapping[Name, i
 def _divide_streams(
     found: Floats, names: Sequence[Name], followed: pa.Table | None, metadata: RunMetadata
 ) -> None:
-    """Divide what came of streams (rows of `found`, by bin) by the clients that are to get them then."""
+    """Divide the sums of streams (rows of `found`, by bin) by the clients that are to get them at the
+    time.
+    """
     rows_of = np.array([number for number, name in enumerate(names) if name[0] == "stream"], np.int64)
     if followed is None:
         found[rows_of] /= max(1, len(metadata.clients))
@@ -242,7 +245,7 @@ def _divide_streams(
 
 
 def _wires(carried: pa.Table, number_of: Mapping[Name, int]) -> _Shares:
-    """What each row of `schemas.WIRE` counts for: bytes alone, in place of events."""
+    """Return the contributions of rows of `schemas.WIRE`: bytes, also in place of events."""
     directions = zip(*(carried.column(name).to_pylist() for name in ("link", "direction")), strict=True)
     name = np.array([number_of.get(("link", *direction), -1) for direction in directions], np.int64)
     size = ints(carried, "bytes").astype(float)
@@ -250,7 +253,7 @@ def _wires(carried: pa.Table, number_of: Mapping[Name, int]) -> _Shares:
 
 
 def _looked_up(keys: Ints, values: Mapping[int, int]) -> Ints:
-    """The value of each key, or -1."""
+    """Return the value of each key, or -1."""
     distinct, places = np.unique(keys, return_inverse=True)
     found: Ints = np.array([values.get(int(key), -1) for key in distinct], np.int64)[places]
     return found

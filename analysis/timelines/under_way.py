@@ -1,6 +1,6 @@
-"""For how long what was published may still be under way: for as long as its system has to settle. What was
-published while a fault acted, or so shortly before, may have been held up until that was mended, and the
-system settles then. Who asks for it meanwhile may get it.
+"""How long published events may still be in flight: for the system's settle time. A fault may delay events
+published during it, or shortly before, until it is mended; then the system settles. A client that subscribes
+in that time may get them.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,16 @@ from analysis.timelines.run_metadata import Fault, RunMetadata
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """spans_ns: when faults began and were mended, the last to begin first."""
+    """spans_ns: when faults began and were mended, sorted by beginning, latest first."""
 
     settle_ns: int
     spans_ns: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, metadata: RunMetadata) -> Self:
-        """Of a run. To what is never mended a system settles, too; who comes and goes holds nothing up."""
+        """Return the spans of a run. A system also settles after faults that are never mended; churn delays
+        nothing.
+        """
         spans = []
         for fault in metadata.applied_faults:
             if not fault.mends:
@@ -31,7 +33,9 @@ class UnderWay:
         return cls(metadata.declared.contract.settle_us * 1000, tuple(sorted(spans, reverse=True)))
 
     def since(self, asked_ns: Ints) -> Ints:
-        """From when on what was published may come, to who asked at these times; NEVER stays so."""
+        """Return the earliest publication that may reach clients subscribing at these times; NEVER stays
+        NEVER.
+        """
         found = np.where(asked_ns == NEVER, NEVER, asked_ns - self.settle_ns)
         for from_ns, to_ns in self.spans_ns:
             is_held_up = (found != NEVER) & (from_ns <= asked_ns) & (found <= to_ns)
@@ -40,7 +44,7 @@ class UnderWay:
 
 
 def mended_ns(fault: Fault, metadata: RunMetadata) -> int:
-    """When all that a fault changed was as it had been; NEVER if it stayed so."""
+    """Return when everything that a fault changed was restored; NEVER if it was not."""
     ends = [fault.t_ns]
     for hop in fault.hops:
         periods = metadata.periods[metadata.link_of[hop]]

@@ -1,9 +1,9 @@
 """Verifies that clients received the published bytes, and nothing twice.
 
 FIFO per publisher (Sprinkler 2.1) means that a driver's events have sequence numbers in the order of
-publication. A driver's acknowledgements are on record in the order of its requests, so their sequence numbers
-must grow. What was numbered before an earlier event of the same driver is *unordered*. A driver that was
-started again goes on behind what its earlier self published.
+publication. A driver records acknowledgements in the order of its requests, so their sequence numbers must
+grow. An event with a lower number than an earlier event of the same driver is *unordered*. A restarted driver
+continues after the events published before its restart.
 """
 
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 
 UNIQUE_BYTES = 10
-"""From this size on an event holds its whole request number and driver."""
+"""Events of at least this size contain their whole request number and driver."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Counts of events, by batch. unpublished: that no publisher knows; of these, invented: that are like no
-    event which one knows, either.
+    """Counts of events, by batch. unpublished: known to no publisher; invented: the part of these that equals
+    no known event, either.
     """
 
     corrupted: Ints
@@ -49,9 +49,9 @@ class Verdict:
 def verify(
     stream: Ints, got: RecordedDeliveries, known: RecordedPublications, new: Ints, metadata: RunMetadata
 ) -> Verdict:
-    """Compare each delivered batch with what was published.
+    """Compare each delivered batch with the published ones.
 
-    stream: each batch's place in the run's list of streams. new: how many of its events are new to its
+    stream: each batch's index in the run's list of streams. new: how many of its events are new to its
     client.
     """
     batches = shifted(stream, got.first, got.reach)
@@ -63,7 +63,7 @@ def verify(
         same &= known.batches.count[at] == got.events
         wrong = same & (known.crc[at] != got.crc)
         wrong[wrong] = ~_like_any(batches.first_seq[wrong], got.events[wrong], got.crc[wrong], known)
-        wrong |= _runs_astray(stream, got, same & ~wrong, known, at)
+        wrong |= _crc_diverges(stream, got, same & ~wrong, known, at)
     wrong |= _unlike_other_clients(batches.first_seq, got, same)
     held = within(known.runs, batches.first_seq, batches.end_seq)
     unacknowledged = np.where(got.events > 0, np.minimum(batches.count - held, new), 0)
@@ -76,7 +76,7 @@ def verify(
 
 
 def _like_any(first_seq: Ints, count: Ints, crc: Ints, known: RecordedPublications) -> Bools:
-    """Whether each batch is like one that was published under its number, where several were."""
+    """Return whether each batch equals one of those published under its number, if there are several."""
     delivered = np.stack((first_seq, count, crc))
     published = np.stack((known.batches.first_seq, known.batches.count, known.crc))
     some = np.isin(published[0], first_seq)
@@ -87,24 +87,26 @@ def _like_any(first_seq: Ints, count: Ints, crc: Ints, known: RecordedPublicatio
 
 
 def _unlike_other_clients(first_seq: Ints, got: RecordedDeliveries, same: Bools) -> Bools:
-    """Whole batches that no driver has on record, and that are another one at another client."""
+    """Return complete batches that no driver recorded and that differ from the same batch at another
+    client.
+    """
     wrong = np.zeros(len(first_seq), bool)
     some = np.flatnonzero(got.whole & ~same)
     order = some[np.lexsort((got.crc[some], got.events[some], first_seq[some]))]
     first, events, crc = first_seq[order], got.events[order], got.crc[order]
-    alike = (first[1:] == first[:-1]) & (events[1:] == events[:-1])
-    differ = np.flatnonzero(alike & (crc[1:] != crc[:-1]))
+    equal = (first[1:] == first[:-1]) & (events[1:] == events[:-1])
+    differ = np.flatnonzero(equal & (crc[1:] != crc[:-1]))
     wrong[order[differ]] = wrong[order[differ + 1]] = True
     return wrong
 
 
-def _runs_astray(
+def _crc_diverges(
     stream: Ints, got: RecordedDeliveries, same: Bools, known: RecordedPublications, at: Ints
 ) -> Bools:
-    """Batches at which a client's running CRC first leaves the driver's.
+    """Return the batches at which a client's running CRC first differs from the driver's.
 
-    Comparable only where one driver, started once, publishes the stream, and the client's session has it
-    from its first event, whole and in order; elsewhere nothing is said.
+    Comparable only if one driver, started once, publishes the stream, and the client's session has it from
+    its first event, complete and in order; other batches are not checked.
     """
     start, single = _starts(known, int(stream.max(initial=-1)) + 1)
     previous_end = np.concatenate((np.zeros(min(len(stream), 1), np.int64), (got.first + got.reach)[:-1]))
@@ -114,13 +116,13 @@ def _runs_astray(
     before = np.maximum.accumulate(np.where(begins, bad - ~(follows & same & single[stream]), 0))
     chain = bad == before
     differs = np.flatnonzero(chain & (known.running[at] != got.running))
-    astray = np.zeros(len(stream), bool)
-    astray[differs[np.unique(got.session[differs], return_index=True)[1]]] = True
-    return astray
+    diverging = np.zeros(len(stream), bool)
+    diverging[differs[np.unique(got.session[differs], return_index=True)[1]]] = True
+    return diverging
 
 
 def _starts(known: RecordedPublications, streams: int) -> tuple[Ints, Bools]:
-    """Each stream's first published number, and whether a single session of one driver published it, each
+    """Return each stream's first published number, and whether one session of one driver published each
     number once.
     """
     start, single = np.zeros(streams, np.int64), np.zeros(streams, bool)
@@ -136,7 +138,7 @@ def _starts(known: RecordedPublications, streams: int) -> tuple[Ints, Bools]:
 def _like_another(
     stream: Ints, got: RecordedDeliveries, same: Bools, known: RecordedPublications, metadata: RunMetadata
 ) -> Bools:
-    """Whole batches without an acknowledgement that are like one elsewhere: acknowledged, or before it."""
+    """Return complete unacknowledged batches that equal an acknowledged one, or an earlier one."""
     found = np.zeros(len(stream), bool)
     if not _tells_events_apart(metadata):
         return found
@@ -145,26 +147,28 @@ def _like_another(
     found[some] = np.isin(_content(stream[some], got.events[some], got.crc[some]), published)
     key = _content(got.group[some], got.events[some], got.crc[some])
     order = np.lexsort((got.first[some], key))
-    alike = (key[order][1:] == key[order][:-1]) & (got.first[some][order][1:] != got.first[some][order][:-1])
-    found[some[order[1:][alike]]] = True
+    equal = (key[order][1:] == key[order][:-1]) & (got.first[some][order][1:] != got.first[some][order][:-1])
+    found[some[order[1:][equal]]] = True
     return found
 
 
 def _tells_events_apart(metadata: RunMetadata) -> bool:
-    """Whether no two events of a stream have the same bytes."""
+    """Return whether no two events of a stream have the same bytes."""
     return not metadata.keyed and (metadata.event_bytes or 0) >= UNIQUE_BYTES
 
 
 def _content(stream: Ints, count: Ints, crc: Ints) -> Ints:
-    """One number for place, count and CRC: all 32 bits of the CRC, 20 of the count, 12 of the place."""
+    """Return one number for place, count and CRC: all 32 bits of the CRC, 20 of the count, 12 of the
+    place.
+    """
     mixed: Ints = ((stream & 0x7FF) << 52) | ((count & 0xFFFFF) << 32) | crc
     return mixed
 
 
 def _complete(metadata: RunMetadata) -> Bools:
-    """For each stream, whether every driver of it lived to write down all its acknowledgements."""
+    """Return, for each stream, whether all of its drivers were alive to record all acknowledgements."""
     drivers = metadata.having(Trait.PUBLISHER)
-    disturbed = {word for name in drivers if name in metadata.disturbed for word in metadata.named_as(name)}
+    disturbed = {each for name in drivers if name in metadata.disturbed for each in metadata.named_as(name)}
     return np.array(
         [metadata.whole and disturbed.isdisjoint(metadata.publishing(stream)) for stream in metadata.owner],
         bool,
@@ -172,13 +176,13 @@ def _complete(metadata: RunMetadata) -> Bools:
 
 
 def published_twice(stream: Ints, batches: Batches, streams: int) -> Ints:
-    """For each stream, the publications under a number that an earlier one has, too."""
+    """Return, for each stream, the number of publications under a number that an earlier one has."""
     counted = sums(stream, batches.count, streams)
     return counted - totals(union(batches), streams)
 
 
 def check_order(driver: str, records: pa.Table) -> pa.Table:
-    """`schemas.PUBLISHERS` of one driver, from its rows of `schemas.RECORDS` in order of position."""
+    """Return `schemas.PUBLISHERS` of one driver, from its rows of `schemas.RECORDS` sorted by position."""
     published = rows(records, kind=int(RecordKind.PUBLISHED))
     published = layout([published]).laid_out(published)
     streams, place = np.unique(ints(published, "stream"), return_inverse=True)

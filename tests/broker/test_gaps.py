@@ -80,6 +80,4 @@ def test_where_too_little_came_before_the_cut_the_summary_says_so(recovery_with)
     unknown = [row for row in rows if row["affected_by"] == "unknown"]
     assert unknown
     assert not any(row["affected"] for row in unknown)
-    assert any(
-        f"whether it affected {len(unknown)} streams at clients is not known" in note for note in notes
-    )
+    assert any(f"whether it affected {len(unknown)} streams at clients is unknown" in note for note in notes)

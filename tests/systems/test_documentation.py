@@ -78,7 +78,7 @@ def test_what_packets_do_not_show_is_said(the_page, capsys):
     before = run.read_summary()["events"]
     unseen(run, "compressed")
     said = capsys.readouterr().out
-    assert "the messages of relay are not known here (compressed): events rest on what clients" in said
+    assert "the messages of relay are not known here (compressed): events come from the records" in said
     assert run.read_summary()["events"] == before
     for command in (["follow", str(run.path), "r0", "10"], ["packets", str(run.path)]):
         assert main.run(command) == 2

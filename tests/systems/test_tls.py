@@ -102,7 +102,7 @@ def test_without_keys_of_some_connections_events_rest_on_records(run, capsys):
     run.key_log.write_text("".join(line for line in lines if missing not in line))
     said = analyzed(run, capsys)
     why = "1 connection was not read: the key log has no keys of the TLS connection"
-    assert f"the messages of tls-relay are not known here ({why}): events rest on what clients" in said
+    assert f"the messages of tls-relay are not known here ({why}): events come from the records" in said
     assert run.read_summary()["events"] == before
     assert run.read_summary()["agreement"]["held"] is None
     for command in (["follow", str(run.path), "r0", "10"], ["packets", str(run.path)]):

@@ -1,6 +1,6 @@
-"""Which events drivers marked as collecting others, and with which keys (`node.core.collection_marks`).
+"""Events that drivers marked as collecting others, and their keys (`node.core.collection_marks`).
 
-Where every event collects by number or age there are no marks, and none are needed.
+If every event collects by number or age, there are no marks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ Mark = tuple[int, int, int, bool, Keys]  # stream, first_seq, count, collects, k
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """All marked events of a run, one after the other, in any order. Those without keys have key 0."""
+    """All marked events of a run as parallel arrays, in any order. Events without keys have key 0."""
 
     stream: Ints
     seq: Ints
@@ -28,22 +28,22 @@ class Marks:
     keys: Keys
 
     def laid_out(self, epochs: Layout) -> "Marks":
-        """With the numbers for comparing of several epochs."""
+        """Return the marks with sequence numbers that are comparable across epochs."""
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
     def of(self, stream: int) -> "Marks":
-        """The marks of one stream."""
+        """Return the marks of one stream."""
         mine = self.stream == stream
         return Marks(self.stream[mine], self.seq[mine], self.collects[mine], self.keys[mine])
 
 
 def read_marks(paths: Sequence[Path]) -> Marks:
-    """The marks in these files, of which any may be missing. What a crash cut short is left out."""
+    """Read the marks in these files; any may be missing. A mark that a crash cut short is omitted."""
     return marks_in(path.read_bytes() for path in paths if path.is_file())
 
 
 def marks_in(files: Iterable[bytes]) -> Marks:
-    """The same of what stands in such files."""
+    """Return the marks in the contents of such files."""
     marks = [mark for data in files for mark in _marks(data)]
     counts = np.array([mark[2] for mark in marks], np.int64)
     offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -69,7 +69,7 @@ def _marks(data: bytes) -> Iterator[Mark]:
 
 
 def collectable(marks: Marks) -> Bools:
-    """For each marked event of one stream, whether a later one with its key collects it."""
+    """Return, for each marked event of one stream, whether a later one with its key collects it."""
     order = np.lexsort((marks.seq, marks.keys))
     keys, collects = marks.keys[order], marks.collects[order]
     place = np.arange(len(order))

@@ -1,12 +1,13 @@
-"""Whether clients were told that what they asked for stands: subscriptions of the plan against the records.
+"""Compares subscriptions of the plan with the records of their confirmation.
 
-A subscription that is never confirmed brings nothing, and nothing is missing from what it brings. So each one
-of the plan must be confirmed within the contract's time to settle, in each session of its client in which it
-is asked for. That time begins anew when a fault that excuses ends: one through which the contract does not
-hold, one of the client's own process, or one that leaves no route between the stream's region and the
-client's; by topic, between the client's and any with servers, since whoever keeps a topic may be there. It
-begins anew also when a fault of links begins that leaves one, for that has to be found.
-Where it reaches beyond the subscription's end, or the session's, nothing is said of it.
+A subscription that is never confirmed delivers nothing, and so no event of it is missing. Therefore each
+planned subscription must be confirmed within the contract's settle time, in each session of its client that
+requests it. The settle time restarts at the end of a fault that excuses: one that the contract does not
+cover, one of the client's own process, or one that leaves no route between the stream's region and the
+client's. For contracts by topic, the route is between the client's region and any region with servers, since
+the topic may be kept there. The settle time also restarts at the beginning of a link fault that leaves a
+route, which must be found first. If it extends beyond the end of the subscription or session, the
+subscription is not judged.
 """
 
 from bisect import bisect_right
@@ -31,13 +32,15 @@ from node.core.specification import Subscription
 
 CLIENTS_NAMED_MAX = 5
 Span = tuple[int, int]
-"""From when to when, in nanoseconds."""
+"""Start and end time, in nanoseconds."""
 Planned = Mapping[str, tuple[Subscription, ...]]
-"""By client, what the plan has it ask for."""
+"""The planned subscriptions of each client."""
 
 
 def planned_subscriptions(plan: Plan, metadata: RunMetadata) -> Planned:
-    """What each client is to ask for; where all get everything from their subscription on, every stream."""
+    """Return each client's subscriptions. If all clients get everything once subscribed, that is every
+    stream.
+    """
     contract = metadata.declared.contract
     if contract.since != "subscription":
         return {}
@@ -50,8 +53,10 @@ def planned_subscriptions(plan: Plan, metadata: RunMetadata) -> Planned:
 def check_confirmations(
     planned: Planned, records: pa.Table, metadata: RunMetadata, content: Content | None = None
 ) -> pa.Table:
-    """`schemas.CONFIRMATIONS` of some clients. records: theirs, rows of `schemas.RECORDS`. content: what they
-    asked for, in the order of `planned`, where that is the contract.
+    """Return `schemas.CONFIRMATIONS` of some clients.
+
+    records: their rows of `schemas.RECORDS`. content: their subscriptions in the order of `planned`, if the
+    contract is by content.
     """
     stop_ns = metadata.stopped_ns
     if not planned or stop_ns is None:
@@ -65,7 +70,7 @@ def check_confirmations(
         waits = [
             wait
             for asked in _spans(subscriptions, metadata.zero_ns, stop_ns)
-            for wait in _waits(asked, sessions, confirmed, excuses.of(client, asked.number))
+            for wait in _waits(asked, sessions, confirmed, excuses.deadlines(client, asked.number))
         ]
         known = [wait_ns for _, wait_ns in waits if wait_ns is not None]
         found.append(
@@ -80,7 +85,7 @@ def check_confirmations(
 
 
 def summary(found: pa.Table) -> dict[str, float | int | None]:
-    """The figures of summary.json, from rows of `schemas.CONFIRMATIONS`."""
+    """Return the figures of summary.json, from rows of `schemas.CONFIRMATIONS`."""
     waits = [wait_ns for wait_ns in found.column("wait_max_ns").to_pylist() if wait_ns is not None]
     return {
         "asked": int(ints(found, "asked").sum()),
@@ -90,18 +95,18 @@ def summary(found: pa.Table) -> dict[str, float | int | None]:
 
 
 def notes(found: pa.Table) -> Iterator[str]:
-    """The clients whose subscriptions were not confirmed, in words; of many the first ones."""
+    """Yield notes on clients with unconfirmed subscriptions; only the first ones if there are many."""
     wrong = [row for row in found.to_pylist() if row["unconfirmed"]]
     for row in wrong[:CLIENTS_NAMED_MAX]:
         count = f"{row['unconfirmed']} of {row['asked']} subscriptions"
-        yield f"{row['client']}: {count} not confirmed in time, so nothing had to come for them"
+        yield f"{row['client']}: {count} not confirmed in time, so no events were due for them"
     if len(wrong) > CLIENTS_NAMED_MAX:
-        yield f"likewise of {len(wrong) - CLIENTS_NAMED_MAX} more clients"
+        yield f"the same for {len(wrong) - CLIENTS_NAMED_MAX} more clients"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """One subscription of the plan: what, from when to when, and when the one before it ended."""
+class _PlannedSubscription:
+    """One planned subscription: its number, its start and end, and the end of the previous one."""
 
     number: int
     from_ns: int
@@ -111,7 +116,7 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """One life of a client's process."""
+    """One process generation of a client."""
 
     client: str
     number: int
@@ -120,11 +125,13 @@ class _Session:
 
 
 Confirmed = Mapping[tuple[str, int, int], Sequence[int]]
-"""By client, session and number of the subscription: when it was confirmed, in order."""
+"""The times of confirmation, sorted, by client, session and number of the subscription."""
 
 
-def _spans(subscriptions: Sequence[Subscription], zero_ns: int, stop_ns: int) -> Iterator[_Asked]:
-    """A client's subscriptions, with their ends."""
+def _spans(
+    subscriptions: Sequence[Subscription], zero_ns: int, stop_ns: int
+) -> Iterator[_PlannedSubscription]:
+    """Yield a client's subscriptions with their ends."""
     open_ones: dict[int, int] = {}
     ended: dict[int, int] = {}
     for each in subscriptions:
@@ -132,17 +139,20 @@ def _spans(subscriptions: Sequence[Subscription], zero_ns: int, stop_ns: int) ->
         if each.on:
             open_ones.setdefault(each.number, at_ns)
         elif each.number in open_ones:
-            yield _Asked(each.number, open_ones.pop(each.number), at_ns, ended.get(each.number, 0))
+            yield _PlannedSubscription(
+                each.number, open_ones.pop(each.number), at_ns, ended.get(each.number, 0)
+            )
             ended[each.number] = at_ns
     for number, from_ns in open_ones.items():
-        yield _Asked(number, from_ns, stop_ns, ended.get(number, 0))
+        yield _PlannedSubscription(number, from_ns, stop_ns, ended.get(number, 0))
 
 
 def _sessions(
     client: str, starts: Mapping[int, int], stop_ns: int, metadata: RunMetadata
 ) -> Iterator[_Session]:
-    """From each start to the next one, or to the fault that ended it; not the last one of a client that died
-    by itself, of which nobody knows when.
+    """Yield each session, from its start to the next start or to the fault that ended it.
+
+    The last session of a client that died by itself is omitted: its end is unknown.
     """
     ends = [fault.t_ns for fault in metadata.applied_changes if client in fault.processes and not fault.mends]
     ended = [*starts.values(), stop_ns][1:]
@@ -154,9 +164,9 @@ def _sessions(
 
 
 def _waits(
-    asked: _Asked, sessions: Sequence[_Session], confirmed: Confirmed, excused: "_Settling"
+    asked: _PlannedSubscription, sessions: Sequence[_Session], confirmed: Confirmed, excused: "_Settling"
 ) -> Iterator[tuple[bool, int | None]]:
-    """In each session that it concerns: whether it was not confirmed in time, and how long that took."""
+    """Yield, for each session concerned, whether the confirmation was late, and the time that it took."""
     for session in sessions:
         from_ns, until_ns = max(asked.from_ns, session.from_ns), min(asked.until_ns, session.until_ns)
         if from_ns >= until_ns:
@@ -171,13 +181,13 @@ def _waits(
 
 @dataclass(frozen=True, slots=True)
 class _Settling:
-    """Until when something must have settled: after spans that excuse, in order of their beginnings."""
+    """Deadlines for settling, given the spans that excuse, in order of their beginnings."""
 
     excuses: Sequence[Span]
     settle_ns: int
 
     def deadline_ns(self, t_ns: int) -> int:
-        """Of what began at `t_ns`."""
+        """Return the deadline for an action that began at `t_ns`."""
         for from_ns, until_ns in self.excuses:
             if from_ns <= t_ns + self.settle_ns and until_ns > t_ns:
                 t_ns = until_ns
@@ -186,13 +196,15 @@ class _Settling:
 
 @dataclass(frozen=True)
 class _Excuses:
-    """The spans that excuse a client from getting a stream; alike for all without faults of their own."""
+    """The spans that excuse a client from getting a stream; equal for all clients without faults of their
+    own.
+    """
 
     metadata: RunMetadata
     _known: dict[tuple[str, str, str | None], _Settling] = field(default_factory=dict)
 
-    def of(self, client: str, stream: int) -> _Settling:
-        """Of a client and a stream; by content, of a client and any region."""
+    def deadlines(self, client: str, stream: int) -> _Settling:
+        """Return the deadlines for a client and a stream or, by content, for a client and any region."""
         metadata = self.metadata
         region = metadata.hosts[client].region
         owner = metadata.owner.get(stream) if metadata.declared.contract.audience != "content" else None
@@ -209,7 +221,7 @@ class _Excuses:
                 yield fault.t_ns, mended_ns(fault, self.metadata)
 
     def _unreachable(self, region: str, owner: str | None) -> Iterator[Span]:
-        """Where there is another way, the moment from which on it is looked for."""
+        """Yield the spans of link faults; an empty span if another route exists and must be found."""
         metadata = self.metadata
         servers = metadata.having(Trait.SERVER) if by_topic(metadata) else ()
         theirs = metadata.owner.values() if owner is None else (owner,)
@@ -222,7 +234,7 @@ class _Excuses:
 
 
 def _session_starts(records: pa.Table) -> dict[str, dict[int, int]]:
-    """When each client's process started, by session."""
+    """Return when each client's process started, by session."""
     found: dict[str, dict[int, int]] = defaultdict(dict)
     started = rows(records, kind=int(RecordKind.SESSION))
     columns = (ints(started, name).tolist() for name in ("session", "t_ns"))
@@ -232,15 +244,17 @@ def _session_starts(records: pa.Table) -> dict[str, dict[int, int]]:
 
 
 def _by_topic(records: pa.Table) -> Confirmed:
-    told = rows(records, kind=int(RecordKind.SUBSCRIBED))
-    columns = (ints(told, name) for name in ("session", "stream", "t_ns"))
-    return _in_order(told.column("host").to_pylist(), *columns)
+    confirmed = rows(records, kind=int(RecordKind.SUBSCRIBED))
+    columns = (ints(confirmed, name) for name in ("session", "stream", "t_ns"))
+    return _in_order(confirmed.column("host").to_pylist(), *columns)
 
 
 def _by_content(content: Content, clients: Sequence[str]) -> Confirmed:
-    told = np.flatnonzero(content.confirmed_ns != NEVER)
-    names = [clients[place] for place in content.client[told].tolist()]
-    return _in_order(names, content.session[told], content.number[told], content.confirmed_ns[told])
+    confirmed = np.flatnonzero(content.confirmed_ns != NEVER)
+    names = [clients[place] for place in content.client[confirmed].tolist()]
+    return _in_order(
+        names, content.session[confirmed], content.number[confirmed], content.confirmed_ns[confirmed]
+    )
 
 
 def _in_order(clients: Sequence[str], session: Ints, number: Ints, t_ns: Ints) -> Confirmed:

@@ -1,11 +1,11 @@
-"""Who is to get which event by its content: what was published against all subscriptions.
+"""Which client is to get which event by its content: all published events against all subscriptions.
 
-Publishers wrote down the values of their events, subscribers what they asked for and when
-(`node.core.content.content`). An event is for a subscriber if one of its subscriptions matches; it *must*
-come if that was confirmed before the event was published and given up after it, and it *may* come from when
-it was asked for to when its end was confirmed, with the contract's time to settle around (`under_way`). Who
-matches what is `node.core.content.content_matching`'s matter; when a subscription counts is one more of its
-ranges there.
+Publishers record the values of their events, subscribers their subscriptions with times
+(`node.core.content.content`). An event is for a subscriber if one of its subscriptions matches. It *must*
+arrive if the subscription was confirmed before the event was published and cancelled after it. It *may*
+arrive from the request of the subscription to the confirmation of its end, extended by the contract's
+settle time (`under_way`). `node.core.content.content_matching` finds the matches; the time span of a
+subscription is one more of its ranges there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,8 +43,10 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class EventMatches:
-    """Pairs of a subscription and an event that it matches, as parallel arrays. client: a place among those
-    asked for. event: a place among all events. must: it has to come, and not only may.
+    """Pairs of a subscription and an event that it matches, as parallel arrays.
+
+    client: index among the requested clients. event: index among all events. must: whether it must arrive
+    rather than may.
     """
 
     client: Ints
@@ -63,9 +65,11 @@ NOTHING = EventMatches(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), _NONE)
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """All events, with a row of values for each attribute, of which domains are the lowest and the highest
-    one; and all subscriptions of some clients, with the number that each client gave its own, a row of times
-    for each of `KINDS` (NEVER: it was not) and rows of their lowest and highest values.
+    """All events, and all subscriptions of some clients.
+
+    domains: lowest and highest value of each attribute. values: a row per attribute. number: the client's own
+    number of the subscription. times_ns: a row per kind in `KINDS` (NEVER: not recorded). low, high: rows of
+    lowest and highest values.
     """
 
     domains: tuple[Range, ...]
@@ -82,16 +86,16 @@ class Content:
 
     @property
     def confirmed_ns(self) -> Ints:
-        """When each subscription was confirmed; NEVER where it was not."""
+        """When each subscription was confirmed; NEVER if it was not."""
         found: Ints = self.times_ns[KINDS.index(RecordKind.SUBSCRIBED)]
         return found
 
     def laid_out(self, epochs: Layout) -> "Content":
-        """With the numbers for comparing of several epochs."""
+        """Return the content with sequence numbers that are comparable across epochs."""
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
     def matched(self, contract: Contract, streams: Sequence[int], under_way: UnderWay) -> EventMatches:
-        """The events of these streams that match subscriptions, with those who asked."""
+        """Return the events of these streams that match subscriptions, with the subscribers."""
         found = [NOTHING, *self.blocks(contract, streams, under_way)]
         columns = ([getattr(each, name) for each in found] for name in EventMatches.__slots__)
         return EventMatches(*map(np.concatenate, columns))
@@ -99,7 +103,7 @@ class Content:
     def blocks(
         self, contract: Contract, streams: Sequence[int], under_way: UnderWay
     ) -> Iterator[EventMatches]:
-        """The same, in blocks of bounded size, in the order of the subscriptions."""
+        """Yield the matches in blocks of bounded size, in the order of the subscriptions."""
         settle_ns = under_way.settle_ns
         late_ns = settle_ns if contract.published == "acknowledged" else 0
         asking, asked, ending, ended = self.times_ns
@@ -122,7 +126,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class ContentFiles:
-    """Where what events are about stands, and what some clients asked for: hosts and their measures.
+    """Files with the values of events, and with the subscriptions of some clients: hosts and their measures.
     domains: see `Content`.
     """
 
@@ -132,7 +136,7 @@ class ContentFiles:
 
     @classmethod
     def of(cls, run: RunDirectory, metadata: RunMetadata, clients: Iterable[str]) -> Self | None:
-        """The files of a run; None where the contract is not about content."""
+        """Return the files of a run; None if the contract is not by content."""
         if metadata.declared.contract.audience != "content":
             return None
         publishers = ((name, run.host_measures(name)) for name in metadata.having(Trait.PUBLISHER))
@@ -140,7 +144,7 @@ class ContentFiles:
         return cls(metadata.domains, tuple(publishers), tuple(asked))
 
     def read(self, clocks: MachineClocks) -> Content:
-        """All of it. Raises AnalysisError if it does not fit together."""
+        """Read all files. Raises AnalysisError if they are inconsistent."""
         events = (read_measures(*file, clocks).get(EVENT, ()) for file in self.publishers)
         interests = (
             (host, read_measures(host, path, clocks).get(INTEREST, ())) for host, path in self.clients
@@ -151,30 +155,29 @@ class ContentFiles:
 def content_of(
     domains: tuple[Range, ...], events: Iterable[Rows], interests: Iterable[tuple[str, Iterable[Rows]]]
 ) -> Content:
-    """From what publishers wrote down of events, and each client, by its name, of its subscriptions. domains:
-    see `Content`.
+    """Build the content from publishers' records of events, and each client's records of subscriptions.
 
-    Raises AnalysisError if it does not fit together.
+    domains: see `Content`. Raises AnalysisError if the records are inconsistent.
     """
-    columns, times, rows = _together(events)
+    columns, times, rows = _concatenated(events)
     stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
     if not columns:
         values = np.zeros((len(domains), 0))
     if len(values) != len(domains):
-        raise AnalysisError("events have other attributes than the plan says")
+        raise AnalysisError("events have other attributes than the plan declares")
     found = []
     for place, (client, blocks) in enumerate(interests):
-        names, asked_ns, asked = _together(blocks)
+        names, asked_ns, asked = _concatenated(blocks)
         if names and len(names) != 3 + 2 * len(domains):
-            raise AnalysisError(f"{client} asks for other attributes than events have")
+            raise AnalysisError(f"{client} subscribes to other attributes than events have")
         found.append(_subscriptions(place, asked_ns, asked))
     asked_for = [each for each in found if each] or [_nothing(len(values))]
     parts = (np.concatenate(each, axis=-1) for each in zip(*asked_for, strict=True))
     return Content(domains, stream, seq, times, values, *parts)
 
 
-def _together(blocks: Iterable[Rows]) -> tuple[Sequence[str], Ints, Floats]:
-    """Blocks of the same columns as one. Raises AnalysisError where they differ."""
+def _concatenated(blocks: Iterable[Rows]) -> tuple[Sequence[str], Ints, Floats]:
+    """Concatenate blocks with the same columns. Raises AnalysisError if the columns differ."""
     found = list(blocks)
     if not found:
         return (), np.zeros(0, np.int64), np.zeros((2, 0))
@@ -189,7 +192,7 @@ def _together(blocks: Iterable[Rows]) -> tuple[Sequence[str], Ints, Floats]:
 
 
 def _subscriptions(client: int, t_ns: Ints, rows: Floats) -> _OneClient | None:
-    """One client's, each with its times."""
+    """Return one client's subscriptions with their times."""
     if not len(t_ns):
         return None
     kind, session, number = rows[:3].astype(np.int64)
@@ -210,6 +213,6 @@ def _nothing(attributes: int) -> _OneClient:
 
 
 def _later(t_ns: Ints, by_ns: int) -> Ints:
-    """Times later by so much; NEVER stays NEVER."""
+    """Return times later by `by_ns`; NEVER stays NEVER."""
     found: Ints = np.where(t_ns == NEVER, NEVER, t_ns + by_ns)
     return found

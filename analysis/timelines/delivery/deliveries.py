@@ -1,4 +1,4 @@
-"""Compares what clients received with what is known to be published: many clients and streams at once."""
+"""Compares what clients received with what was published: many clients and streams at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -61,7 +61,7 @@ class GroupedDeliveries:
 
     @property
     def stream(self) -> Ints:
-        """The stream of each group, as a place in the run's list."""
+        """The stream of each group, as an index in the run's list."""
         return self.got.of_group
 
 
@@ -74,12 +74,11 @@ def check(
     *,
     content: Content | None = None,
 ) -> pa.Table:
-    """`schemas.DELIVERIES` of some clients: for every stream that they have to do with.
+    """Return `schemas.DELIVERIES` of some clients: a row for every stream that concerns them.
 
-    published: the drivers' rows of `schemas.RECORDS`. records: the clients' own. Each host's in order.
-    marks: what drivers marked, if they did. content: what events are about, and what these clients asked for,
-    where that is the contract. Raises AnalysisError for records of a stream that is none of
-    the run's.
+    published: the drivers' rows of `schemas.RECORDS`. records: the clients' own. Both in order for each host.
+    marks: the drivers' marks, if any. content: the events' values and these clients' subscriptions, if the
+    contract is by content. Raises AnalysisError for records of a stream that the run does not have.
     """
     streams = list(metadata.owner)
     for table in (published, records):
@@ -87,7 +86,7 @@ def check(
         refuse_unplanned(table.filter(about), metadata, "recorded")
     epochs = layout([published, records])
     published, records = epochs.laid_out(published), epochs.laid_out(records)
-    known = published_of(published, metadata)
+    known = recorded_publications(published, metadata)
     arranged = _arranged(clients, records, metadata, content.laid_out(epochs) if content else None)
     got, sessions, stream = arranged.got, arranged.sessions, arranged.stream
     groups = len(stream)
@@ -128,7 +127,7 @@ def check(
 
 
 def _table(columns: Mapping[str, Any]) -> pa.Table:
-    """`schemas.DELIVERIES` of columns in any order, each an array of NumPy's or of Arrow's."""
+    """Return `schemas.DELIVERIES` from columns in any order, as NumPy or Arrow arrays."""
     arrays = [
         pa.array(columns[field.name]).cast(field.type)
         if isinstance(columns[field.name], np.ndarray)
@@ -139,7 +138,7 @@ def _table(columns: Mapping[str, Any]) -> pa.Table:
 
 
 Sets = tuple[Mapping[str, Runs], Mapping[str, Runs]]
-"""Maximal runs of numbers of one stream, by client: what it must get, and what is due to it."""
+"""Maximal runs of numbers of one stream, by client: the events it must get, and the events due to it."""
 
 
 def must_get(
@@ -149,17 +148,19 @@ def must_get(
     metadata: RunMetadata,
     content: Content | None = None,
 ) -> dict[int, Sets] | None:
-    """By stream, the numbers that each client must get, and those that are due to it whatever faults excuse
-    (`expected.Expected`), in all its sessions. None where everybody must get everything that it lives to get.
+    """Return, by stream, the numbers that each client must get, and those due to it regardless of excusing
+    faults.
 
-    published, records: rows of `schemas.RECORDS`, of the streams in `metadata`. content: as for `check`.
+    See `expected.Expected`; numbers are over all sessions of a client. Return None if every client must get
+    everything published while it is alive. published, records: rows of `schemas.RECORDS`, of the streams in
+    `metadata`. content: as for `check`.
     """
     if for_everybody(metadata):
         return None
     arranged = _arranged(clients, records, metadata, content)
     got, sessions = arranged.got, arranged.sessions
     reached = _reached(shifted(got.session, got.first, got.reach), len(sessions.group))
-    wanted = expected(sessions, reached, arranged.asked, published_of(published, metadata), metadata)
+    wanted = expected(sessions, reached, arranged.asked, recorded_publications(published, metadata), metadata)
     streams = list(metadata.owner)
     found: dict[int, tuple[dict[str, Runs], dict[str, Runs]]] = {stream: ({}, {}) for stream in streams}
     for number, runs in enumerate((wanted.must, wanted.due)):
@@ -169,7 +170,7 @@ def must_get(
 
 
 def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
-    """The runs of each group that has any, over all its sessions."""
+    """Yield the runs of each group that has any, over all its sessions."""
     group = sessions.group[runs[0] >> SPAN_BITS]
     first, size = runs[0] & (SPAN - 1), runs[1] - runs[0]
     starts = np.flatnonzero(np.diff(group, prepend=-1))
@@ -181,8 +182,8 @@ def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
         yield int(group[low]), mine
 
 
-def published_of(records: pa.Table, metadata: RunMetadata) -> RecordedPublications:
-    """The drivers' published batches, of the run's streams, in order of stream and sequence number."""
+def recorded_publications(records: pa.Table, metadata: RunMetadata) -> RecordedPublications:
+    """Return the drivers' published batches of the run's streams, ordered by stream and sequence number."""
     table = rows(records, kind=int(RecordKind.PUBLISHED))
     streams = list(metadata.owner)
     stream = _places(ints(table, "stream"), streams)
@@ -203,14 +204,14 @@ def published_of(records: pa.Table, metadata: RunMetadata) -> RecordedPublicatio
 
 
 def _in_spans(table: pa.Table, streams: list[int]) -> Batches:
-    """The batches of rows of these streams, in the streams' spans."""
+    """Return the batches in rows of these streams, in the streams' spans."""
     stream = _places(ints(table, "stream"), streams)
     mine = np.flatnonzero(stream >= 0)
     return shifted(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
 
 
 def _unacknowledged(records: pa.Table, metadata: RunMetadata) -> Runs:
-    """What publishers sent, and died before it was acknowledged; in the streams' spans."""
+    """Return events whose publisher died before their acknowledgement, in the streams' spans."""
     streams = list(metadata.owner)
     if metadata.declared.contract.published != "sent-then-acknowledged":
         return union(shifted(*(np.zeros(0, np.int64),) * 3))
@@ -227,10 +228,10 @@ def _unacknowledged(records: pa.Table, metadata: RunMetadata) -> Runs:
 def _arranged(
     clients: Sequence[str], records: pa.Table, metadata: RunMetadata, content: Content | None = None
 ) -> GroupedDeliveries:
-    """The clients' records by group and session, and all sessions that there were or should have been.
+    """Return the clients' records by group and session, and all actual or expected sessions.
 
-    Where everybody is to get everything these are all sessions with all streams; otherwise those of which
-    there is a record, or that are to get something by its content.
+    If every client is to get everything, these are all sessions with all streams. Otherwise they are those
+    with a record, or with events due by content.
     """
     streams = list(metadata.owner)
     client = codes(records.column("host"), list(clients))
@@ -291,34 +292,34 @@ def _arranged(
 
 
 def _matched_windows(matched: EventMatches, session: Ints) -> tuple[Windows, Windows]:
-    """What must and what may come by content, event by event."""
+    """Return the windows of events that must and may arrive by content, one per event."""
     must = matched.must
     return (session[must], matched.seq[must], matched.seq[must] + 1), (session, matched.seq, matched.seq + 1)
 
 
 def _repeats_over_sessions(got: RecordedDeliveries, again: Ints, sessions: Sessions) -> Ints:
-    """For each batch, how many of its events the client had already, in any session."""
+    """Return, for each batch, how many of its events the client already had, in any session."""
     if len(np.unique(sessions.group)) == len(sessions.group):
         return again
     return repeats(shifted(got.group, got.first, got.reach))
 
 
 def _reached(batches: Batches, sessions: int) -> Ints:
-    """One past the last number that each session got."""
+    """Return one past the last number that each session received."""
     reached = np.zeros(sessions, np.int64)
     np.maximum.at(reached, batches.first_seq >> SPAN_BITS, batches.end_seq & (SPAN - 1))
     return reached
 
 
 def _lost(covered: tuple[Ints, Ints], sessions: Sessions, wanted: Runs, groups: int) -> Ints:
-    """What was wanted in each session and is not accounted for, summed by group."""
+    """Return the events that were expected in each session and are not accounted for, summed by group."""
     first, end = wanted
     accounted = within(covered, first, end)
     return sums(sessions.group[first >> SPAN_BITS], end - first - accounted, groups)
 
 
 def _per_instant(metadata: RunMetadata, got: RecordedDeliveries, events: Ints, groups: int) -> pa.Array:
-    """Events per group and instant with faults: those between it and the next one."""
+    """Return events per group and instant with faults: those between it and the next instant."""
     starts = np.array(metadata.instant_starts_ns, np.int64)
     instant = np.searchsorted(starts, got.t_ns, side="right") - 1
     counted = np.flatnonzero((instant >= 0) & (events > 0))
@@ -329,13 +330,15 @@ def _per_instant(metadata: RunMetadata, got: RecordedDeliveries, events: Ints, g
 
 
 def _accounted(batches: Batches, got: RecordedDeliveries, unjustified: Ints) -> Batches:
-    """The batches, and of tombstones only the part that the rule explains: the oldest."""
+    """Return the batches; of tombstones only the oldest part, which the rule explains."""
     gone = np.where(got.events > 0, 0, unjustified)
     return Batches(batches.first_seq, batches.count - np.minimum(gone, batches.count), batches.t_ns)
 
 
 def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: Layout) -> Ints:
-    """`intervals.digest` of each group's runs, in sequence numbers. streams: of each group."""
+    """Return `sequence_intervals.digest` of each group's runs, in sequence numbers. streams: the stream of
+    each group.
+    """
     low = np.searchsorted(runs[0], np.arange(len(streams) + 1, dtype=np.int64) << SPAN_BITS)
     first = runs[0] & (SPAN - 1)
     length = runs[1] - runs[0]
@@ -347,7 +350,7 @@ def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: Layout) -> Int
 
 
 def _places(values: Ints, among: list[int]) -> Ints:
-    """Where each value stands in a list, or -1."""
+    """Return the index of each value in a list, or -1."""
     found: Ints = pc.fill_null(
         pc.index_in(pa.array(values), value_set=pa.array(among, pa.int64())), -1
     ).to_numpy()

@@ -1,11 +1,10 @@
-"""The nodes' records of deliveries as a table: what each client got and what each driver knows to be
-published.
+"""The nodes' records of deliveries as a table: each client's deliveries and each driver's publications.
 
-A file is read whole, vectorised, through the field list of node.core.deliveries. A torn record at its end (a
-crash) is left out.
+A file is read as a whole, vectorised, by the field list of node.core.deliveries. A truncated record at its
+end (a crash) is omitted.
 
-`RecordedDeliveries` and `RecordedPublications` are the same as parallel arrays for many at once; `deliveries`
-arranges them.
+`RecordedDeliveries` and `RecordedPublications` hold the same data of many hosts as parallel arrays;
+`deliveries` arranges them.
 """
 
 from collections.abc import Sequence
@@ -34,15 +33,15 @@ _MOST = {
     "first_seq": SEQ_MAX,
     "time_ns": (1 << 62) - 1,
 }
-"""What fields can be at most, of those that have more bits."""
+"""Largest valid value of fields that have more bits."""
 ROWS_TOGETHER = 16_384
-"""In a group of rows of a file that is sorted by stream: who follows a stream reads as many at least."""
+"""Rows per row group of a file sorted by stream: the least that following one stream reads."""
 
 
 def read_file(host: str, path: Path, clocks: MachineClocks = ONE_CLOCK) -> pa.Table:
-    """One file as rows of `schemas.RECORDS`; a file that is not there has none.
+    """Return one file as rows of `schemas.RECORDS`; no rows if the file does not exist.
 
-    Raises AnalysisError if it is no record of deliveries.
+    Raises AnalysisError if it is not a record of deliveries.
     """
     return read_files([(host, path)], clocks=clocks)
 
@@ -53,10 +52,9 @@ def read_files(
     *,
     clocks: MachineClocks = ONE_CLOCK,
 ) -> pa.Table:
-    """Several hosts' files as rows of `schemas.RECORDS`, host by host; of some streams only, if given. Times
-    are by the run's reference clock.
+    """Return several hosts' files as rows of `schemas.RECORDS`, host by host; only some streams, if given.
 
-    Raises AnalysisError as `read_file`.
+    Times are by the run's reference clock. Raises AnalysisError as `read_file`.
     """
     parts = []
     for host, path in files:
@@ -75,7 +73,7 @@ def read_files(
 
 @dataclass(frozen=True, slots=True)
 class HostRecords:
-    """Some records of one host as they stand in its file, with the session and the position of each."""
+    """Some records of one host as in its file, with the session and the position of each."""
 
     host: str
     rows: npt.NDArray[np.void]
@@ -84,24 +82,25 @@ class HostRecords:
 
 
 def host_records(host: str, data: bytes | bytearray) -> HostRecords:
-    """The whole records of one host that stand one after the other in `data`, without a file's header."""
+    """Return the complete records of one host in `data`, which has no file header."""
     rows = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
     return HostRecords(host, rows, sessions_of(rows), np.arange(len(rows)))
 
 
 def sessions_of(rows: npt.NDArray[np.void], before: int = -1) -> Ints:
-    """The session of each record of one host, from 0: which start of its process it is of. One that ended
-    before it wrote anything has none. before: the session of what stands before these records.
+    """Return the session of each record of one host: the number of starts of its process before, from 0.
+
+    A session that ended before it wrote anything has no records. before: the session preceding these records.
     """
     begins = rows["kind"] == RecordKind.SESSION
-    said = rows["first_seq"].astype(np.int64)  # nothing by whoever does not know it
-    number = np.where(begins, np.maximum(before + np.cumsum(begins), said), max(before, 0))
+    recorded = rows["first_seq"].astype(np.int64)  # 0 if the writer does not know it
+    number = np.where(begins, np.maximum(before + np.cumsum(begins), recorded), max(before, 0))
     found: Ints = np.maximum.accumulate(number)
     return found
 
 
 def as_table(parts: Sequence[HostRecords]) -> pa.Table:
-    """Rows of `schemas.RECORDS`, host by host."""
+    """Return rows of `schemas.RECORDS`, host by host."""
     nothing = np.zeros(0, np.int64)
     rows = np.concatenate([np.zeros(0, RECORD), *(part.rows for part in parts)])
     session, position = (
@@ -123,22 +122,22 @@ def as_table(parts: Sequence[HostRecords]) -> pa.Table:
 
 
 def write_by_stream(table: pa.Table, path: Path) -> None:
-    """Write rows of `schemas.RECORDS` in order of stream, so that few of them are read to follow a few."""
+    """Write rows of `schemas.RECORDS` sorted by stream, so that following few streams reads few rows."""
     order = np.argsort(table.column("stream").to_numpy(), kind="stable")
     with replacing(path, sync=False) as stream:
         pq.write_table(table.take(pa.array(order)), stream, compression="lz4", row_group_size=ROWS_TOGETHER)
 
 
 def read_streams(paths: Sequence[Path], streams: Sequence[int]) -> dict[int, pa.Table]:
-    """The rows of each of some streams from files of `write_by_stream`, in the order of the files."""
+    """Return the rows of each of some streams from files of `write_by_stream`, in the order of the files."""
     wanted = (pc.field("stream") >= min(streams)) & (pc.field("stream") <= max(streams))
     tables = [pq.read_table(path, filters=wanted) for path in paths]
-    whole = pa.concat_tables([schemas.RECORDS.empty_table(), *tables])
-    return by_stream(whole, streams)
+    records = pa.concat_tables([schemas.RECORDS.empty_table(), *tables])
+    return by_stream(records, streams)
 
 
 def by_stream(table: pa.Table, streams: Sequence[int]) -> dict[int, pa.Table]:
-    """The rows of each stream, in the order in which they stand."""
+    """Return the rows of each stream, in their order."""
     ordered = table.take(pa.array(np.argsort(ints(table, "stream"), kind="stable")))
     wanted = np.array(streams, np.int64)
     low, high = (np.searchsorted(ints(ordered, "stream"), wanted, side=side) for side in ("left", "right"))
@@ -149,9 +148,9 @@ def by_stream(table: pa.Table, streams: Sequence[int]) -> dict[int, pa.Table]:
 
 
 def read_rows(path: Path, skip: int = 0) -> npt.NDArray[np.void]:
-    """The whole records of a file, but for the first `skip`; none if there is no such file.
+    """Return the complete records of a file without the first `skip`; none if the file does not exist.
 
-    Raises AnalysisError if it is no record of deliveries.
+    Raises AnalysisError if it is not a record of deliveries.
     """
     if not path.is_file():
         return np.zeros(0, RECORD)
@@ -166,20 +165,20 @@ def read_rows(path: Path, skip: int = 0) -> npt.NDArray[np.void]:
         data = file.read()
     rows = np.frombuffer(data, RECORD, len(data) // RECORD.itemsize)
     for name, most in _MOST.items():
-        strange = np.flatnonzero(rows[name] > most)
-        if len(strange):
-            problem = f"record {skip + int(strange[0])} has a {name} of {rows[name][strange[0]]}"
+        invalid = np.flatnonzero(rows[name] > most)
+        if len(invalid):
+            problem = f"record {skip + int(invalid[0])} has a {name} of {rows[name][invalid[0]]}"
             raise AnalysisError(f"{path}: not a record of deliveries: {problem}")
     return rows
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedDeliveries:
-    """What clients recorded, as parallel arrays: group by group, session by session, in order of delivery.
+    """Clients' records as parallel arrays: group by group, session by session, in order of delivery.
 
-    group: a client and a stream, counted densely. session: groups apart once more by session, likewise.
-    stream: a place in the run's list. of_group: the stream of each group.
-    reach: sequence numbers from `first` on, of which `events` came as events.
+    group: a client and a stream, numbered densely. session: a group split by session, numbered densely.
+    stream: an index in the run's list. of_group: the stream of each group. reach: sequence numbers from
+    `first` on; `events` of them arrived as events.
     """
 
     group: Ints
@@ -197,11 +196,11 @@ class RecordedDeliveries:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPublications:
-    """Published batches as parallel arrays, in order of stream (a place in the run's list) and number.
+    """Published batches as parallel arrays, ordered by stream (an index in the run's list) and number.
 
-    batches: in their streams' spans (`groups`), with the times of their records. runs: all that is known to
-    be published. unacknowledged: of these, what a publisher sent that died before it was told that the system
-    has it; empty where the contract has no such word.
+    batches: in their streams' spans (`sequence_intervals`), with the times of their records. runs: everything
+    known to be published. unacknowledged: the part whose publisher died before the acknowledgement; empty if
+    the contract has no acknowledgements.
     """
 
     stream: Ints

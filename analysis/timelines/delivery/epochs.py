@@ -1,10 +1,11 @@
-"""The epochs of a stream, one directly behind the other: numbers for comparing, and the way back.
+"""The epochs of a stream placed one after another: numbers that are comparable across epochs, and their
+inverse.
 
-Sequence numbers leap from one epoch to the next (`node.core.epochs`), farther than the spans in which many
-streams are looked at together (`groups`) have room for. So each stream's epochs are laid out behind each
-other, each as long as its highest number that anyone recorded. Order, lengths and what follows directly on
-what within an epoch stay as they are; the end of an epoch and the beginning of the next do not touch. Where a
-run has no epoch but the first, as nearly always, nothing is changed.
+Sequence numbers jump from one epoch to the next (`node.core.epochs`), farther than the spans in which many
+streams are processed together (`sequence_intervals`). So the epochs of each stream are placed one after
+another, each as long as its highest recorded number. Order, lengths and adjacency within an epoch are
+preserved; the end of an epoch and the beginning of the next are not adjacent. If a run has only the first
+epoch, as nearly always, nothing changes.
 """
 
 from collections.abc import Sequence
@@ -19,21 +20,21 @@ from node.core.epochs import NUMBER_BITS
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Every stream's epochs in order, as parallel arrays; none where there is only the first."""
+    """Every stream's epochs in order, as parallel arrays; empty if there is only the first epoch."""
 
     stream: Ints
     epoch: Ints
-    start: Ints  # what stands for number 0 of the epoch
+    start: Ints  # comparable number of the epoch's number 0
 
     def laid_out(self, table: pa.Table) -> pa.Table:
-        """The rows with the numbers for comparing."""
+        """Return the rows with comparable numbers."""
         if not len(self.stream):
             return table
         found = self.numbers(ints(table, "stream"), ints(table, "first_seq"))
         return table.set_column(table.column_names.index("first_seq"), "first_seq", pa.array(found))
 
     def numbers(self, stream: Ints, seq: Ints) -> Ints:
-        """The numbers for comparing of sequence numbers whose epochs are known."""
+        """Return the comparable numbers of sequence numbers in known epochs."""
         if not len(self.stream):
             return seq
         at = np.searchsorted(_keys(self.stream, self.epoch), _keys(stream, seq >> NUMBER_BITS))
@@ -41,7 +42,7 @@ class Layout:
         return found
 
     def original(self, stream: int, numbers: Ints) -> Ints:
-        """The sequence numbers of these numbers of one stream."""
+        """Return the sequence numbers of comparable numbers of one stream."""
         mine = np.flatnonzero(self.stream == stream)
         if not len(mine):
             return numbers
@@ -51,7 +52,7 @@ class Layout:
 
 
 def layout(tables: Sequence[pa.Table]) -> Layout:
-    """Of the epochs in these tables of `schemas.RECORDS` or `schemas.EVENTS`."""
+    """Return the layout of the epochs in these tables of `schemas.RECORDS` or `schemas.EVENTS`."""
     stream, seq = (
         np.concatenate([ints(table, name) for table in tables]) for name in ("stream", "first_seq")
     )
@@ -73,12 +74,12 @@ EPOCH_BITS = 63 - NUMBER_BITS
 
 
 def _keys(stream: Ints, epoch: Ints) -> Ints:
-    """Keys in order of stream, then epoch."""
+    """Return keys ordered by stream, then epoch."""
     return (stream << EPOCH_BITS) | epoch
 
 
 def _reach(table: pa.Table) -> Ints:
-    """One more than the numbers that each row covers: an epoch's end does not touch the next one's start."""
+    """Return one more than the numbers that each row covers, so that epochs are not adjacent."""
     count = ints(table, "count")
     reach: Ints = np.maximum(count, ints(table, "covered")) if "covered" in table.column_names else count
     return reach + 1

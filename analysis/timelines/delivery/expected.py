@@ -1,19 +1,19 @@
-"""Who is to get what: for each session of a client and each stream, what it must get and what it may get.
+"""Expected deliveries: for each session of a client and each stream, what it must get and what it may get.
 
-Both are intervals of sequence numbers, kept only for sessions that have to do with a stream, so that a
-hundred thousand clients with a few of ten thousand topics each take what their subscriptions take. What they
-are follows from the system's contract (`node.core.declaration.Contract`):
+Both are intervals of sequence numbers, kept only for sessions that have to do with a stream, so memory grows
+with the subscriptions (e.g. a hundred thousand clients with a few of ten thousand topics each). They follow
+from the system's contract (`node.core.declaration.Contract`):
 
-- *since the beginning*: all that was published; of a session that ended, up to the last that it got;
-- *since the subscription*: from what the client wrote down about its subscriptions. Where it knows the
-  numbers from which and up to which a subscription counts, these are the bounds; where it does not, times
-  are. What is published while it subscribes or unsubscribes, or so shortly before that it was under way
-  (`under_way`), it may get, and need not;
-- *by content*: of these only what matches a subscription (`content`), by times alone;
-- what is published within a fault through which the contract does not hold, or so shortly before that it was
-  under way, nobody must get.
+- *since the beginning*: everything published; for a session that ended, up to its last delivery;
+- *since the subscription*: by the client's records of its subscriptions. The bounds are the numbers from and
+  up to which a subscription counts, if the client knows them, otherwise times. Events published while it
+  subscribes or unsubscribes, or so shortly before that they were in flight (`under_way`), are permitted, not
+  required;
+- *by content*: only events that match a subscription (`content`), by times alone;
+- events published during a fault that the contract does not cover, or so shortly before that they were in
+  flight, are not required.
 
-*Lost* is must without got, *stray* is got outside of may: `deliveries` counts them.
+*Lost* is required but not delivered, *stray* is delivered but not permitted: `deliveries` counts them.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from analysis.timelines.under_way import UnderWay, mended_ns
 from node.core.deliveries import RecordKind
 
 Runs = tuple[Ints, Ints]
-"""Firsts and ends (exclusive) of maximal runs, in order, in the spans of `groups`."""
+"""Firsts and ends (exclusive) of maximal runs, in order, in the spans of `sequence_intervals`."""
 SUBSCRIPTIONS = (
     RecordKind.SUBSCRIBING,
     RecordKind.SUBSCRIBED,
@@ -46,8 +46,8 @@ _CLOSING = (RecordKind.UNSUBSCRIBING, RecordKind.UNSUBSCRIBED)
 class Sessions:
     """Sessions of clients with a stream, as parallel arrays.
 
-    group: a client and a stream. stream: a place in the run's list. lasted: to the end of the run. last_ns:
-    when the last event came; 0 where none did.
+    group: a client and a stream. stream: an index in the run's list. lasted: to the end of the run. last_ns:
+    time of the last event; 0 without events.
     """
 
     group: Ints
@@ -58,8 +58,10 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """What clients wrote down about subscriptions, in order of session and of writing. number: the first that
-    a subscription brings, or the first that it brings no more; 0 where the client does not know.
+    """Clients' records of subscriptions, in order of session and of writing.
+
+    number: the first event that a subscription includes, or the first one that it no longer includes; 0 if
+    the client does not know it.
     """
 
     session: Ints
@@ -70,11 +72,11 @@ class Subscriptions:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Sets by session, in the sessions' spans.
+    """Sets of events by session, in the sessions' spans.
 
-    due: what must would be if no fault were an excuse; recovery is measured by it. may: None where any event
-    may come to anybody. unacknowledged: what must would hold beside, had its publisher not died before it was
-    told that the system has it.
+    due: `must` as if no fault were an excuse; recovery is measured by it. may: None if any event may reach
+    any client. unacknowledged: events that would be in `must` if their publisher had not died before the
+    acknowledgement.
     """
 
     must: Runs
@@ -84,7 +86,7 @@ class Expected:
 
 
 Windows = tuple[Ints, Ints, Ints]
-"""A session and the first and one past the last number of a window of it, as parallel arrays."""
+"""Session, first number, and one past the last number of each window, as parallel arrays."""
 
 
 def expected(
@@ -94,10 +96,11 @@ def expected(
     known: RecordedPublications,
     metadata: RunMetadata,
 ) -> Expected:
-    """Of all these sessions; of one that ended, up to what it got last, or, where no order is promised, up to
-    what was published so long before that it had to be there. reached: one past the last number that each
-    got. asked: or, where events are for
-    whoever wants what they are about, what must and what may come (`content`).
+    """Return the events that each session must and may get.
+
+    A session that ended is expected to have events up to its last one; if no order is promised, up to the
+    events published one settle time before its last one. reached: one past the last number that each session
+    received. asked: subscriptions or, by content, the windows of events that must and may arrive (`content`).
     """
     contract = metadata.declared.contract
     streams = len(metadata.owner)
@@ -111,7 +114,7 @@ def expected(
         due = within_windows(everything, sessions.stream, promised)
         must = within_windows(everything, sessions.stream, published) if len(excused[0]) else due
         return Expected(must, due, None, within_windows(everything, sessions.stream, unacknowledged))
-    clock = _Clock(known, streams)
+    clock = _PublicationClock(known, streams)
     settle_ns = contract.settle_us * 1000
     if contract.order == "none":
         early = clock.first(sessions.stream, sessions.last_ns - settle_ns)
@@ -132,9 +135,9 @@ def expected(
 
 
 def within_windows(windows: Windows, stream_of: Ints, published: Runs) -> Runs:
-    """What was published within the windows of sessions, in the sessions' spans.
+    """Return what was published within the windows of sessions, in the sessions' spans.
 
-    stream_of: of each session. published: in the streams' spans.
+    stream_of: the stream of each session. published: in the streams' spans.
     """
     session, first, end = windows
     base = stream_of[session] << SPAN_BITS
@@ -149,7 +152,7 @@ def within_windows(windows: Windows, stream_of: Ints, published: Runs) -> Runs:
 
 
 def without(runs: Runs, others: Runs) -> Runs:
-    """The numbers of some maximal runs that are not in others; everything in spans."""
+    """Return the numbers in some maximal runs that are not in others; all in spans."""
     if not len(others[0]) or not len(runs[0]):
         return runs
     edges = np.unique(np.concatenate((*runs, *others)))
@@ -165,8 +168,8 @@ def without(runs: Runs, others: Runs) -> Runs:
     return union(Batches(first[kept], sizes, np.zeros(len(sizes), np.int64)))
 
 
-class _Clock:
-    """From times to numbers of streams, by when events were published."""
+class _PublicationClock:
+    """Conversion from times to numbers of streams, by the times of publication."""
 
     def __init__(self, known: RecordedPublications, streams: int) -> None:
         self._stream, self._t_ns = known.stream, known.batches.t_ns
@@ -178,17 +181,17 @@ class _Clock:
         self._end[some] = self._first[last[some]] + known.batches.count[last[some]]
 
     def first(self, stream: Ints, t_ns: Ints) -> Ints:
-        """The first number that was published at such a time or later."""
+        """Return the first number that was published at this time or later."""
         return self._at(stream, t_ns, earliest=True)
 
     def after(self, stream: Ints, t_ns: Ints) -> Ints:
-        """The number from which on all were published at such a time or later."""
+        """Return the number from which on all events were published at this time or later."""
         return self._at(stream, t_ns, earliest=False)
 
     def _at(self, stream: Ints, t_ns: Ints, *, earliest: bool) -> Ints:
         ranks = np.unique(np.concatenate((self._t_ns, t_ns)), return_inverse=True)[1]
         known, asked = np.split(ranks, [len(self._t_ns)])
-        key = self._stream * len(ranks) + known  # in order of stream, so that each accumulates by itself
+        key = self._stream * len(ranks) + known  # ordered by stream, so that each accumulates separately
         key = np.maximum.accumulate(key) if earliest else np.minimum.accumulate(key[::-1])[::-1]
         batch = np.searchsorted(key, stream * len(ranks) + asked, side="left")
         there = batch < self._low[stream + 1]
@@ -199,9 +202,9 @@ class _Clock:
 
 
 def _windows(
-    asked: Subscriptions, sessions: Sessions, clock: _Clock, under_way: UnderWay, late_ns: int
+    asked: Subscriptions, sessions: Sessions, clock: _PublicationClock, under_way: UnderWay, late_ns: int
 ) -> tuple[Windows, Windows]:
-    """What subscriptions bring for sure, and at most."""
+    """Return the windows that subscriptions require, and those that they permit."""
     closing = _next(asked, np.isin(asked.kind, _CLOSING))
     final = _next(asked, asked.kind == RecordKind.UNSUBSCRIBED)
     row = np.arange(len(asked.kind))
@@ -226,8 +229,8 @@ def _windows(
         (asked.kind == RecordKind.SUBSCRIBING) | ((asked.kind == RecordKind.SUBSCRIBED) & ~before)
     )
     stream = sessions.stream[asked.session[opening]]
-    told = np.where(confirmed[opening], after[opening], opening)
-    number = np.where(asked.kind[told] == RecordKind.SUBSCRIBED, asked.number[told], 0)
+    reply = np.where(confirmed[opening], after[opening], opening)
+    number = np.where(asked.kind[reply] == RecordKind.SUBSCRIBED, asked.number[reply], 0)
     first = np.where(number > 0, number, clock.first(stream, under_way.since(asked.t_ns[opening])))
     end = _ends(asked, final[opening], np.full(len(opening), -1))
     by_time = (end < 0) & (final[opening] >= 0)
@@ -237,13 +240,13 @@ def _windows(
 
 
 def _ends(asked: Subscriptions, final: Ints, otherwise: Ints) -> Ints:
-    """The number up to which each counts, as the client was told; where it was not, otherwise."""
+    """Return the end number that each client was notified of, or else `otherwise`."""
     number = asked.number[np.maximum(final, 0)] if len(asked.number) else otherwise
     return np.where((final >= 0) & (number > 0), number, otherwise)
 
 
 def _next(asked: Subscriptions, wanted: Bools) -> Ints:
-    """For each row the next one of its session that is wanted, or -1."""
+    """Return, for each row, the next wanted row of its session, or -1."""
     rows = len(wanted)
     place = np.where(wanted, np.arange(rows), rows)
     following = np.append(np.minimum.accumulate(place[::-1])[::-1], rows)[1:]
@@ -254,8 +257,8 @@ def _next(asked: Subscriptions, wanted: Bools) -> Ints:
 
 
 def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -> Runs:
-    """What was published within faults through which the contract does not hold; in the streams' spans."""
-    clock = _Clock(known, streams)
+    """Return what was published during faults that the contract does not cover, in the streams' spans."""
+    clock = _PublicationClock(known, streams)
     settle_ns = metadata.declared.contract.settle_us * 1000
     every = np.arange(streams)
     found = []
@@ -273,34 +276,35 @@ def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -
 
 
 def excused_times(metadata: RunMetadata) -> Iterator[tuple[int, int]]:
-    """From when to when faults acted through which the contract does not hold."""
+    """Yield the start and end of each fault that the contract does not cover."""
     for fault in metadata.applied_changes:
         if not fault.mends and not metadata.declared.contract.holds_through(fault.kind):
             yield fault.t_ns, mended_ns(fault, metadata)
 
 
 def for_everybody(metadata: RunMetadata) -> bool:
-    """Whether every client must get everything that is published while it lives, whatever happens."""
+    """Return whether every client must get everything published while it is alive, despite all faults."""
     contract = metadata.declared.contract
     return contract.audience == "all" and contract.since == "beginning" and contract.survives is None
 
 
 def by_topic(metadata: RunMetadata) -> bool:
-    """Whether a client is to get a stream for as long as it follows it."""
+    """Return whether a client is to get a stream for as long as it is subscribed to it."""
     return metadata.declared.contract.audience == "topic"
 
 
 def followed(records: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.FOLLOWED`: when streams were followed, by clients' rows of `schemas.RECORDS`."""
+    """Return `schemas.FOLLOWED`: when streams were followed, by clients' rows of `schemas.RECORDS`."""
     asked = records.filter(pc.is_in(records.column("kind"), value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
     host = codes(asked.column("host"), pc.unique(asked.column("host")).to_pylist())
     session, stream = ints(asked, "session"), ints(asked, "stream")
     columns = np.stack((host, session, stream))
     distinct, which = np.unique(columns, axis=1, return_inverse=True)
     by_session = subscriptions(asked, which.reshape(-1))
-    told = by_session.kind == RecordKind.SUBSCRIBED
-    again = np.append(False, told[:-1] & (by_session.session[1:] == by_session.session[:-1]))[: len(told)]
-    opening = np.flatnonzero(told & ~again)  # what is told again is only from where on
+    confirmed = by_session.kind == RecordKind.SUBSCRIBED
+    again = np.append(False, confirmed[:-1] & (by_session.session[1:] == by_session.session[:-1]))
+    again = again[: len(confirmed)]
+    opening = np.flatnonzero(confirmed & ~again)  # a repeated confirmation only updates the first number
     closing = _next(by_session, np.isin(by_session.kind, _CLOSING))[opening]
     from_ns = by_session.t_ns[opening]
     until_ns = np.where(closing >= 0, by_session.t_ns[np.maximum(closing, 0)], NEVER)
@@ -316,7 +320,7 @@ def followed(records: pa.Table, metadata: RunMetadata) -> pa.Table:
 
 
 def subscriptions(table: pa.Table, session: Ints) -> Subscriptions:
-    """From rows of `schemas.RECORDS` of these kinds, with the session of each, in order of writing."""
+    """Return the subscriptions in rows of `schemas.RECORDS` of these kinds, given the session of each row."""
     columns = [table.column(name).to_numpy().astype(np.int64) for name in ("kind", "first_seq", "t_ns")]
     order = np.argsort(session, kind="stable")
     return Subscriptions(session[order], *(column[order] for column in columns))

@@ -1,6 +1,6 @@
-"""What came of a run, from what its hosts wrote down and is still in memory: for runs that leave no files.
+"""Findings of a run whose hosts' output is still in memory: for runs that leave no files.
 
-The same findings about deliveries as the analysis of a run directory makes from the hosts' files
+The findings on deliveries are the same as the analysis of a run directory makes from the hosts' files
 (`analysis.timelines.tasks.records`), by the same functions.
 """
 
@@ -28,27 +28,29 @@ from node.core.deliveries import RecordKind
 
 
 class Output(Protocol):
-    """What stands in a host's files, without their headers."""
+    """The content of a host's files, without their headers."""
 
     @property
     def records(self) -> bytes | bytearray:
-        """Of deliveries."""
+        """Records of deliveries."""
 
     @property
     def marks(self) -> bytes | bytearray:
-        """Which events collect."""
+        """Marks of collecting events."""
 
     @property
     def measures(self) -> bytes | bytearray:
-        """What it measured itself."""
+        """The process's own measurements."""
 
 
 Outputs = Mapping[str, Output]
-"""By host."""
+"""The output of each host."""
 
 
 def findings_of(outputs: Outputs, plan: Plan, metadata: RunMetadata) -> Findings:
-    """Deliveries, publishers and confirmations. Raises AnalysisError if the records do not fit the plan."""
+    """Return deliveries, publishers and confirmations. Raises AnalysisError if the records do not fit the
+    plan.
+    """
     drivers, clients = metadata.having(Trait.PUBLISHER), metadata.clients
     published, got = _table(outputs, drivers), _table(outputs, clients)
     content = _content(outputs, metadata)
@@ -64,7 +66,7 @@ def findings_of(outputs: Outputs, plan: Plan, metadata: RunMetadata) -> Findings
 
 
 def last_published_ns(outputs: Outputs, host: str) -> int | None:
-    """When a host published last, or heard that what it had published is there; None if it never did."""
+    """Return when a host last published or received an acknowledgement; None if it never did."""
     table = _table(outputs, [host])
     kinds = (RecordKind.PUBLISHED, RecordKind.ACKNOWLEDGED)
     times = np.concatenate([ints(rows(table, kind=int(kind)), "t_ns") for kind in kinds])
@@ -72,7 +74,7 @@ def last_published_ns(outputs: Outputs, host: str) -> int | None:
 
 
 def sequence_numbers(outputs: Outputs, host: str, stream: int, *, placeholders: bool) -> frozenset[int]:
-    """Those of a stream that a client was delivered. placeholders: also what it got placeholders for."""
+    """Return the numbers of a stream delivered to a client. placeholders: whether placeholders count, too."""
     table = rows(_table(outputs, [host]), stream=stream)
     kinds = (RecordKind.DELIVERED, RecordKind.TOMBSTONE, RecordKind.SPARSE)[: None if placeholders else 1]
     found = set[int]()

@@ -1,6 +1,6 @@
-"""How selective subscriptions are: how many of those in force, and how many clients, each event is for.
+"""Selectivity of subscriptions: how many active subscriptions, and how many clients, each event is for.
 
-Counted in blocks of matches, so that it takes room for events and subscriptions, whatever matches.
+Counted in blocks of matches, so memory depends only on the number of events and subscriptions.
 """
 
 from typing import Any
@@ -20,10 +20,10 @@ PERCENTS = (50, 95, 100)
 
 
 def selectivity(content: Content, metadata: RunMetadata) -> pa.Table:
-    """`schemas.SELECTIVITY` of a run's events, by the subscriptions that had to bring them."""
+    """Return `schemas.SELECTIVITY` of a run's events, by the subscriptions that required them."""
     events = len(content.seq)
     subscriptions, clients = np.zeros(events, np.int64), np.zeros(events, np.int64)
-    last, seen = -1, np.zeros(0, np.int64)  # a client's matches may go on in the next block
+    last, seen = -1, np.zeros(0, np.int64)  # a client's matches may continue in the next block
     for block in content.blocks(metadata.declared.contract, list(metadata.owner), UnderWay.of(metadata)):
         client, event = block.client[block.must], block.event[block.must]
         subscriptions += np.bincount(event, minlength=events)
@@ -37,27 +37,29 @@ def selectivity(content: Content, metadata: RunMetadata) -> pa.Table:
 
 
 def _counted(what: str, matched: Ints) -> pa.Table:
-    """How many events are for how many."""
+    """Return how many events have each number of matches."""
     values, events = np.unique(matched, return_counts=True)
     return pa.table([pa.repeat(what, len(values)), values, events], schema=schemas.SELECTIVITY)
 
 
 def summary(found: pa.Table) -> dict[str, dict[str, Any]]:
-    """The section `content` of summary.json: of subscriptions and of clients that an event is for, the mean,
-    median, p95 and maximum, and the share of events that are for none.
+    """Return the section `content` of summary.json.
+
+    For the subscriptions and the clients that an event is for: mean, median, p95 and maximum, and the share
+    of events without any.
     """
-    told = {}
+    section = {}
     for what in (OF_SUBSCRIPTIONS, OF_CLIENTS):
         mine = found.filter(pa.compute.equal(found.column("what"), what))
         matched, events = ints(mine, "matched"), ints(mine, "events")
         if not events.sum():
             return {}
         median, p95, most = (weighted(matched, events, percent) for percent in PERCENTS)
-        told[what] = {
+        section[what] = {
             "mean": float((matched * events).sum() / events.sum()),
             "p50": median,
             "p95": p95,
             "max": most,
             "none": float(events[matched == 0].sum() / events.sum()),
         }
-    return told
+    return section

@@ -1,16 +1,14 @@
-"""One stream cut into pieces: runs of sequence numbers that were published together and came to each host
-together.
+"""One stream cut into pieces: runs of sequence numbers with the same times of publication and arrival.
 
 Batches of a stream are intervals of sequence numbers with a time. All their ends together cut the stream into
-pieces, and within a piece every event has the same history; so whatever is asked of each event (its latency,
-where it is missing) is asked once per piece and weighted by its count. What came more than once counts when
-it first came. Nothing here looks at single events, and nothing assumes that batches keep their publisher's
-boundaries.
+pieces, and all events of a piece have the same history. So every property of events (latency, loss) is
+computed once per piece and weighted by its count. An event that arrived more than once counts at its first
+arrival. Nothing here processes single events, or assumes that batches keep their publisher's boundaries.
 
-Intervals of many groups are looked at at once, without a loop over groups. A group is whatever is to be
-looked at by itself: a stream at one client, or in one session of it. Each gets a span of numbers of its own,
-so far from the others that no interval reaches into the next, and then what is done for one stream is done
-for thousands at once.
+Intervals of many groups are processed at once, without a loop over groups. A group is any unit to be
+processed separately: a stream at one client, or in one session of it. Each group has its own span of numbers,
+far enough from the others that no interval reaches the next span; operations on one stream then work for
+thousands at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,9 +22,9 @@ from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.run_window import RunWindow
 
 NEVER = np.iinfo(np.int64).max
-"""The time at which that happened which did not happen."""
+"""Time of an event that did not happen."""
 SPAN_BITS = 40
-"""A stream of 10^12 events is longer than a run; and 2^23 groups fit into 64 bits."""
+"""A span of 10^12 events is longer than a run's stream; and 2^23 groups fit into 64 bits."""
 SPAN = np.int64(1) << SPAN_BITS
 
 
@@ -49,9 +47,10 @@ NONE = Batches(*(np.zeros(0, np.int64) for _ in range(3)))
 
 @dataclass(frozen=True, slots=True)
 class SequenceIntervals:
-    """The pieces of one stream, by sequence number. `arrived_ns` has a row per host of `hosts`; NEVER where
-    not. `wanted` says which of them each host must get, `due` which it would have to if no fault were an
-    excuse; None: all.
+    """The pieces of one stream, sorted by sequence number.
+
+    `arrived_ns` has a row per host of `hosts`; NEVER if a piece did not arrive. `wanted`: which pieces each
+    host must get, `due`: which it would have to get if no fault were an excuse; None: all.
     """
 
     first_seq: Ints
@@ -63,21 +62,21 @@ class SequenceIntervals:
     due: Bools | None = None
 
     def wanted_at(self, host: str) -> Bools:
-        """Which pieces `host` must get."""
+        """Return which pieces `host` must get."""
         if self.wanted is None:
             return np.ones(len(self.count), bool)
         row: Bools = self.wanted[self.hosts.index(host)]
         return row
 
     def due_at(self, host: str) -> Ints:
-        """When each piece was published that is due to `host`; NEVER for the others."""
+        """Return when each piece due to `host` was published; NEVER for the others."""
         if self.due is None:
             return self.published_ns
         times: Ints = np.where(self.due[self.hosts.index(host)], self.published_ns, NEVER)
         return times
 
     def first(self, pieces: int) -> "SequenceIntervals":
-        """The first so many pieces alone."""
+        """Return the first `pieces` pieces only."""
         return SequenceIntervals(
             self.first_seq[:pieces],
             self.count[:pieces],
@@ -89,29 +88,30 @@ class SequenceIntervals:
         )
 
     def last_ns(self, hosts: Sequence[int]) -> Ints:
-        """When the last one of these hosts had each piece that it must get; NEVER: some host never had it,
-        -1: none has to get it. hosts: places among `hosts`.
+        """Return when the last of these hosts had each piece that it must get.
+
+        NEVER: some host never had it, -1: no host has to get it. hosts: indices among `hosts`.
         """
         arrived_ns = self.arrived_ns[hosts]
-        if self.wanted is not None:  # who need not get it is not waited for
+        if self.wanted is not None:  # ignore hosts that need not get it
             arrived_ns = np.where(self.wanted[hosts], arrived_ns, -1)
         found: Ints = arrived_ns.max(axis=0, initial=-1)
         return found
 
     @property
     def came(self) -> Bools:
-        """Which pieces came to any host at all."""
+        """Which pieces arrived at any host."""
         found: Bools = (self.arrived_ns != NEVER).any(axis=0)
         return found
 
     def at(self, host: str) -> Ints:
-        """When each piece came to `host`."""
+        """Return when each piece arrived at `host`."""
         row: Ints = self.arrived_ns[self.hosts.index(host)]
         return row
 
 
 def cut(published: Batches, arrived: Mapping[str, Batches]) -> SequenceIntervals:
-    """Cut a stream at every batch's ends; pieces that nobody published and nobody got are left out."""
+    """Cut a stream at every batch's ends. Pieces that were neither published nor received are omitted."""
     everything = [published, *arrived.values()]
     together = Batches(
         *(np.concatenate([getattr(each, name) for each in everything]) for name in Batches.__slots__)
@@ -130,22 +130,23 @@ def cut(published: Batches, arrived: Mapping[str, Batches]) -> SequenceIntervals
     )
 
 
-def dated(whole: SequenceIntervals, window: RunWindow) -> SequenceIntervals:
-    """The same, but for pieces of which some time lies outside the run: those count as never published, so
-    that nothing is measured from them, and nobody is said to lack them.
+def dated(intervals: SequenceIntervals, window: RunWindow) -> SequenceIntervals:
+    """Treat pieces with a time outside the run as never published.
+
+    Nothing is measured from them, and no host counts as missing them.
     """
-    happened = whole.arrived_ns != NEVER
-    strange = happened & ~window.holds(whole.arrived_ns)
-    undated = strange.any(axis=0) | ~window.holds(whole.published_ns)
+    happened = intervals.arrived_ns != NEVER
+    misdated = happened & ~window.holds(intervals.arrived_ns)
+    undated = misdated.any(axis=0) | ~window.holds(intervals.published_ns)
     return replace(
-        whole,
-        published_ns=np.where(undated, NEVER, whole.published_ns),
-        arrived_ns=np.where(strange, NEVER, whole.arrived_ns),
+        intervals,
+        published_ns=np.where(undated, NEVER, intervals.published_ns),
+        arrived_ns=np.where(misdated, NEVER, intervals.arrived_ns),
     )
 
 
 def union(batches: Batches) -> tuple[Ints, Ints]:
-    """The sequence numbers that a place has, as the firsts and ends (exclusive) of maximal runs, in order."""
+    """Return a place's sequence numbers as the firsts and ends (exclusive) of maximal runs, in order."""
     filled = batches.count > 0
     order = np.argsort(batches.first_seq[filled], kind="stable")
     first, end = batches.first_seq[filled][order], batches.end_seq[filled][order]
@@ -157,13 +158,13 @@ def union(batches: Batches) -> tuple[Ints, Ints]:
 
 
 def repeats(batches: Batches) -> Ints:
-    """For each batch, in the order given, how many of its events an earlier batch had already."""
+    """Return, for each batch in the given order, how many of its events an earlier batch already had."""
     order = np.argsort(batches.first_seq, kind="stable")
     if (batches.end_seq[order][:-1] <= batches.first_seq[order][1:]).all():  # the usual case
         return np.zeros(len(order), np.int64)
     edges = distinct(np.concatenate((batches.first_seq, batches.end_seq)))
     piece, batch = incidences(edges, batches)
-    order = np.argsort(piece, kind="stable")  # batches of one piece stay in the order given
+    order = np.argsort(piece, kind="stable")  # batches of one piece keep the given order
     again = np.append(False, piece[order][1:] == piece[order][:-1]) if len(order) else np.zeros(0, bool)
     sizes = np.diff(edges)[piece[order][again]]
     found = np.bincount(batch[order][again], sizes, minlength=len(batches.count))
@@ -171,14 +172,14 @@ def repeats(batches: Batches) -> Ints:
 
 
 def shared(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> int:
-    """How many sequence numbers two sets of maximal runs share."""
+    """Return how many sequence numbers two sets of maximal runs share."""
     first, end = (np.concatenate(pair) for pair in zip(some, others, strict=True))
     both = union(Batches(first, end - first, np.zeros(len(first), np.int64)))
     return total(some) + total(others) - total(both)
 
 
 def common(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    """The sequence numbers that two sets of maximal runs share, as maximal runs."""
+    """Return the sequence numbers that two sets of maximal runs share, as maximal runs."""
     edges = distinct(np.concatenate((*some, *others)))
     held = np.ones(max(len(edges) - 1, 0), bool)
     for first, end in (some, others):
@@ -188,24 +189,28 @@ def common(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> tuple[Ints, In
 
 
 def total(runs: tuple[Ints, Ints]) -> int:
-    """How many sequence numbers maximal runs hold."""
+    """Return how many sequence numbers maximal runs have."""
     return int((runs[1] - runs[0]).sum())
 
 
 def digest(runs: tuple[Ints, Ints]) -> int:
-    """A number that tells sets of sequence numbers apart: CRC-32 over the ends of their maximal runs."""
+    """Return a checksum of a set of sequence numbers: CRC-32 over the ends of its maximal runs."""
     return crc32(np.concatenate(runs).astype(">i8").tobytes())
 
 
 def distinct(values: Ints) -> Ints:
-    """In order, each once: what `np.unique` does, three times faster on long arrays of many values."""
+    """Return the sorted distinct values, three times faster than `np.unique` on long arrays of many
+    values.
+    """
     ordered = np.sort(values)
     distinct: Ints = ordered[np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]]
     return distinct
 
 
 def _first_times(edges: Ints, batches: Batches, place: Ints, places: int) -> Ints:
-    """For every place, and piece between two edges, the earliest time of a batch that covers it there."""
+    """Return, for each place and piece between two edges, the earliest time of a batch that covers it
+    there.
+    """
     times = np.full((places, max(len(edges) - 1, 0)), NEVER, np.int64)
     piece, batch = incidences(edges, batches)
     np.minimum.at(times, (place[batch], piece), batches.t_ns[batch])
@@ -213,7 +218,7 @@ def _first_times(edges: Ints, batches: Batches, place: Ints, places: int) -> Int
 
 
 def incidences(edges: Ints, batches: Batches) -> tuple[Ints, Ints]:
-    """Which pieces between the edges each batch covers, as pairs of indices, batch by batch."""
+    """Return which pieces between the edges each batch covers, as pairs of indices, batch by batch."""
     low = np.searchsorted(edges, batches.first_seq)
     spans = np.searchsorted(edges, batches.end_seq) - low
     within = np.arange(spans.sum()) - np.repeat(np.cumsum(spans) - spans, spans)
@@ -221,32 +226,32 @@ def incidences(edges: Ints, batches: Batches) -> tuple[Ints, Ints]:
 
 
 def check_groups(count: int) -> None:
-    """Raises AnalysisError if so many groups have no span each."""
+    """Check that this many groups have a span each. Raises AnalysisError if not."""
     if count >= 1 << 63 - SPAN_BITS:
-        raise AnalysisError(f"{count:,} sessions with streams are too many to be looked at together")
+        raise AnalysisError(f"{count:,} sessions with streams are too many to process at once")
 
 
 def shifted(group: Ints, first_seq: Ints, count: Ints, size_max: int = int(SPAN // 4)) -> Batches:
-    """Batches in their groups' spans. What lies beyond a span (a damaged record) is put at its end."""
+    """Return batches in their groups' spans. Numbers beyond a span (a damaged record) are put at its end."""
     size = np.clip(count, 0, size_max)
     first = np.clip(first_seq, 0, SPAN - 1 - size)
     return Batches((group << SPAN_BITS) + first, size, np.zeros(len(group), np.int64))
 
 
 def sums(group: Ints, values: Ints, groups: int) -> Ints:
-    """The sum of the values of each group."""
+    """Return the sum of the values of each group."""
     found = np.zeros(groups, np.int64)
     np.add.at(found, group, values)
     return found
 
 
 def totals(runs: tuple[Ints, Ints], groups: int) -> Ints:
-    """How many sequence numbers each group's maximal runs hold."""
+    """Return how many sequence numbers each group's maximal runs have."""
     return sums(runs[0] >> SPAN_BITS, runs[1] - runs[0], groups)
 
 
 def within(known: tuple[Ints, Ints], first: Ints, end: Ints) -> Ints:
-    """How many numbers of each interval the maximal runs hold; everything in spans."""
+    """Return how many numbers of each interval are in the maximal runs; all in spans."""
     return _held_before(known, end) - _held_before(known, first)
 
 
@@ -262,7 +267,7 @@ def _held_before(known: tuple[Ints, Ints], at: Ints) -> Ints:
 
 
 def behind(batches: Batches) -> Ints:
-    """How many numbers of each batch lie before the end of an earlier batch of its span."""
+    """Return how many numbers of each batch lie before the end of an earlier batch of its span."""
     order = np.argsort(batches.first_seq >> SPAN_BITS, kind="stable")
     end = batches.end_seq[order]
     highest = np.concatenate((np.zeros(min(len(end), 1), np.int64), np.maximum.accumulate(end)[:-1]))

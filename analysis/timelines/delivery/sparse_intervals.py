@@ -1,10 +1,10 @@
-"""One stream's pieces where each client gets some of them alone: what came and what is due as pairs of a
-client and a piece.
+"""One stream's pieces if each client gets only some of them: arrivals and due events as (client, piece)
+pairs.
 
-A table of all clients by all pieces would be empty for the most part: 10,000 clients that each want a
-hundredth of 25,000 events are two gigabytes for each thing that is asked. Here only what was due to a client
-or came to it takes room. Where each client is looked at by itself, some clients at a time become such a table
-after all (`blocks`), with the pieces that concern any of them.
+A table of all clients by all pieces would be mostly empty: for 10,000 clients that each want a hundredth of
+25,000 events, every property would take two gigabytes. Here only due and arrived pieces take memory. For
+steps that process each client separately, `blocks` builds such tables for some clients at a time, with the
+pieces that concern them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,13 +28,13 @@ from analysis.timelines.run_window import RunWindow
 from node.core.deliveries import RecordKind
 
 CELLS_MAX = 1 << 21
-"""Clients times pieces of a block: some 100 MB while they are looked at."""
+"""Largest number of clients times pieces of a block: about 100 MB while it is processed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparseIntervals:
     """The pieces of one stream as in `SequenceIntervals`. A pair is host * pieces + piece; `arrived`,
-    `wanted` and `due` are such pairs, in order, each once.
+    `wanted` and `due` are sorted distinct pairs.
     """
 
     first_seq: Ints
@@ -47,7 +47,7 @@ class SparseIntervals:
     due: Ints
 
     def last_ns(self, hosts: Sequence[int]) -> Ints:
-        """See `SequenceIntervals.last_ns`."""
+        """Return the same as `SequenceIntervals.last_ns`."""
         pieces = len(self.count)
         there = np.zeros(len(self.hosts), bool)
         there[list(hosts)] = True
@@ -67,8 +67,10 @@ class SparseIntervals:
         return found
 
     def blocks(self, cells: int = CELLS_MAX) -> Iterator[SequenceIntervals]:
-        """All clients, some at a time in their order, with the pieces that came to any of them or were due to
-        it, and the last one that was published: at most so many cells, but for a single client.
+        """Yield all clients in their order, some at a time, as dense intervals.
+
+        A block has the pieces that arrived at any of its clients or were due there, and the last one
+        published. It has at most this many cells, unless a single client has more.
         """
         share = max(1, cells // max(1, len(self.count)))
         for low in range(0, max(1, len(self.hosts)), share):
@@ -104,7 +106,10 @@ class SparseIntervals:
 def from_records(
     published: pa.Table, taken: pa.Table, got: pa.Table, clients: Sequence[str], sets: tuple[Runs, Runs]
 ) -> SparseIntervals:
-    """As `stream_groups.records_pieces` and `with_wanted`, of one stream's rows of `schemas.RECORDS`."""
+    """Build the intervals from one stream's rows of `schemas.RECORDS`.
+
+    Equivalent to `stream_groups.records_pieces` and `with_wanted`.
+    """
     acknowledged, heads = (
         batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken)
     )
@@ -120,28 +125,31 @@ def from_records(
 
 
 def from_events(events: pa.Table, clients: Sequence[str], sets: tuple[Runs, Runs]) -> SparseIntervals:
-    """As `stream_groups.intervals` and `with_wanted`, of one stream's rows of `schemas.EVENTS`."""
+    """Build the intervals from one stream's rows of `schemas.EVENTS`.
+
+    Equivalent to `stream_groups.intervals` and `with_wanted`.
+    """
     published = batches(rows(events, kind="published"))
     return _cut(published, rows(events, kind="arrived"), clients, sets, NONE)
 
 
-def dated(whole: SparseIntervals, window: RunWindow) -> SparseIntervals:
-    """See `sequence_intervals.dated`."""
-    strange = ~window.holds(whole.arrived_ns)
-    undated = ~window.holds(whole.published_ns)
-    undated[whole.arrived[strange] % max(len(whole.count), 1)] = True
+def dated(intervals: SparseIntervals, window: RunWindow) -> SparseIntervals:
+    """Treat pieces with a time outside the run as never published; see `sequence_intervals.dated`."""
+    misdated = ~window.holds(intervals.arrived_ns)
+    undated = ~window.holds(intervals.published_ns)
+    undated[intervals.arrived[misdated] % max(len(intervals.count), 1)] = True
     return replace(
-        whole,
-        published_ns=np.where(undated, NEVER, whole.published_ns),
-        arrived=whole.arrived[~strange],
-        arrived_ns=whole.arrived_ns[~strange],
+        intervals,
+        published_ns=np.where(undated, NEVER, intervals.published_ns),
+        arrived=intervals.arrived[~misdated],
+        arrived_ns=intervals.arrived_ns[~misdated],
     )
 
 
 def _cut(
     published: Batches, got: pa.Table, clients: Sequence[str], sets: tuple[Runs, Runs], others: Batches
 ) -> SparseIntervals:
-    """Cut a stream at the ends of what was published, and came to clients or to others."""
+    """Cut a stream at the ends of published batches, and of those that arrived at clients or others."""
     got = got.filter(pc.is_in(got.column("host"), value_set=pa.array(clients, pa.string())))
     host, came = codes(got.column("host"), list(clients)), batches(got)
     everything = (published, came, others)
@@ -161,7 +169,7 @@ def _cut(
 
 
 def _pairs_of(runs: Runs, first_seq: Ints, clients: Sequence[str]) -> Ints:
-    """The pieces that the runs of each client hold."""
+    """Return the pieces in the runs of each client."""
     found = [np.zeros(0, np.int64)]
     for number, client in enumerate(clients):
         if client in runs:

@@ -1,6 +1,6 @@
-"""What clients of programs got and could not know again: payloads whose marker is missing, or of no stream.
+"""Unrecognised payloads at clients of programs: their marker is missing, or is of no stream.
 
-A system that cuts, changes or wraps payloads would otherwise look like one that loses everything.
+A system that cuts, changes or wraps payloads would otherwise seem to lose everything.
 """
 
 from analysis.timelines.recovering.failover_events import log_records
@@ -8,11 +8,11 @@ from analysis.timelines.run_metadata import RunMetadata
 from experiments.records.rundir import RunDirectory
 
 STRANGER = "not_an_event"
-"""What `cutset_client` writes into its host's log, for the first few of them."""
+"""The log event that `cutset_client` writes for the first few of them."""
 
 
 def notes(run: RunDirectory, metadata: RunMetadata) -> list[str]:
-    """Who got any, and how long the first was."""
+    """Return a note with the clients concerned, and the size of the first payload."""
     if metadata.declared.marked is None:
         return []
     firsts = {
@@ -25,5 +25,5 @@ def notes(run: RunDirectory, metadata: RunMetadata) -> list[str]:
     client, first = next(iter(firsts.items()))
     size, others = first.get("bytes"), len(firsts) - 1
     more = f" and {others} more" if others else ""
-    said = f", the first of {size} B" if isinstance(size, int) else ""
-    return [f"{client}{more} got payloads that are no event of the run{said}: {STRANGER} in the log"]
+    first_size = f", the first of {size} B" if isinstance(size, int) else ""
+    return [f"{client}{more} got payloads that are no event of the run{first_size}: {STRANGER} in the log"]

@@ -1,4 +1,4 @@
-"""Takes the events of one stream apart: its pieces, and each region's sources of it."""
+"""Splits the events of one stream into its pieces, and determines each region's sources of it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,20 +15,20 @@ from experiments.declared import Trait
 from node.core.deliveries import RecordKind
 
 COLUMNS = ("stream", "host", "role", "kind", "peer", "via", "first_seq", "count", "t_ns")
-"""What of `schemas.EVENTS` is needed here."""
+"""Columns of `schemas.EVENTS` that are needed here."""
 TAKEN = ""
 """Stands for the heads, among clients' names."""
 
 
 def batches(table: pa.Table) -> Batches:
-    """The rows of a table of events or records as batches of one place, with all that they cover."""
+    """Return the rows of a table of events or records as batches of one place, with everything they cover."""
     first_seq, count, t_ns = (ints(table, name) for name in ("first_seq", "count", "t_ns"))
     covered = np.maximum(count, ints(table, "covered")) if "covered" in table.column_names else count
     return Batches(first_seq, covered, t_ns)
 
 
 def by_host(events: pa.Table, hosts: Sequence[str]) -> dict[str, Batches]:
-    """The batches of each of `hosts`, in that order; a host without any has none."""
+    """Return the batches of each of `hosts`, in that order; empty for a host without rows."""
     code = codes(events.column("host"), list(hosts))
     order = np.argsort(code, kind="stable")
     ends = np.searchsorted(code[order], np.arange(len(hosts) + 1))
@@ -43,23 +43,24 @@ def by_host(events: pa.Table, hosts: Sequence[str]) -> dict[str, Batches]:
 def records_pieces(
     published: pa.Table, taken: pa.Table, got: pa.Table, clients: Sequence[str]
 ) -> SequenceIntervals:
-    """One stream's pieces from rows of `schemas.RECORDS`: drivers', proxies' and clients'.
+    """Return one stream's pieces from rows of `schemas.RECORDS`: drivers', proxies' and clients'.
 
-    What was published is what drivers know to be acknowledged. When, the proxy that took it knows best; a
-    driver may hear of it later than clients have it, so it is no later than that.
+    Published events are those that drivers know to be acknowledged. Their time is that of the proxy that
+    accepted them, if known; a driver's own time may be later than clients' deliveries, so it is limited to
+    the first of those.
     """
     acknowledged, heads = (
         batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken)
     )
     got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
-    whole = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
-    first_seen = whole.arrived_ns.min(axis=0, initial=NEVER)
-    times = np.where(whole.published_ns == NEVER, NEVER, np.minimum(whole.published_ns, first_seen))
-    return replace(whole, published_ns=times, hosts=whole.hosts[:-1], arrived_ns=whole.arrived_ns[:-1])
+    pieces = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
+    first_seen = pieces.arrived_ns.min(axis=0, initial=NEVER)
+    times = np.where(pieces.published_ns == NEVER, NEVER, np.minimum(pieces.published_ns, first_seen))
+    return replace(pieces, published_ns=times, hosts=pieces.hosts[:-1], arrived_ns=pieces.arrived_ns[:-1])
 
 
 def intervals(events: pa.Table, clients: Sequence[str]) -> SequenceIntervals:
-    """The stream's pieces, as published and as they came to `clients`."""
+    """Return the stream's pieces, as published and as they arrived at `clients`."""
     published = batches(rows(events, kind="published"))
     return cut(published, by_host(rows(events, kind="arrived"), clients))
 
@@ -68,31 +69,33 @@ Runs = Mapping[str, tuple[Ints, Ints]]
 """Maximal runs of numbers, by host."""
 
 
-def with_wanted(whole: SequenceIntervals, sets: tuple[Runs, Runs] | None) -> SequenceIntervals:
-    """The same, with which of them each host must get, and which are due to it; None: all."""
+def with_wanted(pieces: SequenceIntervals, sets: tuple[Runs, Runs] | None) -> SequenceIntervals:
+    """Add which pieces each host must get, and which are due to it; None: all."""
     if sets is None:
-        return whole
-    must, due = (_held(whole, runs) for runs in sets)
-    return replace(whole, wanted=must, due=due)
+        return pieces
+    must, due = (_held(pieces, runs) for runs in sets)
+    return replace(pieces, wanted=must, due=due)
 
 
-def _held(whole: SequenceIntervals, runs: Runs) -> Bools:
-    """Which pieces the runs of each host hold."""
-    rows_of = np.zeros((len(whole.hosts), len(whole.count)), bool)
-    for number, host in enumerate(whole.hosts):
+def _held(pieces: SequenceIntervals, runs: Runs) -> Bools:
+    """Return which pieces are in the runs of each host."""
+    rows_of = np.zeros((len(pieces.hosts), len(pieces.count)), bool)
+    for number, host in enumerate(pieces.hosts):
         if host in runs:
             first, end = runs[host]
-            at = np.searchsorted(first, whole.first_seq, side="right") - 1
-            rows_of[number] = (at >= 0) & (whole.first_seq < end[np.maximum(at, 0)])
+            at = np.searchsorted(first, pieces.first_seq, side="right") - 1
+            rows_of[number] = (at >= 0) & (pieces.first_seq < end[np.maximum(at, 0)])
     return rows_of
 
 
 def sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
-    """Each region's sources of the stream, from the batches that came to its proxies from other regions."""
+    """Return each region's sources of the stream, from batches that arrived at its proxies from other
+    regions.
+    """
     proxies = [metadata.hosts[name] for name in metadata.having(Trait.SERVER)]
     arrived = of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SERVER))
     names = [host.name for host in proxies]
-    regions = np.array([*(host.region for host in proxies), ""], object)  # the last one stands for others
+    regions = np.array([*(host.region for host in proxies), ""], object)  # the last entry is for other hosts
     here, there = (regions[codes(arrived.column(column), names)] for column in ("host", "peer"))
     t_ns = ints(arrived, "t_ns")
     found: dict[str, Sources] = {}

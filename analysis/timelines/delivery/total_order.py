@@ -1,17 +1,17 @@
-"""Whether all clients got the events of all streams in one order (`order: total`), without comparing pairs of
-clients.
+"""Checks that all clients received the events of all streams in one order (`order: total`), without comparing
+pairs.
 
-Within a stream its numbers are the order, and `deliveries` judges it client by client. Between streams no
-number says what comes first; but whatever one client got directly after another piece (`intervals`) came
-after it, so all sessions together are a graph of pieces with an edge for each step of each session. One order
-fits all of them exactly if that graph has no cycle, which its strongly connected components tell in time
-linear in the deliveries. Two clients that got the same two events in different orders are the shortest cycle;
-a longer one goes through clients none of which contradicts another one by itself.
+Within a stream its numbers are the order, and `deliveries` checks it client by client. Between streams, no
+number gives an order. But if a client received one piece (`sequence_intervals`) directly after another, that
+piece came later. All sessions together form a graph of pieces with an edge for each step of each session. One
+order fits all of them exactly if that graph has no cycle; its strongly connected components show this in time
+linear in the deliveries. Two clients that received the same two events in different orders form the shortest
+cycle; in a longer one, no two clients contradict each other directly.
 
-Pieces in a cycle are put in the order in which most clients got them, by the median of their places there.
-*Out of order* is, at each client, what came after a piece of its cycle that stands behind it in that order:
-so one client that differs from many is blamed, and of two that differ one. What a client got again, or behind
-its own stream, is left out: it is counted already.
+Pieces in a cycle are ordered as most clients received them, by the median of their positions. At each client,
+a piece is *out of order* if it came after a piece of its cycle that follows it in that order. So one client
+that differs from many is reported, and of two that differ, one. Repeated events, and those late within their
+own stream, are excluded: they are counted already.
 """
 
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ STREAM_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class _Arrivals:
-    """The arrival of intervals at each session of a client, as parallel arrays, session by session in order.
+    """Arrivals of pieces at clients' sessions, as parallel arrays, session by session in order.
 
-    row: of the records, in which it came.
+    row: the row of the records in which it arrived.
     """
 
     session: Ints
@@ -46,7 +46,7 @@ class _Arrivals:
 
 
 def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.DISORDER`: what came to each client against the order of the others.
+    """Return `schemas.DISORDER`: arrivals at each client that contradict the order of the others.
 
     records: rows of `schemas.RECORDS` of all clients, each host's in order.
     """
@@ -59,7 +59,7 @@ def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     batches = shifted(stream, ints(records, "first_seq"), ints(records, "count"))
     edges = distinct(np.concatenate((batches.first_seq, batches.end_seq)))
     piece, row = incidences(edges, batches)
-    came = _counted_nowhere_else(_Arrivals(_sessions(records)[row], piece, row), edges)
+    came = _without_counted(_Arrivals(_sessions(records)[row], piece, row), edges)
     came, cycle = _in_cycles(came, max(len(edges) - 1, 0))
     late = came.where(_behind(came.session, cycle, _usual_place(came, cycle)))
     t_ns = ints(records, "t_ns")[late.row]
@@ -76,7 +76,7 @@ def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
 
 
 def with_disorder(deliveries: pa.Table, found: pa.Table) -> pa.Table:
-    """`schemas.DELIVERIES` with what came against the order of other clients, too."""
+    """Add arrivals that contradict the order of other clients to `schemas.DELIVERIES`."""
     if not found.num_rows:
         return deliveries
     clients = pc.unique(deliveries.column("client")).to_pylist()
@@ -104,14 +104,14 @@ def with_disorder(deliveries: pa.Table, found: pa.Table) -> pa.Table:
 
 
 def _sessions(records: pa.Table) -> Ints:
-    """One number for each session of each client, in the order of the records."""
+    """Return one number for each session of each client, in the order of the records."""
     hosts = pc.unique(records.column("host")).to_pylist()
     session = ints(records, "session")
     return codes(records.column("host"), hosts) * (int(session.max(initial=0)) + 1) + session
 
 
-def _counted_nowhere_else(came: _Arrivals, edges: Ints) -> _Arrivals:
-    """What came for the first time, and not behind a later piece of its stream."""
+def _without_counted(came: _Arrivals, edges: Ints) -> _Arrivals:
+    """Return first arrivals that are not late within their stream."""
     intervals = max(len(edges) - 1, 1)
     came = came.where(np.argsort(came.session, kind="stable"))
     came = came.where(np.sort(np.unique(came.session * intervals + came.piece, return_index=True)[1]))
@@ -119,8 +119,8 @@ def _counted_nowhere_else(came: _Arrivals, edges: Ints) -> _Arrivals:
 
 
 def _in_cycles(came: _Arrivals, intervals: int) -> tuple[_Arrivals, Ints]:
-    """The arrivals of pieces that no order of all sessions has a place for, and the cycle of each."""
-    from scipy.sparse import coo_array  # noqa: PLC0415  (takes half a second, and few systems promise this)
+    """Return the arrivals of pieces in cycles, and the cycle of each."""
+    from scipy.sparse import coo_array  # noqa: PLC0415  (takes half a second; few systems promise a total order)
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
     steps = came.session[1:] == came.session[:-1]
@@ -132,7 +132,7 @@ def _in_cycles(came: _Arrivals, intervals: int) -> tuple[_Arrivals, Ints]:
 
 
 def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
-    """For each arrival the place of its piece in its cycle: by where most sessions have it."""
+    """Return, for each arrival, the position of its piece in its cycle: that in most sessions."""
     order, group = _grouped(came.session, cycle)
     counts = np.bincount(group, minlength=1)
     first = np.cumsum(counts) - counts
@@ -145,7 +145,7 @@ def _usual_place(came: _Arrivals, cycle: Ints) -> Ints:
 
 
 def _medians(group: Ints, values: Floats, groups: int) -> Floats:
-    """The median of each group's values; every group has some."""
+    """Return the median of each group's values; no group is empty."""
     ordered = values[np.lexsort((values, group))]
     counts = np.bincount(group, minlength=groups)
     first = np.cumsum(counts) - counts
@@ -154,7 +154,7 @@ def _medians(group: Ints, values: Floats, groups: int) -> Floats:
 
 
 def _behind(session: Ints, group: Ints, place: Ints) -> Bools:
-    """Which arrivals come, in their session, after one of their group that has a later place."""
+    """Return which arrivals come, in their session, after one of their group with a later position."""
     order = np.lexsort((np.arange(len(place)), group, session))
     apart = np.append(0, np.cumsum((np.diff(group[order]) != 0) | (np.diff(session[order]) != 0)))[
         : len(place)
@@ -166,7 +166,7 @@ def _behind(session: Ints, group: Ints, place: Ints) -> Bools:
 
 
 def _grouped(session: Ints, group: Ints) -> tuple[Ints, Ints]:
-    """The order that brings together what shares session and group, and a number of each such set, from 0."""
+    """Return the order that groups by session and group, and the number of each such set, from 0."""
     order = np.lexsort((np.arange(len(group)), group, session))
     begins = (np.diff(session[order], prepend=-1) != 0) | (np.diff(group[order], prepend=-1) != 0)
     return order, np.cumsum(begins) - 1

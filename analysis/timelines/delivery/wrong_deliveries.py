@@ -1,4 +1,6 @@
-"""What came wrongly of what clients received: again, late, to whom it may not come, after its tombstone."""
+"""Counts wrong deliveries to clients: repeated, late, to a client that may not get them, or after their
+tombstone.
+"""
 
 from dataclasses import dataclass
 
@@ -19,13 +21,13 @@ from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.verification import Verdict
 
 MAY_REPEAT = ("at-least-once", "best-effort")
-"""Deliveries that may bring an event again."""
+"""Delivery contracts that permit repeated events."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongDeliveries:
-    """Of each record, how many of its events came again, late, to whom they may not come, or after their
-    tombstone; by the names of their columns.
+    """Wrong events of each record, by the names of their columns: repeated, late, not permitted at the
+    client, or after their tombstone.
     """
 
     duplicated: Ints
@@ -44,12 +46,14 @@ def wrong_deliveries(
     verdict: Verdict,
     wanted: Expected,
 ) -> WrongDeliveries:
-    """What came wrongly. batches: what each record reaches. again: how much of that had come before.
-    verdict: how many of its events nobody published. wanted: what each session must and may get.
+    """Return the wrong events of each record.
 
-    Events that nobody published are stray where publishers number events, since nothing else gives one its
-    number. Else they come as other events' duplicates; where these are allowed, what is like no other event
-    is stray.
+    batches: the numbers that each record covers. again: how many of them arrived before. verdict: how many of
+    its events no publisher published. wanted: what each session must and may get.
+
+    Unpublished events are stray if publishers number events, since nothing else gives an event its number.
+    Otherwise they count as duplicates of other events; if duplicates are allowed, an event that equals no
+    other one is stray.
     """
     contract, is_event = metadata.declared.contract, got.events > 0
     again_events = _repeats_of_events(batches, got, again)
@@ -69,7 +73,9 @@ def wrong_deliveries(
 
 
 def _repeats_of_events(batches: Batches, got: RecordedDeliveries, again: Ints) -> Ints:
-    """For each batch how many of its numbers came as events before; SPARSE counts as if all had."""
+    """Return, for each batch, how many of its numbers arrived as events before; SPARSE counts as if all
+    had.
+    """
     some = np.flatnonzero(got.events > 0)
     if len(some) == len(again):
         return again
@@ -79,14 +85,14 @@ def _repeats_of_events(batches: Batches, got: RecordedDeliveries, again: Ints) -
 
 
 def _outside(batches: Batches, may: tuple[Ints, Ints] | None) -> Ints:
-    """How many numbers of each batch the session may not get."""
+    """Return how many numbers of each batch the session may not get."""
     if may is None:
         return np.zeros(len(batches.count), np.int64)
     return batches.count - within(may, batches.first_seq, batches.end_seq)
 
 
 def _late(ordered: Batches, again: Ints, invented: Ints) -> Ints:
-    """How many numbers of each batch came after a later one that nobody invented. again: repetitions."""
+    """Return how many numbers of each batch arrived after a later published one. again: repetitions."""
     late = np.zeros_like(again)
     real = np.flatnonzero(invented < ordered.count)
     of_real = Batches(ordered.first_seq[real], ordered.count[real], ordered.t_ns[real])
@@ -97,7 +103,7 @@ def _late(ordered: Batches, again: Ints, invented: Ints) -> Ints:
 def _in_order(
     batches: Batches, got: RecordedDeliveries, known: RecordedPublications, metadata: RunMetadata
 ) -> Batches:
-    """The batches in spans of what the contract orders: a session, or each publisher within it."""
+    """Return the batches in spans of the contract's unit of order: a session, or each publisher within it."""
     if metadata.declared.contract.order != "publisher" or not len(known.driver):
         return batches
     at = shifted(got.stream, got.first, got.reach).first_seq

@@ -1,20 +1,20 @@
-"""Whether every WAN link did what it was configured to do, from the packets at both sides of its emulator.
+"""Checks that every WAN link behaved as configured, from the packets at both sides of its emulator.
 
-One direction of one link is measured at a time (`link_behaviour`); `judge` holds each period against the
+Each direction of a link is measured separately (`link_behaviour`); `judge` compares each period with the
 configuration. Limits:
 
-- no packet comes before the configured link could have let it out;
+- no packet arrives before the configured link could have delivered it;
 - packets take at most 0.5 ms more than the configured link in the median, and 5 ms (or 10 % of the delay) at
-  p99; with jitter, the median is that of draws by chance, and so is the spread;
-- the rate is within 1 %, where it was used up for long enough to tell;
-- what is lost by chance leaves the configured loss within its confidence interval (Clopper-Pearson, exact);
-  what a full queue or a cut takes is no such loss, and no more waits than the queue may hold;
+  p99; with jitter, the median is compared with that of random draws, and so is the spread;
+- the rate is within 1 %, if it was used up for long enough to measure it;
+- random loss leaves the configured loss within its confidence interval (Clopper-Pearson, exact); losses by a
+  full queue or a cut do not count, and no more packets wait than the queue may hold;
 - nothing crosses while the link is cut.
 
-A period is *proven* if its packets show all that, *violated* if they show that it was not so, and *unproven*
-if they cannot tell: there were none or too few of them, or, where the two sides are on different machines,
-their clocks are not known well enough. Then a packet's delay has the error bound of the clocks: only what is
-sure whatever the clocks showed is held against a link.
+A period is *proven* if its packets show all that, *violated* if they show the contrary, and *unproven* if
+they show neither: there were no or too few packets, or the two sides are on different machines and their
+clocks are not known well enough. Delays then have the clocks' error bound, and a link is violated only if it
+is so for all possible clock errors.
 """
 
 from collections.abc import Callable
@@ -40,13 +40,13 @@ MEDIAN_NS = 500_000
 P99_NS, P99_PART = 5_000_000, 0.10
 RATE_PART = 0.01
 EARLY_NS = 50_000
-"""The two captures of a link stamp one after the other; by so much a packet may seem early."""
+"""The two captures of a link stamp one after the other; a packet may seem early by this much."""
 CHANCE = 1e-4
-"""How often a link that loses as configured may be taken for one that does not."""
+"""Probability that a link that loses as configured is reported as violated."""
 ENOUGH = 10
-"""So many packets at least tell of a delay."""
+"""Fewest packets that measure a delay."""
 WIDTH_PART, WIDTH_FRAMES = 0.25, 300
-"""A spread is told from so many frames; it is within this of the configured one."""
+"""A spread needs this many frames; it must be within this part of the configured one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Judgement:
 
 
 def measured(direction: LinkDirection, near: pa.Table, far: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.FIDELITY` of one direction, from its packets (`traversals.sides`)."""
+    """Return `schemas.FIDELITY` of one direction, from its packets (`traversals.sides`)."""
     periods = metadata.periods[direction]
     mtu_bytes = periods[0].mtu_bytes
     there, here = side(near, mtu_bytes), side(far, mtu_bytes)
@@ -73,7 +73,7 @@ def measured(direction: LinkDirection, near: pa.Table, far: pa.Table, metadata: 
 
 
 def _error_bounds_ns(direction: LinkDirection, metadata: RunMetadata) -> Callable[[Ints], Floats] | None:
-    """By how much delays between the two sides may be wrong; None where one clock measured them."""
+    """Return the error bounds of delays between the two sides; None if one clock measured both."""
     hop = next((hop for hop, its_direction in metadata.link_of.items() if its_direction == direction), None)
     if hop is None:
         return None
@@ -84,7 +84,7 @@ def _error_bounds_ns(direction: LinkDirection, metadata: RunMetadata) -> Callabl
 
 
 def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Behaviour]) -> pa.Table:
-    """`schemas.FIDELITY` for one direction's periods and what it did in each."""
+    """Return `schemas.FIDELITY` for one direction's periods and its behaviour in each."""
     rows = []
     for period, behaviour in zip(metadata.periods[direction], behaviours, strict=True):
         judgement = judge(period, behaviour)
@@ -131,22 +131,22 @@ def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Be
 def loss_interval(
     lost: int, packets: int, bursts: tuple[float, float] | None = None
 ) -> tuple[float | None, float | None]:
-    """The probabilities of loss between which the configured one lies but in `CHANCE` of all cases, given so
-    many losses among so many packets; None of no packets. bursts: the chances that one begins, and that it
-    ends.
+    """Return the confidence interval of the loss probability, with error probability `CHANCE`; None without
+    packets.
 
-    A packet of a burst tells less than one that is lost for itself: the number of losses varies as that among
-    fewer packets does, by (1 - r) / (1 + r), where r is the correlation of one packet's loss with the next's.
+    bursts: the chances that a burst begins, and that it ends. Losses in bursts carry less information than
+    independent ones: their number varies as that among fewer packets, by (1 - r) / (1 + r), where r is the
+    correlation between one packet's loss and the next one's.
     """
     if not packets:
         return None, None
-    alike = max(0.0, 1 - sum(bursts)) if bursts else 0.0
-    worth = (1 - alike) / (1 + alike)
+    correlation = max(0.0, 1 - sum(bursts)) if bursts else 0.0
+    worth = (1 - correlation) / (1 + correlation)
     return rate_interval(lost * worth, packets * worth, 1 - CHANCE)
 
 
 def judge(period: Period, did: Behaviour) -> Judgement:
-    """Hold what a period's packets did against its configuration."""
+    """Compare the behaviour of a period's packets with its configuration."""
     if not period.up:
         if did.leaked:
             return Judgement(VIOLATED, f"{did.leaked} packets crossed while the link was {period.state}")
@@ -159,7 +159,7 @@ def judge(period: Period, did: Behaviour) -> Judgement:
 
 
 def _too_little(period: Period, did: Behaviour) -> str | None:
-    """Why the packets cannot tell, if they cannot."""
+    """Return why the packets are not enough for a verdict, or None."""
     if period.start_ns is not None and period.end_ns is not None:
         lasted_ns = period.end_ns - period.start_ns
         if lasted_ns <= 2 * GUARD_NS + period.delay_us * 1000 and did.matched < ENOUGH:
@@ -174,26 +174,26 @@ def _too_little(period: Period, did: Behaviour) -> str | None:
 
 
 def _vague_clocks(did: Behaviour) -> str | None:
-    """That the clocks are not known as well as the delay is to be."""
+    """Return a reason if the clocks are known less precisely than the delay must be."""
     if did.error_bound_ns is None or did.error_bound_ns <= MEDIAN_NS:
         return None
     return (
-        f"its clocks are known to {did.error_bound_ns / 1e6:.3f} ms only: whether its delay is right"
-        f" to {MEDIAN_NS / 1e6:.1f} ms cannot be told"
+        f"the clock error of {did.error_bound_ns / 1e6:.3f} ms is too large to verify its delay"
+        f" to {MEDIAN_NS / 1e6:.1f} ms"
     )
 
 
 def _delay_problems(period: Period, did: Behaviour) -> list[str]:
     if did.delays is None or did.excess is None or did.matched == 0:
         return []
-    excess, bar = did.sure_excess or did.excess, ""
+    excess, beyond = did.sure_excess or did.excess, ""
     if did.error_bound_ns is not None:
-        bar = f", and the clocks leave open only {did.error_bound_ns / 1e6:.3f} ms"
+        beyond = f", beyond the clock error of {did.error_bound_ns / 1e6:.3f} ms"
     problems = []
     if did.sure_least_ns is not None and did.sure_least_ns < 0:
-        problems.append(f"a packet came {-did.delays.min_ns / 1e6:.3f} ms before it left{bar}")
+        problems.append(f"a packet came {-did.delays.min_ns / 1e6:.3f} ms before it left{beyond}")
     elif did.early_ns > EARLY_NS:
-        problems.append(f"a packet came {did.early_ns / 1e6:.3f} ms too early{bar}")
+        problems.append(f"a packet came {did.early_ns / 1e6:.3f} ms too early{beyond}")
     p50_ns, least_ns, most_ns = excess.p50_ns, 0, 0
     if did.spread is not None and did.error_bound_ns is None:
         p50_ns, least_ns, most_ns = did.spread.median_ns, did.spread.least_ns, did.spread.most_ns
@@ -212,7 +212,7 @@ def _spread_problems(did: Behaviour) -> list[str]:
     measured, drawn = did.spread.width_ns, did.spread.drawn_width_ns
     if abs(measured - drawn) <= WIDTH_PART * drawn + 2 * EARLY_NS:
         return []
-    return [f"jitter spreads the middle half over {measured / 1e6:.2f} ms, not {drawn / 1e6:.2f} ms"]
+    return [f"the interquartile range of the jitter is {measured / 1e6:.2f} ms, not {drawn / 1e6:.2f} ms"]
 
 
 def _rate_problems(period: Period, did: Behaviour) -> list[str]:
@@ -220,7 +220,7 @@ def _rate_problems(period: Period, did: Behaviour) -> list[str]:
     if did.rate_part is not None and abs(did.rate_part - 1) > RATE_PART:
         problems.append(f"rate {did.rate_part - 1:+.1%} off")
     if did.crowded:
-        problems.append(f"{did.crowded} packets came through a queue that was longer than it may be")
+        problems.append(f"{did.crowded} packets passed a queue that was longer than its limit")
     return problems
 
 
@@ -229,9 +229,9 @@ def _loss_problems(period: Period, did: Behaviour) -> list[str]:
     if low is None or high is None or low <= period.loss <= high:
         return []
     if did.lost.chance == did.at_risk:
-        return ["no packet came out"]
+        return ["no packet came through"]
     part = did.lost.chance / did.at_risk
     return [
-        f"{did.lost.chance} of {did.at_risk} packets were lost by chance ({part:.3%}; surely between"
-        f" {low:.3%} and {high:.3%}), not {period.loss:.3%}"
+        f"{did.lost.chance} of {did.at_risk} packets were lost by chance ({part:.3%}; confidence interval"
+        f" {low:.3%} to {high:.3%}), not {period.loss:.3%}"
     ]

@@ -1,4 +1,4 @@
-"""Measures what one link direction did to its segments, beside what the configured link would have done."""
+"""Measures one link direction's behaviour on its segments, next to that of the configured link."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from analysis.timelines.links.periods import Period
 from analysis.timelines.percentiles import weighted
 
 CHANGE_NS = 1_000_000
-"""A rate is told to have changed when it has; what waits then was timed anew by so much earlier."""
+"""Error of the time of a rate change: waiting segments may have been rescheduled this much earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of the excess of frames that came out, with jitter: its median, measured and in draws by chance (least
-    and most), and its width (between the quartiles), measured and drawn.
+    """Excess of the frames that came through a link with jitter: the median, measured and in random draws
+    (lowest and highest), and the width (between the quartiles), measured and drawn.
     """
 
     frames: int
@@ -54,32 +54,30 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """The measurements of one period of one direction; None where nothing could be measured."""
+    """The measurements of one period of one direction; None if not measurable."""
 
-    packets: int  # segments that entered and can be told from all others
-    matched: int  # of these, the ones that came through
-    leaked: int  # came through a cut
+    packets: int  # segments that entered and can be identified
+    matched: int  # of these, those that came through
+    leaked: int  # segments that came through a cut
     lost: Losses = field(default_factory=Losses)
-    at_risk: int = 0  # segments that only chance could lose
-    crowded: int = 0  # came through although the queue was longer than it may be
-    unclear: int = 0  # segments that cannot be told from others
-    strays: int = 0  # came out and never entered, as far as can be told
+    at_risk: int = 0  # segments that only random loss could affect
+    crowded: int = 0  # came through although the queue was over its limit
+    unclear: int = 0  # segments that cannot be distinguished from others
+    strays: int = 0  # came out, but were not identified on entry
     delays: Delays | None = None
     excess: Delays | None = None
-    early_ns: int = 0  # the most
+    early_ns: int = 0  # maximum
     late_p99_ns: int = 0
     spread: Spread | None = None
     rate_part: float | None = None  # measured rate over configured rate
     rate_bits_per_s: float | None = None  # in the busiest second
-    error_bound_ns: int | None = (
-        None  # where two machines' clocks measured it: by how much delays may be wrong
-    )
-    sure_excess: Delays | None = None  # then: packets took at least this beyond what was asked for
-    sure_least_ns: int | None = None  # then: some packet took no more than this
+    error_bound_ns: int | None = None  # error of delays, if two machines' clocks measured them
+    sure_excess: Delays | None = None  # in this case: lower bound of the excess over the configuration
+    sure_least_ns: int | None = None  # in this case: upper bound of the shortest delay
 
     @property
     def loss(self) -> float | None:
-        """The part that was lost by chance, of the segments that only chance could lose."""
+        """The random loss, as a part of the segments that only random loss could affect."""
         return self.lost.chance / self.at_risk if self.at_risk else None
 
 
@@ -92,10 +90,10 @@ def measure(
     *,
     retimes: bool = True,
 ) -> list[Behaviour]:
-    """One Behaviour per period.
+    """Return one Behaviour per period.
 
-    span_ns: when both sides were being captured. error_bounds_ns: by how much delays of these times may be
-    wrong, where two clocks measured them. retimes: see `replay`.
+    span_ns: when both sides were being captured. error_bounds_ns: returns the error of delays at these times,
+    if two clocks measured them. retimes: see `replay`.
     """
     flow = replayed(near, far, periods, span_ns, error_bounds_ns, retimes=retimes)
     return [
@@ -105,14 +103,14 @@ def measure(
 
 
 def _measure_cut(flow: Flow, number: int) -> Behaviour:
-    """What entered a cut link, and what came of it; also what was under way when it was cut."""
+    """Measure segments that entered a cut link, and those that were in flight when it was cut."""
     inside, period = inside_of(flow, number), flow.periods[number]
     leaked = int((inside & flow.passed).sum())
     if period.start_ns is not None:
         due_ns = flow.earliest.release_ns
-        under_way = (flow.which < number) & flow.passed & (due_ns >= period.start_ns + GUARD_NS)
-        under_way &= due_ns < (NEVER if period.end_ns is None else period.end_ns - GUARD_NS)
-        leaked += int((under_way & flow.earliest.dropped_in_flight).sum())
+        in_flight = (flow.which < number) & flow.passed & (due_ns >= period.start_ns + GUARD_NS)
+        in_flight &= due_ns < (NEVER if period.end_ns is None else period.end_ns - GUARD_NS)
+        leaked += int((in_flight & flow.earliest.dropped_in_flight).sum())
     entered = int(inside.sum())
     return Behaviour(entered, int((inside & flow.passed).sum()), leaked, Losses(cut=entered - leaked))
 
@@ -190,15 +188,17 @@ def _width(values: Ints) -> int:
 
 
 SPELL_NS = 50_000_000
-"""A rate shows in spells of this long, and longer, in which it is used up."""
+"""A rate is measured in spells of at least this length in which it is used up."""
 SPELLS_NS = 100_000_000
-"""So long altogether (as the root of the sum of squares): half a millisecond of error is 0.5 % then."""
+"""Least total length of spells (root of the sum of squares): an error of half a millisecond is then 0.5 %."""
 SPELL_SEGMENTS = 8
 
 
 def rate_part(flow: Flow, here: Ints, came_ns: Ints) -> float | None:
-    """The rate over the configured one; None where it was not used up, or not for long enough. If the
-    unclear segments may have come through or not, it lies between two figures: the one nearer to 1.
+    """Return the measured rate over the configured one; None if it was not used up for long enough.
+
+    If the unclear segments may or may not have come through, the rate lies between two values: return the one
+    nearer to 1.
     """
     parts = [
         _part_of(transit, flow.near.t_ns[here], here, came_ns) for transit in (flow.earliest, flow.latest)
@@ -210,7 +210,7 @@ def rate_part(flow: Flow, here: Ints, came_ns: Ints) -> float | None:
 
 
 def _part_of(transit: Transit, t_ns: Ints, here: Ints, came_ns: Ints) -> float | None:
-    """From how the excess grows while the rate is used up."""
+    """Return the rate part from the growth of the excess while the rate is used up."""
     if not len(here):
         return None
     begin_ns, excess_ns = transit.begin_ns[here], came_ns - transit.release_ns[here]
@@ -230,13 +230,13 @@ def _part_of(transit: Transit, t_ns: Ints, here: Ints, came_ns: Ints) -> float |
 
 
 def peak_rate(flow: Flow, number: int) -> float | None:
-    """Bits a second in the busiest second of what came out while the period held."""
+    """Return bits per second in the busiest second of what came through in the period."""
     start_ns, end_ns = bounds(flow, number)
     came = (flow.far.t_ns >= start_ns) & (flow.far.t_ns < end_ns)
     t_ns = flow.far.t_ns[came]
     if not len(t_ns):
         return None
-    # Only seconds in which something came: a packet may be dated years away from the others.
+    # Count only seconds with packets: a time stamp may be years away from the others.
     _, second = np.unique((t_ns - t_ns.min()) // NS_PER_S, return_inverse=True)
     seconds = np.bincount(second, flow.far.wire_bytes[came])
     return float(seconds.max()) * 8

@@ -1,4 +1,6 @@
-"""Determines the links on which an expectation depends, and which of them are unproven meanwhile."""
+"""Determines the links on which an expectation depends, and which of them are unproven in the relevant
+period.
+"""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -10,7 +12,7 @@ from analysis.timelines.links.periods import Json, LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
 
 APART = ("verdict", "agreement")
-"""What rests on no link."""
+"""Sections that depend on no link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class LinkEvidence:
     metadata: RunMetadata
 
     def unproven(self, path: str) -> list[str]:
-        """The periods of links that this path of summary.json rests on and that are unproven, as text."""
+        """Return the unproven periods of the links that this path of summary.json depends on, as text."""
         rows = [row for row in self.fidelity if row["verdict"] == UNPROVEN]
         section, *rest = path.split(".")
         if section in APART or (section == "fidelity" and rest[:1] != ["links"]):
@@ -50,7 +52,7 @@ class LinkEvidence:
         ]
 
     def _routes(self, fault: str) -> set[LinkDirection]:
-        """The link directions of the old and new paths of the streams that the fault affected."""
+        """Return the link directions of the old and new paths of the streams that the fault affected."""
         found: set[LinkDirection] = set()
         for row in self.routes:
             if row["fault"] == fault:
@@ -62,6 +64,6 @@ class LinkEvidence:
 
 
 def place(row: Mapping[str, Any]) -> str:
-    """Which period of which direction of which link."""
+    """Return the link, direction and start of a row's period, as text."""
     since = "" if row["from_s"] is None else f" from {row['from_s']:.1f} s on"
     return f"link {row['link']} {row['direction']}{since}"

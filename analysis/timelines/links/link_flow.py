@@ -1,12 +1,13 @@
-"""One direction's segments beside their replays through the configured link, on which all its measures rest.
+"""One direction's segments with their replays through the configured link; the basis of all its measures.
 
-A segment that cannot be told from others may have come through or not. So there are two replays: the
-*earliest* is of the segments that surely did, the *latest* of all that may have. With jitter there are also
-draws by chance, and what is expected is their mean.
+A segment that cannot be distinguished from others may or may not have come through. So there are two replays:
+the *earliest* uses the segments that surely came through, the *latest* all that may have. With jitter there
+are also random draws, and the expected time is their mean.
 
-Segments that did not come through were under way when the link was cut, dropped by a full queue, larger than
-the MTU, or lost by chance. Where the replay cannot tell whether the queue was full, a segment says nothing
-about chance, whether it came or not. So chance is k losses among n segments, nothing else among them.
+Segments that did not come through were in flight when the link was cut, dropped by a full queue, larger than
+the MTU, or lost at random. If the replay cannot determine whether the queue was full, a segment does not
+count for random loss, whether it arrived or not. So random loss is k losses among n segments that nothing
+else could affect.
 """
 
 import itertools
@@ -35,10 +36,12 @@ from topologies.link_parameters import ETHERNET_BYTES
 Floats = npt.NDArray[np.float64]
 
 GUARD_NS = 10_000_000
-"""A change takes hold and heals within 10 ms of its applied time."""
+"""A change takes effect, and ends, within 10 ms of its applied time."""
 DRAWS = 16
 STAMP_NS = 200_000
-"""A queue's length is told from time stamps; by so much those of capture and link emulator may differ."""
+"""A queue's length is computed from time stamps; those of capture and link emulator may differ by this
+much.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +53,14 @@ class Flow:
     met: SegmentMatch
     periods: Sequence[Period]
     span_ns: tuple[int, int]
-    which: Ints  # the period in which each entered
+    which: Ints  # period in which each segment entered
     passed: Bools
     earliest: Transit
     latest: Transit
     expected_ns: Ints
-    queued: Ints  # at least, and at most: by whether the unclear ones came through
-    queued_most: Ints
-    retimed: Bools  # which wait while the rate changes, or behind such
+    queued: Ints  # lower bound of the queue: without the unclear segments
+    queued_most: Ints  # upper bound: with them
+    retimed: Bools  # segments that wait while the rate changes, or behind such
     draws: list[Ints]
     error_bounds_ns: Callable[[Ints], Floats] | None
     retimes: bool
@@ -72,7 +75,7 @@ def replayed(
     *,
     retimes: bool,
 ) -> Flow:
-    """Match both sides' segments and replay the near one's; parameters as of `link_behaviour.measure`."""
+    """Match both sides' segments and replay the near one's; parameters as for `link_behaviour.measure`."""
     met = match(near, far)
     passed = np.zeros(len(near.t_ns), np.bool_)
     passed[met.near] = True
@@ -106,7 +109,7 @@ def replayed(
 
 
 def _retimed(near: Side, passed: Bools, periods: Sequence[Period], transit: Transit) -> Bools:
-    """Which segments wait for the rate while it changes, or behind such."""
+    """Return which segments wait for the rate while it changes, or behind such."""
     found = np.zeros(len(near.t_ns), np.bool_)
     idle_ns = near.t_ns[passed & (transit.begin_ns <= near.t_ns)]
     for before, after in itertools.pairwise(periods):
@@ -119,7 +122,7 @@ def _retimed(near: Side, passed: Bools, periods: Sequence[Period], transit: Tran
 
 
 def bounds(flow: Flow, number: int) -> tuple[int, int]:
-    """From when until when the period surely held."""
+    """Return the times between which the period surely held."""
     period, (start_ns, end_ns) = flow.periods[number], flow.span_ns
     if period.start_ns is not None:
         start_ns = max(start_ns, period.start_ns + GUARD_NS)
@@ -129,7 +132,7 @@ def bounds(flow: Flow, number: int) -> tuple[int, int]:
 
 
 def inside_of(flow: Flow, number: int) -> Bools:
-    """Which segments entered while the period surely held, and can be told from others."""
+    """Return which segments entered while the period surely held, and can be identified."""
     start_ns, end_ns = bounds(flow, number)
     found: Bools = (
         (flow.which == number) & (flow.near.t_ns >= start_ns) & (flow.near.t_ns < end_ns) & ~flow.met.unclear
@@ -139,7 +142,7 @@ def inside_of(flow: Flow, number: int) -> Bools:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Segments that did not come through, and why."""
+    """Segments that did not come through, by cause."""
 
     chance: int = 0
     queue: int = 0
@@ -148,7 +151,7 @@ class Losses:
 
 
 def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) -> tuple[Losses, int]:
-    """What did not come through, and how many segments only chance could lose."""
+    """Return the losses, and how many segments only random loss could affect."""
     period = flow.periods[number]
     gone = ~flow.passed
     large = flow.near.wire_bytes > period.mtu_bytes + ETHERNET_BYTES
@@ -170,13 +173,13 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
 
 
 def cut_off(flow: Flow, number: int) -> Bools:
-    """Which segments were under way, or nearly so, when the link was cut or the captures ended."""
+    """Return which segments were in flight, or nearly so, when the link was cut or the captures ended."""
     last_ns = flow.latest.release_ns + GUARD_NS
     found: Bools = flow.latest.dropped_in_flight | (last_ns >= flow.span_ns[1])
     if not flow.retimes:
         found |= _between_rates(flow, number, last_ns)
     for after in flow.periods[number + 1 :]:
-        if not after.up:  # what leaves after the end of an interface's absence does leave
+        if not after.up:  # segments due after the interface is back are sent
             until_ns = after.end_ns if after.state == "down" and after.end_ns is not None else NEVER
             found |= (last_ns >= (after.start_ns or 0)) & (flow.earliest.release_ns - GUARD_NS < until_ns)
             found |= ~flow.passed & _may_have_waited(flow, number, after.start_ns or 0)
@@ -184,8 +187,10 @@ def cut_off(flow: Flow, number: int) -> Bools:
 
 
 def _may_have_waited(flow: Flow, number: int, cut_ns: int) -> Bools:
-    """Which segments of this period may have been in the queue when the link was cut, where a trace says
-    how fast that empties. What a cut takes out of a queue is not known, so neither is how long it was.
+    """Return which segments of this period may have been queued when the link was cut, if its rate follows a
+    trace.
+
+    A cut removes an unknown part of the queue, so the length of the queue is unknown, too.
     """
     t_ns, limit = flow.near.t_ns, queue_limit(flow.periods[number])
     before = [period for period in flow.periods[number:] if (period.start_ns or 0) < cut_ns and period.up]
@@ -193,7 +198,7 @@ def _may_have_waited(flow: Flow, number: int, cut_ns: int) -> Bools:
         return np.zeros(len(t_ns), np.bool_)
     bits = np.zeros(len(t_ns))
     longest_us = max(period.delay_us_most + period.jitter_us for period in before)
-    gone_ns = cut_ns - longest_us * 1000 - GUARD_NS  # what leaves the queue later is still on its way
+    gone_ns = cut_ns - longest_us * 1000 - GUARD_NS  # segments that leave the queue later are still in flight
     for period in before:
         if not period.rate_bits_per_s:
             return np.zeros(len(t_ns), np.bool_)
@@ -207,8 +212,9 @@ def _may_have_waited(flow: Flow, number: int, cut_ns: int) -> Bools:
 
 
 def _between_rates(flow: Flow, number: int, last_ns: Ints) -> Bools:
-    """Which segments were under way when netem's configuration changed, or queue behind such: its delay comes
-    before its rate, so which rate they meet is not told.
+    """Return which segments were in flight when netem's configuration changed, or queue behind such.
+
+    In netem, delay comes before rate, so the rate that applies to them is unknown.
     """
     end_ns = flow.periods[number].end_ns
     found = np.zeros(len(last_ns), np.bool_) if end_ns is None else last_ns >= end_ns
@@ -219,8 +225,9 @@ def _between_rates(flow: Flow, number: int, last_ns: Ints) -> Bools:
 
 
 def strays_of(flow: Flow, number: int) -> int:
-    """Segments that came out in this period and never entered: those of offloaded frames that were cut up
-    in sizes that nobody knows.
+    """Return the number of segments that came out in this period and did not enter.
+
+    They belong to offloaded frames that were split in unknown sizes.
     """
     period, (start_ns, end_ns) = flow.periods[number], bounds(flow, number)
     t_ns = flow.far.t_ns[flow.met.strays] - period.delay_us * 1000
@@ -232,7 +239,9 @@ def _segment_bytes(period: Period) -> int:
 
 
 def slack(period: Period) -> int:
-    """By how many segments the replay's queue may differ from the emulator's: pieces, and time stamps."""
+    """Return by how many segments the replay's queue may differ from the emulator's: pieces, and time
+    stamps.
+    """
     per_byte = ns_per_byte(period)
     full_ns = per_byte * (period.mtu_bytes + ETHERNET_BYTES)
     return step(period) + 1 + int(STAMP_NS / full_ns) if full_ns else 0

@@ -1,17 +1,17 @@
-"""What the configured link would do to the very segments that entered it: when each would leave, and which
-would find its queue full.
+"""Replays the segments that entered a link through the configured link: when each leaves, and which find the
+queue full.
 
 The model is that of the link emulators, in the order of a real link: queue, rate, delay, jitter. A segment's
-transmission begins when that of the one before it is over, and takes its size divided by the rate (Lindley's
-recursion, computed for all segments of a period at once). Where the delay has jitter, each piece takes an
-extra time of its own, and none overtakes another unless that is configured; so the model is asked for the
-earliest and the latest that are possible, and for draws by chance. Offloaded frames leave a rate in pieces of
-`PACE_NS`, and without a rate whole.
+transmission begins when the previous one ends, and takes its size divided by the rate (Lindley's recursion,
+computed for all segments of a period at once). If the delay has jitter, each piece takes its own extra time,
+and none overtakes another unless that is configured; so the model computes the earliest and the latest
+possible times, and random draws. Offloaded frames leave a rate in pieces of `PACE_NS`, and as a whole without
+a rate.
 
-State goes on from one period of the configuration to the next: what waits when the rate changes is timed
-anew (by the relay; netem keeps the times it gave), and a cut swallows what is under way. Of a link that
-follows a trace, `traced_link` says what held when. Which segments came through is told from outside, from
-the packets; what is asked here is whether each of them, and each of the others, was treated as configured.
+State continues from one period of the configuration to the next: segments that wait when the rate changes are
+rescheduled (by the relay; netem keeps their times), and a cut drops segments in flight. For a link that
+follows a trace, `traced_link` gives the values at each time. Which segments came through is an input, taken
+from the packets; the replay checks whether each of them, and each of the others, was treated as configured.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,10 +32,11 @@ Values = TypeVar("Values", Ints, Floats)
 
 @dataclass(frozen=True, slots=True)
 class Transit:
-    """When each segment's transmission would begin, and when it would leave the link; parallel to those that
-    entered. Of those that did not come through it says when one there would have done so, roughly.
+    """When each segment's transmission begins, and when it leaves the link; parallel to the segments that
+    entered.
 
-    swallowed: under way when the link was cut.
+    For segments that did not come through, these are approximate times as if they had. dropped_in_flight: in
+    flight when the link was cut.
     """
 
     begin_ns: Ints
@@ -50,7 +51,7 @@ class _State:
     begin_ns: Ints
     release_ns: Ints
     dropped_in_flight: Bools
-    alive: Bools  # given a time, and not swallowed
+    alive: Bools  # scheduled, and not dropped
     busy_until_ns: int = 0
     latest_ns: int = 0
     period: Period | None = field(default=None)
@@ -64,10 +65,11 @@ def replay(
     *,
     retimes: bool,
 ) -> Transit:
-    """The transit of every segment.
+    """Return the transit of every segment.
 
-    passed: which came through (or may have). spread: of the jitter, what each piece gets: -1 the least, +1
-    the most, 0 none; or what draws it. retimes: whether a changed rate is for what waits already.
+    passed: which segments came through (or may have). spread: the jitter of each piece: -1 the lowest, +1 the
+    highest, 0 none; or a generator that draws it. retimes: whether a rate change also applies to waiting
+    segments.
     """
     count = len(near.t_ns)
     state = _State(
@@ -86,12 +88,16 @@ def replay(
 
 
 def waiting(near: Side, passed: Bools, transit: Transit) -> Ints:
-    """How many segments wait for the rate when each one comes, those before it in its own frame included."""
+    """Return how many segments wait for the rate when each one arrives, including those before it in its own
+    frame.
+    """
     row = np.arange(len(near.t_ns))
     began = np.sort(transit.begin_ns[passed])
-    first = np.searchsorted(near.frame, near.frame, side="left")  # of the frame; frames are in order
+    first = np.searchsorted(
+        near.frame, near.frame, side="left"
+    )  # first segment of the frame; frames are in order
     before = np.concatenate(([0], np.cumsum(passed)))
-    # Transmissions begin in the order of arrival, so of those before it as many as have begun do not wait.
+    # Transmissions begin in the order of arrival: earlier segments wait unless their transmission has begun.
     begun = np.minimum(np.searchsorted(began, near.t_ns, side="right"), before[first])
     own = before[row] - before[first]
     idle = (begun == before[first]) & (own > 0) & (transit.begin_ns[first] <= near.t_ns)
@@ -100,7 +106,7 @@ def waiting(near: Side, passed: Bools, transit: Transit) -> Ints:
 
 
 def queue_limit(period: Period) -> int | None:
-    """How many segments may wait for the period's rate; None without one."""
+    """Return how many segments may wait for the period's rate; None without a rate."""
     return queue_limit_packets(
         LinkParameters(
             delay_us=period.delay_us,
@@ -112,13 +118,15 @@ def queue_limit(period: Period) -> int | None:
 
 
 def ns_per_byte(period: Period) -> float:
-    """What the rate takes for a byte; 0 without one. Of a rate over time, the highest."""
+    """Return the transmission time of a byte; 0 without a rate. For a traced rate, at its highest value."""
     rate = max(period.rate_trace.values) if period.rate_trace else period.rate_bits_per_s
     return 8 * NS_PER_S / rate if rate else 0.0
 
 
 def rate_changes(before: Period, after: Period) -> bool:
-    """Whether a rate changes by which something may wait; not that it goes on to vary by its trace."""
+    """Return whether the configured rate changes, for segments that may wait. Changes within a trace do not
+    count.
+    """
     if before.rate_bits_per_s is None or (before.rate_trace and after.rate_trace):
         return False
     if before.rate_trace or after.rate_trace:
@@ -127,32 +135,32 @@ def rate_changes(before: Period, after: Period) -> bool:
 
 
 def step(period: Period) -> int:
-    """How many full-sized segments of an offloaded frame may leave the rate together."""
+    """Return how many full-sized segments of an offloaded frame may leave the rate together."""
     per_byte = ns_per_byte(period)
     return max(1, int(PACE_NS / per_byte / (period.mtu_bytes + ETHERNET_BYTES))) if per_byte else 1
 
 
 def _change(state: _State, period: Period, *, retimes: bool) -> None:
-    """Apply a new period's configuration to what is in flight."""
+    """Apply a new period's configuration to the segments in flight."""
     before, now_ns = state.period, period.start_ns
     if before is None or now_ns is None:
         return
     if not period.up:
-        under_way = state.alive & (state.release_ns > now_ns)
-        if period.state == "down":  # what is due while the interface is down is refused
-            under_way &= state.release_ns < (period.end_ns or np.iinfo(np.int64).max)
+        in_flight = state.alive & (state.release_ns > now_ns)
+        if period.state == "down":  # segments due while the interface is down are refused
+            in_flight &= state.release_ns < (period.end_ns or np.iinfo(np.int64).max)
         else:
             state.busy_until_ns = state.latest_ns = 0
-        state.dropped_in_flight |= under_way
-        state.alive &= ~under_way
-        state.begin_ns[under_way] = np.minimum(state.begin_ns[under_way], now_ns)
+        state.dropped_in_flight |= in_flight
+        state.alive &= ~in_flight
+        state.begin_ns[in_flight] = np.minimum(state.begin_ns[in_flight], now_ns)
     elif retimes and before.up and rate_changes(before, period):
         (delay_ns,) = delays_ns(before, np.array([now_ns]), 0, retimes=True).tolist()
         _retime(state, now_ns, _along(before, period, np.array(now_ns)), delay_ns)
 
 
 def _along(before: Period, period: Period, now: Ints) -> Callable[[Ints], Ints]:
-    """How long what took so long by the rate before takes by the present one."""
+    """Return a function from the remaining time at the old rate to that at the new rate."""
     if not (before.rate_trace or period.rate_trace) or not period.rate_bits_per_s:
         factor = ns_per_byte(period) / ns_per_byte(before)
         return lambda left_ns: (left_ns * factor).astype(np.int64)
@@ -161,15 +169,15 @@ def _along(before: Period, period: Period, now: Ints) -> Callable[[Ints], Ints]:
 
 
 def _retime(state: _State, now_ns: int, takes_ns: Callable[[Ints], Ints], delay_ns: int) -> None:
-    """What is left of every transmission takes so long."""
+    """Reschedule the remainder of every transmission."""
 
     def later(t_ns: Ints) -> Ints:
         left_ns = np.maximum(t_ns - now_ns, 0)
         return np.where(t_ns > now_ns, now_ns + takes_ns(left_ns) + 1, t_ns)
 
-    under_way = np.flatnonzero(state.alive & (np.maximum(state.release_ns, state.begin_ns) > now_ns))
-    state.release_ns[under_way] = later(state.release_ns[under_way] - delay_ns) + delay_ns
-    state.begin_ns[under_way] = later(state.begin_ns[under_way])
+    in_flight = np.flatnonzero(state.alive & (np.maximum(state.release_ns, state.begin_ns) > now_ns))
+    state.release_ns[in_flight] = later(state.release_ns[in_flight] - delay_ns) + delay_ns
+    state.begin_ns[in_flight] = later(state.begin_ns[in_flight])
     state.busy_until_ns = int(later(np.array(state.busy_until_ns)))
     state.latest_ns = int(later(np.array(state.latest_ns - delay_ns))) + delay_ns
 
@@ -183,7 +191,7 @@ def _admit(
     *,
     retimes: bool,
 ) -> None:
-    """Give the segments that came through in this period their times."""
+    """Schedule the segments that came through in this period."""
     t_ns, piece = near.t_ns[mine], _pieces(near, mine, period)
     starts = np.flatnonzero(np.diff(piece, prepend=-1))
     begin_ns = finish_ns = t_ns[starts]
@@ -209,7 +217,9 @@ def _admit(
 
 
 def _sent(period: Period, come_ns: Ints, sizes: Ints, delay_ns: Ints, spread: object) -> tuple[Ints, Ints]:
-    """When the transmission begins and ends of what comes at these times, and is sent in this order."""
+    """Return begin and end of the transmission of segments that come at these times and are sent in this
+    order.
+    """
     if period.rate_trace is None:
         service_ns = (sizes * ns_per_byte(period)).astype(np.int64) + 1
         finish_ns = _one_after_the_other(come_ns, service_ns)
@@ -223,7 +233,7 @@ def _sent(period: Period, come_ns: Ints, sizes: Ints, delay_ns: Ints, spread: ob
 def _sent_by_steps(
     period: Period, come_ns: Ints, sizes: Ints, delay_ns: Ints, spread: object
 ) -> tuple[Ints, Ints]:
-    """The same under netem, whose delay comes before its rate; in times without that delay."""
+    """Do the same for netem, whose delay comes before its rate; times are without that delay."""
     enter_ns = np.maximum.accumulate(come_ns + delay_ns)
     takes, held_ns = rates_in_force(period, enter_ns, spread)
     service_ns = (sizes * takes).astype(np.int64) + 1
@@ -232,14 +242,14 @@ def _sent_by_steps(
 
 
 def _one_after_the_other(come: Values, service: Values) -> Values:
-    """When each is done (Lindley's recursion)."""
+    """Return when each is done (Lindley's recursion)."""
     served = np.cumsum(service)
     done: Values = served + np.maximum.accumulate(come - served + service)
     return done
 
 
 def _deviations(drawn: np.random.Generator, count: int, period: Period) -> Floats:
-    """Of so many segments, as parts of the jitter: `LinkParameters.jitter_correlation`."""
+    """Return random deviations as parts of the jitter: `LinkParameters.jitter_correlation`."""
     part = period.jitter_correlation
     new = drawn.uniform(-1, 1, count)
     if not part:
@@ -250,8 +260,9 @@ def _deviations(drawn: np.random.Generator, count: int, period: Period) -> Float
 
 
 def _pieces(near: Side, mine: Ints, period: Period) -> Ints:
-    """Which segments leave together: numbers that ascend. A run of one frame's segments, none lost between,
-    is cut up by the rate.
+    """Return ascending numbers of the pieces that leave together.
+
+    The rate splits a run of one frame's segments without losses in between.
     """
     frame = near.frame[mine]
     begins = np.concatenate(([True], (np.diff(frame) != 0) | (np.diff(mine) != 1)))
@@ -263,7 +274,7 @@ def _pieces(near: Side, mine: Ints, period: Period) -> Ints:
 
 
 def _fill(state: _State, near: Side, periods: Sequence[Period], which: Ints) -> None:
-    """Roughly when those that did not come through would have left: after all that came before them, and
+    """Estimate when segments that did not come through would have left: after all that came before them, and
     not in a pause of their trace.
     """
     rest = ~state.alive & ~state.dropped_in_flight

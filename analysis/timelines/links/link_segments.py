@@ -1,10 +1,10 @@
-"""The MTU-sized segments that cross a link, and which of them are the same on both sides of its emulator.
+"""The MTU-sized segments that cross a link, and their matching on both sides of its emulator.
 
-A frame that was offloaded counts as the segments that it stands for, since a rate or a loss cuts it up: each
-has its own sequence number and IP id. The same segment is found on both sides by (flow, sequence number,
-acknowledgement, payload length, IP id). A key that one side has more than once is nobody's: packets without
-an IP id of their own repeat the key, and matching them crosswise once gave a delay of -1,418 ms. What became
-of those is *unclear*.
+An offloaded frame counts as the segments that it stands for, since a rate or a loss splits it: each segment
+has its own sequence number and IP id. A segment is identified on both sides by (flow, sequence number,
+acknowledgement, payload length, IP id). A key that occurs more than once on one side matches nothing: packets
+without an IP id of their own repeat the key, and matching them crosswise once gave a delay of -1,418 ms. Such
+segments are *unclear*.
 """
 
 from collections.abc import Mapping
@@ -22,15 +22,15 @@ KEY_COLUMNS = (
     "wire_length", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ack", "ip_id", "payload_length",
     "payload_offset",
 )  # fmt: skip
-"""What `segments` needs of packets."""
+"""Columns of packets that `segments` needs."""
 SEQUENCE_NUMBERS, IP_IDS = 1 << 32, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Segments on one side in order of time, as parallel arrays.
+    """Segments on one side, sorted by time, as parallel arrays.
 
-    key: a column per part of the key. frame: which frame each was part of.
+    key: a column per part of the key. frame: the frame that each was part of.
     """
 
     t_ns: Ints
@@ -50,8 +50,8 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class SegmentMatch:
-    """Indices of segments on the near side and of the same ones on the far side, in order of the near side;
-    of the near side also which have a key that does not tell, and how many of the far side never entered.
+    """Indices of segments on the near side and of the same ones on the far side, in order of the near side.
+    Also the near segments with an ambiguous key, and the far segments that did not enter.
     """
 
     near: Ints
@@ -61,7 +61,9 @@ class SegmentMatch:
 
 
 def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> Segments:
-    """The segments of packets, in their order. packets: columns of PACKETS, among them `KEY_COLUMNS`."""
+    """Return the segments of packets, in their order. packets: columns of PACKETS, among them
+    `KEY_COLUMNS`.
+    """
     payload, header = (packets[name].astype(np.int64) for name in ("payload_length", "payload_offset"))
     data = (payload > 0) & (packets["proto"] == PROTO_TCP)
     segment = np.maximum(mtu_bytes + ETHERNET_BYTES - header, 1)
@@ -81,31 +83,31 @@ def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> Segments:
 
 
 def side(packets: pa.Table, mtu_bytes: int) -> Side:
-    """The segments of some packets (rows with `traversals.PACKET_COLUMNS`)."""
+    """Return the segments of some packets (rows with `traversals.PACKET_COLUMNS`)."""
     packets = packets.sort_by("t_ns")
     found = segments({name: ints(packets, name) for name in KEY_COLUMNS}, mtu_bytes)
     return Side(ints(packets, "t_ns")[found.row], found.wire_bytes, found.key, found.row)
 
 
 def match(near: Side, far: Side) -> SegmentMatch:
-    """Pairs of the same segment as seen on both sides of a link."""
+    """Return pairs of the same segment as seen on both sides of a link."""
     first, second, repeated = _same(near.key, far.key)
     order = np.argsort(first, kind="stable")
-    strange = ~repeated[len(near.key) :]
-    strange[second] = False
-    return SegmentMatch(first[order], second[order], repeated[: len(near.key)], np.flatnonzero(strange))
+    unmatched = ~repeated[len(near.key) :]
+    unmatched[second] = False
+    return SegmentMatch(first[order], second[order], repeated[: len(near.key)], np.flatnonzero(unmatched))
 
 
 def same(near: Ints, far: Ints) -> tuple[Ints, Ints]:
-    """Rows of keys that are there once on either side, and where; in no order."""
+    """Return the rows of keys that occur once on either side, in no order."""
     first, second, _ = _same(near, far)
     return first, second
 
 
 def _same(near: Ints, far: Ints) -> tuple[Ints, Ints, Bools]:
-    """As `same`; and of all rows, near before far, which have a key that one side has more than once.
+    """Return as `same`, and which rows, near before far, have a key that occurs more than once on one side.
 
-    They are sorted by a hash, which is ten times as fast as by all columns, and compared afterwards.
+    Rows are sorted by a hash, which is ten times as fast as by all columns, and compared afterwards.
     """
     hashes = _hashes(np.concatenate((near, far)))
     order = np.argsort(hashes, kind="stable")  # so that near comes first
@@ -124,7 +126,7 @@ def _same(near: Ints, far: Ints) -> tuple[Ints, Ints, Bools]:
 
 
 def _hashes(keys: Ints) -> npt.NDArray[np.uint64]:
-    """A number for each row, by the steps of MurmurHash3's mixer (A. Appleby, fmix64) for each column."""
+    """Return a hash of each row, by MurmurHash3's mixer (A. Appleby, fmix64) for each column."""
     found = np.zeros(len(keys), np.uint64)
     for column in keys.T:
         found ^= column.astype(np.uint64)

@@ -1,7 +1,6 @@
-"""What each direction of each WAN link was configured to do, period by period, as the faults changed it.
+"""The configuration of each direction of each WAN link, period by period, as changed by the faults.
 
-The plan says what every change means and run.json when it held. A change that could not be carried out begins
-no period.
+The plan defines every change, and run.json its time. A change that could not be executed begins no period.
 """
 
 from collections.abc import Mapping
@@ -22,7 +21,9 @@ _Start = tuple[int | None, LinkState, LinkParameters]
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A direction's configuration from `start_ns` until `end_ns` (None: since ever, to the end)."""
+    """A direction's configuration from `start_ns` until `end_ns`; None means from the start, or to the
+    end.
+    """
 
     start_ns: int | None
     end_ns: int | None
@@ -37,26 +38,26 @@ class Period:
     jitter_correlation: float = 0.0
     loss_chances: tuple[float, float] | None = None
     trace: LinkTrace = NO_TRACE
-    """What it follows, from `zero_ns` on."""
+    """The trace that it follows, starting at `zero_ns`."""
     zero_ns: int | None = None
 
     @property
     def rate_trace(self) -> TraceSteps | None:
-        """The rate over time from `zero_ns` on, if it is not constant."""
+        """The rate over time since `zero_ns`, if it is not constant."""
         return self.trace.rate
 
     @property
     def delay_trace(self) -> TraceSteps | None:
-        """The delay over time from `zero_ns` on, if it is not constant."""
+        """The delay over time since `zero_ns`, if it is not constant."""
         return self.trace.delay
 
     @property
     def delay_us_most(self) -> int:
-        """The longest delay that it may have."""
+        """The longest possible delay."""
         return max(self.delay_us, *(self.delay_trace.values if self.delay_trace else (0,)))
 
     def like(self, other: "Period") -> bool:
-        """Whether the direction is configured as in another period."""
+        """Return whether the configuration is the same as in another period."""
         return replace(self, start_ns=None, end_ns=None) == replace(other, start_ns=None, end_ns=None)
 
     @property
@@ -66,7 +67,7 @@ class Period:
 
 
 def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
-    """The periods of every direction of every WAN link, in order."""
+    """Return the periods of every direction of every WAN link, in order."""
     starts: dict[LinkDirection, list[_Start]] = {}
     for link in record.plan.links:
         if link.kind == "wan":
@@ -90,12 +91,12 @@ def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
 
 
 def period_at(periods: tuple[Period, ...], t_ns: int) -> Period:
-    """The configuration that held at `t_ns`."""
+    """Return the configuration that held at `t_ns`."""
     return [period for period in periods if period.start_ns is None or period.start_ns <= t_ns][-1]
 
 
 def _periods(rows: list[_Start], trace: LinkTrace, zero_ns: int | None) -> tuple[Period, ...]:
-    """zero_ns: when traces began; None where they never did."""
+    """Return the periods of one direction. zero_ns: when traces began; None if they never did."""
     begun = zero_ns is not None
     ends = [row[0] for row in rows[1:]] + [None]
     return tuple(

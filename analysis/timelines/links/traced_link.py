@@ -1,9 +1,9 @@
-"""What a link's trace asks for, for many segments at once: `topologies.link_trace` as arrays.
+"""Values of a link's trace for many segments at once: `topologies.link_trace` as arrays.
 
-The relay computes from the trace when each transmission ends, so its rate is a curve of bits over time.
-netem is changed at each step: a segment has the rate that holds when it comes to the queue, and in a pause
-it is held until its end. A step is never applied at its very instant, nor are packets stamped at theirs, so
-around each there is a range of what may have held: `spread` chooses its least or most.
+The relay computes the end of each transmission from the trace, so its rate is a curve of bits over time.
+netem is changed at each step: a segment has the rate that holds when it enters the queue, and in a pause it
+waits for its end. Neither steps nor time stamps are exact, so around each step there is a range of possible
+values: `spread` chooses its lowest or highest.
 """
 
 from collections.abc import Callable
@@ -18,19 +18,19 @@ from topologies.link_trace import STEP_US, TraceSteps, edges_ns
 NS_PER_S = 1_000_000_000
 Values = TypeVar("Values", Ints, Floats)
 NEAR_NS, LATE_NS = 200_000, 10_000_000
-"""A packet may be stamped so much apart from when the emulator saw it; netem may take a step so late."""
+"""Largest difference between a packet's time stamp and the emulator's; largest delay of a step in netem."""
 
 
 class Curve:
     """The bits that can have been sent by each time: `topologies.link_trace.RateCurve` as arrays."""
 
     def __init__(self, period: Period) -> None:
-        """The curve of a period with a rate, which may be constant."""
+        """Compute the curve of a period with a rate, which may be constant."""
         assert period.rate_bits_per_s, "a rate over time follows from a rate"
         self._before = period.rate_bits_per_s / NS_PER_S
         self._zero_ns = period.zero_ns if period.rate_trace and period.zero_ns is not None else 0
         if not period.rate_trace and period.start_ns is not None:
-            self._zero_ns = period.start_ns  # near by, so that a float holds its nanoseconds
+            self._zero_ns = period.start_ns  # close enough for a float with nanosecond resolution
         self._steps = period.rate_trace
         if self._steps is not None:
             edges, self._turn_ns = edges_ns(self._steps)
@@ -39,7 +39,7 @@ class Curve:
             self._bits = np.concatenate(([0.0], np.cumsum(self._rates * np.diff(self._edges_ns))))
 
     def bits(self, t_ns: Ints) -> Floats:
-        """See `RateCurve`."""
+        """Return the bits by each time; see `RateCurve`."""
         since_ns = t_ns - self._zero_ns
         before: Floats = np.asarray(since_ns * self._before, np.float64)
         if self._steps is None:
@@ -50,12 +50,12 @@ class Curve:
         return np.where(since_ns <= 0, before, turns * self._bits[-1] + self._bits[number] + risen)
 
     def time_ns(self, bits: Floats) -> Ints:
-        """See `RateCurve`."""
+        """Return the time of each number of bits; see `RateCurve`."""
         late_ns = bits / self._before
         if self._steps is not None:
             turns, within = np.divmod(bits, self._bits[-1])
-            whole = within <= 0
-            turns, within = np.where(whole, turns - 1, turns), np.where(whole, self._bits[-1], within)
+            at_start = within <= 0
+            turns, within = np.where(at_start, turns - 1, turns), np.where(at_start, self._bits[-1], within)
             number = np.maximum(np.searchsorted(self._bits, within, side="left") - 1, 0)
             rates = np.where(self._rates[number] > 0, self._rates[number], 1.0)
             risen_ns = (within - self._bits[number]) / rates
@@ -66,7 +66,7 @@ class Curve:
 
 
 def delays_ns(period: Period, t_ns: Ints, spread: object, *, retimes: bool) -> Ints:
-    """The delay of what comes at these times, without jitter."""
+    """Return the delay of segments at these times, without jitter."""
     configured = np.full(len(t_ns), period.delay_us * 1000, np.int64)
     if period.delay_trace is None or period.zero_ns is None:
         return configured
@@ -76,16 +76,16 @@ def delays_ns(period: Period, t_ns: Ints, spread: object, *, retimes: bool) -> I
 
 
 def rates_in_force(period: Period, t_ns: Ints, spread: object) -> tuple[Floats, Ints]:
-    """Under netem: the nanoseconds that a byte takes of what comes to the queue at these times, and for how
-    long it is held.
+    """Return, for netem, the nanoseconds per byte of segments entering the queue at these times, and their
+    hold times.
     """
     steps, zero_ns = period.rate_trace, period.zero_ns
-    assert steps is not None, "this is asked where there is a trace"
+    assert steps is not None, "only for periods with a trace"
     assert zero_ns is not None, "a trace begins at time 0"
     assert period.rate_bits_per_s, "there is a rate before time 0"
     edges, turn_ns = edges_ns(steps)
     rates, held = list(steps.values), [0] * len(steps.values)
-    for number in reversed(range(2 * len(rates))):  # twice, for a pause that goes on at the beginning
+    for number in reversed(range(2 * len(rates))):  # twice, for a pause that continues at the beginning
         here, after = number % len(rates), (number + 1) % len(rates)
         if not steps.values[here]:
             rates[here] = rates[after]
@@ -100,7 +100,7 @@ def rates_in_force(period: Period, t_ns: Ints, spread: object) -> tuple[Floats, 
 
 
 def _of_steps(steps: TraceSteps, values: Values, before: Values, zero_ns: int) -> Callable[[Ints], Values]:
-    """A function from times to the value of the step that holds then."""
+    """Return a function from times to the value of the step that holds then."""
 
     def at(t_ns: Ints) -> Values:
         since_us = (t_ns - zero_ns) // 1000
@@ -112,7 +112,7 @@ def _of_steps(steps: TraceSteps, values: Values, before: Values, zero_ns: int) -
 
 
 def _chosen(at: Callable[[Ints], Values], t_ns: Ints, spread: object, late_ns: int) -> Values:
-    """The least that may hold at these times (-1), the most (1), or what should."""
+    """Return the lowest possible value at these times (-1), the highest (1), or the nominal one."""
     if spread not in {-1, 1}:
         return at(t_ns)
     choose = np.minimum if spread == -1 else np.maximum

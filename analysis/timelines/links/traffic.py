@@ -1,13 +1,12 @@
-"""Other people's traffic, apart from the system's: what of each link's packets is whose, what it came to, and
-what its generators said of it.
+"""Background traffic, separate from the system's: its packets on each link, its figures, and its generators'
+reports.
 
-A packet is traffic if a host of traffic sent it or is to get it; the port of the receiver's side says of
-which entry it is, acknowledgements included. What a system costs its links leaves these packets out;
-whether links did what was configured counts all, for they share the queue. Bytes are counted with the headers
-of the segments that offloaded frames stand for.
+A packet is traffic if a traffic host is its source or destination; the receiver's port identifies the entry,
+for acknowledgements, too. The system's costs exclude these packets; checks of links include them, since they
+share the queue. Bytes include the headers of the segments that offloaded frames stand for.
 
-`arrived_bytes` is payload that came out of the last link on the way, each byte of TCP once; `sent_bytes`,
-`received_bytes`, `retransmissions` and `loss` (of datagrams) are the generators' own words.
+`arrived_bytes` is payload that came through the last link of the path, each byte of TCP once. `sent_bytes`,
+`received_bytes`, `retransmissions` and `loss` (of datagrams) are the generators' own figures.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,18 +35,20 @@ REPORT_BYTES_MAX = 64 << 20
 NUMBER_MAX = 1 << 62
 _SYSTEM, _NO_ENTRY = -1, -2
 TELLING, SIZE = [0, 1, 2, 3, 4, 6], 6
-"""Columns of a segment's key: addresses, ports, sequence number and size; and the size."""
+"""Columns of a segment's key: addresses, ports, sequence number and size; and the index of the size."""
 
 
 def of_system(packets: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """The packets of a link (rows with `traversals.PACKET_COLUMNS`) without those of hosts of traffic."""
+    """Return the packets of a link (rows with `traversals.PACKET_COLUMNS`) without those of traffic hosts."""
     if not metadata.traffic:
         return packets
     return packets.filter(pa.array(_entries(packets, metadata) == _SYSTEM))
 
 
 def carried(direction: LinkDirection, far: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.TRAFFIC`: what one direction of a link carried of each entry, per bin, from its far side."""
+    """Return `schemas.TRAFFIC`: traffic of each entry in one direction of a link, per bin, from its far
+    side.
+    """
     if not metadata.traffic:
         return schemas.TRAFFIC.empty_table()
     entries = _entries(far, metadata)
@@ -71,8 +72,10 @@ def carried(direction: LinkDirection, far: pa.Table, metadata: RunMetadata) -> p
 
 
 def _load_bytes(packets: pa.Table, found: Segments, entry: Ints, metadata: RunMetadata) -> Ints:
-    """Of each segment its entry's payload towards the receiver, not what generators tell each other; of a TCP
-    segment that was sent again, and came twice, once.
+    """Return, for each segment, its entry's payload towards the receiver; 0 for the generators' control
+    traffic.
+
+    A retransmitted TCP segment that arrived twice counts once.
     """
     protocol, payload, target = (
         ints(packets, name)[found.row] for name in ("proto", "payload_length", "dst_lo")
@@ -89,7 +92,7 @@ def _load_bytes(packets: pa.Table, found: Segments, entry: Ints, metadata: RunMe
 
 
 def _entries(packets: pa.Table, metadata: RunMetadata) -> Ints:
-    """For each packet the number of its entry, _SYSTEM, or _NO_ENTRY of what else hosts of traffic send."""
+    """Return the entry of each packet, _SYSTEM, or _NO_ENTRY for other packets of traffic hosts."""
     names = (name for name, host in metadata.hosts.items() if host.role == TRAFFIC_ROLE)
     hosts = _addresses(metadata, names)
     source, target = ints(packets, "src_lo"), ints(packets, "dst_lo")
@@ -116,7 +119,7 @@ def _addresses(metadata: RunMetadata, names: Iterable[str]) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the generators of one burst said. None: they did not."""
+    """The generators' report of one burst. None: not reported."""
 
     sent_bytes: int | None = None
     received_bytes: int | None = None
@@ -127,29 +130,29 @@ class Report:
 
 
 def read_report(sender: Path, receiver: Path) -> Report:
-    """The report of a burst, from both sides' files, of which any may be missing or torn."""
+    """Return the report of a burst from both sides' files, which may be missing or truncated."""
     here, there = _content(sender), _content(receiver)
     received = _number(there, "end", "sum_received", "bytes")
     if received is None and not here.get("error"):
         received = _number(here, "end", "sum_received", "bytes")
-    said = here.get("error") or ("" if here.get("end") else "no report")
+    problem = here.get("error") or ("" if here.get("end") else "no report")
     return Report(
         sent_bytes=_number(here, "end", "sum_sent", "bytes"),
         received_bytes=received,
         retransmissions=_number(here, "end", "sum_sent", "retransmits"),
         lost=_number(there, "end", "sum", "lost_packets"),
         datagrams=_number(there, "end", "sum", "packets"),
-        problem=str(said)[:200],
+        problem=str(problem)[:200],
     )
 
 
 def _content(path: Path) -> Mapping[str, Any]:
     try:
         if path.stat().st_size > REPORT_BYTES_MAX:
-            return {"error": "its report is too large to be read"}
+            return {"error": "its report is too large"}
         return read_json(path)
     except (OSError, InputError):
-        return {}  # the burst then has no report, and a note says so
+        return {}  # a note then states that the burst has no report
 
 
 def _number(content: Any, *path: str) -> int | None:
@@ -160,7 +163,9 @@ def _number(content: Any, *path: str) -> int | None:
 
 
 def read_reports(run: RunDirectory, metadata: RunMetadata) -> dict[str, list[Report]]:
-    """The reports of each entry's bursts, by name; of those that were to begin before the run ended."""
+    """Return the reports of each entry's bursts, by name; only bursts planned to begin before the run
+    ended.
+    """
     return {
         each.name: [
             read_report(run.traffic_report(each.name, n), run.traffic_server_report(each.name, n))
@@ -174,7 +179,7 @@ def read_reports(run: RunDirectory, metadata: RunMetadata) -> dict[str, list[Rep
 def headline(
     reports: Mapping[str, Sequence[Report]], crossed: pa.Table | None, metadata: RunMetadata
 ) -> dict[str, dict[str, Any]]:
-    """`traffic` of summary.json, by name. crossed: rows of `schemas.TRAFFIC`; None: links were not
+    """Return `traffic` of summary.json, by name. crossed: rows of `schemas.TRAFFIC`; None: links not
     captured.
     """
     return {
@@ -211,7 +216,7 @@ def _headline(
 
 
 def _seconds(at_us: int, length_s: int, metadata: RunMetadata) -> float:
-    """How long a burst was to send, until the run ended."""
+    """Return how long a burst was to send before the run ended."""
     if metadata.stopped_ns is None:
         return float(length_s)
     return min(float(length_s), max(0.0, metadata.seconds(metadata.stopped_ns) - at_us / 1e6))
@@ -223,9 +228,9 @@ def _sum(values: Iterable[int | None]) -> int | None:
 
 
 def notes(reports: Mapping[str, Sequence[Report]]) -> Iterator[str]:
-    """What of the generators went wrong, a line for each entry."""
+    """Yield the generators' problems, a line for each entry."""
     for name, bursts in reports.items():
-        said = [report.problem for report in bursts if report.problem]
-        if said:
-            often = f" ({len(said)} of {len(bursts)} bursts)" if len(bursts) > 1 else ""
-            yield f"traffic {name}: iperf3 says: {said[0]}{often}"
+        problems = [report.problem for report in bursts if report.problem]
+        if problems:
+            often = f" ({len(problems)} of {len(bursts)} bursts)" if len(bursts) > 1 else ""
+            yield f"traffic {name}: iperf3: {problems[0]}{often}"

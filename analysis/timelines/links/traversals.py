@@ -32,7 +32,7 @@ class LinkTraversal:
 
 
 def traversals(plan: Plan) -> list[LinkTraversal]:
-    """Both directions of every WAN link that was captured on both sides."""
+    """Return both directions of every WAN link that was captured on both sides."""
     subnets = {region.name: ip_network(region.subnet) for region in plan.regions}
     addresses = {name: (int(subnet[0]), int(subnet[-1])) for name, subnet in subnets.items()}
     sides = {
@@ -53,7 +53,7 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
 
 
 def sides(packets: pa.Table, traversal: LinkTraversal) -> tuple[pa.Table, pa.Table]:
-    """The packets of this direction, as seen on its near and on its far side.
+    """Return the packets of this direction, as seen on its near and on its far side.
 
     packets: rows with `PACKET_COLUMNS` that hold at least both captures.
     """

@@ -1,8 +1,8 @@
-"""What a run costs the links between regions: messages, bytes, and how often an event crosses the same link.
+"""Costs of a run on the links between regions: messages, bytes, and copies of an event on the same link.
 
-The stress of a link is how many messages crossed it in one direction. A system that sends an event to a
-region once crosses each link with one copy of it; a tree of hosts does so as often as it has edges there.
-Counted is what arrived at the next host, be it for that one or to be passed on.
+The stress of a link is the number of messages that crossed it in one direction. A system that sends an event
+to a region once crosses each link with one copy of it; a tree of hosts crosses it once per tree edge there.
+Messages are counted on arrival at the next host, whether for that host or to be forwarded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ CROSSED = ("arrived", "passed", "published")
 
 
 def messages_over_links(messages: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
-    """`schemas.WAN_MESSAGES`: what came to one host over links, from its messages."""
+    """Return `schemas.WAN_MESSAGES`: messages that arrived at one host over links."""
     came = rows(messages, direction="in")
     region_at = {each.address: each.region for each in metadata.hosts.values()}
     found: dict[LinkDirection, list[int]] = {}
@@ -35,8 +35,8 @@ def messages_over_links(messages: pa.Table, host: Host, metadata: RunMetadata) -
 
 
 def copies_over_links(events: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.WAN_COPIES`: how often events of one stream crossed links, from `schemas.EVENTS`."""
-    kinds = CROSSED[:2] if metadata.by_host else CROSSED  # there what was published arrived, too
+    """Return `schemas.WAN_COPIES`: how often events of one stream crossed links, from `schemas.EVENTS`."""
+    kinds = CROSSED[:2] if metadata.by_host else CROSSED  # by host, published events are also arrivals
     crossed = events.filter(pc.is_in(events.column("kind"), value_set=pa.array(kinds)))
     hosts = list(metadata.hosts)
     regions = [*(each.region for each in metadata.hosts.values()), None]
@@ -60,14 +60,16 @@ def copies_over_links(events: pa.Table, metadata: RunMetadata) -> pa.Table:
 
 
 def most_copies(batches: Batches) -> int:
-    """How many batches hold the same sequence number, at most."""
+    """Return the largest number of batches with the same sequence number."""
     edges = np.unique(np.concatenate((batches.first_seq, batches.end_seq)))
     pieces, _ = incidences(edges, batches)
     return int(np.bincount(pieces).max(initial=0))
 
 
 def table(messages: pa.Table, copies: pa.Table) -> pa.Table:
-    """`schemas.WAN`: a row for each direction of a link that messages crossed, from all rows of both."""
+    """Return `schemas.WAN`: a row per direction of a link that messages crossed, from all rows of both
+    tables.
+    """
     key = ["link", "direction"]
     sent = messages.group_by(key).aggregate([("messages", "sum"), ("bytes", "sum")])
     held = copies.group_by(key).aggregate([("copies", "sum"), ("distinct", "sum"), ("most", "max")])
@@ -80,7 +82,7 @@ def table(messages: pa.Table, copies: pa.Table) -> pa.Table:
 
 
 def headline(crossed: pa.Table, on_wire: pa.Table | None) -> dict[str, Any]:
-    """The figures of summary.json. on_wire: rows of `schemas.WIRE`; None: links were not captured."""
+    """Return the figures of summary.json. on_wire: rows of `schemas.WIRE`; None: links were not captured."""
     if not crossed.num_rows:
         return dict.fromkeys(("messages", "bytes", "stress_max", "copies_mean", "copies_max"))
     sums = {name: int(ints(crossed, name).sum()) for name in ("messages", "copies", "distinct")}
@@ -94,7 +96,7 @@ def headline(crossed: pa.Table, on_wire: pa.Table | None) -> dict[str, Any]:
 
 
 def _links(sender: str | None, taker: str | None, metadata: RunMetadata) -> Iterator[LinkDirection]:
-    """The directions of links that packets between two regions cross."""
+    """Yield the directions of links that packets between two regions cross."""
     if sender is not None and taker is not None and sender != taker:
         for hop in metadata.routes.get((sender, taker), ()):
             yield metadata.link_of[hop]

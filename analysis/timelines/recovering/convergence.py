@@ -1,4 +1,4 @@
-"""When a run converges after its last change: when every stream flows again, and whether it then stays so."""
+"""Convergence of a run after its last change: when every stream flows again, and whether it keeps flowing."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,13 +16,13 @@ from analysis.timelines.run_metadata import RunMetadata
 from topologies.routes import connected
 
 SETTLED_NS = 5_000_000_000
-NOTHING_DUE = "convergence: no client had to get anything that was published after the last change"
+NOTHING_DUE = "convergence: no events were due to any client after the last change"
 
 
 def flows(history: History) -> pa.Table:
-    """`schemas.CONVERGENCE` of one stream: a row for each client that was there in the end and must get it.
+    """Return `schemas.CONVERGENCE` of one stream: a row per client that was alive at the end and must get it.
 
-    Who subscribed only after the last change counts from what was due to it first.
+    For a client that subscribed after the last change, time counts from its first due event.
     """
     metadata, cut = history.metadata, history.cut
     if not cut.hosts:
@@ -53,7 +53,7 @@ def flows(history: History) -> pa.Table:
 
 
 def _paths_us(history: History, clients: Sequence[str], t_ns: Ints, never: Bools) -> Ints:
-    """What the path by which each client had something at these times is configured to take; -1: unknown."""
+    """Return the configured delay of each client's path at these times; -1 if unknown."""
     found = np.full(len(clients), -1, np.int64)
     places = np.array([history.place(client) for client in clients], object)
     for place in dict.fromkeys(places):
@@ -65,7 +65,7 @@ def _paths_us(history: History, clients: Sequence[str], t_ns: Ints, never: Bools
 def headline(
     rows: pa.Table, failover_events: Sequence[FailoverEvent], metadata: RunMetadata
 ) -> dict[str, Any]:
-    """The figures of summary.json; null where nothing was published after the last change."""
+    """Return the figures of summary.json; null if nothing was published after the last change."""
     flows_ns, waits_ns, paths_ns = (
         rows.column(f"{name}_ns").to_pylist() for name in ("flows", "wait", "way")
     )
@@ -88,7 +88,7 @@ def headline(
 
 
 def notes(rows: pa.Table) -> list[str]:
-    """Why nothing could be measured, if so."""
+    """Return a note if nothing could be measured."""
     return [] if rows.num_rows else [NOTHING_DUE]
 
 
@@ -99,7 +99,7 @@ def _late_switches(failover_events: Sequence[FailoverEvent], metadata: RunMetada
 
 
 def _connected_in_the_end(metadata: RunMetadata) -> bool:
-    """Whether links that are up in both directions join all regions."""
+    """Return whether links that are up in both directions connect all regions at the end."""
     down = {link for (link, _), periods in metadata.periods.items() if not periods[-1].up}
     joined = [hop for hop, (link, _) in metadata.link_of.items() if link not in down]
     regions = dict.fromkeys((*metadata.owner.values(), *(end for hop in metadata.link_of for end in hop)))

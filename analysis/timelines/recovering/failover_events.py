@@ -1,12 +1,12 @@
-"""When servers acted on a fault: they asked for a stream anew, gave a peer up, heard from one again, or
-changed who the replicas are.
+"""Servers' reactions to a fault: resubscribing to a stream, losing or regaining a peer, and changing
+replicas.
 
-What is asked for is seen in the packets of the server that sent it. What no packet shows (that a peer was
-taken for silent) stands in the nodes' logs; only the few kinds of records are read that the system's
-`Reading` names, and only of servers and coordinators. Both are few.
+Subscriptions are read from the packets of the server that sent them. Events that no packet shows (a peer
+considered silent) are in the nodes' logs. Only the kinds of records named by the system's `Reading` are read,
+and only from servers and coordinators; there are few of both.
 
-A node's log has a JSON object a line. The last line may be cut short by a crash; it is left out, as is all
-that is no JSON. A line that is JSON and yet no record (of another program, or another format) is an error
+A node's log has a JSON object per line. Lines that are not JSON, such as a last line cut short by a crash,
+are skipped. A line that is JSON but not a log record (of another program, or in another format) is an error
 that names its place.
 """
 
@@ -37,20 +37,22 @@ from topologies.routes import Hop
 
 WRITERS = (Trait.SERVER, Trait.COORDINATOR)
 ACTS_MAX = 100_000
-"""Of one run and kind; a system that subscribes more often is measured by its first ones."""
+"""Largest number of events of one kind in a run; a system that subscribes more often is measured by its first
+ones.
+"""
 
 
 class FailoverKind(Enum):
-    """The kinds of failover events, independent of a system's names for them
+    """Kinds of failover events, independent of a system's names for them
     (`node.core.declaration.Reading`).
     """
 
-    REROUTED = auto()  # asked for a stream anew: seen in packets
-    MOVED = auto()  # says that it takes a stream from another one now
-    NOTICED = auto()  # gave a peer up, or heard from it again
-    RELAYED = auto()  # sends a peer everything through another host, or no more
-    CONFIGURED = auto()  # decided who the replicas are
-    REPLICAS = auto()  # did something else about them
+    REROUTED = auto()  # requested a stream again: seen in packets
+    MOVED = auto()  # reported a new source of a stream
+    NOTICED = auto()  # gave a peer up, or received from it again
+    RELAYED = auto()  # started or stopped sending to a peer through another host
+    CONFIGURED = auto()  # decided the set of replicas
+    REPLICAS = auto()  # another change of replicas
 
 
 REPLICAS = (FailoverKind.CONFIGURED, FailoverKind.REPLICAS)
@@ -58,10 +60,10 @@ REPLICAS = (FailoverKind.CONFIGURED, FailoverKind.REPLICAS)
 
 @dataclass(frozen=True, slots=True)
 class FailoverEvent:
-    """An action of a region's server, or of its coordinator, during a failover: `FailoverKind` says which.
+    """An action of a region's server, or of its coordinator, during a failover; `FailoverKind` is its kind.
 
-    `peer` is the other region, `stream` the one concerned, if any; host and peer_host are the processes' own.
-    Of a configuration: its number, its chain from head to tail, and who joins it.
+    `peer` is the other region, `stream` the one concerned, if any; host and peer_host are the hosts of the
+    processes. A configuration has its number, its chain from head to tail, and the joining process.
     """
 
     t_ns: int
@@ -74,11 +76,11 @@ class FailoverEvent:
     joining: str | None = None
     host: str = ""
     peer_host: str | None = None
-    relays: tuple[str, ...] = ()  # the hosts between, of RELAYED: from the one that sends on
+    relays: tuple[str, ...] = ()  # forwarders of RELAYED, starting with the next hop
 
 
 def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
-    """`schemas.SUBSCRIPTIONS`: what one server asked for, from its rows of `analysis.schemas.MESSAGES`."""
+    """Return `schemas.SUBSCRIPTIONS`: one server's requests, from its rows of `analysis.schemas.MESSAGES`."""
     asks = pa.array(metadata.reading.rerouted, pa.string())
     sent = rows(messages, direction="out")
     sent = sent.filter(pc.is_in(sent.column("type"), value_set=asks))
@@ -89,14 +91,14 @@ def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
 
 
 def _by_key(keys: pa.ChunkedArray, metadata: RunMetadata) -> pa.Array:
-    """The streams that keys lead to."""
+    """Return the streams that keys belong to."""
     coded = pc.dictionary_encode(keys.combine_chunks())
     streams = [metadata.stream_at.get(key) for key in coded.dictionary.to_pylist()]
     return pa.array(streams, pa.int32()).take(coded.indices)
 
 
 def from_subscriptions(asked: pa.Table, metadata: RunMetadata) -> list[FailoverEvent]:
-    """Failover events from all rows of `subscriptions`."""
+    """Return failover events from all rows of `subscriptions`."""
     region_at = {host.address: host.region for host in metadata.hosts.values()}
     return [
         FailoverEvent(
@@ -113,9 +115,7 @@ def from_subscriptions(asked: pa.Table, metadata: RunMetadata) -> list[FailoverE
 
 
 def from_logs(run: RunDirectory, metadata: RunMetadata) -> list[FailoverEvent]:
-    """Failover events from servers' and coordinators' logs, in order of time; a host without a log has
-    none.
-    """
+    """Return failover events from servers' and coordinators' logs, sorted by time. A missing log has none."""
     whats = _logged(metadata.reading)
     if not whats:
         return []
@@ -129,7 +129,7 @@ def from_logs(run: RunDirectory, metadata: RunMetadata) -> list[FailoverEvent]:
 
 
 def sources(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> dict[int, dict[str, Sources]]:
-    """Per stream and region, or host (`RunMetadata.by_host`), from whom servers say that they had it."""
+    """Return each stream's source per region, or per host (`RunMetadata.by_host`), as servers reported it."""
     acts = list(failover_events)
     rows: dict[int, dict[str, list[tuple[int, str]]]] = {}
     for act in acts:
@@ -155,7 +155,7 @@ def sources(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> 
 
 
 def _add_first(by_host: dict[str, list[tuple[int, str]]], publishers: Collection[str]) -> None:
-    """Who is a source, and said of none of its own, has it from the publisher."""
+    """Assume the publisher as the source of each source that reported none itself."""
     named = {source for switches in by_host.values() for _, source in switches}
     if publishers:
         by_host |= {host: [(0, min(publishers))] for host in sorted(named - by_host.keys() - set(publishers))}
@@ -164,7 +164,7 @@ def _add_first(by_host: dict[str, list[tuple[int, str]]], publishers: Collection
 def _with_relays(
     host: str, parents: list[tuple[int, str]], relays: Sequence[FailoverEvent]
 ) -> list[tuple[int, str]]:
-    """A host's sources, with the relays through which each sent to it: "relay parent", the nearest first."""
+    """Return a host's sources with the relays in between: "relay parent", the nearest first."""
     changes: list[tuple[int, str, FailoverEvent | None]] = [(t_ns, parent, None) for t_ns, parent in parents]
     changes += [(act.t_ns, act.host, act) for act in relays if act.peer_host == host]
     found: list[tuple[int, str]] = []
@@ -190,12 +190,13 @@ def on_fault(
     routes: Mapping[Hop, tuple[Hop, ...]],
     hosts: Collection[str] | None = None,
 ) -> list[FailoverEvent]:
-    """What was done about this fault for this stream and region: after it, before `end_ns` (the next fault).
+    """Return the reactions to this fault for this stream and region: after it and before `end_ns` (the next
+    fault).
 
-    What the region's own proxy did concerns the stream, or the connection to a region to which the fault
-    changed a link of the route, or in which it struck a replica. What is done in a region in which it struck
-    one, to its chain or about a replica that is lost, counts for all. hosts: those on the way to a client,
-    where ways lead from host to host; then what they did about the stream, or about each other, counts.
+    Actions of the region's own proxy count if they concern the stream, or the connection to a region behind a
+    link that the fault changed, or to one with a struck replica. Actions within a region with a struck
+    replica, about its chain or a lost replica, count for all regions. hosts: the hosts on the path to a
+    client, if paths lead from host to host; then their actions about the stream, or about each other, count.
     """
     mine = [act for act in failover_events if fault.t_ns <= act.t_ns < end_ns]
     if hosts is not None:
@@ -217,13 +218,13 @@ def on_fault(
 
 
 def peers_behind(fault: Fault, region: str, routes: Mapping[Hop, tuple[Hop, ...]]) -> set[str]:
-    """The regions to or from which a region's packets cross a link that the fault changed."""
+    """Return the regions to or from which a region's packets cross a link that the fault changed."""
     traversal = [pair for pair, hops in routes.items() if region in pair and set(hops) & set(fault.hops)]
     return {b if a == region else a for a, b in traversal}
 
 
 def chains(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> pa.Table:
-    """`schemas.CHAINS`: every configuration that a region's service decided, in order of time."""
+    """Return `schemas.CHAINS`: every configuration that a region's service decided, sorted by time."""
     rows_of = [
         {
             "region": act.region,
@@ -239,7 +240,7 @@ def chains(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> p
 
 
 def _logged(reading: Reading) -> dict[str, FailoverKind]:
-    """What the events in logs are that are read."""
+    """Return the kind of each log event that is read."""
     return {
         **dict.fromkeys(reading.noticed, FailoverKind.NOTICED),
         **dict.fromkeys(reading.relayed, FailoverKind.RELAYED),
@@ -268,7 +269,7 @@ def _act(record: Mapping[str, Any], what: FailoverKind, host: str, metadata: Run
 
 
 def _relays(record: Mapping[str, Any], metadata: RunMetadata) -> Iterator[str]:
-    """The hosts between that a log names: the first one, and those after it."""
+    """Yield the forwarders that a log names: the first one, and those after it."""
     further = record.get("further")
     for each in (record.get("relay"), *(further if isinstance(further, list) else ())):
         if name := _named(each, metadata):
@@ -276,14 +277,16 @@ def _relays(record: Mapping[str, Any], metadata: RunMetadata) -> Iterator[str]:
 
 
 def _named(peer: Any, metadata: RunMetadata) -> str:
-    """The host that a log calls by its process's name or, where nodes know no names, by its address."""
+    """Return the host that a log identifies by its process's name or, if nodes know no names, by its
+    address.
+    """
     if isinstance(peer, int):
         return metadata.host_at.get(address_text(peer), "")
     return metadata.host_of.get(str(peer), "")
 
 
 def _stream(record: Mapping[str, Any], metadata: RunMetadata) -> int | None:
-    """The stream that a record is about, by its number or its topic's key."""
+    """Return the stream that a record is about, by its number or its topic's key."""
     topic = record.get("topic")
     if isinstance(topic, str) and metadata.stream_at:
         return metadata.stream_at.get(parse_key(topic))
@@ -291,9 +294,10 @@ def _stream(record: Mapping[str, Any], metadata: RunMetadata) -> int | None:
 
 
 def log_records(path: Path, events: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """Records of these events, in order; none if there is no such file.
+    """Yield records of these events, in order; none if the file does not exist.
 
-    Raises AnalysisError for a line that is JSON, but no object with a time, or has other fields than a log's.
+    Raises AnalysisError for a line that is JSON but not an object with a time, or has other fields than a log
+    record.
     """
     if not path.is_file():
         return

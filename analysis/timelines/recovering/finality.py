@@ -1,19 +1,19 @@
-"""Whether what was collected was collected by the rule in force (Sprinkler 2.1, 3.4; checklist, API).
+"""Checks that collected events were collected by the rule in force (Sprinkler 2.1, 3.4; checklist, API).
 
-A tombstone stands for events that a garbage collection event matched. Which rule the drivers publish stands
-in the workload, and which events collect, with the keys of all, in the drivers' marks where not every event
-does (`collecting`). So for each tombstone it can be said how many of its events the rule may have matched:
+A tombstone stands for events that a garbage collection event matched. The workload defines the rule that
+drivers publish. If not every event collects, the drivers' marks list the collecting events and all keys
+(`collecting`). This bounds how many events of each tombstone the rule may have matched:
 
-- last N: the numbers below the highest one that collects, less N;
-- older than: what was due, was acknowledged, or had come to some client, that long before the tombstone came
-  (where only one event in a while collects: before the last one that did by then), with some slack for clocks
-  and for the way from proxy to driver. A head stamps an event when it gets it, and a chain that stands still
-  may have it acknowledged, and anywhere, much later: an open loop's event may be as old as its schedule says;
-- same key: what has a later event with its key that collects;
-- no rule: nothing.
+- last N: numbers below the highest collecting one minus N;
+- older than: events that were due, were acknowledged, or had reached some client that long before the
+  tombstone arrived (if only some events collect: before the last collecting one by then), with slack for
+  clocks and for the path from proxy to driver. A head stamps an event when it receives it, and a stalled
+  chain may deliver and acknowledge it much later: an open loop's event may be as old as its schedule says;
+- same key: events followed by a collecting event with their key;
+- no rule: none.
 
-The rest was collected against the rule. Where events and tombstones are mixed in a record, the rule's
-benefit is assumed: the tombstones are taken to be those that it explains.
+The remaining events were collected against the rule. If a record mixes events and tombstones, the tombstones
+are assumed to be those that the rule explains.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ SLACK_NS = 1_000_000_000
 def unexplained(
     got: RecordedDeliveries, known: RecordedPublications, metadata: RunMetadata, marks: Marks | None = None
 ) -> Ints:
-    """For each record, how many of its tombstones the rule in force does not explain."""
+    """Return, for each record, how many of its tombstones the rule in force does not explain."""
     collected = got.reach - got.events
     found = np.zeros(len(collected), np.int64)
     some = np.flatnonzero(collected)
@@ -50,7 +50,7 @@ def unexplained(
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """Records with tombstones (`some`), and what is held against them."""
+    """Records with tombstones (`some`), and the data that they are compared with."""
 
     got: RecordedDeliveries
     some: Ints
@@ -59,13 +59,13 @@ class _Case:
 
     @property
     def stream(self) -> Ints:
-        """The stream of each record, as a place in the run's list."""
+        """The stream of each record, as an index in the run's list."""
         return self.got.stream[self.some]
 
     def last_unmarked(self) -> Ints:
-        """For each stream, the last number that clients have and no driver knows to be acknowledged.
+        """Return, for each stream, the last number that clients have and no driver acknowledged.
 
-        A driver that was killed left events without marks: they may collect what is before them.
+        A driver that was killed left events without marks: they may collect any events before them.
         """
         batches = shifted(self.got.stream, self.got.first, self.got.reach)
         held = within(self.known.runs, batches.first_seq, batches.end_seq)
@@ -77,7 +77,7 @@ class _Case:
 
 
 def _kept_by_key(case: _Case, streams: list[int], marks: Marks) -> Ints:
-    """How many events in each of some records no later one collects, and did not come as events."""
+    """Return how many events in each record no later one collects although they did not arrive as events."""
     got, some = case.got, case.some
     kept = np.zeros(len(some), np.int64)
     last_unmarked = case.last_unmarked()
@@ -93,7 +93,7 @@ def _kept_by_key(case: _Case, streams: list[int], marks: Marks) -> Ints:
 
 
 def _bounds(case: _Case, metadata: RunMetadata, marks: Marks | None) -> Ints:
-    """The first sequence number that may not have been collected yet, for each of some records."""
+    """Return the first sequence number that may not have been collected yet, for each record."""
     if metadata.collect is None:
         return np.zeros(len(case.some), np.int64)
     predicate, argument = metadata.collect
@@ -110,13 +110,13 @@ def _bounds(case: _Case, metadata: RunMetadata, marks: Marks | None) -> Ints:
 
 
 def _collecting(metadata: RunMetadata, marks: Marks) -> list[Ints]:
-    """For each stream, the numbers of its events that collect, in order."""
+    """Return the sorted numbers of the collecting events of each stream."""
     each = [marks.of(stream) for stream in metadata.owner]
     return [np.sort(of_stream.seq[of_stream.collects]) for of_stream in each]
 
 
 def _highest(case: _Case) -> Ints:
-    """The highest number of each group's stream that was published, or that the group got."""
+    """Return the highest number of each group's stream that was published, or that the group received."""
     got, known = case.got, case.known
     published = np.zeros(case.streams, np.int64)
     np.maximum.at(published, known.runs[0] >> SPAN_BITS, (known.runs[1] - 1) & (SPAN - 1))
@@ -127,7 +127,7 @@ def _highest(case: _Case) -> Ints:
 
 
 def _older(case: _Case, age_ns: int, metadata: RunMetadata, collecting: list[Ints] | None) -> Ints:
-    """The first number that was too young to be collected, for each of some records."""
+    """Return the first number that was too young to be collected, for each record."""
     known = case.known
     found = np.zeros(len(case.some), np.int64)
     for stream in range(case.streams):
@@ -153,7 +153,7 @@ def _older(case: _Case, age_ns: int, metadata: RunMetadata, collecting: list[Int
 
 
 def _first_seen(got: RecordedDeliveries, stream: int, first: Ints) -> Ints:
-    """For each number of a stream, when a client had it, or a later one, before any other did."""
+    """Return, for each number of a stream, the earliest time when a client had it or a later one."""
     mine = np.flatnonzero((got.stream == stream) & (got.events > 0))
     last = (got.first + got.reach - 1)[mine]
     order = np.argsort(last, kind="stable")
@@ -163,7 +163,7 @@ def _first_seen(got: RecordedDeliveries, stream: int, first: Ints) -> Ints:
 
 
 def _last_collection(came: Ints, collecting: Ints, first: Ints, t_ns: Ints) -> Ints:
-    """For each time, when the last event that collects was acknowledged by then, with some slack."""
+    """Return, for each time, when the last collecting event was acknowledged by then, with some slack."""
     times = np.sort(t_ns[np.maximum(np.searchsorted(first, collecting, side="right") - 1, 0)])
     at = np.searchsorted(times, came + SLACK_NS, side="right")
     found: Ints = np.append(0, times)[at]

@@ -1,16 +1,16 @@
-"""Tells whether a client was without a stream's events for longer than usual.
+"""Detects whether a client was without a stream's events for longer than usual.
 
-It shows what a fault did where nothing tells which path events took: an overlay may carry them over other
-regions. A *wait* lasts from when an event was due, or from when the last one before it came, until it or a
-later one comes; so a publisher's pause is none. A wait is a *gap* of a fault if
+Gaps show the effect of a fault if nothing shows the path of events, e.g. if an overlay may route them over
+other regions. A *wait* lasts from when an event was due, or from the arrival of the last one before it, until
+it or a later one arrives; so a publisher's pause is no wait. A wait is a *gap* of a fault if
 
-- it begins not later than the contract's time to settle after the fault, and before the next fault;
-- it ends after the fault, and did not last longer than usual before it already;
+- it begins within the contract's settle time after the fault, and before the next fault;
+- it ends after the fault, and had not already lasted longer than usual before it;
 - it is more than FACTOR times as long as the longest wait of the calm time before the fault, and more than
   BEYOND_NS longer.
 
-Calm is the time from the first event on, or from when the fault before had settled. Nothing can be told
-where it is shorter than CALM_NS, or nothing came in it.
+The calm time starts at the first event, or when the previous fault has settled. Gaps cannot be detected if it
+is shorter than CALM_NS, or if no event arrived in it.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ FACTOR = 3
 BEYOND_NS = BIN_NS
 CALM_NS = 1_000_000_000
 CELLS_MAX = 1 << 21
-"""Clients times pieces that are looked at together: some 100 MB."""
+"""Largest number of clients times pieces processed at once: about 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
     """Waits of a stream's clients for its pieces: a row for each client, a column for each piece.
 
-    Times in nanoseconds; where nothing was due, or it came with an earlier one, both times are equal.
+    Times in nanoseconds. If nothing was due, or it arrived with an earlier piece, both times are equal.
     """
 
     begin_ns: Ints
@@ -42,9 +42,9 @@ class Waits:
 
     @classmethod
     def of(cls, cut: SequenceIntervals, clients: Sequence[int], until_ns: int) -> Self:
-        """The waits of some clients of a stream while it was published.
+        """Return the waits of some clients of a stream while it was published.
 
-        clients: places among the hosts of `cut`. until_ns: when publishing stopped.
+        clients: indices among the hosts of `cut`. until_ns: when publishing stopped.
         """
         arrived_ns = cut.arrived_ns[clients]
         due = np.broadcast_to(cut.published_ns < until_ns, arrived_ns.shape)
@@ -57,9 +57,9 @@ class Waits:
         return cls(begin_ns, np.where(due, np.maximum(came_ns, begin_ns), begin_ns))
 
     def gap_of(self, fault_ns: int, *, calm_ns: int, next_ns: int, settle_ns: int) -> tuple[Bools, Bools]:
-        """Which clients had a gap of a fault, and of which that can be told.
+        """Return which clients had a gap of a fault, and for which clients this can be determined.
 
-        calm_ns: when the fault before had settled. next_ns: when the next one took hold.
+        calm_ns: when the previous fault had settled. next_ns: when the next fault was applied.
         """
         length_ns = self.end_ns - self.begin_ns
         waited = length_ns > 0

@@ -1,9 +1,9 @@
-"""The path of a stream to a host at any time, where those who take events pass them on themselves.
+"""The path of a stream to a host at any time, if subscribers forward events themselves.
 
-Then a region has no single source: two of its hosts may be in different places of a tree. A host's source is
-the host that sent it the last event which was new to it, and what came through another host came by way of
-that. What comes again (replayed, replicated) is no source. Paths lead from host to host back to whoever
-published, and are told by the regions they lead through, as others are.
+Then a region has no single source: two of its hosts may be at different places of a tree. A host's source is
+the host that sent it its last new event, including the forwarders in between. Repeated events (replayed,
+replicated) show no source. Paths lead from host to host back to the publisher, and are reported as the
+regions they cross, as other paths are.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,11 +18,13 @@ from analysis.timelines.run_metadata import RunMetadata
 from topologies.routes import Hop
 
 BETWEEN_MAX = 8
-HOSTS_MAX = 64  # on a path; a longer one is a loop
+HOSTS_MAX = 64  # on a path; a longer path is a loop
 
 
 def host_sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
-    """Each host's sources of one stream: the hosts by which it came, nearest first; from `schemas.EVENTS`."""
+    """Return each host's sources of one stream, as forwarders and sender, nearest first; from
+    `schemas.EVENTS`.
+    """
     arrived = rows(events, kind="arrived")
     hosts = list(metadata.hosts)
     host, t_ns = codes(arrived.column("host"), hosts), ints(arrived, "t_ns")
@@ -45,7 +47,7 @@ def host_sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
 
 
 Passed = Mapping[tuple[str, int], list[str]]
-"""From whom a host had what it only passed on, by that host and the first sequence number."""
+"""The previous hosts of a forwarded event, by forwarder and first sequence number."""
 
 
 def _passed(events: pa.Table) -> Passed:
@@ -60,7 +62,7 @@ def _passed(events: pa.Table) -> Passed:
 
 
 def _between(via: str | None, peer: str | None, seq: int, passed: Passed) -> Iterator[str]:
-    """The hosts through which something came, the nearest first: packets of each tell who was before it."""
+    """Yield the forwarders of an event, nearest first. Each one's own packets show its predecessor."""
     between: list[str] = []
     while via is not None and len(between) < BETWEEN_MAX:
         between.append(via)
@@ -73,7 +75,9 @@ def _between(via: str | None, peer: str | None, seq: int, passed: Passed) -> Ite
 def hosts_to(
     sources: Mapping[str, Sources], publishers: Collection[str], host: str, t_ns: int
 ) -> tuple[str, ...] | None:
-    """The hosts by which the stream came to one just before `t_ns`, its publisher first; None if unknown."""
+    """Return the hosts of the stream's path to a host just before `t_ns`, publisher first; None if
+    unknown.
+    """
     way = [host]
     while way[-1] not in publishers:
         source = sources[way[-1]].before(t_ns) if way[-1] in sources else None
@@ -84,6 +88,6 @@ def hosts_to(
 
 
 def hops_of(hosts: Iterable[str], metadata: RunMetadata) -> tuple[Hop, ...]:
-    """From region to region along a path of hosts."""
+    """Return the hops from region to region along a path of hosts."""
     regions = [metadata.hosts[host].region for host in hosts]
     return tuple(hop for hop in pairwise(regions) if hop[0] != hop[1])

@@ -1,8 +1,8 @@
-"""Which messages that a host got or sent are its own, and which it only passes on for others.
+"""Distinguishes a host's own messages from those that it only forwards for others.
 
-A message that says for which host it is (`target`) is passed on by any other one. A message that is routed by
-its key (`Reading.routed`) names nobody: it was passed on by a host that sent the same one after it came, and
-before it came again.
+A message with a destination (`target`) is forwarded by every other host. A message that is routed by its key
+(`Reading.routed`) names no destination: a host forwarded it if it sent the same message after it arrived, and
+before it arrived again.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _KEY = ("type", "stream", "first_seq", "count")
 
 
 def own(messages: pa.Table, metadata: RunMetadata) -> tuple[pa.Table, pa.Table]:
-    """One host's rows of `analysis.schemas.MESSAGES`: its own, and those that it passes on."""
+    """Return one host's own rows of `analysis.schemas.MESSAGES`, and those that it forwards."""
     if not messages.num_rows or messages.column("within").null_count == messages.num_rows:
         return messages, messages.slice(0, 0)
     came = pc.equal(messages.column("direction"), "in")
@@ -31,7 +31,7 @@ def own(messages: pa.Table, metadata: RunMetadata) -> tuple[pa.Table, pa.Table]:
 
 
 def without_ends(messages: pa.Table) -> pa.Table:
-    """The same rows as from and for whoever they came by."""
+    """Return the same rows without end points: as messages from and to the neighbours."""
     for name in ENDS_COLUMNS:
         place = messages.column_names.index(name)
         messages = messages.set_column(place, name, pa.nulls(messages.num_rows, pa.int64()))
@@ -39,7 +39,7 @@ def without_ends(messages: pa.Table) -> pa.Table:
 
 
 def end_hosts(addresses: pa.ChunkedArray, metadata: RunMetadata) -> pa.Array:
-    """The hosts at addresses that are numbers; null where there is none."""
+    """Return the hosts at numeric addresses; null if there is none."""
     coded = pc.dictionary_encode(addresses.combine_chunks())
     texts = [None if each is None else address_text(each) for each in coded.dictionary.to_pylist()]
     names = pa.array([None if text is None else metadata.host_at.get(text) for text in texts], pa.string())
@@ -47,7 +47,7 @@ def end_hosts(addresses: pa.ChunkedArray, metadata: RunMetadata) -> pa.Array:
 
 
 def _routed_on(messages: pa.Table, metadata: RunMetadata) -> Bools:
-    """Which routed messages a host only passed on: those that came, and the same ones that left."""
+    """Return which routed messages a host only forwarded: both the incoming and the outgoing ones."""
     routed = set(metadata.reading.routed)
     texts = pc.unique(messages.column("within")).to_pylist()
     paths = [path for path in texts if path and not routed.isdisjoint(path.split())]

@@ -1,23 +1,23 @@
-"""What each fault did to each (stream, client) pair, from the events alone: a Spark step, one group per
+"""The effect of each fault on each (stream, client) pair, from the events alone: a Spark step, one group per
 stream.
 
-A pair is *affected* by a fault of links if the route of the stream to the client's region, just before the
-fault, crossed one of the link directions that the fault changed (packets between regions without a link of
-their own cross those of others); by a fault of a process if the route touched that server's region, or the
-process is the client. Where routes lead from host to host (`host_paths`), each client has its own, and only
-the processes on it touch it. Where neither packets nor logs tell the route, it is taken to be the configured
-one; and whoever was without events for longer than usual is affected, too (`gaps`). A client that was itself
-killed, stopped, late or gone shows only what that did to it: by other faults it is not affected.
+A link fault *affects* a pair if the route of the stream to the client's region, just before the fault,
+crossed one of the link directions that the fault changed (packets between regions without a link of their own
+cross other regions' links). A process fault affects a pair if the route touched that server's region, or the
+process is the client. If routes lead from host to host (`host_paths`), each client has its own, and only the
+processes on it matter. If neither packets nor logs show the route, the configured one is assumed; in
+addition, a client without events for longer than usual is affected (`gaps`). A client that was itself killed,
+stopped, late or gone shows only the effect of that: other faults do not affect it.
 
-A fault that mends (restore, continue, restart) affects the pairs whose direct path it gives back, whether
-they took a detour or waited; `returned` is when their region had the stream from its owner again, for good.
-From host to host, what was the path before the fault before is the direct one, and no pair returns. The times
-themselves are defined in `recovery_times`.
+A fault that mends (restore, continue, restart) affects the pairs whose direct path it restores, whether they
+took a detour or waited; `returned` is when their region had the stream from its owner again, permanently. If
+routes lead from host to host, the path before the previous fault is the direct one, and no pair returns. The
+times themselves are defined in `recovery_times`.
 
 Faults of one instant are one event: each has the figures of the pairs that it affected itself.
 
 Lost events belong to the last instant with faults before their loss became visible, which is when the client
-got a later event.
+received a later event.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,16 +40,16 @@ from experiments.declared import Trait
 from topologies.routes import Hop
 
 AROUND_NS = 1_000_000_000
-"""A client that nothing is due to for so long before a fault, or after it, shows nothing of it."""
+"""A client with no due events for this long before or after a fault shows no effect of it."""
 
 
 PROCESS, ROUTE, GAP, UNKNOWN = "process", "route", "gap", "unknown"
-"""What tells that a fault affected a client: its own process, the route of its events, or a gap in them."""
+"""Evidence that a fault affected a client: its own process, the route of its events, or a gap in them."""
 
 
 @dataclass(frozen=True)
 class History:
-    """The intervals of one stream at every client, and the sources of it: each region's, or each host's."""
+    """The intervals of one stream at every client, and its sources: each region's, or each host's."""
 
     metadata: RunMetadata
     stream: int
@@ -58,16 +58,17 @@ class History:
 
     @property
     def owner(self) -> str:
-        """The region whose stream it is."""
+        """The region that owns the stream."""
         return self.metadata.owner[self.stream]
 
     def place(self, client: str) -> str:
-        """What a path to a client leads to: its host, or its region."""
+        """Return the end of a path to a client: its host, or its region."""
         return client if self.metadata.by_host else self.metadata.hosts[client].region
 
     def path(self, place: str, t_ns: int) -> tuple[Hop, ...] | None:
-        """The path to a place just before `t_ns`; straight from the owner, where no packet tells any and the
-        system's logs never do.
+        """Return the path to a place just before `t_ns`.
+
+        The path is direct from the owner if no packet shows it and the system's logs never do.
         """
         if self._straight:
             region = self.metadata.hosts[place].region if self.metadata.by_host else place
@@ -78,7 +79,7 @@ class History:
         return path_to(self.seen, self.owner, place, t_ns)
 
     def hosts(self, place: str, t_ns: int) -> tuple[str, ...] | None:
-        """The hosts on the path to a host just before `t_ns`; None where that is not known."""
+        """Return the hosts on the path to a host just before `t_ns`; None if unknown."""
         if self._straight or not self.metadata.by_host:
             return None
         return hosts_to(self.seen, self._publishers, place, t_ns)
@@ -88,8 +89,10 @@ class History:
         return self.metadata.publishing_hosts(self.stream)
 
     def route(self, place: str, t_ns: int) -> tuple[Hop, ...] | None:
-        """The path by which events came to a place before `t_ns`. If some wait then, it is that of the last
-        one that came: nothing shows yet where a source leads that was chosen since.
+        """Return the path by which events arrived at a place before `t_ns`.
+
+        If events are missing at that time, it is the path of the last one that arrived: a source chosen since
+        then has shown no effect yet.
         """
         return self.path(place, self._shown_ns(place, t_ns))
 
@@ -115,7 +118,7 @@ class History:
         return {}
 
     def tells(self, place: str, t_ns: int) -> bool:
-        """Whether packets or logs tell the route to a place just before `t_ns`."""
+        """Return whether packets or logs show the route to a place just before `t_ns`."""
         return not self._straight and self.route(place, t_ns) is not None
 
     @cached_property
@@ -124,13 +127,13 @@ class History:
 
     @cached_property
     def ends_ns(self) -> Ints:
-        """When paths may have changed, or what they are configured to take: the ends of segments of time."""
+        """When paths, or their configured delays, may have changed: the ends of segments of time."""
         periods = self.metadata.periods.values()
         starts = [period.start_ns for row in periods for period in row if period.start_ns is not None]
         return np.unique(np.concatenate((change_times(self.seen), np.array(starts, np.int64), [NEVER])))
 
     def lengths_us(self, place: str, t_ns: Ints) -> Ints:
-        """What the path to a place just before each of these times was configured to take; -1: not known."""
+        """Return the configured delay of the path to a place just before each of these times; -1: unknown."""
         segments, of = np.unique(np.searchsorted(self.ends_ns, t_ns, side="left"), return_inverse=True)
         return np.array([self._length_us(place, int(self.ends_ns[at])) for at in segments], np.int64)[of]
 
@@ -146,8 +149,9 @@ class History:
         return {}
 
     def were_due(self, t_ns: int) -> Bools:
-        """To which of the clients events were due just before and just after `t_ns`; not who left before
-        anything came again.
+        """Return the clients with due events both just before and just after `t_ns`.
+
+        Clients that left before any event arrived again are excluded.
         """
         due, published_ns = self.cut.due, self.cut.published_ns
         if due is None or not due.size:
@@ -162,7 +166,7 @@ class History:
 
 
 def pairs(history: History) -> pa.Table:
-    """`schemas.PAIRS` of one stream: every applied fault, and each client to which anything is due."""
+    """Return `schemas.PAIRS` of one stream: every applied fault, and each client with due events."""
     metadata, cut = history.metadata, history.cut
     if not metadata.applied_faults or not cut.hosts:
         return schemas.PAIRS.empty_table()
@@ -199,20 +203,21 @@ def pairs(history: History) -> pa.Table:
 def _affected_by(
     history: History, faults: Sequence[Fault], clients: Sequence[int]
 ) -> Iterator[tuple[str, list[str | None]]]:
-    """Each fault of one instant, and what tells of each client that it affected it: PROCESS, ROUTE or GAP;
-    UNKNOWN: nothing could tell, None: it did not. clients: places among those of the intervals.
+    """Yield each fault of one instant with the evidence per client: PROCESS, ROUTE or GAP.
 
-    A gap counts for none of them if the process or the route tells of another one of the same instant.
+    UNKNOWN: there is no evidence either way; None: it did not affect the client. clients: indices among those
+    of the intervals. A gap does not count if process or route show that another fault of the same instant
+    affected the client.
     """
     by_route = [_by_routes(history, fault, clients) for fault in faults]
     explained = [any(by in (PROCESS, ROUTE) for by in row) for row in zip(*by_route, strict=True)]
     for fault, row in zip(faults, by_route, strict=True):
-        known = [None if by == UNKNOWN and told else by for by, told in zip(row, explained, strict=True)]
+        known = [None if by == UNKNOWN and shown else by for by, shown in zip(row, explained, strict=True)]
         yield fault.name, _with_gaps(history, fault, clients, known)
 
 
 def _by_routes(history: History, fault: Fault, clients: Sequence[int]) -> list[str | None]:
-    """`_by_route` of each client, of those to which events were due."""
+    """Return `_by_route` of each client with due events, None for others."""
     were_due = history.were_due(fault.t_ns)
     return [
         _by_route(history, fault, history.cut.hosts[client]) if were_due[client] else None
@@ -223,7 +228,7 @@ def _by_routes(history: History, fault: Fault, clients: Sequence[int]) -> list[s
 def _with_gaps(
     history: History, fault: Fault, clients: Sequence[int], found: list[str | None]
 ) -> list[str | None]:
-    """The same, with GAP or None for UNKNOWN where the client's waits tell."""
+    """Replace UNKNOWN by GAP or None if the client's waits are conclusive."""
     unsure = [place for place, by in enumerate(found) if by == UNKNOWN]
     around, until_ns = _around(fault, history.metadata), history.metadata.stopped_ns
     share = max(1, CELLS_MAX // max(1, len(history.cut.count)))
@@ -238,7 +243,7 @@ def _with_gaps(
 
 
 def _around(fault: Fault, metadata: RunMetadata) -> dict[str, int]:
-    """The times around a fault that `Waits.gap_of` asks for."""
+    """Return the times around a fault that `Waits.gap_of` needs."""
     settle_ns = metadata.declared.contract.settle_us * 1000
     before = [t_ns + settle_ns for t_ns in metadata.instant_starts_ns[: metadata.instant_number(fault)]]
     return {
@@ -249,7 +254,7 @@ def _around(fault: Fault, metadata: RunMetadata) -> dict[str, int]:
 
 
 def _by_route(history: History, fault: Fault, client: str) -> str | None:
-    """PROCESS or ROUTE, if the fault concerns the pair by these; UNKNOWN where no route is told."""
+    """Return PROCESS or ROUTE if the fault concerns the pair by these; UNKNOWN if the route is unknown."""
     hosts = history.metadata.hosts
     owner, region = history.owner, history.place(client)
     if client in fault.processes:
@@ -271,22 +276,24 @@ def _by_route(history: History, fault: Fault, client: str) -> str | None:
 
 
 def _by_path_of_hosts(history: History, fault: Fault, client: str, old: tuple[Hop, ...] | None) -> str | None:
-    """The same, where paths lead from host to host."""
-    metadata, told = history.metadata, history.tells(client, fault.t_ns)
+    """Return the same for paths from host to host."""
+    metadata, shown = history.metadata, history.tells(client, fault.t_ns)
     if fault.mends:
         earlier = [each for each in metadata.applied_faults if each.t_ns < fault.t_ns and not each.mends]
         before = history.path(client, earlier[-1].t_ns) if earlier else old
         detour = before is not None and before != old and metadata.crossed(before) & set(fault.hops)
-        return ROUTE if told and detour else None
+        return ROUTE if shown and detour else None
     hosts = history.hosts(client, fault.t_ns) or ()
     if old is not None and (set(fault.hops) & metadata.crossed(old) or set(fault.processes) & set(hosts)):
         return ROUTE
-    return None if told else UNKNOWN
+    return None if shown else UNKNOWN
 
 
 def lost_after(history: History) -> Ints:
-    """How many published events never came, by client and instant with faults: lost between it and the next
-    one. For which of its faults they count, `recovery_table` tells.
+    """Return how many published events never arrived, by client and instant with faults.
+
+    Events count for the instant before their loss became visible; `recovery_table` assigns them to its
+    faults.
     """
     cut, metadata = history.cut, history.metadata
     missing = (cut.arrived_ns == NEVER) & _known(cut)
@@ -305,8 +312,9 @@ def lost_after(history: History) -> Ints:
 
 
 def path_ns(history: History, place: str, came_ns: Ints, fault_ns: int) -> Ints:
-    """For each piece: the configured length of the path when it came to a place, less that just before the
-    fault; nanoseconds. 0 where either path is not known.
+    """Return, for each piece, how much longer its path to a place was than the path just before the fault.
+
+    Configured lengths, in nanoseconds; 0 if either path is unknown.
     """
     old = history.route(place, fault_ns)
     lengths = history.lengths_us(place, came_ns)
@@ -317,7 +325,7 @@ def path_ns(history: History, place: str, came_ns: Ints, fault_ns: int) -> Ints:
 
 
 def _known(cut: SequenceIntervals) -> Bools:
-    """Which pieces are known to be published."""
+    """Return which pieces are known to be published."""
     found: Bools = cut.published_ns != NEVER
     return found
 
@@ -327,7 +335,7 @@ _NO_TIMES: Mapping[str, Any] = {}
 
 
 def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
-    """What an affected pair's row has besides. client: a place among those of the pieces."""
+    """Return the further columns of an affected pair's row. client: an index among those of the pieces."""
     cut, name = history.cut, history.cut.hosts[client]
     place, region = history.place(name), history.metadata.hosts[name].region
     since_ns = _struck_ns(history, fault, place, region)
@@ -354,7 +362,9 @@ def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
 
 
 def _struck_ns(history: History, fault: Fault, place: str, region: str) -> int:
-    """When the fault reached the pair: a link's directions, and several links, change one after the other."""
+    """Return when the fault reached the pair: a link's directions, and several links, change one after the
+    other.
+    """
     direct = (history.owner, region)
     old = history.route(place, fault.t_ns) or ()
     crossed = history.metadata.crossed((direct,) if fault.mends else old)
@@ -363,11 +373,11 @@ def _struck_ns(history: History, fault: Fault, place: str, region: str) -> int:
 
 
 def _returned(history: History, fault: Fault, region: str, times: PairTimes) -> tuple[int | None, PairTimes]:
-    """When the region had the stream from its owner again and kept it so until the next fault."""
+    """Return when the region had the stream from its owner again and kept it so until the next fault."""
     end_ns = history.metadata.next_fault_ns(fault) or NEVER
     source = history.seen.get(region)
     if source is None or source.before(end_ns) != history.owner:
-        reasons = {**times.reasons, "returned_s": "the stream did not return to its direct way"}
+        reasons = {**times.reasons, "returned_s": "the stream did not return to its direct path"}
         return None, replace(times, reasons=reasons)
     index = int(np.searchsorted(source.since_ns, end_ns, side="left")) - 1
     return max(0, int(source.since_ns[index]) - fault.t_ns), times
@@ -379,5 +389,5 @@ def _last(t_ns: Ints) -> int:
 
 
 def _text(history: History, hops: tuple[Hop, ...] | None) -> str | None:
-    """A path as its regions."""
+    """Return a path as its regions."""
     return None if hops is None else " ".join([history.owner, *(taker for _, taker in hops)])

@@ -1,9 +1,9 @@
-"""The recovery table and its headline per fault, from pairs, acts and deliveries: columns, and
-plain Python only over pairs that a fault affected.
+"""The recovery table and its headline per fault, from pairs, failover events and deliveries. Most work is on
+columns; only affected pairs are processed in plain Python.
 
-There is a row per applied or asked fault, stream and client. Times count from the fault's applied time.
-`detect` and `resubscribe` are those of the proxy of the client's region; packets say when it subscribed, its
-log when it noticed.
+There is a row per applied fault, stream and client. Times count from the fault's applied time. `detect` and
+`resubscribe` belong to the proxy of the client's region: packets show when it subscribed, its log when it
+noticed the fault.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ APART_S = 0.4
 """Two sampling intervals: the methods of RFC 6412 disagree if they are further apart."""
 SUMS = ("lost", "duplicated", "out_of_order")
 REASONS_MAX = 20
-"""Of a fault, in words."""
+"""Largest number of reasons reported per fault."""
 STREAM_BITS = 32
-UNAFFECTED = "it was on no stream's route to a client, and no client had a gap where the route is not known"
+UNAFFECTED = "it was on no stream's route to a client, and no client with an unknown route had a gap"
 UNTOLD = (
-    "whether it affected {} streams at clients is not known: neither packets nor logs show their routes, and"
-    " too little came before it to tell a gap"
+    "whether it affected {} streams at clients is unknown: neither packets nor logs show their routes, and"
+    " too few events arrived before it to detect a gap"
 )
 
 
@@ -40,7 +40,9 @@ def table(
     deliveries: pa.Table | None,
     metadata: RunMetadata,
 ) -> pa.Table:
-    """`schemas.RECOVERY` from rows of `schemas.PAIRS` and, where nodes kept records, `schemas.DELIVERIES`."""
+    """Return `schemas.RECOVERY` from rows of `schemas.PAIRS` and, if nodes kept records,
+    `schemas.DELIVERIES`.
+    """
     names = [fault.name for fault in metadata.applied_faults]
     fault = codes(pairs.column("fault"), names)
     affected = pairs.column("affected").to_numpy()
@@ -51,7 +53,7 @@ def table(
         name: pa.array([row[name] for row in found], schemas.RECOVERY.field(name).type).take(place)
         for name in _MEASURED
     }
-    columns |= {name: pairs.column(name) for name in _KEPT}
+    columns |= {name: pairs.column(name) for name in _COPIED}
     columns |= {
         "requested_s": np.array([each.requested_s for each in metadata.applied_faults])[fault],
         "applied_s": np.array([metadata.seconds(each.t_ns) for each in metadata.applied_faults])[fault],
@@ -64,7 +66,7 @@ def table(
 
 
 def headline(recovery: pa.Table, metadata: RunMetadata) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Per fault the figures of summary.json, and the reasons for those that are null."""
+    """Return the figures of summary.json per fault, and the reasons for those that are null."""
     found, reasons = {}, []
     for fault in metadata.faults:
         figures, missing = _figures(fault, rows(recovery, fault=fault.name))
@@ -74,7 +76,9 @@ def headline(recovery: pa.Table, metadata: RunMetadata) -> tuple[dict[str, dict[
 
 
 def routes(recovery: pa.Table) -> list[dict[str, Any]]:
-    """The old and new paths of the streams that each fault affected, as {"fault", "old_way", "new_way"}."""
+    """Return the old and new paths of the streams that each fault affected, as {"fault", "old_way",
+    "new_way"}.
+    """
     affected = recovery.filter(recovery.column("affected"))
     found: list[dict[str, Any]] = affected.group_by(["fault", "old_way", "new_way"]).aggregate([]).to_pylist()
     return found
@@ -82,15 +86,17 @@ def routes(recovery: pa.Table) -> list[dict[str, Any]]:
 
 _TIMES = tuple(f"{name}_s" for name in schemas.RECOVERY_TIMES)
 _MEASURED = ("detect_s", "resubscribe_s", *_TIMES, "reason")
-"""Columns of affected pairs alone."""
-_KEPT = (
+"""Columns that only affected pairs have."""
+_COPIED = (
     "fault", "stream", "client", "affected", "affected_by",
     "impaired", "backlog_events", "lost", "old_way", "new_way",
 )  # fmt: skip
 
 
 class _Reactions:
-    """The reactions to faults: the same for all clients of a region, or for all on the same way of hosts."""
+    """The reactions to faults: the same for all clients of a region, or for all with the same path of
+    hosts.
+    """
 
     def __init__(self, failover_events: Sequence[FailoverEvent], metadata: RunMetadata) -> None:
         self._acts, self._facts = failover_events, metadata
@@ -100,9 +106,9 @@ class _Reactions:
     def to(
         self, name: str, stream: int, client: str, hosts: Sequence[str] | None
     ) -> tuple[float | None, float | None, list[str]]:
-        """When a fault was noticed, when a stream was asked for anew, and why not if it was not.
+        """Return when a fault was noticed, when a stream was resubscribed, and the reasons for missing times.
 
-        hosts: on the way to the client, where ways lead from host to host.
+        hosts: on the path to the client, if paths lead from host to host.
         """
         region, way = self._facts.hosts[client].region, None if hosts is None else tuple(hosts)
         key = (name, stream, region, way)
@@ -123,16 +129,20 @@ class _Reactions:
             act for act in mine if act.what is FailoverKind.MOVED
         ]
         ends = metadata.owner[stream], region
-        return _first(mine, fault), _first(asked, fault), _undone(fault, ends, mine, asked, metadata)
+        return (
+            _first(mine, fault),
+            _first(asked, fault),
+            _missing_reactions(fault, ends, mine, asked, metadata),
+        )
 
 
 def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
-    """Of an affected pair, what only those have."""
-    of = (pair[name] for name in ("fault", "stream", "client", "hosts"))
-    detect_s, resubscribe_s, why_not = reactions.to(*of)
+    """Return the columns that only affected pairs have."""
+    key = (pair[name] for name in ("fault", "stream", "client", "hosts"))
+    detect_s, resubscribe_s, why_not = reactions.to(*key)
     reasons = [*pair["reasons"], *why_not]
     if pair["impaired"] is not None and pair["rate_derived_ns"] is None:
-        reasons.append("rate_derived_s: the whole load did not come in time for 2 s before the next fault")
+        reasons.append("rate_derived_s: the full load did not arrive in time for 2 s before the next fault")
     return {
         "detect_s": detect_s,
         "resubscribe_s": resubscribe_s,
@@ -142,8 +152,9 @@ def _row(pair: dict[str, Any], reactions: _Reactions) -> dict[str, Any]:
 
 
 def _counts(pairs: pa.Table, fault: Ints, metadata: RunMetadata) -> pa.Array:
-    """For which rows counts what became of the pair after the instant of the fault: if the fault affected it,
-    or no fault of that instant did.
+    """Return the rows that count losses and disorder after the instant of the fault.
+
+    A row counts if the fault affected the pair, or if no fault of that instant did.
     """
     clients = codes(pairs.column("client"), pairs.column("client").unique().to_pylist())
     instant = np.array(metadata.instant_of, np.int64)[fault]
@@ -157,8 +168,8 @@ def _counts(pairs: pa.Table, fault: Ints, metadata: RunMetadata) -> pa.Array:
 def _disorder(
     pairs: pa.Table, fault: Ints, deliveries: pa.Table | None, metadata: RunMetadata
 ) -> dict[str, pa.Array]:
-    """What came again or late after the instant of each pair's fault; null where nothing was written down of
-    the pair.
+    """Return repeated and late events after the instant of each pair's fault; null without records of the
+    pair.
     """
     names = ("duplicated", "out_of_order")
     if deliveries is None or not deliveries.num_rows:
@@ -188,27 +199,27 @@ def _error_bounds(pairs: pa.Table, metadata: RunMetadata) -> pa.Array:
     )
 
 
-def _undone(
+def _missing_reactions(
     fault: Fault,
     ends: tuple[str, str],
     done: Sequence[FailoverEvent],
     asked: Sequence[FailoverEvent],
     metadata: RunMetadata,
 ) -> list[str]:
-    """Why nobody noticed or subscribed anew, if nobody did. ends: the stream's owner, and the region."""
+    """Return why no server noticed the fault or resubscribed. ends: the stream's owner, and the region."""
     if fault.hops and not metadata.reachable(*ends, fault.struck_ns):
-        why = f"there is no other way from {ends[0]} to {ends[1]}"
-        told = (("detect_s", done), ("resubscribe_s", asked))
-        return [f"{name}: {why}" for name, found in told if not found]
-    nobody = "nobody had to subscribe anew" if fault.processes else "no server asked for it anew"
+        why = f"there is no other route from {ends[0]} to {ends[1]}"
+        times = (("detect_s", done), ("resubscribe_s", asked))
+        return [f"{name}: {why}" for name, found in times if not found]
+    none_asked = "no server had to resubscribe" if fault.processes else "no server resubscribed to it"
     return [
-        *([] if done else ["detect_s: no server did anything about it"]),
-        *([] if asked else [f"resubscribe_s: {nobody}"]),
+        *([] if done else ["detect_s: no server reacted to it"]),
+        *([] if asked else [f"resubscribe_s: {none_asked}"]),
     ]
 
 
 def _error_bound_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) -> float | None:
-    """By how much the pair's times may be wrong: between where the fault was and where events came."""
+    """Return the error of the pair's times, from the clocks at the fault and at the client."""
     gateways = {name for hop in fault.hops for region in hop for name in metadata.gateways_of(region)}
     struck, client = {*gateways, *fault.processes}, pair["client"]
     if all(metadata.clocks.together(host, client) for host in struck):
@@ -219,8 +230,9 @@ def _error_bound_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) ->
 
 
 def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
-    """The worst of the affected pairs, the first detection, and sums over all pairs; null where a pair has
-    none.
+    """Return the worst of the affected pairs, the first detection, and sums over all pairs.
+
+    A figure is null if a pair has none.
     """
     affected = pairs.filter(pairs.column("affected"))
     mended = fault.mends and fault.hops
@@ -230,26 +242,26 @@ def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
         **{name: _whole(pc.max, affected.column(name)) for name in worst},
         **{name: _whole(pc.sum, pairs.column(name)) for name in SUMS},
         "affected_pairs": affected.num_rows,
-        # in the words of RFC 6412 and 6414: the first route's convergence
+        # RFC 6412 and 6414: the first route's convergence
         "first_route_s": pc.min(affected.column("switch_s")).as_py(),
         "impaired": _whole(pc.sum, affected.column("impaired")),
     }
     bar_s = pc.max(affected.column("bar_s")).as_py()
     figures |= {} if bar_s is None else {"bar_s": bar_s}
     if fault.applied_ns is None:
-        return figures, ["it never took hold"]
+        return figures, ["it was never applied"]
     unknown = pc.sum(pc.equal(pairs.column("affected_by"), UNKNOWN)).as_py() or 0
     reasons = [UNTOLD.format(unknown)] if unknown else []
     if not affected.num_rows:
         return figures, reasons or [UNAFFECTED]
     texts = affected.column("reason").unique().drop_null().to_pylist()
-    told = sorted({reason for text in texts for reason in text.split("; ")})
-    more = [f"and {len(told) - REASONS_MAX} reasons more"] if len(told) > REASONS_MAX else []
-    return figures, [*reasons, *told[:REASONS_MAX], *more, *_disagreement(affected)]
+    distinct = sorted({reason for text in texts for reason in text.split("; ")})
+    more = [f"and {len(distinct) - REASONS_MAX} more reasons"] if len(distinct) > REASONS_MAX else []
+    return figures, [*reasons, *distinct[:REASONS_MAX], *more, *_disagreement(affected)]
 
 
 def _disagreement(affected: pa.Table) -> list[str]:
-    """That the two methods of RFC 6412 do not say the same, and for how many routes."""
+    """Report how many routes have different results by the two methods of RFC 6412."""
     less = pc.subtract(affected.column("rate_derived_s"), affected.column("loss_derived_s")).drop_null()
     apart = less.filter(pc.greater(pc.abs(less), APART_S))
     if not len(apart):
@@ -265,7 +277,7 @@ def _disagreement(affected: pa.Table) -> list[str]:
 
 
 def _struck(fault: Fault, metadata: RunMetadata) -> frozenset[str]:
-    """The regions of which the fault concerned a replica."""
+    """Return the regions with a replica that the fault concerned."""
     return frozenset(
         metadata.hosts[name].region for name in fault.processes if metadata.has(name, Trait.SERVER)
     )
@@ -280,5 +292,5 @@ def _seconds(t_ns: int | None, since_ns: int = 0) -> float | None:
 
 
 def _whole(figure: Callable[[pa.ChunkedArray], pa.Scalar], values: pa.ChunkedArray) -> Any:
-    """A figure of all values; None if any of them is not known, or there are none."""
+    """Return a figure of all values; None if any of them is unknown, or there are none."""
     return None if not len(values) or values.null_count else figure(values).as_py()

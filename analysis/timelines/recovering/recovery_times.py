@@ -1,35 +1,35 @@
-"""How long one client was without one stream after a fault, for a single pair.
+"""How long one client was without one stream after a fault: the figures of a single pair.
 
 All figures come from three arrays per pair: for each piece of the stream its number of events, when it was
-published (arrived at its local proxy) and when the client had it. Times count in seconds from the fault's
-applied time T.
+published (arrived at its local proxy) and when the client received it. Times count in seconds from the
+fault's applied time T.
 
-- switch: until the first event published after T has come. The *gap* lasts from T until then.
-- catch-up: until everything has come that was published by the end of the gap and had not come by T; what was
-  in flight at T, and swallowed, is part of it.
+- switch: until the first event published after T arrived. The *gap* lasts from T until then.
+- catch-up: until all events have arrived that were published by the end of the gap and had not arrived by T;
+  this includes events in flight at T that the fault dropped.
 - settled: the start of the first 200 ms bin (by time of publication) from which on the p95 latency stays
   within 20 % of what the path allows for 2 s, but not before the switch. "Stays" means: the p95 of the bin is
-  within, and so is that of all events of those 2 s. What a path allows is the p95 of the 5 s before T plus
-  the configured length of the path by which each event came, less that of the path before T.
-- backlog: the most events that were published and had not come, between T and the end of the catch-up.
+  within, and so is that of all events of those 2 s. The path allows the p95 of the 5 s before T, plus the
+  configured length of the path by which each event arrived, minus that of the path before T.
+- backlog: the largest number of events published but not arrived, between T and the end of the catch-up.
 
 A figure that cannot be measured is None, with its reason.
 
-The RFCs on convergence benchmarks measure it otherwise. RFC 6412 and 6413 know a *route*, here a stream on
+The RFCs on convergence benchmarks use other measures. RFC 6412 and 6413 define a *route*, here a stream on
 its path to a client, and *packets*, here its events. A packet that takes longer than the *forwarding delay
-threshold* counts as lost. Events that come late because they were kept for the client are such: *impaired*
-(RFC 6414), though nothing is missing in the end. The threshold is that of `settled`: 20 % above what the path
+threshold* counts as lost. Events that arrive late because they were stored for the client are *impaired* (RFC
+6414), even if none is missing in the end. The threshold is that of `settled`: 20 % above what the path
 allows.
 
-Two methods give the time from the convergence event instant, when the fault took hold, on:
+Two methods give the time from the convergence event instant, when the fault was applied:
 
-- rate-derived: until the first sampling interval (200 ms) from which on the route carries its whole offered
-  load, but for 5 %, for the sustained convergence validation time of 2 s;
-- loss-derived: as long as the offered load needs for as many events as were impaired.
+- rate-derived: until the first sampling interval (200 ms) from which on the route carries at least 95 % of
+  its offered load, for the sustained convergence validation time of 2 s;
+- loss-derived: the time in which the offered load equals the number of impaired events.
 
-They agree where a route is lost once and whole. They differ where it carries a part of its load, is lost
-again, or its load is not steady. The *loss of connectivity period* is the longest time after the event in
-which nothing came at all. See docs/recovery.md.
+They agree if a route is lost once and completely. They differ if it carries a part of its load, is lost
+again, or its load is not steady. The *loss of connectivity period* is the longest time after the event
+without any arrival. See docs/recovery.md.
 """
 
 from dataclasses import asdict, dataclass, field, replace
@@ -52,7 +52,7 @@ LOAD_PART = 0.95
 
 @dataclass(frozen=True, slots=True)
 class PairTimes:
-    """The figures of one pair; `reasons` says for each that is None why."""
+    """The figures of one pair; `reasons` explains each that is None."""
 
     switch_ns: int | None = None
     catch_up_ns: int | None = None
@@ -61,7 +61,7 @@ class PairTimes:
     reasons: dict[str, str] = field(default_factory=dict)
 
     def later(self, by_ns: int) -> "PairTimes":
-        """The same, counted from a time that was `by_ns` earlier."""
+        """Return the same figures, counted from a time `by_ns` earlier."""
         known = {
             name: t_ns for name, t_ns in asdict(self).items() if name.endswith("_ns") and t_ns is not None
         }
@@ -70,9 +70,9 @@ class PairTimes:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A (stream, client) pair's pieces as parallel arrays, NEVER where not, and what their paths took.
+    """A (stream, client) pair's pieces as parallel arrays (NEVER: did not happen), with their paths' lengths.
 
-    path_ns: configured length of the path by which each piece came, less that of the path just before the
+    path_ns: configured length of the path by which each piece arrived, minus that of the path just before the
     fault.
     """
 
@@ -83,18 +83,20 @@ class Pair:
 
 
 def measure(pair: Pair, fault_ns: int, *, until_ns: int) -> PairTimes:
-    """The figures of one pair for the fault applied at `fault_ns`; publishing stopped at `until_ns`."""
+    """Return the figures of one pair for the fault applied at `fault_ns`; publishing stopped at
+    `until_ns`.
+    """
     published = pair.published_ns != NEVER
     after = published & (pair.published_ns >= fault_ns)
     if not after.any():
         return _nothing("no event was published after the fault")
     first_ns = int(pair.came_ns[after].min())
     if first_ns == NEVER:
-        return _nothing("no event published after the fault ever came")
+        return _nothing("no event published after the fault ever arrived")
     reasons: dict[str, str] = {}
     gap = published & (pair.published_ns <= first_ns) & (pair.came_ns >= fault_ns)
     if first_ns < fault_ns or not gap.any():
-        return _nothing("events came before they were published: the machines' clocks are not known")
+        return _nothing("events arrived before they were published: the machines' clock errors are unknown")
     end_ns = int(pair.came_ns[gap].max())
     if end_ns == NEVER:
         missing = int(pair.count[gap & (pair.came_ns == NEVER)].sum())
@@ -116,9 +118,9 @@ def _nothing(reason: str) -> PairTimes:
 
 
 def _backlog(pair: Pair, published: npt.NDArray[np.bool_], start_ns: int, end_ns: int) -> int:
-    """The most events that were published and had not come at any time of [start, end].
+    """Return the largest number of events that were published and had not arrived, in [start, end].
 
-    It peaks when something is published, so only those times are looked at.
+    The maximum is at a time of publication, so only those are evaluated.
     """
     count, published_ns, came_ns = (
         pair.count[published],
@@ -135,7 +137,7 @@ def _backlog(pair: Pair, published: npt.NDArray[np.bool_], start_ns: int, end_ns
 
 
 def _running(count: Ints, at_ns: Ints, times: Ints) -> Ints:
-    """How many events there were at each of `times`."""
+    """Return how many events there were at each of `times`."""
     total = np.concatenate(([0], np.cumsum(count)))
     reached: Ints = total[np.searchsorted(at_ns, times, side="right")]
     return reached
@@ -144,11 +146,12 @@ def _running(count: Ints, at_ns: Ints, times: Ints) -> Ints:
 def _settled(
     pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int, until_ns: int
 ) -> tuple[int | None, str | None]:
-    """When the first bin begins from which on latency is as the path allows, from the fault on; or why it
-    never is.
+    """Return the begin of the first bin from which on latency is as the path allows, from the fault on.
+
+    Otherwise return the reason why it never is.
     """
     if baseline_of(pair, published, fault_ns) is None:
-        return None, "nothing came in the 5 s before the fault: no baseline"
+        return None, "nothing arrived in the 5 s before the fault: no baseline"
     within = timely(pair, published, fault_ns)
     after = published & (pair.published_ns >= fault_ns)
     bins = (pair.published_ns[after] - fault_ns) // BIN_NS
@@ -158,7 +161,7 @@ def _settled(
 def baseline_of(
     pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int, percent: int = P95
 ) -> int | None:
-    """The latency of what came in the 5 s before the fault, p95 unless asked otherwise; None of nothing."""
+    """Return the latency of arrivals in the 5 s before the fault, p95 by default; None without arrivals."""
     came = published & (pair.came_ns != NEVER)
     before = came & (pair.published_ns >= fault_ns - BASELINE_NS) & (pair.came_ns <= fault_ns)
     latency_ns = pair.came_ns[before] - pair.published_ns[before]
@@ -166,7 +169,9 @@ def baseline_of(
 
 
 def timely(pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int) -> npt.NDArray[np.bool_]:
-    """Which pieces came within 20 % of what their path allows, given the latency before the fault."""
+    """Return which pieces arrived within 20 % of what their path allows, given the latency before the
+    fault.
+    """
     came = published & (pair.came_ns != NEVER)
     latency_ns = np.where(came, pair.came_ns - pair.published_ns, 0)
     allowed_ns = (baseline_of(pair, published, fault_ns) or 0) + pair.path_ns
@@ -177,11 +182,13 @@ def timely(pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int) -> npt.N
 def _first_settled(
     bins: Ints, over: npt.NDArray[np.bool_], count: Ints, end_bin: int
 ) -> tuple[int | None, str | None]:
-    """The start of the first bin from which on at most 5 % of the events are over, in it and over 2 s."""
+    """Return the start of the first bin from which on at most 5 % of the events are late, in it and
+    over 2 s.
+    """
     span = SETTLED_NS // BIN_NS
     if end_bin < span:
         return None, "the run ended within 2 s of the fault"
-    known = bins <= end_bin  # nothing is published after that, but for a clock that shows something else
+    known = bins <= end_bin  # later publications come from a wrong clock
     bins, over, count = bins[known], over[known], count[known]
     events, bad = (np.bincount(bins, row, minlength=end_bin + 1) for row in (count, count * over))
     events_2s, bad_2s = (np.convolve(row, np.ones(span))[span - 1 :] for row in (events, bad))
@@ -195,7 +202,7 @@ def _first_settled(
 
 @dataclass(frozen=True, slots=True)
 class Benchmarks:
-    """Of one route; None where it cannot be told. Times in nanoseconds from the convergence event instant."""
+    """Benchmarks of one route; None if unknown. Times in nanoseconds from the convergence event instant."""
 
     rate_derived_ns: int | None = None
     loss_derived_ns: int | None = None
@@ -204,8 +211,9 @@ class Benchmarks:
 
 
 def benchmark(pair: Pair, fault_ns: int, *, until_ns: int) -> Benchmarks:
-    """The benchmarks of one route for the event at `fault_ns`; what is published from `until_ns` on, when
-    the next one happens or publishing stops, does not count.
+    """Return the benchmarks of one route for the event at `fault_ns`.
+
+    Events published from `until_ns` on, when the next fault happens or publishing stops, do not count.
     """
     published = pair.published_ns != NEVER
     baseline_ns = baseline_of(pair, published, fault_ns, percent=50)
@@ -230,9 +238,9 @@ def benchmark(pair: Pair, fault_ns: int, *, until_ns: int) -> Benchmarks:
 def _rate_derived(
     pair: Pair, offered: Bools, good: Bools, due_ns: "np.typing.NDArray[np.int64]", end_ns: int
 ) -> int | None:
-    """The start of the first sampling interval from which on the whole load came, for long enough.
+    """Return the start of the first sampling interval from which on the full load arrived, for long enough.
 
-    An event is counted in the interval in which it was due, so that batches make no difference.
+    An event counts in the interval in which it was due, so that batches make no difference.
     """
     end_bin, span = end_ns // BIN_NS, VALIDATION_NS // BIN_NS
     if end_bin < span:
@@ -240,14 +248,14 @@ def _rate_derived(
     bins = np.minimum(due_ns[offered] // BIN_NS, end_bin)
     load = np.bincount(bins, pair.count[offered], minlength=end_bin + 1)[:end_bin]
     came = np.bincount(bins, (pair.count * good)[offered], minlength=end_bin + 1)[:end_bin]
-    whole = came >= LOAD_PART * load
-    sustained = np.convolve(whole, np.ones(span), "valid") == span
+    full = came >= LOAD_PART * load
+    sustained = np.convolve(full, np.ones(span), "valid") == span
     found = np.flatnonzero(sustained)
     return int(found[0]) * BIN_NS if len(found) else None
 
 
 def _silence(pair: Pair, fault_ns: int, until_ns: int) -> int | None:
-    """The longest time around and after the event in which nothing came."""
+    """Return the longest time around and after the event without any arrival."""
     came_ns = np.sort(pair.came_ns[pair.came_ns != NEVER])
     before = came_ns[came_ns < fault_ns][-1:]
     after = came_ns[(came_ns >= fault_ns) & (came_ns < until_ns)]

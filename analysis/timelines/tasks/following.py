@@ -1,4 +1,4 @@
-"""Following streams through all hosts: latencies, recoveries, and what each client has."""
+"""Tasks that follow streams through all hosts: latency, recovery, and coverage of each client."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,21 +28,21 @@ from experiments.declared import Trait
 
 @dataclass(frozen=True, slots=True)
 class FollowStreams:
-    """Follows some streams: through all hosts' events, or, where there are no captures, through the records
-    of subscribers, publishers and servers.
+    """Follows some streams through all hosts' events or, without captures, through the records of
+    subscribers, publishers and servers.
     """
 
     streams: tuple[int, ...]
     events: Path | None
     written: RecordFiles | None
     metadata: RunMetadata
-    clients: tuple[str, ...]  # that count: those whose captures can tell
+    clients: tuple[str, ...]  # those that count: with complete captures
     logged: Mapping[int, Mapping[str, Sources]]
-    """Their sources by region, from the logs: where no packet between servers was seen."""
+    """Their sources by region, from the logs, for streams without packets between servers."""
     content: ContentFiles | None
 
     def run(self) -> dict[str, pa.Table]:
-        """Latency samples, recovery pairs, and what each client has."""
+        """Return latency samples, recovery pairs, and what each client received."""
         nothing_written = dict.fromkeys(self.streams, schemas.RECORDS.empty_table())
         published, taken, got = (
             self.written.read(trait, self.streams) if self.written else nothing_written
@@ -85,14 +85,14 @@ class FollowStreams:
         if self.events is not None:
             within = events.filter(pa.array(metadata.window.holds(ints(events, "t_ns"))))
             seen = host_sources(within, metadata) if metadata.by_host else sources(within, metadata)
-        if not any(source.names for source in seen.values()):  # packets do not tell
+        if not any(source.names for source in seen.values()):  # packets show no sources
             seen = self.logged.get(stream, {})
-        whole, blocks = self._cut(events, records, wanted, clients)
-        found = [_of_each_client(recovery.History(metadata, stream, block, seen)) for block in blocks]
-        samples = latency.samples(stream, whole, metadata)
+        pieces, blocks = self._cut(events, records, wanted, clients)
+        found = [_client_results(recovery.History(metadata, stream, block, seen)) for block in blocks]
+        samples = latency.samples(stream, pieces, metadata)
         return {
             "samples": latency.gathered(samples, metadata),
-            "untimed": latency.untimed(stream, whole, metadata, samples.num_rows),
+            "untimed": latency.untimed(stream, pieces, metadata, samples.num_rows),
             **together(found),
             **(
                 {}
@@ -111,13 +111,13 @@ class FollowStreams:
         wanted: deliveries.Sets | None,
         clients: Sequence[str],
     ) -> tuple[SequenceIntervals | SparseIntervals, Iterable[SequenceIntervals]]:
-        """A stream's pieces at all clients, and the same for some clients at a time."""
+        """Return a stream's pieces at all clients, and as blocks for some clients at a time."""
         window = self.metadata.window
         by_records = self.events is None or self.metadata.by_host
         if wanted is None:
             cut = records_pieces(*records, clients) if by_records else intervals(events, clients)
-            whole = dated(cut, window)
-            return whole, [whole]
+            pieces = dated(cut, window)
+            return pieces, [pieces]
         sparse = (
             sparse_intervals.from_records(*records, clients, wanted)
             if by_records
@@ -129,7 +129,7 @@ class FollowStreams:
     def _concerned(
         self, events: pa.Table, got: pa.Table, wanted: deliveries.Sets | None, order: Mapping[str, int]
     ) -> Sequence[str]:
-        """The clients that have to do with a stream, in their order."""
+        """Return the clients that a stream concerns, in their order."""
         if self.metadata.declared.contract.audience == "all":
             return self.clients
         there = {*events.column("host").unique().to_pylist(), *got.column("host").unique().to_pylist()}
@@ -137,6 +137,6 @@ class FollowStreams:
         return sorted(there & order.keys(), key=order.__getitem__)
 
 
-def _of_each_client(history: recovery.History) -> dict[str, pa.Table]:
-    """What is found out of each client by itself."""
+def _client_results(history: recovery.History) -> dict[str, pa.Table]:
+    """Return the results for each client separately."""
     return {"pairs": recovery.pairs(history), "convergence": convergence.flows(history)}

@@ -1,4 +1,4 @@
-"""Tasks that read what packets say: a host's messages as its events, what a link did."""
+"""Tasks that read packets: a host's messages become its events, a link's packets its behaviour."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from experiments.declared import Trait
 
 @dataclass(frozen=True, slots=True)
 class MessagesToEvents:
-    """Turns one host's file of the table of messages into a file of events."""
+    """Converts one host's file of the table of messages to a file of events."""
 
     messages: Path
     folder: Path
     metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
-        """Also sums up what arrived, and finds what a proxy asked for."""
+        """Write the events. Returns sums of arrivals, and the subscriptions of a proxy."""
         parts = self._parts()
         if not parts:
             return {}
@@ -55,14 +55,12 @@ class MessagesToEvents:
         }
 
     def _parts(self) -> list[list[int]]:
-        """The file's row groups, in parts that can be understood by themselves: those of a host that passes
-        messages on for others are one.
-        """
+        """Return the file's row groups in independent parts; a single part if the host forwards messages."""
         written = pq.read_metadata(self.messages)
         groups = [number for number in range(written.num_row_groups) if written.row_group(number).num_rows]
         within = written.schema.names.index("within")
         passes_on = any(
-            (told := written.row_group(number).column(within).statistics) is None or told.num_values
+            (stats := written.row_group(number).column(within).statistics) is None or stats.num_values
             for number in groups
         )
         return [groups] if passes_on and groups else [[number] for number in groups]
@@ -87,20 +85,20 @@ class MeasureLink:
     metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
-        """Both directions' delay, loss and rate, of all packets; and their bytes per bin, the system's and
-        other people's.
+        """Return both directions' delay, loss and rate from all packets, and bytes per bin of system and
+        traffic.
         """
         wanted = sorted({name for traversal in self.traversals for name in (traversal.near, traversal.far)})
         chosen = pc.field("capture").isin(wanted)
         packets = pq.read_table(self.packets, columns=list(PACKET_COLUMNS), filters=chosen)
-        measured, carried, others, strange = [], [], [], []
+        measured, carried, others, misdated = [], [], [], []
         for traversal in self.traversals:
             near, far = sides(packets, traversal)
             measured.append(fidelity.measured(traversal.direction, near, far, self.metadata))
             system = traffic.of_system(far, self.metadata)
             carried.append(throughput.wire(traversal.direction, system, self.metadata))
             others.append(traffic.carried(traversal.direction, far, self.metadata))
-            strange += [
+            misdated += [
                 outside(capture, "packets", ints(seen, "t_ns"), self.metadata.window)
                 for capture, seen in ((traversal.near, near), (traversal.far, far))
             ]
@@ -108,5 +106,5 @@ class MeasureLink:
             "fidelity": pa.concat_tables(measured),
             "wire": pa.concat_tables(carried),
             "traffic": pa.concat_tables(others),
-            "outside": pa.concat_tables(strange),
+            "outside": pa.concat_tables(misdated),
         }

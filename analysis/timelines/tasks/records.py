@@ -1,4 +1,4 @@
-"""Tasks that read what nodes wrote down: who got what, in which order, by which measures."""
+"""Tasks that read the nodes' records: deliveries, their order, and measurements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,24 +21,24 @@ from analysis.timelines.tasks.results import write
 from experiments.declared import Trait
 
 Files = tuple[str, Path]
-"""A host and what it wrote down."""
+"""A host and the file that it wrote."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckClients:
-    """Compares what some clients received with what is known to be published."""
+    """Compares some clients' deliveries with the published events."""
 
     clients: tuple[Files, ...]
     published: tuple[Files, ...]  # by drivers
-    marks: tuple[Path, ...]  # likewise: which events collect, and their keys
+    marks: tuple[Path, ...]  # by drivers: which events collect, and their keys
     metadata: RunMetadata
-    count: bool  # whether what arrived is to be counted from the records
-    content: ContentFiles | None  # likewise what these clients asked for
-    planned: Planned  # what they are to ask for
-    followed: Path | None  # where the records are to stand in order of stream, for who follows streams
+    count: bool  # whether to count arrivals from the records
+    content: ContentFiles | None  # events' values, and these clients' subscriptions
+    planned: Planned  # their planned subscriptions
+    followed: Path | None  # where to write the records sorted by stream
 
     def run(self) -> dict[str, pa.Table]:
-        """A row for each client and stream; also sums up what arrived, if asked to."""
+        """Return a row for each client and stream, and sums of arrivals if requested."""
         published, got = (
             read_files(files, clocks=self.metadata.clocks) for files in (self.published, self.clients)
         )
@@ -65,7 +65,7 @@ class CompareOrder:
     metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
-        """What came to one against the order of the others."""
+        """Return arrivals at clients that contradict the order of other clients."""
         got = read_files(self.clients, tuple(self.metadata.owner), clocks=self.metadata.clocks)
         return {"disorder": total_order.disorder(got, self.metadata)}
 
@@ -78,13 +78,13 @@ class CountMatches:
     metadata: RunMetadata
 
     def run(self) -> dict[str, pa.Table]:
-        """A row for each number of them."""
+        """Return a row for each number of matches."""
         return {"selectivity": selectivity(self.content.read(self.metadata.clocks), self.metadata)}
 
 
 @dataclass(frozen=True, slots=True)
 class ReadMeasures:
-    """Reads what one host's process measured itself, into a file of values."""
+    """Converts one host's own measurements to a file of values."""
 
     host: str
     measures: Path
@@ -100,14 +100,14 @@ class ReadMeasures:
 
 @dataclass(frozen=True, slots=True)
 class CheckPublisher:
-    """Checks that one publisher's events have the order in which it published them."""
+    """Checks that one publisher's events are in the order in which it published them."""
 
     driver: str
     records: Path
     clocks: MachineClocks
 
     def run(self) -> dict[str, pa.Table]:
-        """One publisher's rows of `schemas.PUBLISHERS`."""
+        """Return one publisher's rows of `schemas.PUBLISHERS`."""
         return {
             "publishers": verification.check_order(
                 self.driver, read_file(self.driver, self.records, self.clocks)
@@ -124,7 +124,7 @@ class SortRecords:
     clocks: MachineClocks
 
     def run(self) -> dict[str, pa.Table]:
-        """Write the records of some hosts in order of stream; returns nothing."""
+        """Write the records of some hosts sorted by stream; returns nothing."""
         write_by_stream(read_files(self.files, clocks=self.clocks), self.followed)
         return {}
 
@@ -136,9 +136,9 @@ class RecordFiles:
     folder: Path
 
     def file(self, trait: Trait, number: int) -> Path:
-        """Where some hosts' records stand; files are read in the order of their numbers."""
+        """Return the path of some hosts' records; files are read in the order of their numbers."""
         return self.folder / f"{trait}-{number:06d}.parquet"
 
     def read(self, trait: Trait, streams: Sequence[int]) -> dict[int, pa.Table]:
-        """Each stream's records of hosts with a trait."""
+        """Return each stream's records from hosts with a trait."""
         return read_streams(sorted(self.folder.glob(f"{trait}-*.parquet")), streams)

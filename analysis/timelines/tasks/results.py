@@ -1,4 +1,4 @@
-"""What tasks return, put together by table; and how they write what is too large to return."""
+"""Combination of tasks' results by table, and writing of results that are too large to return."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -34,26 +34,26 @@ RESULTS = {
     "coverage": schemas.COVERAGE,
     "convergence": schemas.CONVERGENCE,
 }
-"""What tasks return, by name."""
+"""Schemas of the tasks' results, by name."""
 COMPRESSION = "lz4"
 ROWS_TOGETHER = 1 << 20
-"""In a row group."""
+"""Rows per row group."""
 
 Task = work.Task[dict[str, pa.Table]]
-"""Its results are small, with names of `RESULTS`."""
+"""A task with small results, named as in `RESULTS`."""
 
 
 def together(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:
-    """The results of several streams, put together by table."""
+    """Concatenate several results by table."""
     results = list(found)
     names = dict.fromkeys(name for result in results for name in result)
     return {name: pa.concat_tables([result[name] for result in results]).combine_chunks() for name in names}
 
 
 def carry_out(workers: Workers, tasks: Sequence[Task], doing: str) -> dict[str, pa.Table]:
-    """Do all tasks, and put their results together by name; a result that no task gave is empty.
+    """Run all tasks and concatenate their results by name; a missing result is empty.
 
-    doing: what this is, for the error. Raises AnalysisError if a task fails.
+    doing: the activity, for errors. Raises AnalysisError if a task fails.
     """
     returned = workers.carry_out(tasks, doing)
     return {
@@ -63,14 +63,12 @@ def carry_out(workers: Workers, tasks: Sequence[Task], doing: str) -> dict[str, 
 
 
 def nothing() -> dict[str, pa.Table]:
-    """All results, empty: where there was nothing to be done."""
+    """Return all results, empty, for a run without any work."""
     return {name: schema.empty_table() for name, schema in RESULTS.items()}
 
 
 def write(table: pa.Table, path: Path, schema: pa.Schema | None = None) -> None:
-    """Write one Parquet file so that readers see it whole or not at all. schema: what its columns are to be
-    there; None: what they are here.
-    """
+    """Write one Parquet file atomically. schema: the column types in the file; None: those of the table."""
     with (
         replacing(path, sync=False) as stream,
         pq.ParquetWriter(stream, schema or table.schema, compression=COMPRESSION) as writer,

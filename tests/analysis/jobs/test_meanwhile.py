@@ -76,7 +76,7 @@ def test_what_the_work_raises_is_raised() -> None:
 
 
 def test_a_child_that_is_killed_is_told() -> None:
-    message = "drawing failed: a process was killed, perhaps for want of memory"
+    message = "drawing failed: a process was killed, perhaps for lack of memory"
     with pytest.raises(AnalysisError, match=message), meanwhile(_die, doing="drawing"):
         pass
 

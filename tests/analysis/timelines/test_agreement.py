@@ -65,7 +65,7 @@ def test_a_host_whose_capture_may_have_dropped_packets_is_not_compared(drops):
     run = run_json()
     run["captures"][0]["kernel_drops"] = drops
     assert unfit_hosts(record_from_json(run), FACTS, {}) == {
-        run["captures"][0]["host"]: "its capture dropped packets, or could not say"
+        run["captures"][0]["host"]: "its capture dropped packets, or did not report drops"
     }
 
 

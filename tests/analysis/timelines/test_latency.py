@@ -65,8 +65,8 @@ def test_events_that_came_and_that_nobody_had_to_get_are_not_measured_and_that_i
     assert ints(latency.samples(0, cut, metadata), "latency_ns").tolist() == [DELAY]
     assert latency.untimed(0, cut, metadata, 1).to_pylist() == [{"stream": 0, "count": 3, "samples": 1}]
     assert said(cut, metadata) == [
-        "latency: not measured for 3 of 4 events that came, which no client that ran from beginning to end "
-        "had to get: their subscriptions were not confirmed before, or ended within 10 s"
+        "latency: not measured for 3 of 4 events that arrived: they were due to no client that ran from "
+        "beginning to end, as their subscriptions were not confirmed before, or ended within 10 s"
     ]
 
 
@@ -125,7 +125,7 @@ def test_of_many_samples_those_that_are_alike_become_one_and_all_figures_stay_as
             other.column(name).to_numpy(), rel=1 / latency.LIKENESS
         )
     told = latency.notes(few, untimed_of(collected.num_rows), metadata)
-    assert told == ["latency: percentiles are right to 0.4%, as batches are many"]
+    assert told == ["latency: percentiles are accurate to 0.4%, since there are many batches"]
 
 
 def test_few_samples_stay_as_they_are(collected):

@@ -32,7 +32,7 @@ def test_dropped_packets_are_named_by_capture():
 
 def test_a_capture_that_cannot_say_is_no_proof():
     captures = [{"file": "captures/a.pcap", "kernel_drops": None}]
-    assert problems(captures=captures) == ["captures ended without saying what they dropped: captures/a.pcap"]
+    assert problems(captures=captures) == ["captures ended without reporting their drops: captures/a.pcap"]
     assert capture_drops(run_record(captures=captures)) is None
 
 
@@ -54,7 +54,7 @@ def test_only_the_running_time_counts_for_the_processors():
 
 def test_missing_samples_are_a_stall():
     samples = [*busy(0.3, 0.3), {"t_ns": ZERO + 3700 * MS, "busy": 0.4}]
-    assert problems(cpu=samples) == ["the machine stood still for 0.7 s"]
+    assert problems(cpu=samples) == ["the machine stalled for 0.7 s"]
 
 
 def test_late_and_failed_changes_are_problems():

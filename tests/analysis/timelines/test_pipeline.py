@@ -362,7 +362,7 @@ def test_a_crashed_run_is_analysed_up_to_where_it_got(copy):
     )
     summary = analyze_here(copy, progress=nothing_said)
     assert summary["verdict"] == "crashed"
-    assert "the run did not come to its end" in summary["fidelity"]["reasons"]
+    assert "the run did not complete" in summary["fidelity"]["reasons"]
     assert 0 < summary["events"]["delivered"] < 8 * 4 * 7000
     assert summary["throughput"]["events_per_s"] is None
 
@@ -382,7 +382,7 @@ def test_a_run_that_ended_before_anything_ran_has_no_numbers(tmp_path):
     assert summary["events"]["lost"] is None
     assert set(summary["latency"].values()) == {None}
     assert summary["recovery"]["cut"]["switch_s"] is None
-    assert "recovery.cut: it never took hold" in summary["fidelity"]["notes"]
+    assert "recovery.cut: it was never applied" in summary["fidelity"]["notes"]
     assert summary["expectations"][0] == {"text": "events.lost == 0", "value": None, "held": False}
     assert pq.read_table(directory.table("latency")).num_rows == 0
 

@@ -426,7 +426,7 @@ def test_what_a_client_has_was_published_even_if_its_driver_hears_of_it_later(wo
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_events_in_packets_of_a_stream_that_nobody_planned_are_refused(metadata, direction):
     row = message("r0-proxy-0", direction, "r1-proxy-0", "EVENTS", 5, stream=99, first_seq=1, count=3)
-    with pytest.raises(AnalysisError, match="r0-proxy-0 sent or took events of stream 99, which is none of"):
+    with pytest.raises(AnalysisError, match="r0-proxy-0 sent or received events of stream 99, which"):
         events_of([row], "r0-proxy-0", metadata)
 
 

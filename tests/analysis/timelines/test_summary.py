@@ -166,7 +166,7 @@ def test_drivers_that_never_stopped_leave_throughput_open_with_a_reason():
     times = {"started_ns": ZERO - S, "zero_ns": ZERO, "stopped_ns": None, "ended_ns": ZERO + END}
     found = summary_of(run_record("expect=[]", outcome="interrupted", times=times))
     assert found["throughput"]["events_per_s"] is None
-    assert "throughput: the publishers did not run to their end" in found["fidelity"]["notes"]
+    assert "throughput: the publishers did not finish" in found["fidelity"]["notes"]
 
 
 def test_without_clients_what_was_published_is_still_known():

@@ -117,7 +117,7 @@ def test_misdated_packets_at_clients_are_named_and_change_no_figure(analyzed):
     assert note == (
         "2 messages of r0-client-0 (1 of 2800), r1-client-0 (1 of 2800) have times outside the run, "
         "up to 30 days after its end and up to 30 days before its start: "
-        "left out of what is measured by time"
+        "excluded from measurements over time"
     )
     assert summary["fidelity"]["valid"]
     assert summary["verdict"] == "passed" or summary["recovery"]["cut"]["lost"] == 0

@@ -287,6 +287,6 @@ def test_writing_again_gives_the_same_page(fresh_run: RunDirectory) -> None:
 
 def test_a_run_without_an_analysis_is_refused(fresh_run: RunDirectory) -> None:
     fresh_run.summary_json.unlink()
-    with pytest.raises(InputError, match="not analysed yet: `cutset analyze"):
+    with pytest.raises(InputError, match="not analysed yet: run `cutset analyze"):
         write_report(fresh_run)
     assert not fresh_run.report_html.exists()

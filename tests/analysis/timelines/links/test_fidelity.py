@@ -217,14 +217,14 @@ def did(p50_ms=0.0, p99_ms=0.0, early_us=0, lost=0, at_risk=10_000, **more):
         (
             period(loss=0.01),
             did(lost=150),
-            "150 of 10000 packets were lost by chance (1.500%; surely between",
+            "150 of 10000 packets were lost by chance (1.500%; confidence interval",
         ),
-        (period(loss=0.01), did(lost=0), "0 of 10000 packets were lost by chance (0.000%; surely between"),
-        (period(), did(lost=1), "1 of 10000 packets were lost by chance (0.010%; surely between"),
+        (period(loss=0.01), did(lost=0), "0 of 10000 packets were lost by chance (0.000%; confidence"),
+        (period(), did(lost=1), "1 of 10000 packets were lost by chance (0.010%; confidence interval"),
         (period(rate_bits_per_s=10**6), did(rate_part=0.991), None),
         (period(rate_bits_per_s=10**6), did(rate_part=0.98), "rate -2.0% off"),
         (period(rate_bits_per_s=10**6), did(rate_part=1.02), "rate +2.0% off"),
-        (period(rate_bits_per_s=10**6), did(crowded=3), "3 packets came through a queue that was longer"),
+        (period(rate_bits_per_s=10**6), did(crowded=3), "3 packets passed a queue that was longer"),
     ],
 )
 def test_behaviour_is_held_against_the_configuration(configured, behaviour, problem):
@@ -260,14 +260,14 @@ def test_a_cut_that_swallowed_something_is_proven():
 
 def test_a_link_that_lets_nothing_through_is_violated():
     nothing = Behaviour(50, 0, 0, Losses(50), 50)
-    assert judge(period(), nothing) == Judgement(VIOLATED, "no packet came out")
+    assert judge(period(), nothing) == Judgement(VIOLATED, "no packet came through")
     assert judge(period(loss=1.0), nothing).state == PROVEN
 
 
 def test_clocks_that_are_known_too_badly_leave_a_link_unproven():
     vague = did(error_bound_ns=2 * MS, sure_excess=Delays(0, 0, 0), sure_least_ns=DELAY)
     found = judge(period(), vague)
-    assert (found.state, "clocks are known to 2.000 ms only" in found.reason) == (UNPROVEN, True)
+    assert (found.state, "the clock error of 2.000 ms is too large" in found.reason) == (UNPROVEN, True)
 
 
 def test_periods_follow_the_changes_that_were_applied():

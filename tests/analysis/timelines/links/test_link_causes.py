@@ -32,13 +32,15 @@ def test_processors_are_named_that_were_full_in_the_period():
 
 def test_a_machine_that_stood_still_is_named():
     gap = [{"t_ns": ZERO + n * S, "busy": 0.3} for n in (3, 4, 7, 8)]
-    assert cause(cpu=gap) == "the machine stood still for 2.0 s"
+    assert cause(cpu=gap) == "the machine stalled for 2.0 s"
 
 
 def test_what_the_link_emulator_counted_is_named_of_its_direction():
     counter = COUNTERS | {"dropped_kernel": 17}
     late = counter | {"dropped_kernel": 0, "lateness_p99_us": 7_200.0}
-    assert cause(counters=[counter]) == "the link emulator's receive ring was full: 17 frames never got to it"
+    assert (
+        cause(counters=[counter]) == "the link emulator's receive ring was full: 17 frames did not reach it"
+    )
     assert cause(counters=[late]) == "the link emulator was late by its own clock (p99 7.2 ms)"
     assert cause(counters=[counter | {"direction": "backward"}]) is None
 
@@ -46,12 +48,13 @@ def test_what_the_link_emulator_counted_is_named_of_its_direction():
 def test_a_capture_that_dropped_is_named():
     captures = run_json()["captures"]
     lost = [each | {"kernel_drops": 5} if "r0-r1@r1" in each["file"] else each for each in captures]
-    assert cause(captures=lost) == "the capture r0-r1@r1.pcap lost 5 packets, whatever the link did"
+    assert cause(captures=lost) == "the capture r0-r1@r1.pcap lost 5 packets, independently of the link"
 
 
 def test_a_full_queue_and_frames_cut_elsewhere_are_named():
-    said = "2 segments of offloaded frames were cut where nobody can tell"
+    said = "2 segments of offloaded frames were split at unknown boundaries"
     assert cause(row(strays=2)) == said
     assert (
-        cause(row(strays=2, lost_queue=160)) == f"{said}; its queue was full, as configured, and dropped 160"
+        cause(row(strays=2, lost_queue=160))
+        == f"{said}; its queue was full, as configured, and dropped 160 packets"
     )

@@ -168,7 +168,7 @@ def test_the_headline_is_of_all_bursts_and_counts_what_came_out_of_the_last_link
     unseen = traffic.headline(reports, None, metadata)
     assert unseen["backup"]["achieved_bits_per_s"] == 3500 * 8 / 4
     assert unseen["backup"]["wan_bytes"] is None
-    assert list(traffic.notes(reports)) == ["traffic video: iperf3 says: no report (1 of 2 bursts)"]
+    assert list(traffic.notes(reports)) == ["traffic video: iperf3: no report (1 of 2 bursts)"]
 
 
 def test_bursts_after_the_end_of_a_run_are_not_missed(metadata, tmp_path):

@@ -133,7 +133,7 @@ def test_latency_that_is_fine_all_along_settles_with_the_first_event(world):
 def test_not_returning_is_null_with_a_reason():
     row = pairs_of(simulate(returned=14 * S), facts_of(), 3)["restore", "r2-client-0"]
     assert row["returned_ns"] is None
-    assert "returned_s: the stream did not return to its direct way" in row["reasons"]
+    assert "returned_s: the stream did not return to its direct path" in row["reasons"]
 
 
 def test_never_switching_is_null_with_a_reason(world):
@@ -146,7 +146,7 @@ def test_never_switching_is_null_with_a_reason(world):
     ).to_pylist()
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
     assert (row["switch_ns"], row["catch_up_ns"], row["settled_ns"], row["backlog_events"]) == (None,) * 4
-    assert "switch_s: no event published after the fault ever came" in row["reasons"]
+    assert "switch_s: no event published after the fault ever arrived" in row["reasons"]
 
 
 def test_killing_a_proxy_affects_what_went_through_it(world):

@@ -329,7 +329,7 @@ def changed_record(change: Any) -> Any:
         ),
         (lambda run: (run / "claims.json").write_text("[1"), "claims.json: is not JSON"),
         (lambda run: (run / "claims.json").write_text("{}"), "claims.json: claims: holds no claims"),
-        (plant("events.lost", [0]), "is no claim: a figure with its value, its bar and its tolerance"),
+        (plant("events.lost", [0]), "is not a claim: it needs figure, value, bar and tolerance"),
         (
             changed_record(lambda record: record.update(shell={"with_faults": True})),
             "was made at the prompt of `cutset shell`: manual commands cannot be reproduced",

@@ -324,7 +324,7 @@ def test_a_run_that_is_not_analysed_says_what_to_do(run, tmp_path, capsys):
     assert cutset(["packets", str(bare.path)]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == f"cutset: {bare.path}: is not analysed yet: `cutset analyze {bare.path}` does it\n"
+    assert said.err == f"cutset: {bare.path}: is not analysed yet: run `cutset analyze {bare.path}`\n"
 
 
 SLOW = ("pandas", "pyspark", "pyarrow.dataset", "scapy")

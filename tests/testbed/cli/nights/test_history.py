@@ -213,7 +213,7 @@ def test_runs_that_were_not_analysed_are_left_out_with_the_reason(tmp_path: Path
     assert said.err.splitlines() == [
         f"cutset: {torn.path}: holds nothing to analyse: it ended before its nodes published anything"
         " (phase: building)",
-        f"cutset: {unanalysed.path}: is not analysed yet: `cutset analyze {unanalysed.path}` does it",
+        f"cutset: {unanalysed.path}: is not analysed yet: run `cutset analyze {unanalysed.path}`",
     ]
     assert said.out.startswith(f"{whole.name}: added to the night ")
     assert History(tmp_path / "history").runs()["run"].to_pylist() == [whole.name]
