@@ -84,8 +84,8 @@ class Findings:
     notes: tuple[str, ...] = ()
     clocks: list[dict[str, Any]] = field(default_factory=list)  # of each machine, if there are several
     unknown_clocks: tuple[str, ...] = ()  # why times of different machines are not comparable
-    traffic: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # see
-    `analysis.timelines.links.traffic`
+    # `analysis.timelines.links.traffic`
+    traffic: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
