@@ -59,6 +59,9 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @once("--limit", type=click.IntRange(1), metavar="N", help="Stop after this number.")
 @json_format("one object a line; `--json-keys` explains its keys")
 @click.option(
+    "--raw", is_flag=True, help="Also show the bytes from the captures: each field with its bytes and value."
+)
+@click.option(
     "--retransmissions", is_flag=True, help="Show retransmissions: when, which bytes, which messages."
 )
 @once(
