@@ -94,7 +94,7 @@ def test_what_is_no_run_at_a_url_is_refused(
 ) -> None:
     elsewhere_url = run.path.parent.as_uri()
     assert main.run(["report", elsewhere_url]) == 2
-    assert "should be a run's directory, or name one packed, *.tar.zst" in capsys.readouterr().err
+    assert "is neither a run's directory nor a packed run (*.tar.zst)" in capsys.readouterr().err
     assert main.run(["verify", run.path.as_uri()]) == 2
     assert "should name a file that ends with .tar.zst" in capsys.readouterr().err
     assert list((tmp_path / "runs").iterdir()) == []

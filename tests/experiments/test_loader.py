@@ -221,7 +221,7 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
             "mode: gone, cut: [r0, r1]",
             "small.yaml:9: faults.0.mode: should be 'blackhole' or",
         ),
-        (", cut: [r0, r1]", "", "small.yaml:9: faults.0: says nothing to do: give one of cut, restore,"),
+        (", cut: [r0, r1]", "", "small.yaml:9: faults.0: has no action: give one of cut, restore,"),
         ("cut: [r0, r1]", "cut: [r0, r1], isolate: r0", "small.yaml:9: faults.0: is both cut and isolate"),
         ("cut: [r0, r1]", "set: [r0, r1]", "small.yaml:9: faults.0: says nothing to set"),
         (
