@@ -1,11 +1,11 @@
-"""The folder of a hunt: what it hunts, how far it is, its corpus and its findings. All files are written
-whole, so that it goes on wherever it was interrupted.
+"""The folder of a hunt: its experiment, progress, corpus and findings. All files are written atomically, so
+that the hunt can be resumed after any interruption.
 
-    hunt.json             the experiment, and how the hunt is made
-    progress.json         how many cases were run, and what was seen
-    corpus/<number>.json  a case each that showed something new
+    hunt.json             the experiment and the hunt's options
+    progress.json         counts of runs and observations
+    corpus/<number>.json  one case each that showed something new
     findings/<nn>-<name>/ experiment.yaml, experiment-when.yaml, finding.json, finding.txt, diagram.txt
-    runs/<run>/           of a hunt on real processes: runs that broke, with their packets
+    runs/<run>/           for a hunt on real processes: runs with a breach, and their packets
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from experiments.validated_json import STRICT, Count, Free, from_json, to_json
 from topologies.errors import InputError
 
 HUNTS = "hunts"
-"""The folder of hunts, in the folder of runs."""
+"""The folder of hunts, below the folder of runs."""
 CORPUS_MAX = 20_000
 FINDINGS_MAX = 200
 Instant = Annotated[int, Field(gt=-(1 << 62), lt=1 << 62)]
@@ -30,9 +30,11 @@ Starving = tuple[tuple[Disturbance, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Interesting:
-    """A case that showed something new: what, and when in microseconds since time 0. cost: of its run, in
-    actions of the simulation, or milliseconds on real processes. starving: what would have kept some of its
-    deliveries from coming. moments: when what is seldom done was done, and who did it.
+    """A case that showed new behaviour.
+
+    new: what, and when, in microseconds since time 0. cost: of its run, in actions of the simulation, or
+    milliseconds on real processes. starving: disturbances that would have prevented some of its deliveries.
+    moments: times of rare actions, and the processes.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -46,7 +48,7 @@ class Interesting:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A case whose run broke something, before it is shrunk: which run it was, and what the oracle said.
+    """A case whose run had a breach, before it is shrunk. number: of the run. violations: from the oracle.
     directory: of a run on real processes.
     """
 
@@ -58,9 +60,10 @@ class Broken:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a hunt is. elapsed_s: over all of its sittings. invalid: runs on real processes with which the
-    machine did not keep up. causes: how often what broke alike was seen;
-    shrunk: how often it was shrunk. waiting: what is to be shrunk.
+    """The progress of a hunt.
+
+    elapsed_s: over all sessions. invalid: runs on real processes for which the machine was too slow. causes:
+    how often each cause was seen; shrunk: how often it was shrunk. waiting: cases to shrink.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -78,11 +81,11 @@ class Progress:
 
     @property
     def of_use(self) -> int:
-        """Runs that say something about the system."""
+        """Runs that allow a conclusion about the system."""
         return self.runs - self.refused - self.unfinished - self.invalid
 
     def no_use(self) -> str:
-        """Why no run was of use, in a line."""
+        """Return one line that says why no run was valid."""
         why = {
             "refused": self.refused,
             "did not finish": self.unfinished,
@@ -94,54 +97,54 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class HuntDirectory:
-    """A hunt's folder, there or not yet there."""
+    """A hunt's folder, which may not exist yet."""
 
     path: Path
 
     @property
     def hunt_json(self) -> Path:
-        """What is hunted, and how."""
+        """The experiment and the hunt's options."""
         return self.path / "hunt.json"
 
     @property
     def progress_json(self) -> Path:
-        """How far it is."""
+        """The progress."""
         return self.path / "progress.json"
 
     @property
     def corpus(self) -> Path:
-        """Cases that showed something new."""
+        """The folder of cases that showed something new."""
         return self.path / "corpus"
 
     @property
     def findings(self) -> Path:
-        """What was found."""
+        """The folder of findings."""
         return self.path / "findings"
 
     @property
     def runs(self) -> Path:
-        """Runs on real processes."""
+        """The folder of runs on real processes."""
         return self.path / "runs"
 
     @property
     def others(self) -> list[str]:
-        """What is there and of no hunt."""
+        """Files in the folder that belong to no hunt."""
         ours = {self.hunt_json, self.progress_json, self.corpus, self.findings, self.runs}
         there = self.path.iterdir() if self.path.is_dir() else ()
         return sorted(each.name for each in there if each not in ours and not each.name.startswith("."))
 
     def make(self) -> None:
-        """Make the folder, as far as it is not there. Raises OSError."""
+        """Make the folders that do not exist yet. Raises OSError."""
         for folder in (self.path, self.corpus, self.findings):
             folder.mkdir(parents=True, exist_ok=True)
 
     def keep(self, interesting: Interesting) -> None:
-        """Keep a case of the corpus. Raises OSError."""
+        """Add a case to the corpus. Raises OSError."""
         last = max((int(file.stem) for file in self._corpus_files()), default=0)
         write_json(self.corpus / f"{last + 1:06d}.json", to_json(interesting))
 
     def kept(self) -> Iterator[Interesting]:
-        """All of the corpus, in order. Raises InputError for a file that is none of it."""
+        """Yield the corpus in order. Raises InputError for an invalid file."""
         for file in self._corpus_files()[:CORPUS_MAX]:
             yield from_json(Interesting, _read(file), file)
 
@@ -149,13 +152,13 @@ class HuntDirectory:
         return sorted(file for file in self.corpus.glob("*.json") if file.stem.isdecimal())
 
     def progress(self) -> Progress:
-        """How far it is; nothing yet if it has not begun. Raises InputError."""
+        """Read the progress, which is empty before the start. Raises InputError."""
         if not self.progress_json.exists():
             return Progress()
         return from_json(Progress, _read(self.progress_json), self.progress_json)
 
     def found(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The folder of each finding, and its finding.json, in order. Raises InputError."""
+        """Return the folder of each finding and its finding.json, in order. Raises InputError."""
         found = []
         for file in sorted(self.findings.glob("*/finding.json"))[:FINDINGS_MAX]:
             content = _read(file)
@@ -167,7 +170,7 @@ class HuntDirectory:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """A JSON object in a plain file; of a pipe nothing might ever come. Raises InputError."""
+    """Read a JSON object from a regular file; a pipe might block forever. Raises InputError."""
     if not file.is_file():
         raise InputError(str(file), None, "", "is no file")
     return read_json(file)

@@ -32,7 +32,7 @@ def test_a_disk_is_disturbed_only_where_things_are_kept_on_disks():
     fill = Disturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
     kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
     assert breach([fill], kept) is None
-    assert breach([fill], not_kept) == "fill is of a disk that there is not"
+    assert breach([fill], not_kept) == "fill names an unknown disk"
 
 
 def test_one_replica_at_least_is_left_alone():
@@ -41,7 +41,7 @@ def test_one_replica_at_least_is_left_alone():
     all_but_one = Disturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
     assert breach([all_but_one], ground) is None
     soon = Disturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
-    assert breach([all_but_one, soon], ground) == "no replica of r0 is left alone"
+    assert breach([all_but_one, soon], ground) == "no replica of r0 is undisturbed"
 
 
 def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_alone():
@@ -51,7 +51,7 @@ def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_al
     crash = Disturbance("crash", 5_500_000, 300_000, ("r0/proxy-1",))
     assert breach([apart, other], ground) is None
     assert breach([apart, crash], ground) is None
-    assert breach([apart, other, crash], ground) == "no replica of r0 is left alone"
+    assert breach([apart, other, crash], ground) == "no replica of r0 is undisturbed"
     itself = replace(crash, target=("r0/proxy-2",))
     assert breach([apart, other, itself], ground) is None  # proxy-1 is there
 
@@ -63,7 +63,7 @@ def test_a_region_that_loses_power_loses_it_whole():
     assert breach([power], ground) is None
     assert breach([power, pause], ground) == "r0/proxy-4 is disturbed by power and pause at once"
     assert (
-        breach([replace(power, target=("r0/proxy-0",))], ground) == "power is of a region that there is not"
+        breach([replace(power, target=("r0/proxy-0",))], ground) == "power names an unknown region"
     )
 
 
@@ -87,7 +87,7 @@ def test_a_link_over_which_somebody_publishes_elsewhere_is_not_cut_for_good():
     )
     over, beside = (Disturbance("sever", 3_000_000, 0, link) for link in (("r0", "r1"), ("r1", "r2")))
     assert breach([beside], ground) is None
-    said = "somebody is cut off for good from a region in whose stream it publishes"
+    said = "a publisher is cut off for good from the region of its stream"
     assert breach([over], ground) == said
 
 
@@ -186,7 +186,7 @@ def test_no_link_is_to_carry_more_than_it_can():
     }
     large = {"topology": narrow, "workload.event_size": "1000B"}
     assert drawing.ground({**large, "workload.rate": "10/s"})
-    with pytest.raises(InputError, match="more than some link may carry"):
+    with pytest.raises(InputError, match="more than a link can carry"):
         drawing.ground({**large, "workload.rate": "500/s"})
     experiment = load_experiment("scribe-nemesis")
     asked = with_settings(base_of(experiment), {**large, "workload.rate": "500/s"})
