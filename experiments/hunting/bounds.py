@@ -9,17 +9,17 @@ losses are no breach (`written.forgetting`), but everything else is.
 
 More rules cover what a nemesis seldom draws and a search does:
 
-- links that are never cut for good connect all regions in both directions, and include every link over which a
-  process publishes in another region's stream: only reads take a detour around a cut;
-- if no role is replicated, servers keep copies for each other: at most `FORGETTING_MAX` of them lose their memory,
-  or arrive and have none yet, or are alone, before the others have noticed and settled. If content decides
-  who gets an event and subscriptions end during the run, the limit is the number of copies: servers that have
-  all forgotten a subscription learn of it only when its subscriber renews it;
-- the servers of regions that are cut off from others do not all lose their memory meanwhile: no other process has
-  the data;
-- if an event's content decides who gets it, regions that are cut off from each other cannot learn of each other's
-  new subscriptions, and no system can compensate for that: links that are up in both directions connect all
-  regions at any time.
+- links that are never cut for good connect all regions in both directions, and include every link over which
+  a process publishes in another region's stream: only reads take a detour around a cut;
+- if no role is replicated, servers keep copies for each other: at most `FORGETTING_MAX` of them lose their
+  memory, or arrive and have none yet, or are alone, before the others have noticed and settled. If content
+  decides who gets an event and subscriptions end during the run, the limit is the number of copies: servers
+  that have all forgotten a subscription learn of it only when its subscriber renews it;
+- the servers of regions that are cut off from others do not all lose their memory meanwhile: no other process
+  has the data;
+- if an event's content decides who gets it, regions that are cut off from each other cannot learn of each
+  other's new subscriptions, and no system can compensate for that: links that are up in both directions
+  connect all regions at any time.
 """
 
 from collections.abc import Iterator, Sequence

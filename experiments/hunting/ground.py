@@ -65,7 +65,9 @@ class Ground:
 
     @cached_property
     def straight(self) -> frozenset[frozenset[str]]:
-        """The links over which a process publishes in another region's stream: publications take no detour."""
+        """The links over which a process publishes in another region's stream: publications take no
+        detour.
+        """
         workload = self.experiment.workload
         if not isinstance(workload, StreamWorkload):
             return frozenset()
@@ -80,7 +82,9 @@ class Ground:
 
     @property
     def burden(self) -> float:
-        """The load as a share of the narrowest link's rate, if all events cross it once per peer or region."""
+        """The load as a share of the narrowest link's rate, if all events cross it once per peer or
+        region.
+        """
         workload, declared = self.experiment.workload, self.declared
         links = [
             each
@@ -105,9 +109,7 @@ class Ground:
     @property
     def last_us(self) -> int:
         """The end of the time for disturbances."""
-        return self.experiment.duration_us - max(
-            self.nemesis.quiet_us, STEP_US
-        )  # else a disturbance could not end
+        return self.experiment.duration_us - max(self.nemesis.quiet_us, STEP_US)  # else none could end
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
