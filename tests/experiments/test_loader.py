@@ -127,7 +127,7 @@ def test_a_topology_beside_the_experiment_is_found_from_anywhere(load, tmp_path,
         ("client: 2", "client: true", "small.yaml:5: roles.client: should be a whole number"),
         ("client: 2", "client: 99999999", "small.yaml:5: roles.client: should be a whole number"),
         ("client: 2", "r0: {client: 2}", "small.yaml:5: roles.proxy: counts stand beside regions"),
-        ("{proxy: 1, driver: 1, client: 2}", "{proxy: 0}", "small.yaml:5: roles: there is no process at all"),
+        ("{proxy: 1, driver: 1, client: 2}", "{proxy: 0}", "small.yaml:5: roles: there are no processes"),
         (
             "{proxy: 1, driver: 1, client: 2}",
             "{r7: {proxy: 1}}",
