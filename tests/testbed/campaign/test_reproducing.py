@@ -340,7 +340,7 @@ def changed_record(change: Any) -> Any:
         ),
         (
             changed_record(lambda record: record["plan"].update(experiment="../../tiny")),
-            "is no name of a file or folder: it leads elsewhere",
+            "is no name of a file or folder in this place",
         ),
         (changed_record(lambda record: record["plan"].pop("links")), "run.json: plan.links: "),
     ],
