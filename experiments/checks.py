@@ -327,7 +327,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "give-up": ("kill", "leave"),
     "continue": ("stop",),
 }
-"""Actions of which one must come before a fault of this kind."""
+"""Kinds of faults that need an earlier one, and the kinds that qualify."""
 
 
 def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) -> Iterator[Problem]:

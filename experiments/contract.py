@@ -1,4 +1,4 @@
-"""What a contract means for a run: the figures that must be 0, and how an experiment loosens it.
+"""The effect of a contract on a run: the figures that must be 0, and how an experiment loosens it.
 
 An experiment may require less than its system promises, never more; reports show the difference.
 """

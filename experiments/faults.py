@@ -367,7 +367,7 @@ class SlowDisk(DiskFault):
     process: str = Field(alias="slow-disk")
     """The process, such as r2/server-0: a program, or a durable node."""
     sync_us: DurationUs = Field(alias="sync", gt=0)
-    """The time added to each. Of several faults at once, the longest counts."""
+    """The time added to each. If several faults overlap, the longest time counts."""
 
 
 class Join(ProcessFault):

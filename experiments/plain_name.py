@@ -20,7 +20,7 @@ def plain_name(name: object, file: Path | str) -> str:
         or not name.isprintable()
         or len(name.encode(errors="replace")) > NAME_BYTES_MAX
     ):
-        problem = f"{name!r:.80} is no name of a file or folder in this place"
+        problem = f"{name!r:.80} is no name of a file or folder: it leads elsewhere"
         raise InputError(str(file), None, "", problem)
     return name
 

@@ -340,7 +340,7 @@ def changed_record(change: Any) -> Any:
         ),
         (
             changed_record(lambda record: record["plan"].update(experiment="../../tiny")),
-            "is no name of a file or folder in this place",
+            "is no name of a file or folder: it leads elsewhere",
         ),
         (changed_record(lambda record: record["plan"].pop("links")), "run.json: plan.links: "),
     ],
