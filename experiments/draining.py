@@ -25,9 +25,9 @@ def reached(published: Mapping[int, int], delivered: Iterable[Mapping[int, int]]
 
     if settles_by_time(contract):
         return True
-    everybody = contract.audience == "all"
+    to_all = contract.audience == "all"
     return all(
         client.get(stream, 0) >= published.get(stream, 0)
         for client in delivered
-        for stream in (published if everybody else client)
+        for stream in (published if to_all else client)
     )
