@@ -1,8 +1,8 @@
 """Lint of the English in code and documentation: `python -m tests.plain_english [PATH...]`.
 
-Checks docstrings, comments, messages and Markdown for words and sentence patterns that readers of English as a second
-language stumble over, and names for words that are not terms of the field. Prints one line per finding; exit code 1 if
-there is one.
+Checks docstrings, comments, messages and Markdown for words and sentence patterns that readers of English as
+a second language stumble over, and names for words that are not terms of the field. Prints one line per
+finding; exit code 1 if there is one.
 """
 
 import ast

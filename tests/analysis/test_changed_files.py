@@ -1,5 +1,5 @@
-"""JSON files of a run that somebody changed, field by field: the analysis and the pages take them, or refuse
-them in one line. What only reads run.json is tried in `tests.experiments.test_run_record`.
+"""Changed JSON files of a run, field by field: the analysis and the pages accept them, or refuse them in one
+line. `tests.experiments.test_run_record` covers code that only reads run.json.
 """
 
 import json
@@ -49,11 +49,11 @@ SHORT = Scenario(duration_s=12.0, cut_s=4.0, restore_s=8.0, switched_s={"r2": 4.
 
 
 def silent(_: str) -> None:
-    """Progress that nobody looks at."""
+    """Discard progress messages."""
 
 
 def recorded(path: Path) -> RunDirectory:
-    """The directory of a run without captures, in which drivers and clients wrote down a few events."""
+    """Create a run without captures, with a few events in the logs of drivers and clients."""
     run = RunDirectory(path / "20260101T000000Z-link-failure-0a1b2c")
     run.make()
     for region in range(4):
@@ -196,7 +196,7 @@ NUMBERS = {True: (math.nan, math.inf, -1e300), False: (-1, 1 << 62)}
 
 
 def changed_tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """What somebody may have made of a table: another, an empty one, and each column changed in one way."""
+    """Yield changed tables: another one, an empty one, and each column changed in one way."""
     yield "all", pa.table({"other": [1, 2, 3]})
     yield "none", table.slice(0, 0)
     for place, field in enumerate(table.schema):

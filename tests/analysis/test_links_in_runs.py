@@ -1,5 +1,5 @@
-"""What analysis, report and comparison write stands in the run, whatever symbolic links somebody left in it;
-a run that is itself reached by one works.
+"""Analysis, report and comparison write only inside the run, whatever symbolic links are in it; a run that is
+itself reached by a link works.
 """
 
 import gzip
@@ -52,7 +52,7 @@ def run(made: RunDirectory, tmp_path: Path) -> RunDirectory:
 
 @pytest.fixture
 def precious(tmp_path: Path) -> Iterator[Path]:
-    """A folder of somebody's, in which nothing changes."""
+    """Create a user's folder, and check that nothing in it changes."""
     folder = tmp_path / "precious"
     folder.mkdir()
     (folder / "thesis.tex").write_text(TEXT)

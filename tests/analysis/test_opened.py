@@ -17,7 +17,7 @@ NOTEBOOK = Path(__file__).parents[2] / "docs" / "run.ipynb"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with runs/, in which one run was analysed and a later one was not."""
+    """Create a folder with runs/, with an analysed run and a later one without analysis."""
     folder = tmp_path_factory.mktemp("checkout")
     around_the_cut().write(folder / "runs" / "20260314T020000Z-a-0a1b2c")
     later = around_the_cut().write(folder / "runs" / "20260315T020000Z-b-0a1b2c")

@@ -78,7 +78,7 @@ def test_a_run_like_its_repeats_is_seldom_told_that_anything_differs():
             {"m": {str(k): v for k, v in enumerate(rng.lognormal(3, 0.3, 40))}} for _ in range(6)
         )
         told += any(each.verdict is DIFFERS for each in judge(claims(first), others))
-    assert told <= 20  # of which chance makes 10
+    assert told <= 20  # 10 are expected by chance
 
 
 @pytest.mark.parametrize(

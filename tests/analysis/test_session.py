@@ -72,7 +72,7 @@ class RunResult:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    """It works in its temporary directory, where a killed one left something; Java is killed twice."""
+    """Run a session in a temporary directory with remains of a killed one; its Java is killed twice."""
     folder = tmp_path_factory.mktemp("session")
     (folder / "cutset-spark-killed" / "blockmgr-0" / "00").mkdir(parents=True)
     done = in_python(SESSION_OF_ITS_OWN, folder, TMPDIR=str(folder))
@@ -125,9 +125,7 @@ def listening(process: psutil.Process) -> list[tuple[str, int]]:
 
 
 def answer_to(port: int, body: bytes) -> bytes:
-    """What Spark says to an RPC of somebody who has not shown a secret, as its frames stand on the wire;
-    nothing if it is silent.
-    """
+    """Return Spark's answer to an RPC without a secret, as frames on the wire; b"" if it does not answer."""
     request, kind, number = 21 + len(body), 3, 7
     with socket.create_connection(("127.0.0.1", port), 10) as connection:
         connection.sendall(struct.pack(">qbqi", request, kind, number, len(body)) + body)

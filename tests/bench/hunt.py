@@ -1,11 +1,12 @@
-"""How well `cutset hunt` finds planted defects (`tests/hunt`): how many of them within a budget each, after
-how long, and how small what it hands over is. Beside it, on the same budget, a hunt without guidance, and
-the nemesis' seeds one after the other.
+"""The success of `cutset hunt` on planted defects (`tests/hunt`): how many it finds within a budget each,
+after what time, and how small its findings are. For comparison, on the same budget: a hunt without guidance,
+and the nemesis' seeds in sequence.
 
-Ten minutes for each of some forty defects three times over are a day. The environment says otherwise:
-CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some of
-guided, unguided, nemesis; CUTSET_HUNT_REPLAYS, how often what a guided hunt found is then made again on real
-processes. What breaks without the defect, too, is not counted. Those that are set aside count apart.
+Ten minutes for each of about forty defects, three times, take a day. The environment overrides this:
+CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names separated by commas; CUTSET_HUNT_WAYS, some of
+guided, unguided, nemesis; CUTSET_HUNT_REPLAYS, the number of replays of a guided finding on real processes.
+Findings that also occur without the defect are not counted. Defects that are set aside are counted
+separately.
 """
 
 import json
@@ -34,13 +35,13 @@ REPLAYS = int(os.environ.get("CUTSET_HUNT_REPLAYS", "3"))
 FEW = 3
 """Faults, of nine in ten of what is found."""
 GRACE_S = 600.0
-"""For what is shrunk when the budget is over."""
+"""Time for shrinking after the budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one defect. after_s: when it was found, None if it was not. faults: that were left. broke:
-    in how many replays on real processes; None if there were none.
+    """The result for one defect. after_s: time until it was found, or None. faults: those left. broke: the
+    number of replays on real processes with a breach; None without replays.
     """
 
     mutant: Mutant
@@ -96,7 +97,7 @@ def _hunted(mutant: Mutant, copy: Path, out: Path, way: str) -> Result:
 
 
 def _breaks_here(experiment: str, finding: dict[str, Any]) -> bool:
-    """Whether a finding breaks alike in our own code, where nothing is planted."""
+    """Return whether a finding has the same breach in the unmodified code."""
     base = base_of(load_experiment(experiment))
     here = trials_at(SIMULATOR, {"experiment": base.to_json(), "build": None, "modules": []})
     broken = answer(here, {"do": "try", "case": finding["case"]}).get("violations", ())

@@ -12,7 +12,7 @@ from tests.bench.__main__ import main
 
 
 def bench(monkeypatch: pytest.MonkeyPatch, folder: Path, *rows: dict[str, Any]) -> int:
-    """The exit code if a subject measures these."""
+    """Return the exit code if a subject measures these rows."""
     subject = ModuleType("tests.bench.hosts")
     monkeypatch.setattr(subject, "measure", lambda: list(rows), raising=False)
     monkeypatch.setitem(sys.modules, "tests.bench.hosts", subject)

@@ -12,7 +12,7 @@ from node.core.small_machine import SmallMachine
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What an experiment may set."""
+    """The parameters that an experiment may set."""
 
     port: int = 7400
     tick_us: int = 50_000

@@ -18,7 +18,7 @@ FILE = "exchange.yaml"
 
 
 def from_the_200th(exchange, wrongly):
-    """The 200th telling is done by `wrongly`: it is given the usual way, connection and message."""
+    """Replace the 200th sending by `wrongly`, which gets the original function, connection and message."""
     usual, told = exchange.tell, []
 
     def tell(connection, message):
@@ -52,8 +52,9 @@ def tells_a_stranger(exchange):
 
 
 def swaps_for_one(exchange):
-    """Of two events, one directly after the other, that the same four or more get, one gets the second one
-    first, once: who is late is plain.
+    """Swap two consecutive events with at least four common subscribers for one subscriber, once.
+
+    With four or more subscribers it is clear which one has the wrong order.
     """
     wanted_by, usual, told, held = exchange.wanted_by, exchange.tell, [[]], []
 

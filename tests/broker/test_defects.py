@@ -1,4 +1,4 @@
-"""What a broken build of a system that nothing outside knows does wrong is told as exactly that."""
+"""Each defect of a broken build of an external system is reported as exactly that defect."""
 
 from collections import Counter
 
@@ -18,8 +18,9 @@ NINE = "duration=9s"
 
 
 def in_place_of_delivery(machine, deliver):
-    """The 20th delivery of a topic is done by `deliver`: it is given the usual way, the message and the next
-    one.
+    """Replace the 20th delivery of a topic by `deliver`, which gets the original function and two messages.
+
+    They are this message and the next one.
     """
     usual, messages = machine.deliver, []
 
@@ -143,7 +144,7 @@ ONE_BROKER = (NINE, "topology=one-region", "faults=[]", *THREE)
 
 @pytest.fixture
 def total_order(monkeypatch, tmp_path, broker_module):
-    """The broker promises one order for all subscribers."""
+    """Let the broker promise one order for all subscribers."""
     path = tmp_path / f"broker_of_{tmp_path.name}.py"  # a module of its own for each test
     path.write_text(broker_module.read_text().replace('"subscription", "stream"', '"subscription", "total"'))
     monkeypatch.setenv(systems.MODULES_VARIABLE, str(path))
@@ -202,7 +203,7 @@ def test_a_run_in_which_nothing_came_to_those_who_subscribed_is_no_success(summa
 
 
 def never_hears(subscriber):
-    """It asks, and is never told that its subscriptions stand; nor does anything come."""
+    """Let a subscriber ignore confirmations and events."""
     subscriber.take = lambda connection, message: None
 
 
@@ -222,7 +223,7 @@ ALONE = "faults=[{name: alone, at: 100ms, isolate: r0, for: 4s}]"
 
 
 def hears_from(at_us):
-    """It is told of its subscriptions only then."""
+    """Return a change that delays the record of confirmations until this time."""
 
     def change(subscriber):
         usual, held = subscriber.record, []
@@ -284,7 +285,7 @@ def test_regions_may_own_no_stream(summary_with):
 
 
 def by_event(machine):
-    """It writes down every event alone, whatever came together."""
+    """Record every event separately, even if several arrived together."""
     usual, size = machine.record, machine.spec.workload["event_size_bytes"]
 
     def record(kind, stream, seq=0, count=0, payload=b""):

@@ -11,7 +11,7 @@ SHIFT = 1_000_000
 
 
 def of_one_delivery(change):
-    """The 20th delivery is done by `change`: it is given the usual way and the message."""
+    """Return a change of the 20th delivery: `change` gets the original function and the message."""
 
     def changed(machine):
         usual, count = machine.deliver, 0
@@ -30,7 +30,7 @@ def of_one_delivery(change):
 
 
 def invents(usual, told):
-    """Besides what came: events under numbers that nobody ever published."""
+    """Deliver the message, and events with numbers that were never published."""
     usual(told)
     usual(replace(told, first_seq=told.first_seq + SHIFT))
 

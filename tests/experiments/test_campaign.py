@@ -25,7 +25,7 @@ from topologies.errors import InputError
 
 EARLIER = Path(__file__).parent / "earlier"
 ODD: tuple[Any, ...] = (None, True, -1, 1 << 70, 1e9, "", "x", "../x", "\x1b[2J", [], ["x"], {}, {"x": 1})
-"""What may stand in place of any value of a damaged or hostile file."""
+"""Values that may replace any value of a damaged or hostile file."""
 
 
 def sweep(folder: Path, content: str) -> CampaignRecord[Any]:
@@ -165,7 +165,7 @@ def test_whatever_stands_in_a_record_it_is_shown_or_refused_in_one_line(
 
 
 def _changed(content: Any) -> Iterator[Any]:
-    """The content with every value replaced by each odd one, and with every field left out."""
+    """Yield the content with every value replaced by each odd one, and without each field."""
     for path in _paths(content):
         for odd in (*ODD, ...):
             changed = copy.deepcopy(content)

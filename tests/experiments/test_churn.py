@@ -48,7 +48,7 @@ def changes(tmp_path, churn, **more):
 
 
 def assert_in_turn(plan):
-    """Nobody ends who does not run, or starts who does."""
+    """Check that only running processes end and only stopped ones start."""
     runs = {process.name: process.name not in plan.joining for process in plan.processes}
     for change in plan.changes:
         starts = change.action in (ProcessAction.JOIN, ProcessAction.RESTART)

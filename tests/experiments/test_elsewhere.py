@@ -22,7 +22,7 @@ NAME = "20260101T000000Z-link-failure-0a1b2c"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    """A run that was not analysed yet."""
+    """Return a run without analysis."""
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "mine" / NAME, 300, regions=2)
     return RunDirectory(tmp_path / "mine" / NAME)

@@ -1,4 +1,4 @@
-"""Rows of a user's file as events: CSV and Parquet alike, each wrong cell named, within limits."""
+"""Rows of a user's file as events: CSV and Parquet, with each wrong cell named, within limits."""
 
 import datetime
 import gzip

@@ -26,7 +26,7 @@ ELSEWHERE = ("..", ".", "", "../precious", "/etc", "a/b", "a\nb", "\0", "n" * 20
 
 @pytest.fixture
 def precious(tmp_path: Path) -> Path:
-    """A folder of somebody's, beside the sweep."""
+    """Create a user's folder beside the sweep."""
     folder = tmp_path / "precious"
     folder.mkdir()
     (folder / "thesis.tex").write_text("all of it")

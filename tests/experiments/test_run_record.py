@@ -1,4 +1,4 @@
-"""run.json is read whole or refused in a line, whatever somebody made of one of its fields."""
+"""run.json is read completely or refused in one line, whatever one of its fields holds."""
 
 import json
 import tracemalloc
@@ -58,7 +58,7 @@ def whole() -> dict[str, Any]:
 
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Of every field, and of the first items of lists."""
+    """Yield the path of every field, and of the first items of lists."""
     if path:
         yield path
     if isinstance(value, dict) and path[:1] not in {(name,) for name in FREE}:

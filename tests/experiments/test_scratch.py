@@ -96,7 +96,7 @@ def test_one_that_was_taken_for_left_over_before_it_was_locked_is_made_anew(
     lock, made = os.open, []
 
     def late(path, flags, *more, **named):
-        if not made:  # somebody is faster
+        if not made:  # another process is faster
             made.append(path)
             path.rmdir()
         return lock(path, flags, *more, **named)

@@ -33,7 +33,7 @@ nemesis:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch):
-    """Loads an experiment on a topology."""
+    """Return a function that loads an experiment on a topology."""
     monkeypatch.chdir(tmp_path)
 
     def load_text(
@@ -52,7 +52,7 @@ def load(tmp_path: Path, monkeypatch):
 
 
 def left_in_the_end(experiment: Experiment, topology: Topology, seed: int) -> list[tuple[str, str]]:
-    """The links that are up in both directions after the last change."""
+    """Return the links that are up in both directions after the last change."""
     faults = experiment.all_faults(topology, seed)
     states = {}
     for change in link_changes(faults, topology, experiment.duration_us):

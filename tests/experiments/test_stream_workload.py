@@ -1,4 +1,4 @@
-"""What drivers publish: rates, what is collected, keys; and what the nodes are told of it."""
+"""The load of drivers: rates, collection, keys, and the form for the nodes."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ entries:
 
 @pytest.fixture
 def read(tmp_path: Path, monkeypatch):
-    """Reads a suite from its text."""
+    """Return a function that reads a suite from its text."""
     monkeypatch.chdir(tmp_path)
 
     def read_text(text: str):

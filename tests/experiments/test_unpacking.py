@@ -29,7 +29,7 @@ def archive(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def there(tmp_path: Path) -> Iterator[Path]:
-    """Where it is unpacked to. Nothing may stand anywhere else."""
+    """Yield the target folder, and check that nothing else was written."""
     yield tmp_path / "there"
     assert {path.name for path in tmp_path.iterdir()} <= {"run.tar.zst", "there"}
 
@@ -44,7 +44,7 @@ def write(
     change: Change = lambda _: None,
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """An archive of these files. change: what is done to the last one's header. headers: its pax headers."""
+    """Write an archive of these files. change: applied to the last one's header. headers: its pax headers."""
     files = []
     for name, content in members:
         member = tarfile.TarInfo(name)

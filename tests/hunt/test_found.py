@@ -1,4 +1,4 @@
-"""What hunts have found in the systems as they were stays mended: each file of `found/` is such a case."""
+"""Defects that hunts found stay fixed: each file of `found/` is such a case."""
 
 from pathlib import Path
 

@@ -128,7 +128,7 @@ def test_a_child_imports_the_copy(first, tmp_path):
 
 @pytest.fixture(scope="module")
 def fresh_processes() -> Iterator[Pool]:
-    """Runs each call in a fork of a process that has imported all that runs need, but no state machine."""
+    """Yield a pool that runs each call in a fork of a process with all imports but no state machine."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["__main__", broken_in_copy.__module__])
     with context.Pool(1, maxtasksperchild=1) as pool:

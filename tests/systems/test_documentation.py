@@ -21,11 +21,11 @@ RESTARTED = """\
   - {name: end, at: 6s, kill: r1/subscriber-0}
   - {name: again, at: 7s, restart: r1/subscriber-0}
 """
-"""What is published while a subscriber is away is not due to it."""
+"""Events published while a subscriber is away are not due to it."""
 
 
 def written(folder: Path) -> None:
-    """The page's files."""
+    """Write the page's files."""
     for name, text in re.findall(r"^`([\w./]+)`.*?:\n\n```\w+\n(.*?)```", PAGE.read_text(), re.M | re.S):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
@@ -33,7 +33,7 @@ def written(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def the_page(tmp_path_factory) -> RunDirectory:
-    """A run of it."""
+    """Run the page's experiment."""
     tmp_path = tmp_path_factory.mktemp("page")
     written(tmp_path)
     assert sum(len(path.read_text().splitlines()) for path in tmp_path.glob("relay/[sc]*")) < 60

@@ -73,7 +73,7 @@ def test_a_plan_has_all_that_will_be_started(folder, capsys):
 
 
 def takes_topics(folder: Path) -> None:
-    """The system takes topics, too, and the experiment has some."""
+    """Let the system take topics, and the experiment have some."""
     replace(folder / FILE, "contract: {", "workloads: [stream, topics]\ncontract: {since: subscription, ")
     replace(folder / "letters.yaml", "{event", f"{{{TOPICS}event")
 

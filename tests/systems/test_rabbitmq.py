@@ -12,7 +12,7 @@ pytestmark = needs("rabbitmq")
 
 CUT_S = 4
 PREFETCH = 1000
-"""What a federation link takes before it has acknowledged any."""
+"""Messages that a federation link takes before it acknowledges any."""
 EXPERIMENT = """\
 name: {name}
 topology: {topology}
@@ -28,7 +28,7 @@ SERVERS = {"rabbitmq": "broker", "rabbitmq-quorum": "node"}
 
 
 def run_of(folder, system: str, **given: str) -> RunDirectory:
-    """A run with a publisher and a subscriber in each region, the link between r1 and r2 down for a while."""
+    """Run a publisher and a subscriber in each region, with the link between r1 and r2 down for a while."""
     usual = {
         "name": system,
         "topology": "three-regions",
@@ -41,7 +41,7 @@ def run_of(folder, system: str, **given: str) -> RunDirectory:
 
 
 def said(run: RunDirectory, host: str) -> str:
-    """What a server wrote."""
+    """Return a server's output."""
     return "\n".join(json.loads(line).get("text", "") for line in run.log(host).read_text().splitlines())
 
 

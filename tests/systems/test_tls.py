@@ -31,7 +31,7 @@ faults:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> RunDirectory:
-    """A run with its keys, which no test changes."""
+    """Make a run with its keys, which no test changes."""
     folder = tmp_path_factory.mktemp("tls")
     shutil.copytree(Path(__file__).parent / "tls_relay", folder / "relay")
     certificate(folder / "relay")
@@ -40,12 +40,12 @@ def made(tmp_path_factory) -> RunDirectory:
 
 @pytest.fixture
 def run(made, tmp_path) -> RunDirectory:
-    """The same run, to be changed."""
+    """Return a copy of the run, for a test to change."""
     return RunDirectory(shutil.copytree(made.path, tmp_path / made.name))
 
 
 def analyzed(run: RunDirectory, capsys) -> str:
-    """What is said when it is analysed again."""
+    """Analyse a run again and return the output."""
     capsys.readouterr()
     assert main.run(["analyze", str(run.path)]) in {0, 1}
     return capsys.readouterr().out
@@ -89,7 +89,7 @@ def test_wireshark_gets_keys_and_names_of_processes(made, tmp_path, capsys):
 
 
 def shown(path: Path, field: str) -> list[str]:
-    """A field of all packets, by tshark without any option."""
+    """Return a field of all packets, from tshark without options."""
     command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-e", field]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return text.splitlines()
@@ -119,7 +119,7 @@ def test_without_a_key_log_and_without_tshark_that_is_said(run, tmp_path, capsys
 
 
 def without(program: str, folder: Path) -> str:
-    """A search path with all that the usual one leads to but this."""
+    """Return a search path with all programs except this one."""
     folder.mkdir()
     for place in map(Path, os.environ["PATH"].split(os.pathsep)):
         for each in place.iterdir() if place.is_dir() else ():

@@ -44,7 +44,7 @@ def payload(event: Event, size: int = SIZE) -> bytes:
 
 
 def framed(sent: Iterable[Event], noise: Iterable[bytes]) -> tuple[bytes, list[int]]:
-    """A stream of these events with something around each; and where each begins."""
+    """Return a stream of these events with noise around each, and where each begins."""
     stream, at = b"", []
     for event, before in zip(sent, noise, strict=True):
         at.append(len(stream) + len(before))

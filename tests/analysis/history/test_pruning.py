@@ -65,7 +65,7 @@ def run_below(runs: Path, name: str, captures_bytes: int = 100_000) -> RunDirect
 
 @pytest.fixture
 def kept(tmp_path: Path) -> tuple[History, RunDirectory, RunDirectory]:
-    """A history of two runs that have directories, and one that has none any more."""
+    """Return a history of two runs with directories and one without."""
     history = History(tmp_path / "history")
     runs = [run_below(tmp_path / "runs", f"2026031{day}T020000Z-a-00000{day}") for day in (3, 4)]
     for run in runs:
@@ -128,7 +128,7 @@ def test_a_removal_is_written_down_before_it_happens(
 
 
 def torn_below(runs: Path, name: str, size: int = 10_000_000) -> RunDirectory:
-    """What a run left that was killed before its run.json was whole."""
+    """Create the remains of a run that was killed before its run.json was complete."""
     run = RunDirectory(runs / f"{name}.torn")
     run.make()
     (run.captures / "a.pcap").write_bytes(b"x" * size)
@@ -180,7 +180,7 @@ NAME = "20260312T020000Z-a-000002"
 
 @pytest.fixture
 def precious(tmp_path: Path) -> Path:
-    """A folder of somebody's that looks like a run, though it stands elsewhere."""
+    """Create a user's folder elsewhere that looks like a run."""
     run = run_below(tmp_path / "home", NAME)
     (run.path / "thesis.tex").write_text("all of it")
     return run.path

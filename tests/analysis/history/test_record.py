@@ -1,4 +1,4 @@
-"""What the history keeps of a run's directory, whole or not."""
+"""The history's rows of a run's directory, complete or not."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Every value in a file of a history is checked, whoever wrote it: one line says what is wrong, and how."""
+"""Every value in a file of a history is checked, whatever wrote the file: an error is one line with the
+problem.
+"""
 
 import json
 import os
@@ -33,7 +35,7 @@ def history(tmp_path: Path) -> History:
 
 
 def changed(history: History, table: str, **columns: Any) -> Path:
-    """The file of the run b, with other values in some columns, as somebody else might write it."""
+    """Change columns in the file of run b, as a foreign program might."""
     file = Partition.of(history.folder, table, NIGHT).of_run("b")
     rows = pq.read_table(file, partitioning=None)
     for name, value in columns.items():

@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(folder):
-    """A cluster whose executors find `hidden` empty, and everything else as it is."""
+    """Start a cluster whose executors see `hidden` as empty."""
     (folder / "hidden").mkdir()
     with standalone(folder / "spark", folder / "hidden") as running:
         yield running
@@ -49,7 +49,7 @@ def cluster(folder):
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """A run that this machine analysed by itself."""
+    """Return a run that this machine analysed alone."""
     content = run_json()
     for process in content["processes"]:
         process |= {"host": process["name"].replace("/", "-"), "pid": 1}
@@ -59,7 +59,7 @@ def here(tmp_path_factory):
 
 
 def copied(here, place):
-    """The same run somewhere else, not analysed yet."""
+    """Copy the run to another place, without its analysis."""
     run = RunDirectory(Path(shutil.copytree(here.path, place / "a-run")))
     shutil.rmtree(run.analysis)
     run.summary_json.unlink()
@@ -67,7 +67,7 @@ def copied(here, place):
 
 
 def started(runs, url, executors_python, *options, **environment):
-    """The command, started from another folder than ours, as a process group of its own."""
+    """Start the command in another folder, as its own process group."""
     return subprocess.Popen(
         [*COMMAND, *(str(run.path) for run in runs), "--master", url, *options],
         cwd=runs[0].path,

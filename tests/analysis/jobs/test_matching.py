@@ -45,7 +45,7 @@ def known(found: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def fates(*rows: Row, receivers: Receivers) -> dict[int, str]:
-    """The fate of each message, by its number."""
+    """Return the fate of each message, by its number."""
     sides = [[row for row in rows if row["direction"] == direction] for direction in ("out", "in")]
     found = match(table(sides[0]), table(sides[1]), HOSTS, receivers).to_pylist()
     return {row["stream_offset"] // LENGTH: row["fate"] for row in found}
@@ -56,7 +56,7 @@ numbers = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), unique=True,
 
 @st.composite
 def side(draw: st.DrawFn, direction: str) -> list[list[Row]]:
-    """What one side saw, in stretches; each connection's messages in the order of its stream."""
+    """Draw one side's observations in stretches; each connection's messages are in stream order."""
     seen = draw(numbers)
     streams = {one: sorted(number for other, number in seen if other == one) for one, _ in seen}
     rows = []

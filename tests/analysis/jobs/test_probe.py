@@ -1,4 +1,4 @@
-"""What executors are and what they see is found out before there is work, and told in words."""
+"""The probe of executors reports what they are and see before work starts."""
 
 import subprocess
 

@@ -60,7 +60,7 @@ def encoded(message: Any) -> bytes:
 
 
 def streamed(content: bytes, sizes: list[int], isn: int = 1000) -> list[bytes]:
-    """A connection from proxy to client in segments of these sizes, over and over."""
+    """Return a connection from proxy to client in segments of these repeating sizes."""
     frames, at = [segment(isn, src=PROXY, dst=CLIENT, flags=SYN)], 0
     while at < len(content):
         size = sizes[len(frames) % len(sizes)]
@@ -88,7 +88,7 @@ def in_parts(records: list[Record], cuts: set[int], host: Host | None = None) ->
 
 
 def at_once(records: list[Record]) -> list[tuple[int, ...]]:
-    """What the analysis after the run makes of the whole capture."""
+    """Return the result of the analysis after the run for the complete capture."""
     tables: list[pa.RecordBatch] = []
     with TemporaryDirectory() as folder:
         path = write_pcap(Path(folder) / NAME, records)
@@ -125,7 +125,7 @@ MESSAGES = st.lists(
 
 @st.composite
 def troubled(draw: st.DrawFn) -> list[Record]:
-    """A capture of a connection with losses, repetitions, disorder and a snap length, or none of these."""
+    """Draw a capture of a connection with or without losses, repetitions, disorder and a snap length."""
     content = b"".join(draw(MESSAGES))
     sizes = draw(st.lists(st.integers(1, 400), min_size=1, max_size=4))
     isn = draw(st.sampled_from([0, 1000, 2**32 - 200]))

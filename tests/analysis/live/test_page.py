@@ -58,7 +58,7 @@ def server(board: Board) -> Iterator[Server]:
 
 @pytest.fixture
 def page(browser: Browser, server: Server) -> Iterator[Page]:  # noqa: F811
-    """The page, opened; it must neither complain nor ask anybody else."""
+    """Open the page; it must not log errors or contact other hosts."""
     context = browser.new_context(viewport=WIDE)
     made = context.new_page()
     made.set_default_timeout(LOADED_MS)
@@ -183,7 +183,7 @@ class WatchedRun:
         sys.stderr.write("".join([*self._said, rest]))  # what pytest shows of a test that failed
 
     def find(self, pattern: str) -> str:
-        """What the pattern's group matches in its next lines on standard error."""
+        """Return the first match of the pattern's group in the next lines on standard error."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self._said.append(line)

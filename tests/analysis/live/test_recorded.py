@@ -44,7 +44,7 @@ PUBLISHER, CLIENTS = "r0-publisher-0", ("r0-subscriber-0", "r1-subscriber-0")
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., RunDirectory]:
-    """A run at its beginning, of a system with this contract."""
+    """Return a function that makes a starting run of a system with a contract."""
 
     def made(contract: str = AT_MOST_ONCE) -> RunDirectory:
         (tmp_path / "ours.yaml").write_text(SYSTEM.format(contract=contract))

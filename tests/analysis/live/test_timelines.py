@@ -31,7 +31,7 @@ def metadata() -> RunMetadata:
 
 
 def batches_of(world: World) -> list[Batch]:
-    """What drivers and clients saw, in order of time."""
+    """Return the batches that drivers and clients saw, in order of time."""
     found = [
         Batch(
             row["kind"] == "published", row["host"], row["stream"], row["first_seq"], row["count"],
@@ -114,7 +114,7 @@ def arrived(host: str, first_seq: int, count: int, t_ns: int) -> Batch:
 
 @pytest.fixture
 def two(metadata: RunMetadata) -> RunMetadata:
-    """The metadata where these are all clients."""
+    """Return the metadata with these clients only."""
     return replace(metadata, hosts={name: metadata.hosts[name] for name in CLIENTS}, disturbed=frozenset())
 
 

@@ -34,7 +34,7 @@ OTHERS = (
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> list[RunDirectory]:
-    """The same run under a plain name, and under one that is no plain text in SQL."""
+    """Write one run under a plain name, and under a name that needs quoting in SQL."""
     folder = tmp_path_factory.mktemp("runs")
     return [around_the_cut().write(folder / name) for name in ("a-run", "o'brien's \\ run")]
 

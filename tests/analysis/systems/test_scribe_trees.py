@@ -39,7 +39,9 @@ def number(host: str) -> int:
 
 @pytest.fixture
 def run(tmp_path) -> RunDirectory:
-    """The grandchild gets another parent during the cut; the child is sent to through a relay for a while."""
+    """Return a run: the grandchild changes its parent in the cut; the child is reached via a relay for a
+    while.
+    """
     run = RunDirectory(tmp_path)
     write(run, ROOT, (S, "became_root", None))
     write(run, CHILD, (2 * S, "adopted", ROOT))

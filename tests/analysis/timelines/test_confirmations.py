@@ -1,4 +1,6 @@
-"""By when a subscription to a topic must be confirmed: within the time to settle, anew after what excuses."""
+"""The deadline for the confirmation of a subscription: the settle time, restarted by faults that excuse
+delays.
+"""
 
 import pyarrow as pa
 import pytest
@@ -20,7 +22,7 @@ def facts(*faults):
 
 
 def records(*told_s):
-    """What the client wrote down: that it started, and that its subscription was confirmed."""
+    """Return the client's records: its start, and confirmations of its subscription."""
     empty = dict.fromkeys(schemas.RECORDS.names, 0) | {"host": CLIENT, "stream": TOPIC}
     rows = [empty | {"kind": int(RecordKind.SESSION), "t_ns": ZERO - S}]
     rows += [empty | {"kind": int(RecordKind.SUBSCRIBED), "t_ns": ZERO + int(at_s * S)} for at_s in told_s]
@@ -52,7 +54,7 @@ def test_when_a_link_is_cut_the_time_begins_anew_though_there_are_other_ways(tol
 @pytest.mark.parametrize(("told_s", "late"), [(12.9, False), (13.1, True)])
 @pytest.mark.parametrize("region", ["r0", "r1", "r2"])
 def test_while_any_region_with_servers_is_apart_nothing_is_asked(told_s, late, region):
-    """Whoever keeps the topic may be in that one, though the topic's stream is r1's."""
+    """Check that a region's outage excuses it: the topic's state may be there, though its stream is r1's."""
     assert is_late(told_s, f"{{name: alone, at: 3s, isolate: {region}, for: 2s}}") is late
 
 

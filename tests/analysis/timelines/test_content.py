@@ -60,7 +60,7 @@ def read(folder, events, asked):
 
 
 def wants(of_one, value):
-    """What an event leaves out, it leaves open: only who wants all of it wants that."""
+    """Return whether a range matches; an unspecified value matches only the full range."""
     return of_one == [0, 5] if value is UNSPECIFIED else of_one[0] <= value <= of_one[1]
 
 

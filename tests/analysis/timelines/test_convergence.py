@@ -26,7 +26,7 @@ def flows_of(cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
 
 
 def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> SequenceIntervals:
-    """A stream of single events; times since time 0."""
+    """Return a stream of single events; times since time 0."""
 
     def at(times: list[int | None]) -> np.ndarray:
         return np.array([NEVER if ms is None else ZERO + ms * MS for ms in times], np.int64)
@@ -40,7 +40,7 @@ def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> 
 
 @pytest.fixture
 def metadata() -> RunMetadata:
-    """The last change is that of the cut."""
+    """Return metadata in which the cut is the last change."""
     return with_faults(ONLY_CUT)
 
 

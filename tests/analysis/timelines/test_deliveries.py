@@ -50,7 +50,7 @@ def session_record(host, session):
 
 
 def check(got, published=None, overrides=(), clients=("r1-client-0",), marks=None, **metadata):
-    """The row of stream 0 for one client that got these batches."""
+    """Return the row of stream 0 for one client with these batches."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES) if published is None else published
     tables = [pa.Table.from_pylist(rows, schema=schemas.RECORDS) for rows in (published, got)]
     rows = check_clients(clients, *tables, facts_of(*overrides, **metadata), marks).to_pylist()
@@ -66,7 +66,7 @@ def tombstones(batches, **more):
 
 
 def faults_of(row):
-    """What is wrong, without the zeros."""
+    """Return the non-zero error counts."""
     names = (
         "lost",
         "stray",
@@ -310,7 +310,7 @@ KEYED = ("workload.collect={same_key: 8}",)
 
 
 def marked(tmp_path, *marks):
-    """Marks as a driver leaves them: first number, whether its events collect, their keys."""
+    """Write marks as a driver does: first number, whether its events collect, their keys."""
     path = tmp_path / "r0-driver-0.collection"
     data = [
         encode_mark(0, first, len(keys), collects=collects, keys=keys_of(keys, 2))
@@ -507,7 +507,7 @@ def test_bytes_of_none_of_the_events_under_a_number_are_corrupted():
 
 
 def test_two_clients_with_different_bytes_under_a_number_that_no_driver_knows():
-    """A killed driver has no record of it: who is right nobody can tell."""
+    """Check it with a killed driver, which has no record: the correct bytes are unknown."""
     more = (27, 4)
     other = records("r1-client-1", RecordKind.DELIVERED, [*BATCHES, more], content=partial(content, of=1))
     got = [*client([*BATCHES, more]), *other]

@@ -82,7 +82,7 @@ def test_only_batches_from_other_regions_say_what_a_regions_source_is():
         row("r1-proxy-0", "r0-proxy-2", 0),
         row("r1-proxy-1", "r1-proxy-0", 1),  # down the chain
         row("r1-proxy-2", "r1-proxy-1", 2),
-        row("r1-proxy-1", "r2-proxy-2", 3),  # a new head has it from somebody else
+        row("r1-proxy-1", "r2-proxy-2", 3),  # a new head has another source
     ]
     found = sources(pa.Table.from_pylist(rows, schema=schemas.EVENTS), metadata)
     assert found["r1"].names == ("r0", "r2")

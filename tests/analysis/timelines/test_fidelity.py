@@ -1,6 +1,4 @@
-"""What links did is read from both sides of their emulators without being fooled, and held against the
-configuration.
-"""
+"""Link behaviour is measured correctly from both sides of the emulators, and compared with the configuration."""
 
 import numpy as np
 import pyarrow as pa

@@ -13,7 +13,7 @@ AROUND = {"calm_ns": 0, "next_ns": NEVER, "settle_ns": 1_000 * MS}
 
 
 def stream(came_ns=None, *, due=None):
-    """An event every 50 ms, which comes 20 ms later unless `came_ns` changes that."""
+    """Return an event every 50 ms, which arrives 20 ms later unless `came_ns` says otherwise."""
     published_ns = np.arange(0, UNTIL, EVERY)
     arrived_ns = published_ns + TAKES if came_ns is None else came_ns(published_ns)
     count = np.ones(len(published_ns), np.int64)
@@ -28,7 +28,7 @@ def gap_of(cut, fault_ns=CUT, **around):
 
 
 def held(from_ns, to_ns):
-    """What is published within this time comes at its end."""
+    """Delay events published in this period to its end."""
 
     def came_ns(published_ns):
         within = (published_ns >= from_ns) & (published_ns < to_ns)
@@ -38,7 +38,7 @@ def held(from_ns, to_ns):
 
 
 def lost(from_ns, to_ns):
-    """What is published within this time never comes."""
+    """Lose events published in this period."""
     return lambda t_ns: np.where((t_ns >= from_ns) & (t_ns < to_ns), NEVER, t_ns + TAKES)
 
 

@@ -1,4 +1,4 @@
-"""Where those who take events pass them on, paths lead from host to host, and packets tell them."""
+"""If receivers forward events, paths lead from host to host, and packets show them."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -62,7 +62,7 @@ def table(events) -> pa.Table:
 
 
 def in_tree(until_ns: int = CUT):
-    """A batch every 100 ms, at all hosts 50 ms later."""
+    """Yield a batch every 100 ms, which reaches all hosts 50 ms later."""
     for number, t_ns in enumerate(range(0, until_ns, 100 * MS)):
         for host, parent in TREE.items():
             yield event(host, parent, 10 * number + 1, ZERO + t_ns + 50 * MS)

@@ -1,5 +1,5 @@
-"""What the configured link would do to the very packets that entered it is what the relay does to them, to
-the nanosecond; and a link emulator that does something else is caught.
+"""The configured link, applied to the packets that entered it, gives what the relay does, to the nanosecond;
+a link emulator with another behaviour is detected.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is read of nodes' logs, and that what is no log is one clear error."""
+"""Reading of nodes' logs; an invalid log gives one clear error."""
 
 import re
 

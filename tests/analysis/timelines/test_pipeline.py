@@ -1,4 +1,4 @@
-"""Whole analyses of run directories: every number of the summary, and runs of which parts are missing."""
+"""Complete analyses of run directories: every number of the summary, and runs with missing parts."""
 
 import json
 import shutil
@@ -58,7 +58,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, world):
-    """A run of which everything is there, analysed."""
+    """Return an analysed run with all its files."""
     directory = write_run(tmp_path_factory.mktemp("runs") / "a-run", world, run_json(), SUBSCRIBED)
     analyze(directory, progress=nothing_said)
     return directory
@@ -66,7 +66,7 @@ def whole(tmp_path_factory, world):
 
 @pytest.fixture
 def copy(whole, tmp_path):
-    """A copy to be damaged."""
+    """Return a copy for a test to damage."""
     return RunDirectory(shutil.copytree(whole.path, tmp_path / "a-run"))
 
 

@@ -52,7 +52,7 @@ def test_an_outage_that_begins_in_another_ones_counts_from_then_on():
 
 
 def applied_apart(by_ns: int) -> RunMetadata:
-    """Two faults of one instant, of which the second held this much later."""
+    """Return two simultaneous faults; the second one was applied this much later."""
     run = run_json(APART, "expect=[]")
     for planned, change in zip(run["plan"]["changes"], run["changes"], strict=True):
         if planned["fault"] == "two":

@@ -55,7 +55,7 @@ def checked(rows, metadata):
 
 
 def message(host, direction, other, name, t_ms, **fields):
-    """A row of MESSAGES, between addresses as the plan gives them."""
+    """Return a row of MESSAGES, between addresses of the plan."""
     addresses = {place.name: place.address for place in read_metadata(run_record()).hosts.values()}
     src, dst = (addresses[end] for end in ((other, host) if direction == "in" else (host, other)))
     row = dict.fromkeys(MESSAGES.names) | {
@@ -316,7 +316,7 @@ def test_an_interrupted_run_may_have_packets_that_no_client_had_time_to_take(wor
 
 
 def packet(link, side, sender, taker, t_ns, **fields):
-    """A row of PACKETS in a link's capture, from one region's proxy to another's."""
+    """Return a row of PACKETS in a link's capture, from one region's proxy to another's."""
     row = dict.fromkeys(PACKETS.names, 0) | {
         "capture": f"{link}@{side}", "t_ns": t_ns, "length": 166, "wire_length": 166, "proto": 6, "flags": 16,
         "src_lo": (10 << 24) + (int(sender[1]) << 16) + 2, "dst_lo": (10 << 24) + (int(taker[1]) << 16) + 2,
@@ -404,7 +404,7 @@ def test_without_captures_the_records_stand_in_for_events(world, metadata):
 def test_a_proxys_record_of_what_it_took_dates_publications_better_than_acknowledgements(world, metadata):
     acknowledged = [row for row in world.records if row["host"] == "r0-driver-0"]
     taken = [row | {"host": "r0-proxy-0", "t_ns": row["t_ns"] - 2 * LAN} for row in acknowledged]
-    never = taken[-1] | {"first_seq": 700 * BATCH + 1}  # lost with its head: nobody was told that it is there
+    never = taken[-1] | {"first_seq": 700 * BATCH + 1}  # lost with its head before any advertisement
     samples = from_records(world, metadata, [*taken, never])
     assert ints(samples, "count").sum() == 700 * BATCH
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN}

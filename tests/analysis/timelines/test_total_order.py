@@ -26,7 +26,9 @@ def metadata(faults=()):
 
 
 def records(*sequences):
-    """Of each client what it got, as (stream, number) or (stream, first, count), an event a second."""
+    """Return each client's deliveries, as (stream, number) or (stream, first, count), one event per
+    second.
+    """
     rows = [
         {
             "host": f"c{client}", "session": 0, "position": place, "kind": int(RecordKind.DELIVERED),

@@ -46,7 +46,9 @@ def packets(metadata: RunMetadata, *given: tuple) -> pa.Table:
 
 
 def of_hub_to_w(metadata: RunMetadata) -> pa.Table:
-    """What the far side of hub-w sees: the system's, both entries', and a probe to a host of traffic."""
+    """Return the packets at the far side of hub-w: the system's, both entries', and a probe to a traffic
+    host.
+    """
     return packets(
         metadata,
         (TCP, "hub-proxy-0", 7000, "w-proxy-0", 5201, 100),  # the same port, but other hosts
@@ -55,7 +57,7 @@ def of_hub_to_w(metadata: RunMetadata) -> pa.Table:
         (TCP, "hub-traffic", 5202, "w-traffic", 40000, 80),  # video's control connection, back
         (UDP, "hub-traffic", 5203, "w-traffic", 40000, 4),  # and what its server says to begin
         (ICMP, "hub-client-0", 0, "w-traffic", 0, 64),
-        (TCP, "hub-traffic", 40000, "w-traffic", 9999, 70),  # nobody's port
+        (TCP, "hub-traffic", 40000, "w-traffic", 9999, 70),  # an unused port
         (TCP, "w-proxy-0", 7000, "hub-client-0", 40000, 30),
     )
 

@@ -1,4 +1,4 @@
-"""What crossed the links between regions: messages, and copies of the same event."""
+"""Traffic on links between regions: messages, and copies of the same event."""
 
 import pyarrow as pa
 import pytest

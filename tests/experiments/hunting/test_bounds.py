@@ -62,9 +62,7 @@ def test_a_region_that_loses_power_loses_it_whole():
     pause = Disturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
     assert breach([power], ground) is None
     assert breach([power, pause], ground) == "r0/proxy-4 is disturbed by power and pause at once"
-    assert (
-        breach([replace(power, target=("r0/proxy-0",))], ground) == "power names an unknown region"
-    )
+    assert breach([replace(power, target=("r0/proxy-0",))], ground) == "power names an unknown region"
 
 
 def test_links_that_are_never_cut_for_good_connect_all_regions():
@@ -143,7 +141,7 @@ def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_distur
     )
     (fault,) = experiment.faults
     assert (fault.kind, fault.sync_us, fault.for_us) == ("slow-disk", 1_000_000, 1_000_000)
-    assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # nobody waits for one
+    assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # no process waits for a disk
 
 
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
@@ -220,7 +218,7 @@ def test_what_need_not_be_survived_is_not_valid():
 
 
 def test_a_disturbance_is_over_before_the_run_is():
-    """What would end when the run does ends no more."""
+    """Check it, because a disturbance that would end with the run never ends."""
     experiment = load_experiment("nemesis")
     base, nemesis = base_of(experiment), experiment.nemesis.model_copy(update={"quiet_us": 0})
     last = Disturbance("cut", base.duration_us - 501_000, 500_000, ("r0", "r1"))
@@ -237,7 +235,7 @@ def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters(
 
 @pytest.mark.parametrize(("cut_s", "is_possible"), [(2.0, True), (7.0, False)])
 def test_all_servers_of_a_region_that_is_cut_off_do_not_lose_their_memory(cut_s, is_possible):
-    """Nobody else has what they took meanwhile."""
+    """Check it, because no other server has their clients' data."""
     settings = {"roles.member": 1, "roles.forwarder": 0, "topology": "two-regions"}
     ground = drawing_of("scribe-nemesis").ground(settings)
     cut = Disturbance("cut", 4_000_000, int(cut_s * 1e6), ("r0", "r1"))

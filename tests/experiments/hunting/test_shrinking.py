@@ -23,7 +23,7 @@ CASE = Case(
 
 
 def needs_both(case: Case) -> bool:
-    """Breaks if a client of r0 is killed while that link is cut for half a second or more."""
+    """Return whether a client of r0 is killed during a cut of that link of half a second or more."""
     cuts = [each for each in case.disturbances if each.kind == "cut" and each.for_us >= 500_000]
     kills = [each for each in case.disturbances if each.kind == "crash" and "r0/client-1" in each.target]
     return any(cut.at_us <= kill.at_us < cut.end_us + 1_500_000 for cut in cuts for kill in kills)

@@ -77,7 +77,7 @@ def test_what_is_expected_of_a_stream_is_not_when_its_region_forgets_it():
     many = Case(1, {"workload.streams": 40}, (lost,))
     none = experiment_of(base_of(load_experiment("nemesis")), many, load_topology(base.topology))
     assert not [each for each in none.expect if each.path.startswith("streams.")], (
-        "of so many none has figures"
+        "too many streams for figures of each"
     )
 
 

@@ -1,4 +1,4 @@
-"""What goes to one address goes together; what follows a Forget stays behind it."""
+"""Effects for one address are sent together; those after a Forget stay behind it."""
 
 from node.core import machine as m
 from node.core.peer_pool import Forget, SendTo, gathered

@@ -159,7 +159,7 @@ def test_at_the_end_all_connections_are_closed():
 
 
 class Wire:
-    """What a network may do to two pools, by chance: connections open, cross, fail, break, and fill up."""
+    """A random network between two pools: connections open, cross, fail, break, and fill up."""
 
     def __init__(self, seed):
         self.rng = Random(seed)
@@ -170,7 +170,7 @@ class Wire:
         self.number = 0
         self.writable, self.closing, self.sent = [], [], {1: 0, 2: 0}
 
-    def carry_out(self, who):
+    def execute(self, who):
         for effect in self.benches[who].done:
             match effect:
                 case m.Connect():
@@ -193,7 +193,7 @@ class Wire:
 
     def give(self, who, given):
         self.benches[who].give(given)
-        self.carry_out(who)
+        self.execute(who)
 
     def step(self):
         choices = (self.send, self.deliver, self.dial, self.room, self.lose, self.forget, self.sweep)

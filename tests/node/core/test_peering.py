@@ -27,11 +27,11 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Note:
     text: Annotated[str, Tail("text", "anything")]
 
 
-CODEC = Codec([Layout(Hello, 1), Layout(Word, 2)])
+CODEC = Codec([Layout(Hello, 1), Layout(Note, 2)])
 
 
 class Peer(PeeringMachine[PeerChannel]):
@@ -79,7 +79,7 @@ class Bench:
     def look(self, after_us):
         self.give(m.TimerFired(SILENCE), after_us)
 
-    def of(self, kind):
+    def effects_of(self, kind):
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     @property
@@ -189,14 +189,14 @@ def test_both_greet_first_of_all_and_a_stranger_may_dial_us():
     bench = Bench()
     bench.give(m.Connected(1))
     assert bench.effects == [m.Send(1, (Hello(1, "m"),))]
-    bench.hear(1, Hello(9, "stranger"), Word("good day"))
+    bench.hear(1, Hello(9, "stranger"), Note("good day"))
     assert bench.peer.told == [("opened", "stranger"), ("good day", "stranger")]
 
 
 def test_words_before_the_greeting_come_from_nobody():
     bench = Bench()
     bench.give(m.Connected(1))
-    bench.hear(1, Word("psst"))
+    bench.hear(1, Note("psst"))
     assert bench.peer.told == [("psst", "?")]
     assert not bench.peer.channels
 
@@ -215,9 +215,9 @@ def test_whoever_answers_in_the_place_of_another_is_left_and_the_other_dialled_a
     bench = Bench("x")
     bench.give(m.Connected(1, "x"))
     bench.hear(1, Hello(1, "y"))
-    assert bench.of(m.Close) == [m.Close(1)]
+    assert bench.effects_of(m.Close) == [m.Close(1)]
     assert not bench.peer.channels
-    assert [timer.timer for timer in bench.of(m.SetTimer)] == [("dial", "x")]
+    assert [timer.timer for timer in bench.effects_of(m.SetTimer)] == [("dial", "x")]
 
 
 def test_a_peer_that_dialled_us_is_not_dialled_until_it_is_lost():
@@ -226,7 +226,7 @@ def test_a_peer_that_dialled_us_is_not_dialled_until_it_is_lost():
     bench.give(m.Connected(2, "x"))
     assert bench.effects == [m.Close(2)]  # it was faster
     bench.give(m.Disconnected(1, "reset"))
-    assert [dial.peer for dial in bench.of(m.Connect)] == ["x"]
+    assert [dial.peer for dial in bench.effects_of(m.Connect)] == ["x"]
     assert bench.peer.told == [("opened", "x"), ("lost", "x")]
 
 
@@ -237,22 +237,24 @@ def test_who_is_no_longer_wanted_is_left_by_whoever_dialled():
     bench.accept(2, "y")
     bench.peer.keep_connected([target("y"), target("z")])
     bench.give(m.Nudge())
-    assert bench.of(m.Close) == [m.Close(1)]
+    assert bench.effects_of(m.Close) == [m.Close(1)]
     assert bench.connections == [2]
-    assert [dial.peer for dial in bench.of(m.Connect)] == ["z"]
+    assert [dial.peer for dial in bench.effects_of(m.Connect)] == ["z"]
 
 
 def test_a_silent_peer_is_aborted_and_who_speaks_is_not():
     bench = Bench()
     for connection, name in ((1, "silent"), (2, "lively")):
         bench.accept(connection, name)
-        bench.hear(connection, Word("I am here"))
-    bench.hear(2, Word("still"), after_us=200_000)
+        bench.hear(connection, Note("I am here"))
+    bench.hear(2, Note("still"), after_us=200_000)
     bench.look(after_us=99_999)
     assert bench.connections == [1, 2]
     bench.look(after_us=1)
-    assert bench.of(m.Close) == [m.Close(1, abort=True)]
-    assert [line.fields["peer"] for line in bench.of(m.Log) if line.event == "peer_silent"] == ["silent"]
+    assert bench.effects_of(m.Close) == [m.Close(1, abort=True)]
+    assert [line.fields["peer"] for line in bench.effects_of(m.Log) if line.event == "peer_silent"] == [
+        "silent"
+    ]
     assert ("lost", "silent") in bench.peer.told
 
 
@@ -269,7 +271,7 @@ def test_until_a_peer_answers_it_has_as_long_as_an_attempt_to_connect():
 def test_nobody_is_blamed_for_silence_while_we_did_not_run_or_did_not_read():
     bench = Bench()
     bench.accept(1, "x")
-    bench.hear(1, Word("I am here"), after_us=1)
+    bench.hear(1, Note("I am here"), after_us=1)
     bench.look(after_us=60_000_000)  # it was due long ago: we were stopped
     assert bench.connections == [1]
     bench.peer.pause_reading(bench.peer.channels["x"])
@@ -287,16 +289,16 @@ def test_a_peer_has_its_room_back_when_it_reads_and_is_left_when_it_does_not():
     bench = Bench()
     bench.accept(1, "x")
     channel = bench.peer.channels["x"]
-    bench.peer.send(channel, Word("a" * 1_000))
+    bench.peer.send(channel, Note("a" * 1_000))
     bench.give(m.Nudge())
     assert not channel.open_for_bulk
-    assert bench.of(m.AwaitWritable) == [m.AwaitWritable(1)]
+    assert bench.effects_of(m.AwaitWritable) == [m.AwaitWritable(1)]
     bench.give(m.Writable(1))
     assert channel.open_for_bulk
     for _ in range(4):
-        bench.peer.send(channel, Word("b" * 900))
+        bench.peer.send(channel, Note("b" * 900))
     assert bench.connections == [1]
-    bench.peer.send(channel, Word("b" * 900))
+    bench.peer.send(channel, Note("b" * 900))
     assert bench.connections == []
 
 
@@ -305,10 +307,10 @@ def test_what_was_too_large_for_a_burst_is_not_the_fault_of_the_small_messages_a
     bench = Bench()
     bench.accept(1, "x")
     channel = bench.peer.channels["x"]
-    bench.peer.send(channel, Word("a" * 10_000))
-    bench.peer.send(channel, Word("b" * 900))
+    bench.peer.send(channel, Note("a" * 10_000))
+    bench.peer.send(channel, Note("b" * 900))
     assert bench.connections == [1]
-    bench.peer.send(channel, *[Word("b" * 900)] * 2)
+    bench.peer.send(channel, *[Note("b" * 900)] * 2)
     assert bench.connections == []
 
 
@@ -316,26 +318,26 @@ def test_bytes_that_are_no_message_end_a_connection_with_a_word_in_the_log():
     bench = Bench()
     bench.accept(1, "x")
     bench.give(m.Malformed(1, "unknown flags"))
-    assert bench.of(m.Close) == [m.Close(1)]
-    assert [line.event for line in bench.of(m.Log)] == ["peer_rejected", "peer_lost"]
+    assert bench.effects_of(m.Close) == [m.Close(1)]
+    assert [line.event for line in bench.effects_of(m.Log)] == ["peer_rejected", "peer_lost"]
 
 
 def test_ready_is_said_once_when_all_that_are_dialled_have_greeted():
     bench = Bench("x")
     bench.give(m.Connected(1, "x"))
-    assert not bench.of(m.Ready)
+    assert not bench.effects_of(m.Ready)
     bench.hear(1, Hello(1, "x"))
-    assert bench.of(m.Ready)
+    assert bench.effects_of(m.Ready)
     bench.give(m.Disconnected(1, "reset"))
     bench.accept(2, "x")
-    assert not bench.of(m.Ready)
+    assert not bench.effects_of(m.Ready)
 
 
 def test_at_the_end_everything_is_closed_and_nothing_is_taken_any_more():
     bench = Bench("x")
     bench.accept(1, "y")
     bench.give(m.Finish())
-    assert bench.of(m.Close) == [m.Close(1)]
+    assert bench.effects_of(m.Close) == [m.Close(1)]
     assert bench.effects[-1] == m.Finished()
     bench.accept(2, "z")
     assert bench.effects == []

@@ -1,4 +1,4 @@
-"""A stream whose owner lost everything begins a new epoch: nobody gets two contents under one number."""
+"""A stream whose owner lost its state begins a new epoch: no client gets two contents under one number."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def cut_off(cluster, region, others):
 
 
 def rejoin(cluster, region, others):
-    """The end of `cut_off`."""
+    """End a `cut_off`."""
     for other in others:
         cluster.network.heal(region, other)
 
@@ -46,7 +46,7 @@ def get_power(cluster, names):
 
 
 def contents(cluster, stream):
-    """What each client got under each first number of the stream."""
+    """Return each client's content under each first number of the stream."""
     clients = [name for name, node in cluster.network.nodes.items() if node.spec.role == "client"]
     return {
         name: {row[1]: row[2:] for row in cluster.records(name, RecordKind.DELIVERED) if row[0] == stream}
@@ -63,7 +63,9 @@ def check_no_number_has_two_contents(cluster, stream):
 
 
 def blackout(cluster, others, region="r0", *, new_disks=False):
-    """The region is cut off, loses power, comes back, publishes more than before, and is reached again."""
+    """Cut the region off, let it lose power, restart it, let it publish more than before, and reconnect
+    it.
+    """
     cluster.run(3 * S)
     cut_off(cluster, region, others)
     cluster.run(4 * S)
@@ -295,7 +297,7 @@ def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(pro
     got = {name: cluster.records(name, RecordKind.DELIVERED) for name in ("r1/client-0", "r2/client-0")}
     old, rest = ([row for row in got[name] if row[0] == 0 and epoch_of(row[1]) == 0] for name in got)
     assert old[-1][1] > 700
-    assert rest == old, "nothing is lost that somebody has"
+    assert rest == old, "no event is lost that another node has"
     assert cluster.delivered()["r2/client-0"] == cluster.published()
 
 

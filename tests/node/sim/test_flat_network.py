@@ -117,7 +117,7 @@ def test_a_watch_sees_what_is_sent_though_it_does_not_arrive(network):
 
 
 def trace(seed):
-    """Of nodes that answer to others by chance."""
+    """Return the trace of nodes that answer random others."""
     rng, told = Random(seed), []
 
     def act(given, now_us):

@@ -1,4 +1,4 @@
-"""Clients of whom nobody knew join a region: they are found by gossip alone, by addresses in views."""
+"""Unannounced clients join a region: gossip alone finds them, by addresses in views."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ SMALL = {**COARSE, "view_size": 8, "gossip_period_us": 200_000}
 
 
 def network():
-    """A region of four clients, and two more that only know of themselves; these are not started."""
+    """Return a region of four clients, and two unstarted ones that know only themselves."""
     told = specs(regions=1, clients=6, rate_per_s=1000, parameters=SMALL)
     made = []
     for spec in told:

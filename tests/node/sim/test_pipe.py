@@ -1,4 +1,4 @@
-"""What messages wait for in the simulator: ports and ways with their rates, cuts, losses, readers."""
+"""Delays of messages in the simulator: ports and paths with their rates, cuts, losses, readers."""
 
 import itertools
 import statistics
@@ -281,5 +281,5 @@ def test_so_much_of_a_message_s_deviation_is_in_the_next_one_s():
 
 
 def correlation(values):
-    """Of neighbours."""
+    """Return the correlation of neighbouring values."""
     return statistics.correlation(values[:-1], values[1:])

@@ -23,7 +23,7 @@ def first_after(cluster, client, stream, seq):
 
 
 def cut_and_heal(seed, *, both=True):
-    """A cut of r2-r3 from 5 s to 9 s; the cluster, and how far the streams were published when it came."""
+    """Cut r2-r3 from 5 s to 9 s; return the cluster and the published counts at the cut."""
     cluster = Cluster(seed=seed, rate_per_s=1000, parameters={"flush_interval_us": 100_000})
     cluster.run(CUT_US)
     before = cluster.published()

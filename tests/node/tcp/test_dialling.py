@@ -58,7 +58,7 @@ class Quiet:
 
 
 async def dial_too_late():
-    """What a machine is told; it closes the connection that it was told of, as one that is silent."""
+    """Dial with a late connection; return the machine's inputs. It closes the connection as silent."""
     server = await asyncio.start_server(lambda reader, writer: None, ADDRESS, 0)
     port = server.sockets[0].getsockname()[1]
     machine = Dialler()

@@ -30,7 +30,7 @@ PLAN = (  # of every kind: several segments, a rewrite of one, of two, and one t
 
 
 def stored(folder):
-    """What a start finds, and what it says."""
+    """Open the log files and return what they hold and the report."""
     files = LogFiles(folder, CODEC)
     said = files.open()
     found = {
@@ -116,7 +116,7 @@ def test_after_a_crash_at_any_operation_all_that_was_durable_is_there_and_a_pref
 
 
 def states_within(done):
-    """The states when `done` operations are carried out, and a part of the next."""
+    """Yield the possible states after `done` operations and a part of the next."""
     yield expected(PLAN[:done])
     if done < len(PLAN) and isinstance(PLAN[done], m.Append):
         for count in range(len(PLAN[done].messages) + 1):

@@ -22,7 +22,7 @@ class Owner:
 
 @pytest.fixture
 def now(monkeypatch):
-    """A clock that stands still until it is set."""
+    """Replace the clock by one that stands still until it is set."""
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     return clock

@@ -24,7 +24,7 @@ print(Path("/proc/self/status").read_text())
 
 
 def status(pid: int) -> dict[str, str]:
-    """The fields of /proc/PID/status."""
+    """Return the fields of /proc/PID/status."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
@@ -38,7 +38,7 @@ def test_a_node_has_no_capabilities_and_never_gets_any(tmp_path: Path) -> None:
         found = status(pid)
     assert found["Name"] == one.name[:15]
     assert found["NoNewPrivs"] == "1"
-    bounding = {"CapBnd"} if os.geteuid() != 0 else set()  # nobody without rights may lower that
+    bounding = {"CapBnd"} if os.geteuid() != 0 else set()  # only root may lower that
     assert {found[name] for name in {*SETS} - bounding} == {f"{0:016x}"}
 
 

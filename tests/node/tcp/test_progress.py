@@ -1,4 +1,4 @@
-"""What a node reports of its progress fits into the launcher's messages, however many streams there are."""
+"""A node's progress report fits into the launcher's messages for any number of streams."""
 
 import json
 

@@ -28,7 +28,7 @@ class Held(FileSystem):
 
 
 class Node:
-    """What the storage tells, and waiting for it."""
+    """The output of a storage, and waiting for it."""
 
     def __init__(self, folder, disk=None):
         self.given, self.lines, self.broken = [], [], []

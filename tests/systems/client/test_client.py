@@ -1,4 +1,4 @@
-"""Clients of programs: what they write down is what our own nodes would have, whoever kills them."""
+"""Clients of programs record what Cutset's own nodes would, whatever kills them."""
 
 import os
 import signal

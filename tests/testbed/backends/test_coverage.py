@@ -1,4 +1,4 @@
-"""What was seen of a run, by phases of its disturbances."""
+"""Observations of a run, by phases of its disturbances."""
 
 from dataclasses import dataclass
 from random import Random

@@ -42,7 +42,7 @@ def test_an_interrupt_that_python_drops_ends_the_work_at_its_next_step(
 
 
 def made(folder: Path, name: str) -> RunDirectory:
-    """A run that was not analysed yet."""
+    """Return a run without analysis."""
     write_run(folder / name, 20, regions=2)
     return RunDirectory(folder / name)
 

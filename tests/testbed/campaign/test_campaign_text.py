@@ -1,4 +1,4 @@
-"""What is said about runs of sweeps and nights: lines, times left, commands that replay."""
+"""Texts on the runs of sweeps and nights: lines, remaining times, commands to repeat a run."""
 
 import shlex
 from dataclasses import replace

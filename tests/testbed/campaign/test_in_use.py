@@ -33,7 +33,7 @@ with folder_lock(Path(sys.argv[1]), wait=True):
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[tuple[RunDirectory, int]]:
-    """A run that another process has, and the process."""
+    """Yield a run that another process holds, and the process."""
     run = RunDirectory(tmp_path / "runs/20260102T000000Z-b-000002")
     run.make()
     set_run(run, phase="collected", outcome="completed")

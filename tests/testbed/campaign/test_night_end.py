@@ -25,7 +25,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from experiments.locks import file_lock
-with file_lock(Path(sys.argv[1]), who="somebody"):
+with file_lock(Path(sys.argv[1]), who="another user"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -38,7 +38,7 @@ def nights(tmp_path: Path) -> Nights:
 
 @pytest.fixture
 def short(nights: Nights) -> Nights:
-    """A night that has no time for its only entry, so that it comes to its end at once."""
+    """Return a night without time for its only entry, so that it ends at once."""
     nights.suite(f"name: long, set: {NO_TIME}", budget="1min")
     return nights
 

@@ -1,4 +1,4 @@
-"""Where regions stand: like a map where that can be, apart from each other always."""
+"""Positions of regions: as on a map if possible, and always apart."""
 
 import numpy as np
 import pytest

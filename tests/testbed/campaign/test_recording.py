@@ -1,4 +1,4 @@
-"""What a series of tests' runs is called: one name for the same settings, never one for different ones."""
+"""Names of a series of runs by tests: one name for the same settings, never one for different ones."""
 
 import re
 from pathlib import Path

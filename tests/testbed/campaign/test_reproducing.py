@@ -44,7 +44,7 @@ duration: 1s
 
 
 def archive_of(folder: Path, *options: str, faults: str) -> Path:
-    """A run that was made, analysed and packed in a folder of its own, and the folder's other files gone."""
+    """Make, analyse and pack a run in a separate folder, and remove the folder's other files."""
     made = folder / "made"
     made.mkdir()
     experiment = write_experiment(made, faults=faults)
@@ -62,7 +62,7 @@ def virtual(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def archive(virtual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """It, at a colleague's, whose working directory has nothing else."""
+    """Copy the archive to a colleague's otherwise empty working directory."""
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copy(virtual, tmp_path / "tiny.tar.zst"))
 
@@ -77,7 +77,7 @@ def the_repeats() -> SweepDirectory:
 
 
 def plant(figure: str, value: object) -> Any:
-    """A change of the directory: claims.json claims something else."""
+    """Return a change of the directory that falsifies a claim in claims.json."""
 
     def change(run: Path) -> None:
         said = json.loads((run / "claims.json").read_text())
@@ -88,7 +88,7 @@ def plant(figure: str, value: object) -> Any:
 
 
 def verdicts(said: str) -> dict[str, str]:
-    """The verdict of each claim that is shown."""
+    """Return the verdict of each shown claim."""
     rows = re.findall(r"^  (\S+) .* (HOLDS|DIFFERS|UNDECIDED)(?:: .*)?$", said, re.MULTILINE)
     return dict(rows)
 
@@ -227,7 +227,7 @@ def test_what_no_repeat_measured_is_undecided(archive: Path, capsys: pytest.Capt
 
 
 OF_A_BUSY_MACHINE = {"latency", "convergence", "fidelity"}
-"""What may be far off where others have the processors, beyond what four repeats show: times."""
+"""Kinds of figures that other load on the processors may change beyond the spread of four repeats: times."""
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +240,7 @@ def _however_busy() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory, _however_busy: None) -> Path:
-    """The archive of a run of real processes."""
+    """Return the archive of a run of real processes."""
     settings = ("--set", "workload.rate=200/s", "--set", "captures={where: [hosts]}")
     return archive_of(tmp_path_factory.mktemp("real"), *settings, faults="")
 
@@ -405,7 +405,7 @@ def test_of_a_sweep_one_run_is_made_again(
 
 @pytest.fixture
 def letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    """A run of a system of programs, as far as making it again looks at it."""
+    """Return a run of a system of programs, with the parts that a reproduction reads."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "post.yaml").write_text(POST)
     (tmp_path / "letters.yaml").write_text(LETTERS)

@@ -1,4 +1,4 @@
-"""What is said of a run that was made again: how to go on, what is other here, what follows."""
+"""Texts on a repeated run: how to continue, differences on this machine, conclusions."""
 
 from dataclasses import replace
 from pathlib import Path

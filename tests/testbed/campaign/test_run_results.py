@@ -1,4 +1,4 @@
-"""What became of a run, in a line."""
+"""The one-line result of a run."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a user sees of files that come from machines."""
+"""The progress of file transfers as the user sees it."""
 
 import sys
 import threading

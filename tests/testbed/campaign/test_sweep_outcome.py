@@ -1,4 +1,4 @@
-"""What a sweep says in the end: how to go on, and how to make one of its runs again."""
+"""The final text of a sweep: how to continue it, and how to repeat one of its runs."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -24,7 +24,7 @@ def run(tmp_path) -> RunDirectory:
 
 @pytest.fixture
 def here(tmp_path, monkeypatch) -> Path:
-    """A colleague's folder."""
+    """Return a colleague's folder."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
@@ -110,7 +110,7 @@ def test_one_packet_that_came_at_another_time_is_found_by_what_it_changes(run, h
 
 
 def packets_of(capture: bytes) -> Iterator[int]:
-    """Where the packets of a capture begin, each with its header."""
+    """Yield the start of each packet of a capture, with its header."""
     at = 24
     while at < len(capture):
         yield at

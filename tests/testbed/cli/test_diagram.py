@@ -13,12 +13,12 @@ from tests.analysis.pages.report.synthetic_run import write_run
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """An analysed run with a link failure at 19 s. Not to be changed."""
+    """Make an analysed run with a link failure at 19 s. Tests must not change it."""
     return write_run(tmp_path_factory.mktemp("diagrams"))
 
 
 def drawn(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What a command says that succeeds."""
+    """Run a command that succeeds and return its output."""
     assert cutset(["diagram", *arguments]) == 0
     captured = capsys.readouterr()
     return captured.out, captured.err
@@ -70,7 +70,7 @@ def test_filters_narrow_it(run: RunDirectory, tmp_path: Path, capsys: pytest.Cap
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What a refused command says."""
+    """Run a refused command and return its errors."""
     assert cutset(["diagram", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

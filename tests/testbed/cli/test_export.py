@@ -10,7 +10,7 @@ from tests.analysis.pages.report.synthetic_run import write_run
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with a run elsewhere."""
+    """Return the working directory, with a run elsewhere."""
     write_run(tmp_path / "elsewhere")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

@@ -58,7 +58,7 @@ def test_a_run_that_is_not_says_how_to_name_another_inventory(
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    """Somebody's SSH server, which never answers."""
+    """Run an SSH server that never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
         yield server

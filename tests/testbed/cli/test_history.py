@@ -124,7 +124,7 @@ def test_what_cannot_be_understood_is_said_in_a_line(
 
 
 def changed(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> RunDirectory:
-    """The run, with another run.json."""
+    """Change run.json of the run."""
     content = read_json(run.run_json)
     change(content)
     run.run_json.write_text(json.dumps(content))
@@ -132,7 +132,7 @@ def changed(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> Ru
 
 
 def made(parent: Path, name: str = "run", *overrides: str) -> RunDirectory:
-    """A run of the experiment that comes with Cutset, with these overrides."""
+    """Make a run of an experiment that comes with Cutset, with these overrides."""
     experiment = load_experiment("link-failure", overrides)
     topology = load_topology(experiment.topology)
     run = write_run(parent / name)

@@ -20,7 +20,7 @@ Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def found(far: Offset, way: Way = SYMMETRIC, *, seed: int = 0) -> Estimate:
-    """The clock of a machine that met one whose clock is right."""
+    """Estimate the clock of a machine that exchanges packets with a machine with a correct clock."""
     return estimate(["a", "b"], [met(right, far, way=way, seed=seed, seconds=SECONDS)], {})["b"]
 
 
@@ -33,7 +33,7 @@ def errors_and_bars(one: Estimate, truth: Offset, reference: Offset = right) -> 
 
 
 def stepping(at_s: float, by_ns: float, drift: float = 0.0) -> Offset:
-    """A clock that drifts and is set once."""
+    """Return a clock that drifts and is set once."""
     return lambda t_ns: drift * t_ns + np.where(t_ns < at_s * S, 0.0, by_ns)
 
 
@@ -153,7 +153,7 @@ def test_of_two_ways_the_one_with_the_narrower_bar_counts() -> None:
 
 
 def one_way(whole: MachineExchange) -> MachineExchange:
-    """The same, but what came back was not captured."""
+    """Return the exchange without the packets of the reverse direction."""
     nothing = Sightings(*(np.zeros(0, np.int64) for _ in range(3)))
     return MachineExchange(
         whole.link, whole.near, whole.far, Exchange(whole.exchange.left, nothing, whole.exchange.seen_left, 0)

@@ -1,4 +1,4 @@
-"""Runs of which the clocks were set apart on purpose are analysed as if all had had one clock."""
+"""Runs with shifted clocks give the same analysis as runs with one clock."""
 
 import json
 import shutil
@@ -49,7 +49,7 @@ def analysed(run: RunDirectory) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """A run on one machine, analysed."""
+    """Return an analysed run on one machine."""
     content = run_json()
     hosts = {process["name"]: process["host"] for process in content["plan"]["processes"]}
     content["processes"] = [one | {"host": hosts[one["name"]]} for one in content["processes"]]
@@ -60,7 +60,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 @pytest.fixture(scope="module")
 def apart(plain: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """The same on four machines with clocks of their own, analysed."""
+    """Return the same run on four machines with different clocks, analysed."""
     run = copied(plain, tmp_path_factory.mktemp("apart"))
     set_apart(run, APART)
     analysed(run)

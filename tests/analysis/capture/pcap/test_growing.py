@@ -54,7 +54,7 @@ class Reading:
         return self._reader
 
     def rows(self, bytes_max: int | None = None) -> list[dict[str, Any]]:
-        """The rows of one batch."""
+        """Return the rows of one batch."""
         limit = ReadAllAvailable() if bytes_max is None else ReadMaxBytes(bytes_max)
         end = self.reader.latestOffset(self.place, limit)
         start, self.place = self.place, end
@@ -259,7 +259,7 @@ def cut_off(content: bytes) -> bytes:
 
 
 def damaged(content: bytes) -> bytes:
-    """The length in the last record's header is one that cannot be."""
+    """Put an impossible length into the last record's header."""
     at = len(content) - RECORD_BYTES
     return content[: at + 8] + b"\xff\xff\xff\x7f" + content[at + 12 :]
 

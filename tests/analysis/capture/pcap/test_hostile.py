@@ -46,7 +46,7 @@ EVERY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], ma
 
 
 def attempt(path: Path) -> tuple[CaptureIndex | None, str]:
-    """The index of a file, or why there is none."""
+    """Return the index of a file, or the error."""
     try:
         return build_index(unpack(path)), ""
     except CaptureError as error:

@@ -29,7 +29,7 @@ URL = "s3a://lab/{}?{}"
 
 @pytest.fixture
 def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plain one, one that has its index, of many spans, and one that is compressed."""
+    """Write a plain capture, one with an index and many spans, and a compressed one."""
     monkeypatch.setattr(scan, "SPLIT_BYTES", 1000)
     monkeypatch.setattr(record_batches, "SPAN_BYTES", 3000)
     folder = tmp_path / "captures"
@@ -45,7 +45,7 @@ def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stored(captures: Path, s3: str, name: str) -> str:
-    """Puts a folder there; its URL."""
+    """Copy a folder to S3 and return its URL."""
     store, path = reached(URL.format(name, s3))
     copy_files(str(captures), path, destination_filesystem=store)
     return URL.format(name, s3)

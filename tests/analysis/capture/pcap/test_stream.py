@@ -61,12 +61,12 @@ class Stream:
         return self._running[-1]
 
     def taken(self) -> list[list[dict[str, Any]]]:
-        """The rows of each batch since this was asked last, without those that had none."""
+        """Return the rows of each batch since the last call, without empty batches."""
         batches, self._taken = [table.to_pylist() for table in self._taken], []
         return [rows for rows in batches if rows]
 
     def table(self, folder: Path) -> list[dict[str, Any]]:
-        """The rows that a read of the whole captures in another folder gives."""
+        """Return the rows of a batch read of the complete captures in another folder."""
         rows = self._spark.read.format("pcap").load(str(folder)).orderBy("capture", "offset")
         return rows.toArrow().to_pylist()
 

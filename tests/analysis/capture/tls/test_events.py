@@ -128,7 +128,7 @@ def test_connections_are_told_apart_and_the_same_ports_may_be_used_again(tmp_pat
 
 
 def _later(frame: bytes, life: int) -> bytes:
-    """The same segment with other sequence numbers: of another connection."""
+    """Return the segment with other sequence numbers, as from another connection."""
     at = 14 + 20 + 4
     number = (int.from_bytes(frame[at : at + 4]) + life * 1_000_000) % 2**32
     return frame[:at] + number.to_bytes(4) + frame[at + 4 :]

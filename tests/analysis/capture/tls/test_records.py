@@ -34,7 +34,7 @@ def frames(stream: bytes, cuts: list[int]) -> list[bytes]:
 
 
 def counted(folder: Path, captured: list[bytes]) -> dict[str, object]:
-    """What is counted of a stream that nobody has keys of."""
+    """Return the counts for a stream without known keys."""
     path = write_pcap(folder / "r0-broker-0-eth0.pcap", at_intervals(captured))
     capture = HostCapture(str(path), "r0-broker-0", SERVER[0], None)
     found: list[pa.RecordBatch] = []

@@ -1,4 +1,4 @@
-"""What is told of nights that differ in more than the commit."""
+"""Messages for nights that differ in more than the commit."""
 
 import json
 

@@ -28,7 +28,7 @@ def a_series(before: float = 100.0, after: float = 120.0, better: str = "lower")
 
 
 def a_table(**late: str) -> pa.Table:
-    """The runs; late: what is different from night 21 on."""
+    """Return the table of runs. late: columns that differ from night 21 on."""
     names = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
     columns = {
         name: [name if run < 42 else late.get(name, name) for run in range(2 * NIGHTS)] for name in names

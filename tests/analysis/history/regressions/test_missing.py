@@ -27,7 +27,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 def without(year: Tables, lack: np.ndarray) -> Tables:
-    """The tables without the figure in these of the runs, which are by night and repeat."""
+    """Remove the figure from these runs; `lack` is by night and repeat."""
     runs, metrics, expectations = year
     names = runs["run"].filter(pa.array(lack))
     gone = pc.and_(pc.equal(metrics["metric"], SETTLED), pc.is_in(metrics["run"], names.combine_chunks()))
@@ -35,7 +35,7 @@ def without(year: Tables, lack: np.ndarray) -> Tables:
 
 
 def lacking(*nights: int, repeats: int = 3) -> np.ndarray:
-    """Which runs lack it if so many of these nights' do."""
+    """Return which runs lack the figure, for the first `repeats` of these nights."""
     lack = np.zeros((NIGHTS, 3), bool)
     lack[list(nights), :repeats] = True
     return lack.ravel()
@@ -46,7 +46,7 @@ def findings(tables: Tables, night: int = NIGHTS - 1) -> tuple[Finding, ...]:
 
 
 def checked(tables: Tables, night: int = NIGHTS - 1) -> NightFindings:
-    """The check of a night, with what was known then."""
+    """Check a night with the data known then."""
     runs, metrics, expectations = (
         table.filter(pc.less_equal(table["night"], night_of(night))) for table in tables
     )

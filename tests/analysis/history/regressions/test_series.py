@@ -12,7 +12,7 @@ from tests.analysis.history.regressions.replay import as_of
 
 
 def history(folder: Path, *runs: tuple[str, str, str, float]) -> History:
-    """Runs of (night, entry, verdict, p95 latency), in this order."""
+    """Return a history of runs (night, entry, verdict, p95 latency), in this order."""
     kept = History(folder)
     for number, (night, entry, verdict, p95_ms) in enumerate(runs):
         kept.append(

@@ -60,7 +60,7 @@ def texts(scene: Scene) -> list[str]:
 
 
 def message_line(scene: Scene, number: int) -> dict[str, float]:
-    """The line of the scene's arrow of that number."""
+    """Return the line of the scene's arrow with that number."""
     groups = [group for group in parsed(scene).iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
     title = scene.arrows[number].label
     group = next(group for group in groups if (group.findtext(f"{SVG}title") or "").startswith(title))

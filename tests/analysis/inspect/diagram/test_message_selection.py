@@ -1,4 +1,4 @@
-"""What is drawn of a moment: all that can be read; otherwise what tells, and how much is left out."""
+"""Selection of drawn messages: all if readable; otherwise the informative ones and the number omitted."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a protocol sends all the time is known by the names of its messages."""
+"""Periodic messages of a protocol are recognized by their names."""
 
 from analysis.inspect.diagram.ranks import HEARTBEAT, Ranks, ranks_of
 from analysis.messages import label as labels

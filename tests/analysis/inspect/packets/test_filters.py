@@ -1,4 +1,4 @@
-"""What a filter holds for, and which names are refused."""
+"""Matches of packet filters, and the names that they refuse."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -204,7 +204,7 @@ def test_all_streams_of_a_topic_lead_to_its_key():
 
 
 def of_a_space() -> RunMetadata:
-    """Of a system whose events affect regions of a space."""
+    """Return the metadata of a system whose events affect regions of a space."""
     reading = Reading(visits=("EVENTS", "NOTIFY"))
     return replace(facts_of(), reading=reading)
 

@@ -12,7 +12,7 @@ SNAPLEN = 54 + 60  # headers and the head of a batch
 
 
 def snapped_run(path, first_ns, end_ns):
-    """A run whose r2-proxy-0 kept only the beginning of the packets of some time."""
+    """Return a run whose r2-proxy-0 truncated the packets of some period."""
     run = around_the_cut()
     capture = f"{PROXY_2}-eth0"
     run.records[capture] = [

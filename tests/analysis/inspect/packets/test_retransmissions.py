@@ -1,4 +1,6 @@
-"""What was seen again: of each segment the first time and how often, as a plain loop over bytes has it."""
+"""Retransmissions: for each segment its first time and its repetitions, compared with a plain loop over
+bytes.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Where messages begin in a stream that is seen from its middle on."""
+"""The first message boundary in a stream that is captured from the middle."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ FIRST_SEQ = 2**32 - 40  # it wraps on the way
 
 
 def begin(path: Path, segments: list[tuple[int, bytes]], *, flags: int = 0) -> tuple[int | None, bytes]:
-    """Where it begins in CONTENT, and the payload that is left, in the order of the stream."""
+    """Return where it begins in CONTENT, and the remaining payload in stream order."""
     frames = [segment(FIRST_SEQ + at, payload, flags=flags) for at, payload in segments]
     write_pcap(path, [Record(number, frame) for number, frame in enumerate(frames)])
     kept, base = begun(path)
@@ -40,7 +40,7 @@ def begin(path: Path, segments: list[tuple[int, bytes]], *, flags: int = 0) -> t
 
 
 def begun(path: Path) -> tuple[Segments, int | None]:
-    """What is left of the only direction in a capture."""
+    """Return what remains of the only direction in a capture."""
     columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
     [(_, segments)] = directions(columns, PORT)
     return begin_at_message(map_bytes(path), segments, TYPES)

@@ -39,7 +39,7 @@ def frame(number: int) -> bytes:
 
 
 def write_parts(run: RunDirectory, file: str, records: list[Record]) -> None:
-    """A part for every second in which something came."""
+    """Write a part for every second with records."""
     folder = folder_of(run.captures / file)
     folder.mkdir(parents=True)
     for second in {record.t_ns // SECOND for record in records}:
@@ -133,7 +133,7 @@ def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run
 
 MARKERS = Markers(100, {ENDS[0][0]: frozenset({0})})
 EVENT_BYTES = 60
-"""Of a segment: events of 100 bytes go over its end."""
+"""Size of a segment: events of 100 bytes span several."""
 
 
 def test_events_of_programs_are_found_by_their_markers_from_the_middle_of_a_connection_on(run: RunDirectory):

@@ -25,7 +25,7 @@ HOSTILE = '"></script><img src=x onerror="boom()">&'
 
 
 def chart(*series: Series, **more: object) -> Chart:
-    """A chart of one to four."""
+    """Return a chart of one to four series."""
     looks = {"key": "k", "title": "T", "x": Axis("seconds", "s"), "y": Axis("delay, ms", "ms")} | more
     return Chart(series=series, **looks)  # type: ignore[arg-type]
 

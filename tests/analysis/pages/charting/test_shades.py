@@ -7,7 +7,7 @@ from analysis.pages.charting.figure import draw
 
 
 def shades_of(*stretches: tuple[float, float | None]) -> dict[tuple[float, float], float]:
-    """What is shaded of a chart with these spans, and how dark."""
+    """Return the shaded spans of a chart and their darkness."""
     axes = Figure().add_subplot()
     spans = tuple(Span(f"f{number}", start, end) for number, (start, end) in enumerate(stretches))
     line = Series("", "black", (0.0, 10.0), (0.0, 1.0))

@@ -18,7 +18,7 @@ RunOf = Callable[[str], RunDirectory]
 
 @pytest.fixture
 def sides(run_of: RunOf) -> tuple[Side, ...]:
-    """A run, and one that recovered later."""
+    """Return a run, and one that recovered later."""
     return read_sides([run_of("passed"), run_of("later")])
 
 

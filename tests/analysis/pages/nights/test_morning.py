@@ -1,5 +1,5 @@
-"""Of what the morning page's first screen is, and what colours it: the suites of tonight, their runs that may
-not fail, and what was left out.
+"""The content and colours of the morning page's first screen: tonight's suites, their runs that may not fail,
+and skipped runs.
 """
 
 import re
@@ -25,7 +25,7 @@ def history(tmp_path: Path) -> History:
 
 @pytest.fixture
 def add(history: History) -> Add:
-    """Adds a run of a suite's entry in a night."""
+    """Return a function that adds a run of a suite's entry in a night."""
 
     def added(suite: str, night: str, entry: str = "cut", **changes: Any) -> None:
         name = f"{night.replace('-', '')}T020000Z-{suite}-{entry}"

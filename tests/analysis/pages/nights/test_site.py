@@ -18,7 +18,7 @@ from tests.analysis.pages.nights.conftest import NIGHTS, TONIGHT, Written, put_r
 
 
 def section(page: str, name: str) -> str:
-    """A section of a page, by its id; "" if it has none such."""
+    """Return a section of a page by its id, or ""."""
     found = re.search(rf'<section id="{name}">.*?</section>', page, re.DOTALL)
     return found[0] if found else ""
 

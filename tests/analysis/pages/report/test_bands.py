@@ -28,7 +28,7 @@ BASE = next(link.forward for link in make_plan(DEFAULT).links if link.name == "r
 def record_of(
     *changes: tuple[float, str, str, LinkState | ProcessAction, LinkParameters | None], applied: bool = False
 ) -> AnalysedRun:
-    """A record whose plan has these changes, to both directions of a link or to a process."""
+    """Return a record whose plan has these changes, to both directions of a link or to a process."""
     made: list[LinkChange | ProcessChange] = []
     for at_s, fault, subject, what, parameters in changes:
         at_us = int(at_s * 1e6)

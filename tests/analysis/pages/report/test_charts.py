@@ -17,7 +17,7 @@ Reported = Callable[[str], RunDirectory]
 
 @pytest.fixture
 def record(reported: Reported) -> AnalysedRun:
-    """The record of the ordinary run."""
+    """Read the record of the ordinary run."""
     return read_record(reported("passed"))
 
 

@@ -25,7 +25,7 @@ def embedded(run: RunDirectory) -> FaultWindows:
 
 
 def with_transfers(run: RunDirectory, rows: list[Row]) -> RunDirectory:
-    """The run with another table of transfers."""
+    """Replace the run's table of transfers."""
     shutil.rmtree(run.table("transfers"))
     run.table("transfers").mkdir()
     table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["t_ns"]), TRANSFERS)

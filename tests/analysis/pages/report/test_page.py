@@ -28,7 +28,7 @@ QUALIFIER = "from an invalid run"
 
 
 class Page(HTMLParser):
-    """What a browser would see: elements, scripts and text outside of scripts and styles."""
+    """A page as a browser sees it: elements, scripts, and text outside scripts and styles."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Page(HTMLParser):
 
 
 def page(run: RunDirectory) -> Page:
-    """The page of a run."""
+    """Parse the page of a run."""
     return Page(run.report_html.read_text(encoding="utf-8"))
 
 

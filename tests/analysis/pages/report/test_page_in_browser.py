@@ -34,7 +34,7 @@ def page_of(reported: Reported) -> Callable[[str], Path]:
 
 
 def background(page: Page) -> tuple[int, ...]:
-    """The page's background colour."""
+    """Return the page's background colour."""
     return tuple(
         int(v)
         for v in re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3]

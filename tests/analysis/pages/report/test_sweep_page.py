@@ -21,7 +21,7 @@ Made = Callable[[str], SweepDirectory]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """A function from a sweep's name to its directory, made once. Not to be changed by tests."""
+    """Return a function that makes a named sweep's directory once. Tests must not change it."""
     parent, found = tmp_path_factory.mktemp("sweeps"), {}
 
     def sweep(name: str) -> SweepDirectory:

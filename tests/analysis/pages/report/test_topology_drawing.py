@@ -18,14 +18,14 @@ SHIPPED = ("link-failure", "link-failure-ring", "link-failure-grid", "star-outag
 
 
 def drawn(experiment: str) -> Drawing:
-    """The drawing of a run of this experiment whose faults took hold as planned."""
+    """Return the drawing of a run of this experiment whose faults were applied as planned."""
     loaded = load_experiment(experiment)
     plan = make_plan(loaded, load_topology(loaded.topology), seed=1, links_kind="relay")
     return drawing(AnalysedRun(RunRecord(plan), {}, (), (), (), (), ()))
 
 
 def boxes(of: Drawing) -> list[Box]:
-    """What must not be covered: labels, and regions."""
+    """Return the boxes that must not be covered: labels and regions."""
     regions = [Box(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in of.regions]
     return regions + [link.label for link in of.links if link.lines or link.marks]
 

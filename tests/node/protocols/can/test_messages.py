@@ -1,4 +1,4 @@
-"""What others send is a zone, and a point of the space, or is refused when it is read."""
+"""Received zones and points of the space are valid, or are refused when read."""
 
 import struct
 from math import inf, nan

@@ -1,4 +1,4 @@
-"""What a node's zones are when it gains some."""
+"""A node's versions of zones when it gains some."""
 
 import pytest
 

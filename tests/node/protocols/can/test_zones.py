@@ -26,7 +26,7 @@ def boxes(dimensions: int) -> st.SearchStrategy[Zone]:
 
 
 def cells(*zones: Zone) -> set[tuple[int, ...]]:
-    """The cells of the grid that are in zones."""
+    """Return the grid cells inside the zones."""
     found = set()
     for zone in zones:
         ranges = [

@@ -7,7 +7,7 @@ from tests.node.protocols.meghdoot.societies import Society
 
 
 def latencies_us(society, since_us):
-    """Of what was published from a time on, in order."""
+    """Return the sorted latencies of events published since a time."""
     published = society.published()
     return sorted(
         time_us - published[record.stream, record.first_seq][0]

@@ -1,4 +1,4 @@
-"""What is in doubt of a zone stays in doubt wherever the zone goes, each part by itself."""
+"""A doubtful part of a zone stays doubtful wherever the zone goes, each part separately."""
 
 from types import SimpleNamespace
 

@@ -10,7 +10,7 @@ RUN_US = 4_000_000
 
 
 def sends():
-    """Writes, messages by kind, and the society."""
+    """Return writes, messages by kind, and the society."""
     society = Society(12, each=2, rate_per_s=30)
     society.run(2_000_000)
     writes, kinds = Counter(), Counter()

@@ -1,4 +1,4 @@
-"""Events come to everybody who wants them, once, and to nobody else; with confirmation whatever is lost."""
+"""Events reach each matching subscriber once and no other one; with confirmations also after losses."""
 
 import itertools
 
@@ -164,7 +164,7 @@ def test_events_stop_with_the_end_of_a_subscription():
 
 
 def test_zones_in_doubt_keep_events_pending_and_publishers_going():
-    """What waits until a zone is known for certain takes no time: more than the first window of events."""
+    """Check that waiting for a confirmed zone does not block: more than the first window of events passes."""
     peers = GivenPeers(1, 8, seed=9)
     publisher = min(peers.peers)
     publication = peers.peers[publisher].broker.publisher

@@ -52,17 +52,17 @@ class Peer:
         self.keeping.changed()
 
     def asked_for(self, low, high):
-        """A subscriber wants a range of prices; where the copy goes."""
+        """Subscribe to a range of prices and return the place to which the copy is routed."""
         self.keeping.take(Store(ASKER, 0, Purpose.INSTALL, self.packed(low, high)))
         return self.routed[-1][1]
 
     def packed(self, low, high):
-        """A subscription of this subscriber, as bytes."""
+        """Return a subscription of this subscriber, as bytes."""
         told = Subscription(ASKER, 7, version_of(1, 0), True, self.mail.now_us, ((low, high),))
         return self.keeping.packing.pack((told,), self.mail.now_us)
 
     def is_stored(self):
-        """The one to whom a copy was sent last has it; whether the subscription counts as installed now."""
+        """Confirm the last routed copy; return whether the subscription now counts as installed."""
         self.keeping.stores.stored(self.routed[-1][0].number)
         self.keeping.flush()
         return any(isinstance(message, Subscribed) for _, message in self.sent)

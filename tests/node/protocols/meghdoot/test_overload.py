@@ -1,4 +1,6 @@
-"""More events than the processors can do: publishers wait, nobody is taken for failed, nothing is lost."""
+"""More events than the processors can handle: publishers wait, no peer is declared failed, no event is
+lost.
+"""
 
 from collections import Counter
 from functools import partial

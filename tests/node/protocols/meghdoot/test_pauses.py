@@ -42,8 +42,8 @@ def act(society, name, do):
     society.network.call(society.addresses[name], lambda node, now_us: node.act(now_us, lambda: do(node)))
 
 
-def values_in(zone):
-    """Of an event whose point is in a zone, which so is the first to see it; or None."""
+def values_first_seen_in(zone):
+    """Return the values of an event whose point is in the zone, which then sees it first; or None."""
     sides = list(zip(zone.low, zone.high, strict=True))
     common = [
         (max(low, other_low), min(high, other_high))
@@ -61,7 +61,7 @@ def test_what_was_subscribed_to_at_who_took_a_zone_over_counts_for_its_owner_whe
         name: values
         for name, node in society.nodes().items()
         if name != "r0/subscriber-0" and len(node.can.zones) == 1
-        if (values := values_in(node.can.zones[0])) is not None
+        if (values := values_first_seen_in(node.can.zones[0])) is not None
     }
     owner, values = sorted(values_of.items())[-1]
     asked = Subscription(0, 99, True, tuple((value, value) for value in values))

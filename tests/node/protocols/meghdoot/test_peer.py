@@ -29,7 +29,7 @@ QUOTES = (
 
 
 class Peers:
-    """So many in virtual time, of which each knows the first."""
+    """Peers in virtual time, each of which knows the first one."""
 
     def __init__(self, count=8):
         self.network = FlatNetwork(lambda a, b: 10_000)

@@ -44,7 +44,7 @@ def test_the_basic_form_misses_none_and_repeats(dimensions, count):
 
 
 def test_the_printed_corners_do_not_reach_from_the_event():
-    """Of an event without a value, in one attribute: the region printed is everything, from <L, H> on."""
+    """Use an event without a value, in one attribute: the printed region is everything, from <L, H> on."""
     space = Space((Attribute("price", "real", 0, 100),))
     event = space.point([(0, 100)])
     assert event == (0.0, 1.0)

@@ -99,7 +99,7 @@ def test_nodes_that_come_and_go_leave_a_ring_that_agrees():
 
 
 def region(address):
-    """Of four."""
+    """Return the region of an address, one of four."""
     return address % 4
 
 
@@ -135,8 +135,8 @@ def test_nobody_delivers_wrongly_while_a_cut_is_being_noticed():
         assert all(where == root_of(key, overlay.nodes) for _, key, where in delivered)
 
 
-def test_one_direction_that_is_cut_is_gone_round():
-    """What came may come twice, if its acknowledgement did not; nothing is lost or delivered elsewhere."""
+def test_routes_avoid_a_direction_that_is_cut():
+    """Allow duplicates after lost acknowledgements; nothing is lost or delivered elsewhere."""
     overlay = Overlay(40, 1)
     overlay.network.reaches = lambda a, b: (region(a), region(b)) != (2, 3)
     overlay.run(REPAIR_US)
@@ -179,7 +179,7 @@ def test_who_comes_back_and_finds_its_contact_dead_asks_its_last_leaf_set(rememb
     overlay.run(2 * PastryParameters().remember_us)
     for address in (0, 7):
         overlay.network.kill(address)
-    overlay.run(22_000_000)  # nobody asks after it any more, for now
+    overlay.run(22_000_000)  # no node probes it at present
     node = Node(7, [0], overlay.parameters, overlay.delivered)
     overlay.network.start(7, node)
     overlay.run(4_000_000)
@@ -235,7 +235,7 @@ def test_a_leaf_set_is_written_when_it_changes_and_the_one_before_is_dropped():
 
 
 def heard_by(node):
-    """What a node is sent from now on, as (address, message)."""
+    """Return the list of messages that a node receives from now on, as (address, message)."""
     heard, handle = [], node.handle
 
     def listening(given, now_us):
@@ -248,7 +248,7 @@ def heard_by(node):
 
 
 def joined(overlay, address, contacts):
-    """A node that joins, and what it is sent until it has."""
+    """Return a node that joins, and the messages that it receives until it has joined."""
     node = Node(address, contacts, overlay.parameters, overlay.delivered)
     overlay.where.setdefault(address, (overlay.rng.random(), overlay.rng.random()))
     heard = heard_by(node)
@@ -300,7 +300,7 @@ def test_where_candidates_fail_those_behind_them_are_asked():
     ring = sorted((node.pastry.own for node in overlay.nodes), key=lambda each: each.id)
     near = sorted(ring, key=lambda each: distance(each.id, id_of("node 1000")))
     for victim in near[1:8]:
-        overlay.network.kill(victim.address)  # nobody has noticed
+        overlay.network.kill(victim.address)  # not detected yet
     joined(overlay, 1_000, [near[40].address])
     overlay.run(REPAIR_US)
     assert_settled(overlay)

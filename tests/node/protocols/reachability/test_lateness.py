@@ -1,4 +1,4 @@
-"""Where a node or others are late, timeouts wait so much longer."""
+"""If a node or its peers are late, timeouts wait longer by that lateness."""
 
 from dataclasses import dataclass
 

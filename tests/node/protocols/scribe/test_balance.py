@@ -46,7 +46,7 @@ def depths(groups):
 
 
 def entries(groups):
-    """Of each node, over all topics."""
+    """Return the entries of each node, over all topics."""
     return [flat.machine.trees.entries() for flat in groups.network.nodes.values()]
 
 
@@ -170,7 +170,7 @@ def test_a_parent_without_room_refuses_to_take_children():
 
 
 def a_pair(groups):
-    """A parent and its child in the middle of a tree, with the topic's key."""
+    """Return a parent and its child in the middle of a tree, with the topic's key."""
     for key, parents in sorted(trees_of(groups).items()):
         for address, parent in parents.items():
             if parent in parents and parents[parent] is not None:

@@ -24,7 +24,7 @@ contract: {contract}
 
 
 def sent_by(groups, us):
-    """What is sent in a while, by kind."""
+    """Return the messages sent in a period, by kind."""
     found = Counter()
 
     def watch(source, target, messages):

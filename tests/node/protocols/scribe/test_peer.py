@@ -29,7 +29,7 @@ README = Path(scribe.__file__).with_name("README.md")
 
 
 class Peers:
-    """So many peers in virtual time, of which each knows the first; the delay between any two is 10 ms."""
+    """Peers in virtual time, each of which knows the first one; all delays are 10 ms."""
 
     def __init__(self, count=12, **parameters):
         self.network = FlatNetwork(lambda a, b: 10_000)
@@ -45,7 +45,7 @@ class Peers:
         self.run(3)
 
     def restart(self, peer):
-        """A process in place of another one, which knows nothing of it; the new one."""
+        """Replace a process by a new one without its state, and return the new one."""
         self.network.kill(peer.node.address)
         number = self.all.index(peer)
         contacts = ["10.0.0.1"] if number else ["10.0.0.2"]

@@ -28,7 +28,7 @@ def population(delays, seed=1):
 
 
 def way_up(population, address, key):
-    """The nodes from one to the root of a key, by looking at their tables."""
+    """Return the nodes from one to the root of a key, from their tables."""
     way, phase = [address], Phase.PREFIX
     while True:
         pastry = population.nodes[way[-1]].pastry

@@ -222,8 +222,8 @@ def test_a_root_that_joined_late_has_what_is_before_that_from_others():
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_replica_that_was_started_again_at_once_has_all_that_the_root_has(goes_on):
-    """Nobody missed it, so its root takes it for the one that has confirmed all."""
+def test_a_replica_that_is_restarted_at_once_gets_all_data_of_the_root(goes_on):
+    """Restart it before its failure is detected, while the root regards it as up to date."""
     groups = Groups(members=12, topics=4)
     groups.run(4_000_000)
     if not goes_on:
@@ -353,8 +353,8 @@ def test_who_misses_some_of_those_that_hold_a_state_tells_a_new_root_only_later_
     assert topic.untold == set()
 
 
-def test_of_an_epoch_that_waits_to_begin_a_root_keeps_nothing():
-    """What waits for its time would keep those who join from beginning."""
+def test_a_root_discards_events_of_an_epoch_that_waits_to_begin():
+    """Check it, because waiting events would keep joining nodes from beginning."""
     groups = Groups(members=8, topics=4)
     groups.run(3_000_000)
     key, [name] = next(iter(groups.roots().items()))

@@ -76,8 +76,8 @@ def test_who_leaves_gets_nothing_more_and_is_nobodys_child():
         assert groups.parents_of(name, key) == []
 
 
-def test_a_root_that_forgot_everything_goes_on_where_others_have_it():
-    """Nobody has the first events: all members came later."""
+def test_a_root_without_its_state_continues_from_the_members_numbers():
+    """Let all members join later, so that none has the first events."""
     groups = Groups(members=12, topics=4)
     groups.run(3_000_000)
     root = next(
@@ -180,7 +180,7 @@ def test_a_node_that_leaves_says_goodbye_and_nobody_waits_for_it():
 
 
 def known(node):
-    """The addresses of a node's neighbours, on the ring and in trees."""
+    """Return the addresses of a node's neighbours, on the ring and in trees."""
     return {each.address for each in node.pastry.leaf_set.members} | node.trees.neighbours()
 
 

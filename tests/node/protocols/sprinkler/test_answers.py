@@ -32,7 +32,7 @@ class Peer:
         self.answers.take(self.channel, Request(stream, next_seq, cnt))
 
     def read_everything(self):
-        """The peer reads: the channel has room again, as often as needed; gives how often that was."""
+        """Let the peer read until nothing waits; return how often the channel had room again."""
         times = 0
         while self.channel.awaiting:
             times += 1

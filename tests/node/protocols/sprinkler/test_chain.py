@@ -93,7 +93,7 @@ class Bench:
         return self.proxy.history.streams[stream]
 
     def joined(self, successor, number, cnt=0):
-        """The successor has said FOLLOW."""
+        """Let the successor send FOLLOW."""
         self.connect(successor)
         self.say(successor, Follow(number, (Counter(OWN, cnt), Counter(OTHERS, 0))))
 

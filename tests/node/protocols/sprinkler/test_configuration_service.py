@@ -61,7 +61,7 @@ class Bench:
             self.answer()
 
     def lose_power(self, indices="012"):
-        """All at once: nobody is left to answer."""
+        """Stop all replicas at once, so that none answers."""
         for index in indices:
             self.go(index, answer=False)
         for index in indices:

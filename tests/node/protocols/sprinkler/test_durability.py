@@ -133,7 +133,7 @@ def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledg
 
 
 def powerless(c, region="r0", *roles):
-    """The processes of a region that were lost at once, of these roles."""
+    """Kill all processes of a region with these roles; return their names."""
     lost = [
         n for n, node in c.network.nodes.items() if node.spec.region == region and node.spec.role in roles
     ]

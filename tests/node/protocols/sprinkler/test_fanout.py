@@ -22,7 +22,7 @@ def kept(neighbours, fanout=2, *, is_root=False):
 
 
 def tell(fanout, times=1):
-    """Tell all targets so often, and return those that are told at last."""
+    """Notify all targets this often, and return the targets of the last round."""
     for _ in range(times):
         told = list(fanout.targets)
         for channel in told:

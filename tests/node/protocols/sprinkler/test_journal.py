@@ -104,12 +104,12 @@ def events_of(history, stream):
 
 
 def back(disk):
-    """A replica that starts from a copy of the disk."""
+    """Return a replica that starts from a copy of the disk."""
     return Replica(copy.deepcopy(disk))
 
 
 def check_back(replica):
-    """All that counts as stored would come back now. What was truncated in memory alone may do so, too."""
+    """Check that a restart restores all stored data; data truncated only in memory may return, too."""
     again = back(replica.disk)
     for stream, state in replica.history.streams.items():
         stored, restored = replica.journal.stored(stream), again.history.streams[stream]

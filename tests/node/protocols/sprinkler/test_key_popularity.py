@@ -19,7 +19,7 @@ def keys(distribution="zipf", skew=1.1, count=100_000, insertions=0.0, seed=5):
 
 
 def saved(source, events, batch=BATCH):
-    """The share of that many events that Hist does not keep alive, at each of the growing numbers."""
+    """Return the share of events that Hist discards, at each of the growing numbers."""
     history, shares = History([0], 1 << 30), []
     stream = history.streams[0]
     for until in events:

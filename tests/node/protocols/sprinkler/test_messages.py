@@ -79,7 +79,7 @@ def publications(draw):
 
 
 def sparse(batch):
-    """The same events with collected ones between them."""
+    """Return the same events with collected ones between them."""
     reaches = st.lists(st.integers(1, 2**32 - 1), min_size=batch.count, max_size=batch.count)
     return reaches.map(
         lambda given: SparseEvents(

@@ -64,7 +64,7 @@ class Bench:
         self.give(m.Received(connection, messages))
 
     def sent(self, connection, *kinds):
-        """What went to a connection since the last look (of these kinds)."""
+        """Return the messages to a connection since the last call, of these kinds."""
         found = [
             message
             for effect in self.effects
@@ -283,7 +283,7 @@ def test_publications_wait_until_a_restarted_proxy_has_its_stream_back():
 
 
 def test_replicas_without_a_configuration_service_are_refused():
-    """Nobody would say who belongs to their chain, nor to a head that lost its state whom to ask for it."""
+    """Check the refusal: no process would define the chain's members or the source of a lost state."""
     with pytest.raises(ValueError, match="r0/proxy-0: 2 proxies in a region form a chain, which needs"):
         Proxy(specs(regions=1, proxies=2)[0], Random(1))
 

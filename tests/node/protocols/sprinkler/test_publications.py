@@ -52,7 +52,7 @@ def test_a_follower_is_sent_everything_once_and_all_again_after_a_rewind():
 
 
 def test_what_is_sent_again_makes_nothing_void():
-    """A predecessor sends all of them anew in every configuration, and may die before it is done."""
+    """Add them again: a predecessor resends all in every configuration, and may die before it is done."""
     publications, taken = three()
     assert not publications.add(publication(1, 1))
     assert publications.known(ONE, 11) is taken[2]

@@ -24,7 +24,7 @@ def steady_switches(sources, seconds=14):
 
 
 def sources_of_affected(cluster):
-    """From whom r3 took r2's stream last, and r2 the one of r3."""
+    """Return the last source of r2's stream at r3, and that of r3's stream at r2."""
     last = {(name, found["stream"]): found["to"] for _, name, found in cluster.logged("source_switched")}
     return last["r3/proxy-0", 2], last["r2/proxy-0", 3]
 

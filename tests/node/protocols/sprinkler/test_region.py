@@ -215,7 +215,7 @@ def own_row(client):
 
 
 def in_view(client):
-    """Whom it knows, by name."""
+    """Return the names of the members in the client's view."""
     return [client.dissemination.member(at).name for at in client.dissemination.view.members]
 
 

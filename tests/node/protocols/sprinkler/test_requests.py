@@ -1,4 +1,4 @@
-"""Asking for events (paper 3.2, Fig. 3): what is requested of whom, and when it is delivered."""
+"""Requests for events (paper 3.2, Fig. 3): peers, ranges, and deliveries."""
 
 from node.protocols.sprinkler.batches import tombstone
 from node.protocols.sprinkler.channel import Channel
@@ -40,7 +40,7 @@ class Node:
         self.delivered.append((batch.first_seq, cnt))
 
     def asked(self):
-        """What was requested since this was last called: of whom, from and to."""
+        """Return the requests since the last call: peer, from and to."""
         sent, self.sent = self.sent, []
         return [(name, message.next, message.cnt) for name, message in sent if type(message) is Request]
 

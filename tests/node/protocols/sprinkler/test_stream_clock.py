@@ -1,4 +1,4 @@
-"""A stream's time goes on at its pace, whoever stamps and whatever his clock says."""
+"""A stream's time advances at its own pace, independent of the stamping node and its clock."""
 
 import pytest
 

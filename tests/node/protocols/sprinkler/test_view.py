@@ -45,7 +45,7 @@ class Region:
             self.views[receiver].received(sender, self.views[sender].members)
 
     def hops_to_everyone(self):
-        """Steps along views, in either direction, from the proxy to the farthest; None if some are apart."""
+        """Return the steps along views, in either direction, to the farthest member; None if disconnected."""
         joined = {member: [] for member in self.alive}
         for member in self.alive:
             for other in self.views[member].members:

@@ -1,4 +1,4 @@
-"""What some clients have of a stream whose region lost its memory, all that could ask for it have, too."""
+"""If some clients have events of a stream whose region lost its memory, all clients that can ask get them."""
 
 from dataclasses import replace
 

@@ -56,7 +56,7 @@ def hunted(cluster, folder: Path, *options: str) -> subprocess.CompletedProcess[
 
 
 def workers(cluster) -> list[psutil.Process]:
-    """Processes of hunts on the machines of a cluster."""
+    """Return the processes of hunts on the machines of a cluster."""
     found = []
     for pid in cluster.workers:
         for child in psutil.Process(pid).children(recursive=True):

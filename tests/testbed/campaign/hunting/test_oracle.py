@@ -28,7 +28,7 @@ QUICK = {"duration": "14s"}
 
 
 def both(name: str, case: Case, tmp_path, build=build_machine):
-    """A judgement, and the summary of the same run with files."""
+    """Return a judgement, and the summary of the same run with files."""
     base = base_of(load_experiment(name))
     topology = load_topology(case.settings.get("topology", base.topology))
     experiment = experiment_of(base, case, topology)

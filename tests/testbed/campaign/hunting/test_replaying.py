@@ -1,4 +1,4 @@
-"""What replays of a finding say: a rate with its interval, and how many clean runs make "gone" credible."""
+"""Results of replays: a rate with its interval, and the clean runs needed to make "gone" credible."""
 
 import json
 

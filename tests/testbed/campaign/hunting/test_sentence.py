@@ -1,4 +1,4 @@
-"""What broke is said in one sentence, and alike for what is likely to have one cause."""
+"""A breach is described in one sentence, the same for breaches with a likely common cause."""
 
 import pytest
 
