@@ -23,7 +23,7 @@ def plan(*overrides: str) -> Plan:
 
 
 def ran(folder: Path, of: Plan, busy: float, **fields: Any) -> None:
-    """A run of an earlier time, with processors so busy."""
+    """Write an earlier run with this processor load."""
     number = len(list(folder.iterdir()))
     run: dict[str, Any] = {
         "plan": plan_to_json(of),

@@ -36,7 +36,7 @@ def test_that_the_user_asked_for_an_end_is_known_even_where_python_drops_the_int
 
 
 class Collected:
-    """What is interrupted as it is collected."""
+    """A run that is interrupted while it is collected."""
 
 
 def interrupt_where_it_is_dropped() -> None:

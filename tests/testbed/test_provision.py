@@ -15,7 +15,7 @@ BASICS = ("sh", "dirname", "readlink", "sed", "id", "mktemp", "rm")
 
 
 def tools(folder: Path, *names: str) -> Path:
-    """A folder that holds only these programs: everything else is missing for whoever has it as PATH."""
+    """Create a folder with only these programs, for use as PATH."""
     folder.mkdir()
     for name in names:
         (folder / name).symlink_to(
@@ -29,7 +29,7 @@ def tools(folder: Path, *names: str) -> Path:
 
 
 def java(home: Path, path: Path, *, version: str) -> None:
-    """A Java of that version, by what its `release` file says."""
+    """Create a Java of that version, by its `release` file."""
     (home / "bin").mkdir(parents=True)
     (home / "release").write_text(f'JAVA_VERSION="{version}"\n')
     (home / "bin" / "java").write_text("#!/bin/sh\n")

@@ -17,7 +17,7 @@ GIB = 1 << 30
 
 
 def plan(clients: int) -> Plan:
-    """The main job with so many clients in each of its four regions."""
+    """Return the plan of the main job with this many clients in each of its four regions."""
     experiment = load_experiment("link-failure", [f"roles.client={clients}"])
     return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
 

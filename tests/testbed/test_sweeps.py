@@ -1,4 +1,4 @@
-"""What a sweep is made of, and when one that was interrupted may go on."""
+"""The runs of a sweep, and when an interrupted sweep may continue."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() 
 
 
 def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None:
-    """A record's digest is its own: whoever wrote it knows what it should be."""
+    """Forge the record: its digest is no protection, because its author can compute it."""
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
     led_away = replace(record, backend="runs/x/points/lab.yaml", links="relay", seed=7, experiment={})

@@ -42,7 +42,7 @@ FAULTS = """
 
 @pytest.fixture
 def plan_in(tmp_path: Path):
-    """Makes a plan over a link that follows these files."""
+    """Return a function that makes a plan over a link that follows these files."""
 
     def make(
         rate: str = "50\n150\n200\n", delays: str = "0,20\n0.1,40\n0.2,", more: str = "", faults: str = "[]"

@@ -18,7 +18,7 @@ RANGE = "{from: 1ms, to: 150ms}"
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch):
-    """Loads a topology from the fields that come after its name."""
+    """Return a function that loads a topology from the fields after its name."""
     monkeypatch.chdir(tmp_path)
 
     def load_fields(*fields: str) -> Topology:

@@ -1,4 +1,4 @@
-"""Where regions stand in drawings: near to those that they have links with, and not on one another."""
+"""Positions of regions in drawings: near to their neighbours, and not on one another."""
 
 import pytest
 

@@ -22,7 +22,8 @@ links:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch):
-    """Loads a topology from its text."""
+    """Return a function that loads a topology from its text."""
+
     monkeypatch.chdir(tmp_path)
 
     def load_text(text: str) -> Topology:

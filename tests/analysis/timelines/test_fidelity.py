@@ -1,4 +1,4 @@
-"""Link behaviour is measured correctly from both sides of the emulators, and compared with the configuration."""
+"""Link behaviour is measured correctly from both sides of the emulators and compared with the plan."""
 
 import numpy as np
 import pyarrow as pa

@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 
 
 def run_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
-    """The exit code of a command that raises this."""
+    """Return the exit code of a command that raises this."""
 
     @click.command()
     def command() -> None:

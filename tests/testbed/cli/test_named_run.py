@@ -10,7 +10,7 @@ from topologies.errors import InputError
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """A folder of three runs, and one that is none."""
+    """Create a folder of three runs, and an entry that is none."""
     for name in ("20260101T000000Z-a-000001", "20260103T000000Z-b-000002", "20260102T000000Z-c-000003"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text("{}")

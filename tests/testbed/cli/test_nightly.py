@@ -103,7 +103,7 @@ def test_the_same_night_is_not_run_twice(nights, capsys):
 
 
 def as_earlier(nights, **changed) -> None:
-    """The night's record as an earlier version left it; changed: of its second run."""
+    """Write the night's record as an earlier version left it. changed: fields of its second run."""
     earlier = json.loads((EARLIER / "night.json").read_text())
     planned = nights.planned()
     del earlier["runs"][len(planned.runs) :]

@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 @pytest.fixture
 def shown(run, capsys):
-    """What the command writes to standard output, as lines; it must succeed."""
+    """Return a function that runs the command successfully and returns its output lines."""
 
     def show(*options: str, of: RunDirectory = run) -> list[str]:
         assert cutset(["packets", str(of.path), *options]) == 0
@@ -234,7 +234,7 @@ def test_retransmissions_as_json_have_the_documented_keys(shown):
 
 @pytest.fixture(scope="module")
 def long_run(run, tmp_path_factory):
-    """So many messages that no pipe holds their lines."""
+    """Create a run with more messages than a pipe holds as lines."""
     long = RunDirectory(tmp_path_factory.mktemp("runs") / "long-run")
     long.table("transfers").mkdir(parents=True)
     long.run_json.write_text(run.run_json.read_text())

@@ -16,7 +16,7 @@ Output = Callable[..., str]
 
 @pytest.fixture
 def plan(capsys: pytest.CaptureFixture[str]) -> Output:
-    """What `cutset plan` with these arguments prints."""
+    """Return a function that runs `cutset plan` with arguments and returns its output."""
 
     def output(*arguments: str) -> str:
         assert main.run(["plan", *arguments]) == 0
@@ -26,7 +26,7 @@ def plan(capsys: pytest.CaptureFixture[str]) -> Output:
 
 
 def section(text: str, title: str) -> list[str]:
-    """The rows below a title."""
+    """Return the rows below a title."""
     return text.split(f"\n{title}\n")[1].split("\n\n", maxsplit=1)[0].splitlines()
 
 

@@ -14,7 +14,7 @@ SMALL = ["--set", "nodes=300"]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A study of two seeds on one processor, and what it said."""
+    """Run a study of two seeds on one processor; return its directory and output."""
     out = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("testbed.campaign.study.side_by_side", lambda nodes: 1)

@@ -24,7 +24,7 @@ FAR_TOO_LONG_S = 20.0
 
 
 class Clock:
-    """Time that passes only when somebody sleeps, or works for a while."""
+    """A clock that advances only during sleeps and work."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = ZERO_NS

@@ -1,4 +1,4 @@
-"""What is done to disks of processes: when each begins and ends, and by what."""
+"""Faults on disks of processes: their start, their end, and the fault that ends them."""
 
 from pydantic import TypeAdapter
 

@@ -1,4 +1,4 @@
-"""What netem is told at each step of a trace."""
+"""The netem commands for each step of a trace."""
 
 from testbed.links.netem_commands import delay_options, in_step, limit_options, next_step_us
 from topologies.link_parameters import LinkParameters

@@ -1,4 +1,4 @@
-"""What a supervisor and its controller say to each other: as lines, and as it is kept."""
+"""Messages between a supervisor and its controller: as lines, and as stored."""
 
 import json
 

@@ -43,7 +43,7 @@ print("\\n".join(file for file in files if "site-packages" in file or "dist-pack
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> archive.Archive:
-    """The archive of this project, made anew."""
+    """Build the archive of this project."""
     return machine_archive(tmp_path_factory.mktemp("cache"))
 
 

@@ -41,7 +41,7 @@ def small_archive(text: str) -> Archive:
 
 @contextmanager
 def logged_in(lab: Lab, inventory: Path | None = None) -> Iterator[list[Connection | TestbedError]]:
-    """Connections to all machines; they stay in the lab's network."""
+    """Yield connections to all machines, which stay in the lab's network."""
     context = connected(load_inventory(inventory or lab.inventory).machines)
     connections = lab.on_controller(context.__enter__)
     try:
@@ -62,7 +62,7 @@ def here(connections: Sequence[Connection | TestbedError]) -> list[Connection]:
 
 @contextmanager
 def python_that_says(machine: LabMachine, what: str) -> Iterator[None]:
-    """A machine whose python3 is none."""
+    """Replace a machine's python3 by a program that is none."""
     name = "/usr/local/bin/python3"
     link = [machine.path(name).readlink()] if machine.path(name).is_symlink() else []
     machine.run(["install", "-m", "755", "/dev/stdin", name], input=f"#!/bin/sh\necho '{what}'\n")

@@ -19,7 +19,7 @@ TIMEOUT_S = 60.0
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home without keys or configuration, and no agent."""
+    """Use a home without keys or configuration, and no agent."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
 
@@ -39,7 +39,7 @@ def problem(machine: Machine) -> str:
 
 @contextmanager
 def answering(words: bytes) -> Iterator[socket.socket]:
-    """A server that says this to the first who comes, and closes the connection."""
+    """Run a server that sends this to its first client and closes the connection."""
 
     def answer() -> None:
         connection, _ = server.accept()

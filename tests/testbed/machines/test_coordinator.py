@@ -149,7 +149,7 @@ def test_the_drain_is_over_when_every_client_everywhere_has_everything(events: E
         nonlocal waited
         if message or waited or other.waits_at != "drained":
             return
-        waited = True  # nobody has said anything for a while
+        waited = True  # no message for a while
         assert all(machine.last_told == "ready" for machine in (one, other))
         other.say(did="counts", published={"0": 7}, delivered=[{"0": 7}])
 

@@ -1,4 +1,4 @@
-"""What the facts about a machine mean: each thing that can be wrong is said, with what to do about it."""
+"""Findings from the facts about a machine: each problem is reported with its remedy."""
 
 import dataclasses
 import json
@@ -81,7 +81,7 @@ def findings(**changes: Any) -> list[Finding]:
 
 
 def wrong(**changes: Any) -> Finding:
-    """The one finding that is not good."""
+    """Return the only finding that is not good."""
     (found,) = [finding for finding in findings(**changes) if finding.state is not State.GOOD]
     return found
 
@@ -226,11 +226,11 @@ def test_the_quickest_answer_says_most_of_a_clock() -> None:
     assert best_reading([slow, quick, slow]) == ClockReading(50_000, 500)
 
 
-# What comes from a machine.
+# Answers of machines.
 
 
 def said(**changes: Any) -> bytes:
-    """The answer of a machine with these facts, and with fields of it changed."""
+    """Return the answer of a machine with these facts, and with changed fields."""
     return json.dumps({**dataclasses.asdict(FIT), "uid": 0, **changes}).encode()
 
 

@@ -19,7 +19,7 @@ BASE = RunRecord(
 
 
 def part(zero_s: int, **more: Any) -> RunRecord:
-    """What a machine wrote whose time 0 was then."""
+    """Return the record of a machine with this time 0."""
     return RunRecord(
         SMALL,
         times=Times(zero_ns=zero_s * S, drained_ns=(zero_s + 60) * S),

@@ -1,4 +1,4 @@
-"""What is sent with a system of programs, and what is looked for where."""
+"""Files sent with a system of programs, and the places where programs are looked up."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""What earlier runs have left on a machine: told apart by whether somebody uses it, ended and removed."""
+"""Leftovers of earlier runs on a machine: those in use are kept, others are ended and removed."""
 
 import json
 import os
@@ -27,7 +27,7 @@ NAME = "20260101T000000Z-link-failure-0a1b2c"
 
 @pytest.fixture
 def processes() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that stand for supervisors; whatever is left of them ends with the test."""
+    """Yield a list for processes that act as supervisors; end them after the test."""
     started: list[subprocess.Popen[str]] = []
     yield started
     for process in started:
@@ -37,7 +37,7 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A machine's folder, not there yet, with a path that is short enough for a socket (unix(7))."""
+    """Yield the path of a machine's folder, not existing yet and short enough for a socket (unix(7))."""
     with tempfile.TemporaryDirectory() as place:
         yield Path(place) / "cutset"
 
@@ -70,7 +70,7 @@ def note(run: Path, pid: int, ticks: int | None) -> None:
 
 
 def clear(folder: Path, *, shipped: tuple[str, ...] = (), code: str = "") -> dict[str, Any]:
-    """What is done on a machine."""
+    """Clean up as on a machine and return the answer."""
     done = cleared(folder, shipped=shipped, code=code)
     done.check_returncode()
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -181,7 +181,7 @@ def test_a_process_that_does_not_hold_this_run_is_spared_whatever_is_noted(
     assert processes[0].poll() is None
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to somebody else, which only root may")
+@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to another user, which only root may")
 def test_a_run_of_somebody_else_is_neither_believed_nor_removed(
     folder: Path, processes: list[subprocess.Popen[str]]
 ) -> None:
@@ -195,7 +195,7 @@ def test_a_run_of_somebody_else_is_neither_believed_nor_removed(
     assert run.is_dir()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to somebody else, which only root may")
+@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to another user, which only root may")
 @pytest.mark.parametrize("whose", [".", "runs", "code"])
 def test_a_folder_of_somebody_else_is_not_cleaned_and_that_is_said(folder: Path, whose: str) -> None:
     run, code = make_run(folder), folder / "code" / ("a" * 64)

@@ -20,7 +20,7 @@ KEY, OTHER = Key.new(), Key.new()  # new ones every time: no test may be named b
 
 @pytest.fixture(autouse=True)
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """~/.ssh of somebody on a machine that knows nothing."""
+    """Return an empty ~/.ssh on a machine without SSH configuration."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(host_keys, "SYSTEM_FILE", tmp_path / "ssh_known_hosts")
     monkeypatch.setattr(ssh_config, "SYSTEM_CONFIG", tmp_path / "ssh_config")

@@ -32,7 +32,7 @@ AN_HOUR_NS = 3600 * 1_000_000_000
 
 
 class Attached:
-    """Somebody at the supervisor's socket."""
+    """A client of the supervisor's socket."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -45,7 +45,7 @@ class Attached:
         self._socket.sendall(line_of(message))
 
     def hear(self, did: str) -> dict[str, Any]:
-        """The next message of this kind; those before it are dropped."""
+        """Return the next message of this kind; drop those before it."""
         while True:
             while not self._heard:
                 data = self._socket.recv(65536)
@@ -66,7 +66,7 @@ class Attached:
 
 
 class PlayedRun:
-    """What stands in the place of the sandbox with the run in it."""
+    """A substitute for the sandbox with the run."""
 
     def __init__(self) -> None:
         ours, self._end = Channel.pair()
@@ -89,7 +89,7 @@ class PlayedRun:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
-    """The run that supervisors start from now on."""
+    """Return the run that supervisors start from now on."""
     run = PlayedRun()
     monkeypatch.setattr(supervisor, "Sandbox", lambda *_, **__: run)
     return run

@@ -1,4 +1,4 @@
-"""What is started on a machine ends though nothing comes from who started it, and nothing is taken."""
+"""A program started on a machine ends if its starter sends nothing and reads nothing."""
 
 import contextlib
 import signal
@@ -27,7 +27,7 @@ agent.main(sys.argv[1:])
 
 
 def left_alone(program: str, *arguments: str, given: bytes = b"") -> tuple[int, bytes]:
-    """The exit code of a program whose input stays open after what it is given, and what it said."""
+    """Run a program whose input stays open; return its exit code and output."""
     command = [sys.executable, "-c", program, *arguments, PATIENCE_S]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None

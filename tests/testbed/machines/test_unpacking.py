@@ -76,7 +76,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["code"]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
 @pytest.mark.parametrize("whose", ["home", "home/cutset", "home/cutset/code"])
 def test_a_folder_that_is_somebody_elses_or_below_one_is_refused(tmp_path: Path, whose: str) -> None:
     (tmp_path / "home/cutset/code").mkdir(parents=True)
@@ -87,7 +87,7 @@ def test_a_folder_that_is_somebody_elses_or_below_one_is_refused(tmp_path: Path,
     assert list((tmp_path / "home/cutset/code").iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
 def test_nothing_is_made_below_a_folder_of_somebody_else(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", 65534, 65534)
@@ -95,7 +95,7 @@ def test_nothing_is_made_below_a_folder_of_somebody_else(tmp_path: Path) -> None
     assert list((tmp_path / "home").iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
 def test_who_logged_in_may_own_the_folder_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", 65534, 65534)

@@ -1,4 +1,4 @@
-"""What is where, and the exact lines that make it."""
+"""Placement of hosts and links, and the exact commands that create them."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Hosts of one LAN are kept apart: silently, in the directions asked for, and from nobody else."""
+"""Hosts of one LAN are separated silently, in the requested directions, and only from the given hosts."""
 
 import contextlib
 import socket

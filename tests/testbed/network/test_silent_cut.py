@@ -16,4 +16,4 @@ def test_over_a_minute_of_a_cut_nobody_is_told_and_then_it_heals(
     assert heard["errors"] == []
     assert heard["icmp_heard"] == 0
     assert heard["neighbours"] == ["PERMANENT"]
-    assert heard["healed"] == "ECONNREFUSED"  # the far host answers: nobody listens there
+    assert heard["healed"] == "ECONNREFUSED"  # the far host answers: no listener

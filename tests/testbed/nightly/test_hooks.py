@@ -134,7 +134,7 @@ def test_the_ready_mail_is_a_letter_that_servers_take():
 
 @contextmanager
 def server(kind: Any, handler: Any) -> Iterator[tuple[tuple[str, int], list[Any]]]:
-    """A server on a port of its own; what handlers keep in `got`."""
+    """Yield a server on a free port, with the list `got` for its handlers."""
     with kind(("127.0.0.1", 0), handler) as made:
         made.got = []
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})

@@ -1,4 +1,4 @@
-"""What a night is made of, and what still fits into it."""
+"""The plan of a night, and the runs that still fit into it."""
 
 from dataclasses import replace
 from datetime import date

@@ -1,4 +1,4 @@
-"""What starts a night: systemd takes the units as they are, whatever stands in paths and hooks."""
+"""The units that start a night: systemd accepts them with any characters in paths and hooks."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What is fetched to be run is known by a hash: Python packages, what builds them, and actions."""
+"""Every download that is executed is pinned by a hash: Python packages, their build tools, and actions."""
 
 import re
 from pathlib import Path
@@ -11,10 +11,10 @@ SCRIPTS = (
     *("docs/**/*.md", "testbed/**/*.sh", "testbed/**/*.rb", "systems/**/*.sh", "systems/**/*.md"),
     *("tests/**/*.sh", "tests/**/*.rb", ".github/**/*"),
 )
-"""Where commands stand that set something up."""
+"""Files with set-up commands."""
 PIP = re.compile(r"(?:\$\(PIP\)|\bpip3? (?:install|wheel|download))(?P<options>[^\n&;]*)")
 DEFINITION = " --quiet --disable-pip-version-check --no-deps"
-"""Of what the Makefile calls PIP."""
+"""The options of the Makefile's PIP."""
 PIN = re.compile(r"^ *(?:- )?uses: +(?P<action>\S+)(?P<comment>.*)$", re.MULTILINE)
 
 

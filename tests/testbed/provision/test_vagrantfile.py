@@ -25,7 +25,9 @@ Vagrant = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def vagrant(tmp_path_factory: pytest.TempPathFactory) -> Vagrant:
-    """Runs vagrant with a state of its own, and with a VirtualBox that only says its version."""
+    """Return a function that runs vagrant with separate state and a fake VirtualBox that only prints its
+    version.
+    """
     folder = tmp_path_factory.mktemp("vagrant")
     virtualbox = folder / "bin" / "VBoxManage"
     virtualbox.parent.mkdir()
@@ -57,7 +59,7 @@ def vagrant(tmp_path_factory: pytest.TempPathFactory) -> Vagrant:
 
 @pytest.fixture
 def pretended(tmp_path: Path) -> Path:
-    """A copy of what Vagrant reads, with the provider that only writes down what is asked of it."""
+    """Copy the files that Vagrant reads, with a provider that only records its requests."""
     (tmp_path / "testbed" / "provision").mkdir(parents=True)
     shutil.copy(PROJECT / ".gitignore", tmp_path)
     shutil.copy(PROJECT / "testbed" / "provision" / "lab.rb", tmp_path / "testbed" / "provision")
@@ -67,7 +69,7 @@ def pretended(tmp_path: Path) -> Path:
 
 
 def up(vagrant: Vagrant, folder: Path, **environment: str) -> tuple[subprocess.CompletedProcess[str], str]:
-    """What `vagrant up` said, and what it did on the machines."""
+    """Return the output of `vagrant up`, and its actions on the machines."""
     log = folder / "log"
     own = {"FAKE_LOG": str(log), "VAGRANT_DOTFILE_PATH": str(folder / "dot")}
     done = vagrant("up", "--provider", "fake", cwd=folder, **own, **environment)

@@ -72,17 +72,17 @@ class Ran:
     junit: ElementTree.Element
 
     def case(self, name: str) -> ElementTree.Element:
-        """A test, in JUnit's words."""
+        """Return a test's JUnit element."""
         [found] = [case for case in self.junit.iter("testcase") if case.get("name") == name]
         return found
 
     def failure(self, name: str) -> str | None:
-        """The first line of why it failed, if it did."""
+        """Return the first line of its failure, or None."""
         found = self.case(name).find("failure")
         return None if found is None else str(found.get("message")).splitlines()[0]
 
     def properties(self, name: str, of: str) -> list[Path]:
-        """What a test names, as reports."""
+        """Return the reports that a test names."""
         return [
             Path(str(each.get("value")))
             for each in self.case(name).iter("property")
@@ -90,7 +90,8 @@ class Ran:
         ]
 
     def section(self, name: str) -> str:
-        """What is written below a heading for the failure of this test."""
+        """Return the text below a heading for the failure of this test."""
+
         [_, text] = re.split(rf"_+ {name} _+\n", self.output)
         return re.split(r"\n[_=]{3,}", text)[0]
 

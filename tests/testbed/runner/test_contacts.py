@@ -93,7 +93,9 @@ def test_one_that_is_stopped_or_not_there_yet_is_nobodys_contact():
 
 
 def test_where_all_others_are_stopped_one_that_goes_on_is_told_of():
-    """Else whoever comes then would take itself for the first, and never hear of the others."""
+    """Check it, because otherwise a new process would regard itself as the first and never learn of the
+    others.
+    """
     names = [process.name for process in with_faults().processes]
     late, *others = names
     stops = [f"{{at: 20s, stop: {name}}}" for name in others]

@@ -62,7 +62,7 @@ def test_it_is_the_same_to_hear_of_the_slowest_client_alone() -> None:
 
 
 class Draining:
-    """A run whose drivers were told to stop: one driver and one client, of whom a launcher tells."""
+    """A run whose drivers were told to stop: one driver and one client, reported by a launcher."""
 
     def __init__(self, drain_us: int) -> None:
         self.told: list[str] = []
@@ -94,7 +94,7 @@ class Draining:
         self.drained = name == "drained_ns"
 
     async def hear(self, name: str, *, silent: bool, **counts: dict[int, int]) -> None:
-        """What a node tells of itself, and all that follows from it."""
+        """Process a node's progress report and all its effects."""
         message: dict[str, Any] = {"did": "progress", "name": name, "silent": silent}
         message |= {"published": {}, "delivered": {}} | counts
         self._lines.feed_data(json.dumps(message).encode() + b"\n")

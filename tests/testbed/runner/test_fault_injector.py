@@ -29,10 +29,10 @@ CUT = {"cut": ["r0", "r1"]}
 
 
 class Deaf:
-    """Nobody listens."""
+    """A listener that ignores everything."""
 
     def post(self, message: dict[str, Any], /) -> None:
-        """It is missed."""
+        """Ignore the message."""
 
 
 class Bench:

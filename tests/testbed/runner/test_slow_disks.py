@@ -23,7 +23,7 @@ SLOWER_US = 300_000
 
 @contextlib.contextmanager
 def synchronising(disks: SlowDisks, path: Path) -> Iterator[socket.socket]:
-    """A child that waits for its disk for each byte that it gets, and says for how many milliseconds."""
+    """Fork a child that syncs once for each byte it gets, and reports the milliseconds."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:

@@ -70,7 +70,7 @@ def test_mounts_made_inside_are_not_seen_outside() -> None:
 
 
 def mounts_over(place: str) -> list[str]:
-    """What is mounted there; elsewhere others may mount and unmount meanwhile."""
+    """Return the mounts at a place; other places may change meanwhile."""
     return [line for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == place]
 
 
@@ -118,7 +118,7 @@ def test_two_at_once_have_interfaces_of_the_same_names(token: str) -> None:
 
 @pytest.fixture(params=["as we are", "ordinary user"])
 def holder(request: pytest.FixtureRequest, token: str, tmp_path: Path) -> Iterator[int]:
-    """A process that holds a sandbox, as the CLI would; the PID of the interpreter itself."""
+    """Yield the PID of an interpreter that holds a sandbox, as the CLI would."""
     command = [PYTHON, "-m", "tests.testbed.sandbox.holder", token]
     if request.param == "ordinary user":
         command = ordinary(command, tmp_path)

@@ -1,4 +1,4 @@
-"""`cutset shell` as somebody at a terminal meets it: words, keys, leaving, and what is left behind."""
+"""`cutset shell` as a user at a terminal sees it: words, keys, leaving, and what is left behind."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def crossing_ms(shell: LiveShell) -> float:
 
 @pytest.fixture(scope="module")
 def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
-    """A shell in which a link was cut and restored by hand; it has been left."""
+    """Return an ended shell in which a link was cut and restored by hand."""
     with LiveShell(tmp_path_factory.mktemp("provoked")) as shell:
         shell.until(PROMPT)
         until(shell, lambda: rate(shell, "r0/client-0", 1))
@@ -135,7 +135,7 @@ def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_b
         until(shell, lambda: "r0-r1 forward: delay 9 ms" in shell.line("status"))  # the experiment's own
         until(shell, lambda: crossing_ms(shell) >= 11)  # 9 between the regions, 1 in each
         shell.line("cut r0 r1")
-        # Soon after a cut TCP sends next to nothing: whoever looks late has to look back.
+        # Soon after a cut TCP sends almost nothing: a late query has to cover the past.
         until(shell, lambda: " lost " in shell.line("packets --link r0-r1 --lost --last 300s"))
         shell.kill()
         shell.wait()

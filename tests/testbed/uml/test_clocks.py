@@ -30,7 +30,7 @@ Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class Compared:
-    """What packets say of guest b's clock, and the truth, at the times of its notes."""
+    """The estimate of guest b's clock from packets, and the truth, at the times of its notes."""
 
     noted_ns: Numbers
     estimate: Estimate

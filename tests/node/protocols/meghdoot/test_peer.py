@@ -29,7 +29,7 @@ QUOTES = (
 
 
 class Peers:
-    """Peers in virtual time, each of which knows the first one."""
+    """Peers in virtual time, which all know the first one."""
 
     def __init__(self, count=8):
         self.network = FlatNetwork(lambda a, b: 10_000)

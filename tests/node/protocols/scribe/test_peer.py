@@ -29,7 +29,7 @@ README = Path(scribe.__file__).with_name("README.md")
 
 
 class Peers:
-    """Peers in virtual time, each of which knows the first one; all delays are 10 ms."""
+    """Peers in virtual time, which all know the first one; all delays are 10 ms."""
 
     def __init__(self, count=12, **parameters):
         self.network = FlatNetwork(lambda a, b: 10_000)

@@ -167,7 +167,7 @@ Case = tuple[tuple[Link, ...], frozenset[Link]]  # a graph, and which of its lin
 def cases(size: int, most: int) -> list[Case]:
     """Return all connected graphs of this size and all cuts of 1 to `most` links that leave them connected.
 
-    Of cases that differ only in the nodes' numbers there is one. Node 0 owns the stream.
+    Cases that differ only in the nodes' numbers count as one. Node 0 owns the stream.
     """
     pairs = list(combinations(range(size), 2))
     found: dict[Case, None] = {}

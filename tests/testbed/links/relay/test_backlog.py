@@ -1,4 +1,4 @@
-"""Whose frames are admitted next, and that what waits for it counts as held. No packet is sent here."""
+"""The order in which waiting frames are admitted, and their share of held bytes. No packet is sent here."""
 
 from random import Random
 

@@ -36,7 +36,7 @@ def admit_all(link_direction: LinkDirection, frames: Iterable[bytes], arrival_ns
 
 
 def segments_of(frames: Iterable[bytes]) -> list[bytes]:
-    """What the frames carry, cut up to the last."""
+    """Return the frames' content as segments."""
     return [
         cut(frame, segmentation(frame), n, n + 1)
         for frame in frames

@@ -108,7 +108,7 @@ def test_damage_anywhere_is_bad_input_or_harmless(at, damage):
 
 
 def granted(request: str) -> str:
-    """What a site would give for a request: its own names, and how to log in."""
+    """Return a site's manifest for a request: its own names, and the logins."""
     ElementTree.register_namespace("", NAMESPACE)
     root = ElementTree.fromstring(request)
     root.set("type", "manifest")

@@ -1,4 +1,4 @@
-"""What a topology asks a site for: an RSpec that the schema allows, with a machine for each region."""
+"""A topology's request to a site: an RSpec that the schema allows, with a machine for each region."""
 
 from xml.etree import ElementTree
 

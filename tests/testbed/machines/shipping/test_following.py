@@ -35,7 +35,7 @@ class Following:
         self.wait_for(lambda progress: progress.bytes == size == progress.of_bytes)
 
     def finish(self) -> ShippingResult:
-        """The run is over."""
+        """End the run and return the result."""
         self._over.set()
         self._thread.join(60)
         assert not self._thread.is_alive()

@@ -44,7 +44,7 @@ class Source:
         self._pieces = pieces
 
     def read(self, size: int) -> bytes:
-        """At most so many, b"" at the end."""
+        """Read at most this many bytes, b"" at the end."""
         take = min(size, self._pieces.pop() if self._pieces else size)
         data, self._data = self._data[:take], self._data[take:]
         return data
@@ -57,7 +57,7 @@ paths = st.lists(names, min_size=1, max_size=4).map("/".join).filter(lambda path
 
 
 def safe(path: str) -> str | None:
-    """The path if it is taken."""
+    """Return the path if it is accepted."""
     try:
         return checked(path)
     except ShippingError:
@@ -208,7 +208,7 @@ def test_data_that_was_damaged_is_noticed() -> None:
 
 
 def listed(*entries: object) -> bytes:
-    """A listing of these, as they are."""
+    """Encode a listing of these entries without checks."""
     return encode(Kind.LISTING, json.dumps([list(entries), [], False]).encode())
 
 

@@ -31,7 +31,7 @@ MIB = 1 << 20
     bits_per_s=st.sampled_from([100_000, 8_000_000, 1_000_000_000]),
 )
 def test_no_more_is_booked_than_the_rate_allows(asks: list[tuple[float, int]], bits_per_s: int) -> None:
-    """Whoever asks whenever: up to any time, what was booked before the last is within rate and burst."""
+    """Check for all request times: bytes booked before the last request stay within rate and burst."""
     rate, now_s, booked = Rate(bits_per_s), 0.0, 0
     for pause_s, size in asks:
         now_s += pause_s
@@ -132,7 +132,7 @@ def test_who_gives_up_between_two_looks_at_a_machine_is_told_so(tmp_path: Path) 
 def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it may still do afterwards does not count as come."""
+    """Check that bytes that it sends afterwards do not count as received."""
     monkeypatch.setattr(receiver, "END_TIMEOUT_S", 0.0)
     there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
     connecting, connected = threading.Event(), threading.Event()

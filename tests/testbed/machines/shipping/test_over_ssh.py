@@ -39,7 +39,9 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def files(lab: Lab, tmp_path: Path) -> dict[str, bytes]:
-    """What the machines have below the run that is called as the test's folder, by its place here."""
+    """Write files on the machines below the run that is named like the test's folder; return them by local
+    path.
+    """
     expected: dict[str, bytes] = {}
     for number, machine in enumerate(lab.machines.values()):
         captures = {f"captures/r{number}-proxy-{each}-eth0.pcap": noise(4 * MIB, each) for each in range(3)}
@@ -62,7 +64,7 @@ def sends(machine: LabMachine) -> bool:
 
 
 def result(process: ControllerProcess) -> dict[str, Any]:
-    """What became of each machine."""
+    """Return the result of each machine."""
     said, _ = process.communicate(timeout=SHIPPING_S)
     shipped: dict[str, Any] = json.loads(said.splitlines()[-1])
     return shipped
@@ -81,7 +83,7 @@ def wait_for_bytes(run: Path, bytes_min: float) -> None:
 
 
 def size(run: Path) -> int:
-    """What is here."""
+    """Return the number of received bytes."""
     return sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
 
 

@@ -71,7 +71,7 @@ def test_a_receiver_that_was_killed_holds_nothing_up(
     receiver.wait()
     with run_lock(run, who="cutset fetch"):
         assert run.shipping_lock.read_text().startswith("cutset fetch, process ")
-    assert run.shipping_lock.read_text() == "", "nobody is named who has nothing to do with it any more"
+    assert run.shipping_lock.read_text() == "", "the lock names no process that has released it"
 
 
 def test_a_run_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A connection that is slow, or a sender that nobody asks any more."""
+"""A slow connection, or a sender without further requests."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def test_a_sender_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
 
 
 def test_a_sender_that_is_stuck_in_a_write_ends(tmp_path: Path) -> None:
-    """What it says is not read, as when a connection has died silently."""
+    """Do not read its output, as after a silent connection loss."""
     there = write_files(tmp_path / "h0", {"captures/a.pcap": noise(2 * MIB)})
     reading, writing = os.pipe()
     os.write(writing, encode(Kind.LIST) + encode(Kind.READ, b'["captures/a.pcap",0,1048576,""]'))

@@ -1,4 +1,4 @@
-"""What is asked for next, and what answers mean, without a stream."""
+"""The next requests of a transfer, and the meaning of answers, without a stream."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ WRONG = bytes(32)
 
 
 def transfer(run: Path, machine: str = "h0", claims: dict[str, str] | None = None) -> Transfer:
-    """Of a machine that nothing was heard of."""
+    """Return the transfer of a machine that has sent nothing yet."""
     return Transfer(machine, run, {} if claims is None else claims, Disk(run, None, 0))
 
 
@@ -25,7 +25,7 @@ def listing(*entries: Entry, gone: tuple[str, ...] = ()) -> Listing:
 
 
 def entry(size: int, path: str = "captures/a.pcap", identity: int = 1) -> Entry:
-    """Of a file."""
+    """Return the entry of a file."""
     return Entry(path, size, identity)
 
 
