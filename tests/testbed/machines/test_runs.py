@@ -1,4 +1,4 @@
-"""Complete runs on three machines of the lab, two of which share a region."""
+"""Complete runs on three machines of the lab; two of them share a region."""
 
 import os
 import re

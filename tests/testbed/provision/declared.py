@@ -54,7 +54,7 @@ def installed(status: str) -> Iterator[NightSchedule]:
 def closure(wanted: Iterable[str], here: Collection[NightSchedule]) -> set[str]:
     """Return the dependency closure of packages, among those installed here.
 
-    Of alternatives the first installed one counts; for a name with several providers, all count.
+    The first installed alternative counts; for a name with several providers, all count.
     """
     by_name: dict[str, set[str]] = {}
     for package in here:

@@ -1,4 +1,4 @@
-"""A program in the sandboxes of these tests: makes interfaces and processes that ignore signals, and waits."""
+"""A program inside sandboxes of tests: makes interfaces and processes that ignore signals, and waits."""
 
 import os
 import signal

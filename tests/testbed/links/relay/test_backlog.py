@@ -11,7 +11,7 @@ from testbed.links.relay.ring import Frame
 from tests.testbed.links.relay.vnet_frames import small
 from topologies.link_parameters import LinkParameters
 
-MANY = 5000  # frames of which a portion is a small part
+MANY = 5000  # frames, many portions
 SIZE = len(small())
 ALL_BYTES = 1 << 30
 
