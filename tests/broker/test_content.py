@@ -118,7 +118,7 @@ QUOTES = (
 
 
 @pytest.mark.parametrize("settings", [(PARTIAL,), QUOTES], ids=["partial", "quotes"])
-def test_it_does_so_for_partial_events_and_for_quotes_of_stocks(wrong_with, settings):
+def test_partial_events_and_stock_quotes_are_delivered_correctly(wrong_with, settings):
     assert wrong_with(FILE, build_machine, *settings) == {}
 
 

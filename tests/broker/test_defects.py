@@ -94,13 +94,13 @@ def test_the_broker_keeps_its_contract_through_a_cut_and_what_was_confirmed_is_c
     assert 0 < found["wait_max_s"] < 0.2
 
 
-def test_what_a_broker_does_wrong_is_told_as_what_it_is(wrong_with, with_role):
+def test_each_defect_of_a_broker_is_reported_as_itself(wrong_with, with_role):
     wrong = wrong_with("brokers.yaml", with_role("broker", tells_a_stranger), NINE)
     assert list(wrong) == ["stray"]
     assert wrong["stray"] in PER_MESSAGE
 
 
-def test_what_each_of_three_subscribers_does_wrong_is_told_as_what_it_is(summary_with, tmp_path):
+def test_each_defect_of_three_subscribers_is_reported_as_itself(summary_with, tmp_path):
     changes = {"r0-subscriber-0": drops, "r1-subscriber-0": repeats, "r2-subscriber-0": reorders}
 
     def build(spec, rng):
@@ -252,7 +252,7 @@ def test_a_fault_excuses_a_subscription_only_while_it_lasts(summary_with, with_r
     assert (found["unconfirmed"] > 0) is unconfirmed
 
 
-def test_what_was_confirmed_once_a_fault_was_over_is_in_time(summary_with, with_role):
+def test_a_confirmation_after_the_end_of_a_fault_is_in_time(summary_with, with_role):
     """The contract gives 1.5 s; it holds through no fault."""
     settings = (NINE, "workload.subscriptions={each: 4, within: 300ms}")
     build = with_role("subscriber", hears_from(5_000_000))

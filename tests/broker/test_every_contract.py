@@ -216,7 +216,7 @@ def test_a_defect_is_told_under_every_contract_that_it_breaks(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("survives", "lost"), [(None, True), (("cut",), True), (("kill",), False)])
-def test_what_a_cut_took_is_lost_where_the_contract_holds_through_cuts(records_of, with_role, survives, lost):
+def test_events_lost_in_a_cut_are_losses_if_the_contract_survives_cuts(records_of, with_role, survives, lost):
     run = records_of(PEERS, with_role("peer", nth_delivery(drops, 150)), CUT)
     found = told(run, replace(ACKNOWLEDGED, survives=survives))
     assert found == ({"events.lost"} if lost else set())

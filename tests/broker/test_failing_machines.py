@@ -60,7 +60,7 @@ def test_in_virtual_time_it_is_one_line(failing, where, what):
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_of_a_real_process_the_run_says_with_what_it_died(failing):
+def test_a_run_reports_the_cause_of_a_real_process_crash(failing):
     module, line = failing("take")
     ran = cutset(module.parent, "run", "broken.yaml")
     told = [each for each in ran.stdout.splitlines() if "ended unexpectedly" in each]

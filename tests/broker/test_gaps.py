@@ -74,7 +74,7 @@ def test_a_cut_that_nothing_crosses_affects_no_pair_by_gaps(recovery_with):
     assert figures["affected_pairs"] == sum(row["affected_by"] == "route" for row in rows)
 
 
-def test_where_too_little_came_before_the_cut_the_summary_says_so(recovery_with):
+def test_the_summary_reports_too_few_events_before_the_cut(recovery_with):
     early = ("faults=[{name: cut, at: 600ms, cut: [r0, r3], for: 3s}]", STEADY)
     _, rows, notes = recovery_with(over_a_hub, *early)
     unknown = [row for row in rows if row["affected_by"] == "unknown"]

@@ -35,7 +35,7 @@ def installed(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_it_runs_from_an_empty_folder(installed, capsys):
+def test_an_installed_system_runs_from_an_empty_folder(installed, capsys):
     installed("installed_peers.system:SYSTEM")
     assert main.run(["run", "peers.yaml", "--on", "simulator"]) == 0, capsys.readouterr()
 

@@ -39,7 +39,7 @@ def garbles(usual, told):
     usual(replace(told, payload=bytes(told.payload)[::-1]))
 
 
-def test_whoever_publishes_and_subscribes_gets_its_own_events_right(wrong_with):
+def test_a_peer_that_publishes_and_subscribes_gets_its_own_events_correctly(wrong_with):
     assert wrong_with("peers.yaml", build_machine) == {}
 
 
@@ -50,7 +50,7 @@ def test_a_defect_of_such_a_role_is_told_as_what_it_is(wrong_with, with_role, ch
     assert list(wrong_with("peers.yaml", with_role("peer", of_one_delivery(change)))) == [what]
 
 
-def test_what_no_contract_allows_fails_a_run_that_expects_nothing(summary_with, with_role):
+def test_breaches_of_every_contract_fail_a_run_without_expectations(summary_with, with_role):
     garbled = summary_with("peers.yaml", with_role("peer", of_one_delivery(garbles)), "expect=[]")
     assert (garbled["verdict"], garbled["events"]["corrupted"] > 0) == ("failed", True)
     broken = [each["text"] for each in garbled["expectations"] if not each["held"]]

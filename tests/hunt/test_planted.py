@@ -106,7 +106,7 @@ def test_a_patch_that_does_not_apply_any_more_says_so(first, tmp_path, monkeypat
 # --- The copies
 
 
-def test_what_stands_here_is_left_alone(first, tmp_path):
+def test_planting_leaves_this_checkout_unchanged(first, tmp_path):
     before = {file: (PROJECT / file).read_bytes() for file in first.files}
     copy = planted_copy(first, tmp_path / "copy")
     assert {file: (PROJECT / file).read_bytes() for file in first.files} == before

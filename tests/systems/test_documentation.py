@@ -73,7 +73,7 @@ def unseen(run: RunDirectory, why: str) -> None:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_what_packets_do_not_show_is_said(the_page, capsys):
+def test_facts_that_packets_do_not_show_are_reported(the_page, capsys):
     run = the_page
     before = run.read_summary()["events"]
     unseen(run, "compressed")
@@ -87,7 +87,7 @@ def test_what_packets_do_not_show_is_said(the_page, capsys):
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_it_works_for_an_ordinary_user(tmp_path):
+def test_the_documented_system_works_for_an_ordinary_user(tmp_path):
     written(tmp_path)
     for path in (tmp_path, tmp_path / "relay"):
         path.chmod(0o755)

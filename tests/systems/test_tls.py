@@ -51,7 +51,7 @@ def analyzed(run: RunDirectory, capsys) -> str:
     return capsys.readouterr().out
 
 
-def test_what_packets_say_agrees_with_what_clients_wrote_down(made, capsys):
+def test_decrypted_packets_agree_with_the_clients_records(made, capsys):
     summary = made.read_summary()
     assert summary["events"]["published"] > 300
     assert summary["events"]["duplicated"] == summary["events"]["stray"] == 0

@@ -84,7 +84,7 @@ def test_rows_follow_each_other_and_begin_again():
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", packed(np.zeros((1, 3)))])
-def test_what_are_no_rows_is_refused(text):
+def test_invalid_rows_are_refused(text):
     with pytest.raises(ValueError, match="rows of values"):
         unpacked(text, 2)
 

@@ -28,7 +28,7 @@ def flat(found):
 
 
 @given(st.lists(timed, max_size=4))
-def test_what_was_measured_reads_back(tmp_path_factory, starts):
+def test_measurements_read_back(tmp_path_factory, starts):
     path = tmp_path_factory.mktemp("measures") / "host.measures"
     path.write_bytes(
         b"".join(Columns().encode(each) for each in starts)

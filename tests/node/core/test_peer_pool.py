@@ -137,7 +137,7 @@ def test_a_peer_that_takes_nothing_has_a_bounded_queue():
     assert [each.address for each in bench.told(Unreachable)] == [9]
 
 
-def test_what_is_forgotten_while_it_is_dialled_is_not_sent():
+def test_messages_forgotten_while_dialling_are_not_sent():
     bench = Bench()
     bench.do(SendTo(9, ("old",)))
     bench.do(Forget(9))

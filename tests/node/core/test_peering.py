@@ -153,7 +153,7 @@ def test_two_that_dial_each_other_at_once_seldom_open_a_third_connection():
 
 
 @pytest.mark.parametrize("name", ["after", "before"])
-def test_of_two_that_crossed_the_one_stays_that_was_dialled_by_whose_name_sorts_first(name):
+def test_of_two_crossed_connections_that_dialled_by_the_first_name_stays(name):
     name = {"before": "a", "after": "z"}[name]  # than "m"
     bench = Bench(name)
     bench.give(m.Connected(1, name))
@@ -211,7 +211,7 @@ def test_a_peer_that_comes_back_replaces_the_connection_that_is_still_held():
     assert bench.connections == [2]
 
 
-def test_whoever_answers_in_the_place_of_another_is_left_and_the_other_dialled_again():
+def test_a_wrong_peer_at_an_address_is_disconnected_and_the_right_one_redialled():
     bench = Bench("x")
     bench.give(m.Connected(1, "x"))
     bench.hear(1, Hello(1, "y"))
@@ -230,7 +230,7 @@ def test_a_peer_that_dialled_us_is_not_dialled_until_it_is_lost():
     assert bench.peer.told == [("opened", "x"), ("lost", "x")]
 
 
-def test_who_is_no_longer_wanted_is_left_by_whoever_dialled():
+def test_the_dialling_side_closes_unwanted_connections():
     bench = Bench("x")
     bench.give(m.Connected(1, "x"))
     bench.hear(1, Hello(1, "x"))
@@ -268,7 +268,7 @@ def test_until_a_peer_answers_it_has_as_long_as_an_attempt_to_connect():
     assert bench.connections == []
 
 
-def test_nobody_is_blamed_for_silence_while_we_did_not_run_or_did_not_read():
+def test_silence_during_our_own_pauses_is_no_failure_of_a_peer():
     bench = Bench()
     bench.accept(1, "x")
     bench.hear(1, Note("I am here"), after_us=1)
@@ -302,7 +302,7 @@ def test_a_peer_has_its_room_back_when_it_reads_and_is_left_when_it_does_not():
     assert bench.connections == []
 
 
-def test_what_was_too_large_for_a_burst_is_not_the_fault_of_the_small_messages_after_it():
+def test_small_messages_after_an_oversized_one_are_sent():
     """Else a peer would be left with the next one, and be sent the same again when it is back."""
     bench = Bench()
     bench.accept(1, "x")
@@ -333,7 +333,7 @@ def test_ready_is_said_once_when_all_that_are_dialled_have_greeted():
     assert not bench.effects_of(m.Ready)
 
 
-def test_at_the_end_everything_is_closed_and_nothing_is_taken_any_more():
+def test_at_the_end_all_connections_close_and_none_is_accepted():
     bench = Bench("x")
     bench.accept(1, "y")
     bench.give(m.Finish())

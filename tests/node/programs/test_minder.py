@@ -51,7 +51,7 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_what_a_program_writes_is_its_hosts_log(tmp_path, launched):
+def test_a_programs_output_is_its_hosts_log(tmp_path, launched):
     one = spec(tmp_path, shell("echo to one; echo to the other >&2; printf half; exec sleep 60"))
     launched.start(one)
     launched.wait_ready(1)
@@ -155,7 +155,7 @@ def test_signals_reach_all_that_a_program_started(tmp_path, launched):
     until(lambda: not runs(child))
 
 
-def test_what_left_the_group_ends_with_the_program(tmp_path, launched):
+def test_processes_that_left_the_group_end_with_the_program(tmp_path, launched):
     one = spec(tmp_path, shell("setsid sleep 600 & echo $!; exec sleep 600"))
     launched.start(one)
     launched.wait_ready(1)

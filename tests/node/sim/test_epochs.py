@@ -98,7 +98,7 @@ def test_a_region_that_lost_power_while_cut_off_begins_an_epoch_that_the_others_
         assert old, "the old epoch's events stay delivered"
 
 
-def test_it_is_logged_loudly_by_the_owner_and_by_who_takes_it():
+def test_the_owner_and_the_takers_log_a_new_epoch():
     cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
     blackout(cluster, ["r1"])
     lines = [

@@ -33,7 +33,7 @@ def neighbours(found, name):
     return {part.member(each).name for each in part.view.members}
 
 
-def test_they_get_everything_and_become_the_neighbours_of_others():
+def test_newcomers_get_every_event_and_become_neighbours():
     found = network()
     found.run(3 * S)
     for name in NEW:

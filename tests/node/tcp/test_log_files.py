@@ -70,7 +70,7 @@ def perform(files, operations, one_by_one=True):
     return done, False
 
 
-def test_what_was_appended_and_rewritten_is_there_at_the_next_start(tmp_path):
+def test_appended_and_rewritten_segments_survive_a_restart(tmp_path):
     files = LogFiles(tmp_path / "log", CODEC)
     assert files.open() == []
     assert perform(files, PLAN) == (len(PLAN), False)
@@ -187,7 +187,7 @@ def test_two_processes_cannot_have_the_same_log(tmp_path):
 
 
 @pytest.mark.parametrize("at_sync", [False, True])
-def test_what_failed_can_be_tried_again_and_is_there_once(tmp_path, at_sync):
+def test_a_failed_operation_can_be_retried_and_applies_once(tmp_path, at_sync):
     disk = FailingFiles(at_sync=at_sync)
     files = LogFiles(tmp_path / "log", CODEC, files=disk)
     files.open()

@@ -60,7 +60,7 @@ def test_a_program_of_root_has_what_servers_need_and_nothing_that_changes_the_ne
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has any")
-def test_what_is_kept_is_kept_and_the_rest_is_gone_from_every_set() -> None:
+def test_kept_capabilities_stay_and_all_others_leave_every_set() -> None:
     done = subprocess.run([sys.executable, "-c", GIVE_UP], capture_output=True, text=True, check=True)
     found = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if line.startswith("Cap"))
     assert {int(found[name], 16) for name in ("CapPrm", "CapEff", "CapBnd")} == {0b11}

@@ -52,7 +52,7 @@ def append(number, segment=1):
     return m.Append(segment, (Token(number),))
 
 
-def test_what_is_appended_during_a_sync_goes_with_the_next_all_at_once(tmp_path):
+def test_appends_during_a_sync_are_synced_together_by_the_next(tmp_path):
     async def use():
         disk = Held()
         node = Node(tmp_path / "log", disk)
@@ -137,7 +137,7 @@ def test_a_broken_disk_ends_the_node_and_nothing_more_is_acknowledged(tmp_path, 
     asyncio.run(use())
 
 
-def test_what_was_taken_before_the_end_is_on_disk(tmp_path):
+def test_operations_accepted_before_the_end_are_on_disk(tmp_path):
     async def use():
         node = Node(tmp_path / "log")
         for number in range(50):

@@ -36,7 +36,7 @@ def sending(how: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("how", ["early", "idle"])
-def test_it_goes_on_if_it_may_before_it_waits_and_if_nobody_could_be_told(how: str) -> None:
+def test_a_process_continues_if_released_early_or_without_a_listener(how: str) -> None:
     with sending(how) as process:
         said, _ = process.communicate(timeout=60)
     assert said.splitlines() == ["went on 0", "told 7", "went on 1", "went on 2"]

@@ -42,7 +42,7 @@ def seqs(found, stream=0):
 
 
 @pytest.mark.parametrize("run", [LOOP, LINES], ids=["library", "lines"])
-def test_what_is_published_and_got_is_on_record_in_order_and_byte_by_byte(tmp_path, launched, run):
+def test_publications_and_deliveries_are_recorded_in_order_byte_by_byte(tmp_path, launched, run):
     one = client(tmp_path, run)
     launched.start(one)
     launched.wait_ready(1)
@@ -118,7 +118,7 @@ def test_records_say_what_the_contract_says(tmp_path, launched, contract, kinds)
     assert set(ahead) == {contract == "sent"}
 
 
-def test_what_is_due_from_a_subscription_on_is_on_record_as_such(tmp_path, launched):
+def test_the_start_of_a_subscription_is_recorded(tmp_path, launched):
     one = client(tmp_path, LOOP, since="subscription")
     launched.start(one)
     launched.wait_ready(1)

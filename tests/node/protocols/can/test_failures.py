@@ -38,7 +38,7 @@ def _is(effect, event):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("dimensions", [2, 14])
-def test_what_a_failed_node_had_has_no_owner_until_the_repair_and_one_then(seed, dimensions):
+def test_a_failed_nodes_zones_have_no_owner_until_the_repair_and_then_one(seed, dimensions):
     overlay = Overlay(24, dimensions, seed)
     gone = overlay.rng.choice(overlay.nodes).can
     volume = sum(zone.volume for zone in gone.zones)

@@ -85,7 +85,7 @@ def test_a_replica_learns_of_splits_and_of_neighbours_that_failed():
         assert knows(replica, owner)
 
 
-def test_who_leaves_gives_its_zones_to_a_replica():
+def test_a_leaving_node_gives_its_zones_to_a_replica():
     overlay, owner, (first, second) = with_replicas()
     (zone,) = owner.can.zones
     address = owner.can.own.address
@@ -136,7 +136,7 @@ def admits(join):
     return lambda can: can.admit(join)
 
 
-def test_what_a_replica_was_to_admit_is_not_sent_on_by_its_owner():
+def test_a_join_at_a_replica_is_not_forwarded_by_its_owner():
     overlay, owner, (replica,) = with_replicas(count=1)
     owner.sends_on = lambda join: pytest.fail("the owner sends it on")
     joining = overlay.join(30)

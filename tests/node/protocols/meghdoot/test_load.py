@@ -82,7 +82,7 @@ def test_copies_share_the_events_and_have_all_subscriptions():
     assert sum(node.broker.propagation.counts.repeats for node in peers.nodes.values()) == 0
 
 
-def test_who_joins_comes_to_a_peer_with_more_to_do_than_its_neighbours():
+def test_a_joining_node_is_placed_at_a_peer_with_more_load_than_its_neighbours():
     peers = society(12, 100, 100)
     loads = {address: node.broker.load.load for address, node in peers.nodes.items()}
     before = {address: peers.nodes[address].can.claims.own.sequence for address in loads}
@@ -106,7 +106,7 @@ def test_who_joins_comes_to_a_peer_with_more_to_do_than_its_neighbours():
         ((0.1, 0.1, 0.9, 0.9), 0),
     ],
 )
-def test_of_cuts_that_halve_that_one_is_taken_which_keeps_most_events_out_of_one_half(seen, dimension):
+def test_the_halving_that_keeps_most_events_out_of_one_half_is_chosen(seen, dimension):
     points = np.array([[0.2, 0.4, 0.6, 0.8], [1.0] * 4, [0.2, 0.4, 0.6, 0.8], [1.0] * 4])
     events = None if seen is None else np.array([seen] * 5).T
     cut = halving_cut(whole_space(4), points, events)

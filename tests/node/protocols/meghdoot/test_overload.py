@@ -19,7 +19,7 @@ MESSAGES_MAX = 80
 
 
 @pytest.mark.slow
-def test_what_is_too_much_waits_with_publishers_and_is_done_when_the_load_is_over():
+def test_excess_events_wait_at_publishers_and_are_processed_after_the_load():
     """Two processors can do some 40 of the 200 events a second."""
     society = Society(20, each=8, rate_per_s=50, network=partial(BusyNetwork, message_us=MESSAGE_US))
     society.run(10_000_000)

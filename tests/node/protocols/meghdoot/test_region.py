@@ -61,7 +61,7 @@ def test_any_box_is_spread_over_in_the_same_way(dimensions, count, seed):
 
 
 @pytest.mark.parametrize(("dimensions", "count"), SIZES)
-def test_what_zones_have_of_a_region_adds_up_to_it_exactly(dimensions, count):
+def test_the_zones_parts_of_a_region_add_up_to_it_exactly(dimensions, count):
     overlay, regions, rng = cases(3, dimensions, count, events=30)
     for region in regions:
         steps = steps_of_region(region)

@@ -107,7 +107,7 @@ def test_few_peers_that_come_at_once_serve_each_other(count):
     assert all(peer.layers.broker.publisher.is_silent for peer in peers.all)
 
 
-def test_who_changes_its_mind_quickly_has_what_it_said_last():
+def test_quick_changes_of_a_subscription_leave_the_last_one():
     peers = Few(4)
     kept = dropped = None
     for _ in range(5):

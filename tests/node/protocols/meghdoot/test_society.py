@@ -97,7 +97,7 @@ def test_events_do_not_wait_for_the_end_of_a_cut(seed):
     nothing_is_wrong(society)
 
 
-def test_what_joins_at_once_is_not_in_doubt():
+def test_zones_that_join_at_once_are_not_in_doubt():
     """Zones are given on before their giver has said that there is nothing more."""
     society = Society(16, gap_us=500)
     society.run(6_000_000)

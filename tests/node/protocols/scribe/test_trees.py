@@ -16,7 +16,7 @@ def assert_whole(groups, least=1_000):
     assert all(len(roots) == 1 for roots in groups.roots().values())
 
 
-def test_what_is_published_comes_to_all_members():
+def test_published_events_reach_all_members():
     groups = Groups()
     groups.run(5_000_000)
     assert_whole(groups)
@@ -58,7 +58,7 @@ def test_through_a_division_in_two():
     assert_whole(groups)
 
 
-def test_who_leaves_gets_nothing_more_and_is_nobodys_child():
+def test_a_leaving_member_gets_no_more_events_and_is_no_child():
     groups = Groups(members=8, topics=2)
     groups.run(3_000_000)
     name = "r0/member-0"
@@ -98,7 +98,7 @@ def test_a_root_without_its_state_continues_from_the_members_numbers():
     assert_whole(groups)
 
 
-def test_what_both_sides_of_a_division_took_comes_to_all():
+def test_events_published_on_both_sides_of_a_partition_reach_all():
     """With several publishers of a topic, each side has a root that takes events of its own."""
     groups = Groups(members=4, topics=30, of_each=2, seed=3)
     groups.run(3_000_000)
@@ -130,7 +130,7 @@ def test_all_members_come_back_at_the_same_time():
     assert len(groups.records[members[0]]) > before
 
 
-def test_who_subscribes_at_a_root_that_knows_nothing_is_told_where_it_begins_by_the_first_event():
+def test_a_subscriber_at_an_empty_root_learns_its_start_from_the_first_event():
     """All who held a topic are gone for good; what their successors never had is not theirs to get."""
     groups = Groups(members=24, topics=12, replicas=0)
     groups.run(6_000_000)

@@ -166,7 +166,7 @@ def test_a_follower_that_has_more_than_its_predecessor_is_refused_and_not_served
     assert [batch.first_seq for batch in bench.sent("r0/proxy-1", Events)] == [3]
 
 
-def test_what_is_not_committed_is_not_served():
+def test_uncommitted_events_are_not_served():
     bench = head()
     bench.connect("r0/client-0", Role.CLIENT)
     bench.say("r0/client-0", Subscribe(OWN, 0))
@@ -284,7 +284,7 @@ def test_a_replica_that_was_removed_keeps_what_was_committed_and_drops_the_rest(
     assert bench.history().cnt == 2
 
 
-def test_it_drops_everything_if_the_chain_began_anew_meanwhile():
+def test_a_replica_drops_all_data_if_the_chain_restarted_meanwhile():
     bench = middle()
     bench.say("r0/proxy-0", Follow(1, NONE), data(1))
     bench.say("r0/proxy-2", Stored((Counter(OWN, 2),)))

@@ -171,7 +171,7 @@ exact = st.lists(
 
 @settings(max_examples=100)
 @given(exact)
-def test_what_lives_is_exactly_what_no_committed_event_matches(script):
+def test_live_events_are_those_that_no_committed_predicate_matches(script):
     history, dumb, clock = History([STREAM], 1 << 30), Dumb(), [0]
     for step in script:
         apply(history, dumb, step, clock)
@@ -243,7 +243,7 @@ def test_events_of_predicates_on_age_have_no_key():
     assert history.streams[STREAM].live == 2
 
 
-def test_what_is_not_committed_collects_nothing():
+def test_uncommitted_events_collect_nothing():
     history = History([STREAM], 1 << 20)
     keyed(history, [b"aa", b"aa", b"aa"])
     finish(history)

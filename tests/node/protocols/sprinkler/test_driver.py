@@ -151,7 +151,7 @@ def test_nothing_is_published_before_the_start():
     assert bench.publisher.requested == 0
 
 
-def test_what_is_not_acknowledged_is_sent_again_with_the_same_boundaries():
+def test_unacknowledged_batches_are_resent_with_the_same_boundaries():
     bench = Bench(flush_intervals=1)
     bench.connect()
     bench.give(m.Go(0))
@@ -377,7 +377,7 @@ def test_one_of_so_many_events_collects():
 ZIPF = {"distribution": "zipf", "skew": 1.1, "count": 9, "insertions": 0.0}
 
 
-def test_what_collects_is_marked_and_so_is_every_key():
+def test_collecting_events_and_all_keys_are_marked():
     bench = Bench(rate_per_s=1000, collect={"predicate": "last", "argument": 7, "one_of": 150})
     published_by(bench)
     marks = [HEAD.unpack(record.mark) for record in bench.records if record.mark]

@@ -31,7 +31,7 @@ def tell(fanout, times=1):
     return told
 
 
-def test_by_the_paper_others_are_drawn_in_each_shuffle_time():
+def test_the_paper_draws_new_targets_each_shuffle_time():
     neighbours = channels(10)
     fanout = ShuffledFanout(2, 100, Random(1), lambda: neighbours)
     fanout.start(0)
@@ -49,7 +49,7 @@ def test_each_neighbour_is_tried_once():
     assert not fanout.targets
 
 
-def test_who_asks_is_kept_until_it_ignores_some_in_a_row():
+def test_a_requesting_target_is_kept_until_it_ignores_several_in_a_row():
     fanout = kept(neighbours := channels(1))
     fanout.start(0)
     tell(fanout)
@@ -61,7 +61,7 @@ def test_who_asks_is_kept_until_it_ignores_some_in_a_row():
     assert not fanout.targets
 
 
-def test_who_asks_takes_the_place_of_one_that_is_tried_but_not_of_one_that_asked():
+def test_a_requesting_peer_replaces_a_tried_target_but_no_requesting_one():
     one, two, three, four = neighbours = channels(4)
     fanout = kept(neighbours[:2])
     fanout.start(0)

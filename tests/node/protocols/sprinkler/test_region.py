@@ -106,7 +106,7 @@ def test_slow_streams_cost_few_notifications_beyond_the_fanout():
     assert told / events / (CLIENTS + 1) < 4 + 200 / 30 + 1  # F at once, and one each shuffle time after it
 
 
-def test_whoever_has_said_that_it_is_as_far_is_not_told():
+def test_a_peer_known_to_be_up_to_date_is_not_notified():
     cluster = region(clients=3, fanout=4)
     cluster.run(4 * S)
     reached = {}

@@ -56,7 +56,7 @@ def bench():
     return bench
 
 
-def test_what_was_told_when_a_connection_opened_is_no_advertisement_ago_after_some_milliseconds(bench):
+def test_counts_from_a_connections_start_are_not_an_advertisement_old_after_milliseconds(bench):
     bench.says("other", 500, 100, path=(NEAR, OWNER))
     bench.says("other", 510, 105)
     assert bench.source == "slow", "its way is slower, but by less than a period"
