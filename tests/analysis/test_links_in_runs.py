@@ -87,7 +87,7 @@ def test_a_folder_of_a_run_that_is_a_link_is_refused(
     assert said == f"cutset: {run.path / folder}: is a symbolic link, which leads elsewhere\n"
 
 
-def test_who_analyses_or_reports_without_a_command_is_refused_too(run: RunDirectory, precious: Path) -> None:
+def test_links_are_also_refused_without_the_command_line(run: RunDirectory, precious: Path) -> None:
     put_link(run.figures, precious)
     for write in (write_report, lambda run: analyze_here(run, progress=lambda _: None)):
         with pytest.raises(InputError, match="is a symbolic link"):

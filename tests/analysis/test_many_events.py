@@ -52,7 +52,7 @@ def test_memory_grows_with_matches_and_not_with_clients_times_events(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("exchange")
-def test_what_came_to_nobody_is_all_lost(tmp_path):
+def test_undelivered_events_are_all_lost(tmp_path):
     came, lost = (
         analyze_here(
             make_run(tmp_path / str(all_of_it), clients=80, each=2, events=500, lose_all=all_of_it),

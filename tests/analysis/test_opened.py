@@ -49,7 +49,7 @@ def test_questions_are_answered(runs):
     assert analysis.open().sql("SELECT count(*) AS n FROM streams").to_pylist() == [{"n": 4}]
 
 
-def test_what_is_not_there_is_said(runs, tmp_path):
+def test_missing_runs_are_reported(runs, tmp_path):
     with pytest.raises(AnalysisError, match="there is no table latencies: did you mean latency"):
         analysis.open().table("latencies")
     with pytest.raises(InputError, match="is not analysed yet"):

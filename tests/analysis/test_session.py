@@ -136,7 +136,7 @@ def answer_to(port: int, body: bytes) -> bytes:
 
 
 @pytest.mark.spark
-def test_who_does_not_have_the_secret_is_not_heard(spark: SparkSession) -> None:
+def test_requests_without_the_secret_are_ignored(spark: SparkSession) -> None:
     py4j = spark.sparkContext._gateway.gateway_parameters.port
     driver = int(spark.sparkContext.getConf().get("spark.driver.port"))
     ports = [port for _, port in listening(java_of(spark)) if port != py4j]

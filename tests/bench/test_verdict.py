@@ -20,7 +20,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, folder: Path, *rows: dict[str, Any]) 
     return main()
 
 
-def test_what_was_asked_and_missed_is_named_and_fails(
+def test_missed_targets_are_named_and_fail(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slow = {"name": "bring-up", "value": 11.0, "asked": 10.0, "unit": "s", "missed": True}

@@ -71,7 +71,7 @@ def test_a_sweep_that_an_earlier_version_made_is_read(tmp_path: Path) -> None:
     assert SweepDirectory(tmp_path).read() == record
 
 
-def test_what_an_earlier_version_judged_is_read(tmp_path: Path) -> None:
+def test_judgements_of_earlier_versions_are_read(tmp_path: Path) -> None:
     record = sweep(tmp_path, (EARLIER / "sweep-judged.json").read_text())
     assert record.expectations == (
         Judgement(
@@ -117,7 +117,7 @@ def test_texts_that_an_earlier_version_did_not_tidy_are_on_one_line(tmp_path: Pa
 @pytest.mark.parametrize(
     "content", ["[]", "{", "{}", '{"runs": []}', '{"schema": 3}', '{"schema": 1}', "\xff"]
 )
-def test_what_is_no_record_is_bad_input(
+def test_an_invalid_record_is_bad_input(
     tmp_path: Path, read: Callable[[Path, str], object], content: str
 ) -> None:
     with pytest.raises(InputError, match=r"(sweep|night)\.json: "):

@@ -47,7 +47,7 @@ def test_a_run_goes_to_s3_and_comes_back_once_and_can_be_asked(
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".zst"]
 
 
-def test_of_a_run_that_is_here_only_the_beginning_is_fetched(
+def test_a_run_that_is_here_is_not_downloaded_beyond_its_beginning(
     run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(elsewhere, "BEGINNING_BYTES", 40_000)
@@ -62,7 +62,7 @@ def test_of_a_run_that_is_here_only_the_beginning_is_fetched(
         bring(archive.as_uri(), tmp_path / "runs")
 
 
-def test_what_is_not_there_or_cannot_be_reached_is_said_in_a_line(
+def test_missing_or_unreachable_urls_are_reported_in_one_line(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for url, problem in (
@@ -89,7 +89,7 @@ def test_an_archive_that_is_none_leaves_nothing(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_what_is_no_run_at_a_url_is_refused(
+def test_a_url_without_a_run_is_refused(
     run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     elsewhere_url = run.path.parent.as_uri()
@@ -153,7 +153,7 @@ def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alon
         bring(run.path.as_uri(), tmp_path / "runs")
 
 
-def test_what_stands_at_a_url_is_verified_and_not_what_came_from_there_before(
+def test_verification_reads_the_url_instead_of_an_earlier_copy(
     run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["analyze", str(run.path)]) == 0

@@ -22,6 +22,6 @@ def test_without_a_default_other_regions_have_none():
     assert counts_in(read({"r0": {"proxy": 1}}), "r1") == {}
 
 
-def test_what_was_read_reads_back():
+def test_roles_read_back():
     roles = read({"proxy": 1})
     assert read(roles) == roles

@@ -120,7 +120,7 @@ def test_each_change_comes_with_its_planned_one() -> None:
     assert all(applied.applied_ns == ZERO + change.at_us * 1000 for change, applied in record.carried_out)
 
 
-def test_what_is_written_is_what_was_read() -> None:
+def test_a_record_that_was_read_is_written_unchanged() -> None:
     record = record_from_json(whole())
     assert '"index": 0' in record_text(record)
     assert record_to_json(record)["plan"] == whole()["plan"]

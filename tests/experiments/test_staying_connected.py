@@ -101,7 +101,7 @@ def test_seeds_draw_all_kinds_and_every_number(load):
     assert kinds == {"cut", "one-way-cut", "flap"}
 
 
-def test_what_the_experiment_itself_cuts_for_good_counts(load):
+def test_permanent_cuts_of_the_experiment_count_as_lost_links(load):
     experiment = load("ring-4", faults="[{at: 1s, cut: [r0, r1]}]")
     for seed in range(30):
         by_chance = experiment.all_faults(load_topology("ring-4"), seed)[1:]

@@ -60,6 +60,6 @@ def test_a_workload_reads_back_from_its_own_json():
         ({"keys": {"distribution": "pareto"}}, "'zipf', 'zeta' or 'uniform'"),
     ],
 )
-def test_what_cannot_be_published_is_refused(fields, said):
+def test_impossible_workloads_are_refused(fields, said):
     with pytest.raises(ValidationError, match=said):
         read(**fields)

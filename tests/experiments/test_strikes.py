@@ -104,7 +104,7 @@ def test_faults_of_processes_strike_when_they_begin():
     assert found["kill"] == (3, [], ["a/proxy-1"])
 
 
-def test_what_would_strike_after_the_run_strikes_nothing():
+def test_a_strike_after_the_run_has_no_place():
     faults = read(one(set=["a", "b"], delay="50ms"), two(cut=["a", "b"]))
     late = strikes(faults, TOPOLOGY, 4 * SECOND)["one"]
     assert (late.directions, late.processes) == ((), ())

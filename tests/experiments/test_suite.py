@@ -131,7 +131,7 @@ def test_paths_start_from_the_suites_folder(tmp_path: Path, monkeypatch):
         ("allow_failure: true", "allow_failures: true", "did you mean allow_failure?"),
     ],
 )
-def test_what_is_wrong_is_said_with_file_line_and_field(read, old, new, said):
+def test_errors_name_file_line_and_field(read, old, new, said):
     assert said in refused(read, old, new)
 
 

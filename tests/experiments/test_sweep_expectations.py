@@ -66,7 +66,7 @@ def test_statistics_of_runs_are_compared(text, value, held):
     assert judged(text) == (value, held)
 
 
-def test_what_a_run_does_not_have_is_unknown_and_never_holds():
+def test_a_figure_missing_in_a_run_is_unknown_and_never_holds():
     broken = [*RESULTS, result(4, "30ms", None)]
     assert judged("median(latency.mean_ms) <= 1000", broken) == (None, False)
     assert judged("median(latency.mean_ms) >= 0", broken) == (None, False)
@@ -109,7 +109,7 @@ def test_every_statistic_but_the_sum_lies_within_what_was_measured(values):
         "argmax(topology, p95(throughput.events_per_s)) by a.b != ring-6",
     ],
 )
-def test_what_is_written_reads_back(text):
+def test_expectations_read_back(text):
     expectation = SweepExpectation.parse(text)
     assert SweepExpectation.parse(expectation.text) == expectation
 

@@ -93,7 +93,7 @@ def test_captures_go_and_the_summary_stays(kept: tuple[History, RunDirectory, Ru
     assert history.runs().num_rows == 3
 
 
-def test_what_is_counted_is_what_is_on_the_disk(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+def test_the_counted_size_is_that_on_disk(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
     history, old, new = kept
     folders = (history.folder, old.path, new.path)
     on_disk = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
@@ -135,7 +135,7 @@ def torn_below(runs: Path, name: str, size: int = 10_000_000) -> RunDirectory:
     return run
 
 
-def test_what_a_torn_night_left_goes_whole_and_before_any_capture(
+def test_the_remains_of_an_interrupted_night_go_first_and_completely(
     kept: tuple[History, RunDirectory, RunDirectory],
 ) -> None:
     history, old, _ = kept
@@ -151,7 +151,7 @@ def test_what_a_torn_night_left_goes_whole_and_before_any_capture(
     assert not list(runs.glob("*.torn"))
 
 
-def test_what_nobody_noted_is_a_strangers(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+def test_directories_that_the_history_does_not_know_are_left_alone(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
     history, old, _ = kept
     before = planned(history, 0).before
     stranger = run_below(old.path.parent, "20260311T020000Z-mine-000009")

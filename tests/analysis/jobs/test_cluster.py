@@ -109,7 +109,7 @@ def test_executors_that_see_the_run_work_on_its_files(cluster, here, tmp_path):
     assert content_of(run) == content_of(here)
 
 
-def test_of_many_runs_some_are_seen_and_others_sent_and_the_cluster_is_asked_once(
+def test_the_cluster_is_probed_once_for_runs_that_it_sees_and_runs_that_are_sent(
     cluster, here, folder, tmp_path
 ):
     seen, other, hidden = copied(here, tmp_path), tmp_path / "other", copied(here, folder / "hidden")
@@ -202,6 +202,6 @@ def test_a_master_that_is_not_there_is_told_at_once(here):
 
 
 @pytest.mark.parametrize("url", ["spark://nowhere", "spark://", "spark://host:port"])
-def test_what_is_no_master_is_bad_input(here, url):
+def test_an_invalid_master_is_bad_input(here, url):
     with pytest.raises(InputError, match=f"{url}: is no master: it should read spark://HOST:PORT"):
         analyzed_at(here, url)

@@ -123,7 +123,7 @@ SENT = [row("out", (0, number, number)) for number in range(3)]
     ],
     ids=["whole", "not captured", "dropped packets", "torn", "undecoded", "another's is bad"],
 )
-def test_what_did_not_come_is_lost_only_where_the_receivers_capture_can_tell(
+def test_a_message_is_lost_only_if_the_receivers_capture_shows_it(
     receivers: Receivers, overtaken: str, last: str
 ) -> None:
     came = row("in", (0, 1, 5))

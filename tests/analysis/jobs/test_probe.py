@@ -10,7 +10,7 @@ from analysis.jobs.probe import ProbeAnswer, ProbeQuestion, look
 from tests.analysis.jobs.standalone import python
 
 
-def test_what_executors_lack_is_named(tmp_path):
+def test_missing_packages_of_executors_are_named(tmp_path):
     question = ProbeQuestion(tmp_path, "token", {})
     modules = write_modules(tmp_path / "modules.zip")
     bare = python(tmp_path / "bare", packages=False)

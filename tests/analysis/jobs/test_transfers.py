@@ -48,7 +48,7 @@ def test_a_message_that_came_in_part_is_lost_too():
     assert (row["fate"], row["t_arrived_ns"]) == ("lost", 150)
 
 
-def test_where_the_receiver_was_not_captured_nobody_knows():
+def test_without_the_receivers_capture_the_fate_is_unknown():
     (row,) = matched(seen("out", 0, 100, 110), captured=("a",))
     assert row["fate"] == "unseen"
 

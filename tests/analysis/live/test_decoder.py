@@ -156,7 +156,7 @@ def test_a_capture_cut_anywhere_tells_the_same_batches(records: list[Record], cu
     assert sorted(in_parts(records, cuts)) == at_once(records)
 
 
-def test_what_the_tests_compare_is_not_nothing() -> None:
+def test_the_compared_tables_are_not_empty() -> None:
     records = at_intervals(streamed(batch(1, 5) + batch(6, 2), [30]))
     found = in_parts(records, {3})
     assert [(first, count) for _, first, count, _, _ in found] == [(1, 5), (6, 2)]
@@ -187,7 +187,7 @@ def test_a_direction_that_is_no_longer_readable_is_named_once() -> None:
         assert list(decoder.newly_stopped()) == []
 
 
-def test_what_a_driver_publishes_gets_its_number_from_the_answer_and_its_time_from_the_first_try() -> None:
+def test_publications_are_numbered_by_the_answer_and_timed_by_the_first_attempt() -> None:
     driver = Host("r0-driver-0", "r0", "driver", CLIENT[0], (1000, 2000))
     ask = encoded(Publish(0, 0, 2, 1, 3, 10, 0, bytes(30)))
     answer = encoded(Published(2, 1, 41, 3))
@@ -230,7 +230,7 @@ def test_an_empty_or_foreign_part_holds_no_segments(tmp_path: Path) -> None:
     assert {rows.num_rows for rows in rows_in_turns(tmp_path, PORT)} == {0}
 
 
-def test_of_what_servers_keep_for_others_a_subscriber_that_is_one_gets_nothing(tmp_path: Path) -> None:
+def test_a_subscribing_server_gets_no_events_stored_for_others(tmp_path: Path) -> None:
     """Its usual message counts, and another one that carries events is for those that it serves."""
     sparse = encoded(SparseEvents(0, 0, 2, 11, 1, 10, 0, 0, (1).to_bytes(4) + bytes(10)))
     write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5) + sparse, [400])), {1})

@@ -141,7 +141,7 @@ def test_open_pages_turn_into_the_report(page: Page, board: Board, server: Serve
     assert board.pages == 0
 
 
-def test_what_was_seen_stays_when_the_command_is_gone(
+def test_the_page_keeps_its_content_after_the_commands_end(
     browser: Browser,  # noqa: F811
     board: Board,
     server: Server,

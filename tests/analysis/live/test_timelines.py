@@ -143,7 +143,7 @@ def test_a_client_that_does_not_count_is_not_waited_for(two: RunMetadata) -> Non
     assert settled(stream, replace(two, disturbed=frozenset(CLIENTS[1:]))) == [(100, 50, 1), (100, 50, 9)]
 
 
-def test_who_need_not_get_an_event_is_not_waited_for(two: RunMetadata) -> None:
+def test_clients_without_a_claim_to_an_event_are_not_waited_for(two: RunMetadata) -> None:
     stream = Latencies(0)
     for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived(CLIENTS[1], 1, 2, 190)):
         stream.add(batch)
@@ -154,7 +154,7 @@ def test_who_need_not_get_an_event_is_not_waited_for(two: RunMetadata) -> None:
     assert settled(stream, two, (must, must)) == [(100, 80, 4), (100, 50, 4)]
 
 
-def test_what_nobody_must_get_holds_up_nothing(two: RunMetadata) -> None:
+def test_events_that_no_client_must_get_delay_nothing(two: RunMetadata) -> None:
     stream = Latencies(0)
     stream.add(published(1, 10, 100))
     assert settled(stream, two, ({}, {})) == []

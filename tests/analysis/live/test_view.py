@@ -112,7 +112,7 @@ def test_packets_become_timelines_and_tell_how_far_behind_they_are(view: View) -
     assert view.status()["elapsed_s"] == 12.0
 
 
-def test_what_came_before_time_0_was_known_is_counted_then(view: View) -> None:
+def test_events_before_time_0_is_known_are_counted_later(view: View) -> None:
     segments = segments_of(view)
     view.take(segments)
     assert view.board.whole()["throughput"] == {}

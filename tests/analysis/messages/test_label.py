@@ -36,12 +36,12 @@ def test_a_message_reads_as_in_the_paper(row: dict[str, object], line: str) -> N
     assert label(row, "sprinkler") == line
 
 
-def test_what_was_not_captured_is_left_out() -> None:
+def test_uncaptured_values_are_left_out() -> None:
     row = {"type": "SPARSE_EVENTS", "stream": 0, "first_seq": 10, "count": 3, "covered": None, "kind": 0}
     assert label(row, "sprinkler") == "SPARSE_EVENTS s0 3 left"
 
 
-def test_what_the_table_has_no_column_for_is_left_out() -> None:
+def test_fields_without_a_column_are_left_out() -> None:
     assert label({"type": "HELLO", "stream": None}, "sprinkler") == "HELLO"
 
 

@@ -125,7 +125,7 @@ def test_a_packet_with_a_message_goes_to_the_port_and_is_dissected_from_it() -> 
     assert got[SPRINKLER.Notify].counters[0].cnt == 4
 
 
-def test_what_cannot_be_a_message_is_left_as_it_is() -> None:
+def test_bytes_that_are_no_message_stay_raw() -> None:
     good = encoded(Subscribe(1, 2))
     got = read(good + b"GET / HTTP/1.1\r\n")
     assert [one.name for one in got.messages] == ["SUBSCRIBE"]
@@ -183,7 +183,7 @@ def test_a_session_gives_whole_messages_byte_by_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 24, 40, 72])
-def test_what_is_sent_again_does_not_come_twice(tmp_path: Path, size: int) -> None:
+def test_retransmissions_give_no_duplicates(tmp_path: Path, size: int) -> None:
     sent = [Subscribe(1, number) for number in range(12)]
     data = b"".join(map(encoded, sent))
     segments = [(at, data[at : at + size]) for at in range(0, len(data), size)]

@@ -74,7 +74,7 @@ def test_worked_questions_are_answered(ask, question):
     ask(question)
 
 
-def test_what_was_lost_in_the_cut_is_found(ask):
+def test_events_lost_in_the_cut_are_found(ask):
     [question] = [each for each in WORKED if "fate = 'lost'" in each]
     [row] = ask(question).to_pylist()
     assert (row["sender"], row["receiver"], row["type"]) == ("r2-proxy-0", "r3-proxy-0", "EVENTS")
@@ -88,7 +88,7 @@ def test_settings_are_columns(ask, runs):
     assert row["workload_event_size_bytes"] == plan.workload["event_size_bytes"]
 
 
-def test_of_a_generated_topology_that_stands_in_the_experiment_all_is_a_column(runs):
+def test_an_inline_generated_topology_gives_all_its_columns(runs):
     ring = {"kind": "ring", "regions": 3, "delays": {"from": "5ms", "to": "30ms"}}
     found = settings(replace(runs[0].read_run(), experiment={"topology": ring}))
     assert {name: value for name, value in found.items() if name.startswith("topology_")} == {
@@ -123,14 +123,14 @@ def test_a_table_that_a_run_lacks_has_no_rows(runs, ask):
         ("-- nothing", "no question"),
     ],
 )
-def test_what_cannot_be_answered_is_said_in_a_line(runs, wrong, said):
+def test_unanswerable_questions_are_refused_in_one_line(runs, wrong, said):
     with duckdb_engine(read_cases(runs[:1])) as engine, pytest.raises(AnalysisError) as raised:
         engine.ask(wrong).table()
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_what_a_function_cannot_know_is_said_in_a_line(runs):
+def test_unknown_arguments_of_functions_are_refused_in_one_line(runs):
     with duckdb_engine(read_cases(runs)) as engine, pytest.raises(AnalysisError) as raised:
         engine.ask("SELECT since_start(t_ns) FROM packets").table()
     assert str(raised.value).startswith("a-run and o'brien's \\ run went on at once")

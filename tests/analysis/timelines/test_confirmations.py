@@ -42,7 +42,7 @@ def is_late(told_s, *faults, asked_s=1, until_s=None):
 
 
 @pytest.mark.parametrize(("told_s", "late"), [(8.9, False), (9.1, True), (None, True)])
-def test_it_is_to_be_confirmed_within_the_time_to_settle(told_s, late):
+def test_a_subscription_must_be_confirmed_within_the_settle_time(told_s, late):
     assert is_late(told_s) is late
 
 
@@ -58,9 +58,9 @@ def test_while_any_region_with_servers_is_apart_nothing_is_asked(told_s, late, r
     assert is_late(told_s, f"{{name: alone, at: 3s, isolate: {region}, for: 2s}}") is late
 
 
-def test_what_ends_before_it_had_to_be_confirmed_need_not_be():
+def test_a_subscription_that_ends_early_needs_no_confirmation():
     assert not is_late(None, until_s=SETTLES_S)
 
 
-def test_what_is_asked_too_late_in_the_run_need_not_be_confirmed():
+def test_a_late_subscription_needs_no_confirmation():
     assert not is_late(None, asked_s=END // S - SETTLES_S + 1)

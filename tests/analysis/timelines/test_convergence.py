@@ -67,7 +67,7 @@ def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(metadata):
     assert max(ns for client, ns in flowing.items() if client not in affected) < 100 * MS
 
 
-def test_what_the_way_takes_is_known_beside_it(metadata):
+def test_the_paths_delay_is_known_separately(metadata):
     world = simulate()
     group = world.stream(2)
     history = History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
@@ -79,7 +79,7 @@ def test_what_the_way_takes_is_known_beside_it(metadata):
     assert beyond_s == (rows["r3-client-0"]["flows_ns"] - rows["r3-client-0"]["way_ns"]) / 1e9
 
 
-def test_what_was_published_before_the_change_is_no_sign_of_a_stream_that_flows(metadata):
+def test_events_published_before_the_change_do_not_show_a_flowing_stream(metadata):
     cut = stream_of({"r0-client-0": [4_100, 6_000, 7_500, 7_600]}, [4_000, 4_900, 5_500, 7_000])
     (row,) = flows_of(cut, metadata).to_pylist()
     assert (row["flows_ns"], row["wait_ns"]) == (2_500 * MS, 2_000 * MS)

@@ -123,7 +123,7 @@ def test_bytes_that_were_delivered_but_not_recorded_show_in_the_running_crc():
     assert faults_of(check(rows)) == {"corrupted": 10}
 
 
-def test_what_no_driver_knows_of_was_published_twice():
+def test_events_under_a_number_without_driver_record_were_published_twice():
     row = check(client([*BATCHES, (27, 4)]))
     assert faults_of(row) == {"duplicated": 4}
     assert row["delivered"] == 30
@@ -275,7 +275,7 @@ def test_a_tombstone_over_what_came_before_is_nothing_wrong():
     assert row["tombstoned"] == 0
 
 
-def test_by_age_only_what_is_old_enough_may_be_collected():
+def test_by_age_only_old_enough_events_may_be_collected():
     by_age = ("workload.collect={older_than: 3s}", "workload.rate=6/s")  # acknowledged at 1, 2, 3, 4 s
     late = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
     assert faults_of(check(late, overrides=by_age)) == {}  # 4.5 s less 3 s, and a second of slack
@@ -283,7 +283,7 @@ def test_by_age_only_what_is_old_enough_may_be_collected():
     assert faults_of(check(early, overrides=by_age)) == {"lost": 5}
 
 
-def test_by_age_an_event_is_as_old_as_it_is_at_whoever_had_it_first():
+def test_by_age_an_event_counts_from_its_first_holder():
     """Its publisher may be told late: in another region, behind a cut."""
     by_age = ("workload.collect={older_than: 3s}", "workload.rate=6/s")  # acknowledged at 1, 2, 3, 4 s
     other = records("r0-client-0", RecordKind.DELIVERED, BATCHES, t_s=0.1)
@@ -291,7 +291,7 @@ def test_by_age_an_event_is_as_old_as_it_is_at_whoever_had_it_first():
     assert faults_of(check([*late, *other], overrides=by_age, clients=("r1-client-0", "r0-client-0"))) == {}
 
 
-def test_by_age_an_event_is_as_old_as_it_is_at_its_head():
+def test_by_age_an_event_counts_from_its_head():
     """A chain that stands still has it acknowledged late, and delivered late everywhere."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES, t_s=3)
     got = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
@@ -320,7 +320,7 @@ def marked(tmp_path, *marks):
     return read_marks([path, tmp_path / "of another driver, who left none"])
 
 
-def test_by_key_what_has_a_later_event_with_its_key_may_be_collected(tmp_path):
+def test_by_key_an_event_with_a_later_one_of_its_key_may_be_collected(tmp_path):
     marks = marked(tmp_path, (1, True, [b"aa"] * 10), (11, True, [b"aa"] * 16))
     got = [*tombstones([(1, 15)]), *client(BATCHES[2:])]
     assert faults_of(check(got, overrides=KEYED, marks=marks)) == {}
@@ -343,7 +343,7 @@ def test_by_key_an_event_that_collects_nothing_leaves_what_is_before_it(tmp_path
     assert faults_of(check(got, overrides=KEYED, marks=marks)) == {"lost": 15}
 
 
-def test_by_key_what_a_killed_driver_did_not_mark_may_have_collected(tmp_path):
+def test_by_key_unmarked_events_of_a_killed_driver_may_have_collected(tmp_path):
     marks = marked(tmp_path, (1, True, [b"%02d" % number for number in range(26)]))
     got = [*tombstones([(1, 15)]), *client(BATCHES[2:])]
     assert faults_of(check(got, overrides=KEYED, marks=marks)) == {"lost": 15}
@@ -405,7 +405,7 @@ def test_the_digest_of_several_epochs_is_that_of_their_sequence_numbers():
     assert row["digest"] == digest(seqs)
 
 
-def test_what_was_acknowledged_in_an_epoch_that_ended_and_did_not_come_is_lost():
+def test_undelivered_acknowledged_events_of_an_ended_epoch_are_lost():
     got = in_epochs(RecordKind.DELIVERED, BATCHES[:2], BATCHES[:2])
     assert faults_of(check([*got[:2], mark(), *got[2:]], PUBLISHED_IN_EPOCHS)) == {"lost": 11}
 

@@ -30,7 +30,7 @@ def sums(found):
     return [(row["source"], row["events"]) for row in throughput.arrivals(found, FACTS).to_pylist()]
 
 
-def test_what_a_neighbour_sends_arrives_as_what_the_proxy_sends():
+def test_events_from_a_neighbour_count_like_those_from_the_proxy():
     found = table(
         arrived("r1-client-0", "r1-proxy-0", 1, 10, 0), arrived("r1-client-0", "r1-client-1", 11, 10, 1)
     )
@@ -39,14 +39,14 @@ def test_what_a_neighbour_sends_arrives_as_what_the_proxy_sends():
     assert cut.at("r1-client-0").tolist() == [ZERO, ZERO + MS]
 
 
-def test_what_arrived_stays_in_order_however_many_pieces_it_comes_in():
+def test_arrivals_stay_in_order_for_any_number_of_pieces():
     found = table(
         *(arrived("r1-client-0", "r1-proxy-0", 1 + n, 1, n * schemas.BIN_NS // MS) for n in range(400))
     )
     assert throughput.arrivals(found, FACTS).column("bin").to_pylist() == list(range(400))
 
 
-def test_what_a_second_neighbour_sends_again_counts_once():
+def test_duplicates_from_a_second_neighbour_count_once():
     found = table(
         arrived("r1-client-0", "r1-proxy-0", 1, 10, 0), arrived("r1-client-0", "r1-client-1", 6, 10, 1)
     )

@@ -81,7 +81,7 @@ def test_each_period_is_measured_by_itself():
     assert (second.delays.min_ns, second.delays.p99_ns) == (4 * DELAY, 4 * DELAY)
 
 
-def test_what_a_cut_swallows_is_no_loss_even_in_flight():
+def test_packets_dropped_by_a_cut_are_no_loss_even_in_flight():
     near = steady(2000, every=MS * 5)
     far = [packet for packet in delayed(near) if packet[0] < 5 * S or packet[0] >= 8 * S + DELAY]
     periods = [period(None, 5), period(5, 8, "blackhole"), period(8, None)]
@@ -91,7 +91,7 @@ def test_what_a_cut_swallows_is_no_loss_even_in_flight():
     assert cut.packets > 500
 
 
-def test_what_crosses_a_cut_link_is_a_leak():
+def test_packets_across_a_cut_link_are_a_leak():
     near = steady(1000)
     periods = [period(None, 5), period(5, 8, "blackhole"), period(8, None)]
     did = measure(side(near), side(delayed(near)), periods, SPAN)[1]
@@ -172,7 +172,7 @@ def test_pure_acks_wait_for_the_rate_and_make_others_wait():
     assert_excess(did, 0)
 
 
-def test_what_the_queue_dropped_makes_nobody_wait():
+def test_dropped_packets_delay_no_others():
     near = [(S, 1250, n) for n in range(5)]
     far = [(S + DELAY + 10 * MS, 1250, 0), (S + DELAY + 20 * MS, 1250, 4)]
     (did,) = measure(side(near), side(far), [period(rate_bits_per_s=1_000_000)], (0, 60 * S))

@@ -80,7 +80,7 @@ def test_a_publisher_that_pauses_makes_none():
     assert gap_of(paused) is False
 
 
-def test_what_was_not_due_is_not_missed():
+def test_events_that_were_not_due_are_not_missed():
     published_ns = np.arange(0, UNTIL, EVERY)
     due = ((published_ns < CUT) | (published_ns > CUT + 1_000 * MS))[np.newaxis]
     assert gap_of(stream(lost(CUT, CUT + 1_000 * MS), due=due)) is False

@@ -69,24 +69,24 @@ def test_events_that_came_and_that_nobody_had_to_get_are_not_measured_and_that_i
     ]
 
 
-def test_what_only_a_client_that_was_killed_had_to_get_is_not_measured(metadata, cut_of):
+def test_events_due_only_to_a_killed_client_are_not_measured(metadata, cut_of):
     killed = replace(metadata, disturbed=frozenset({HOSTS[0]}))
     [row] = latency.untimed(0, cut_of([MUST, LOST]), killed, 0).to_pylist()
     assert row == {"stream": 0, "count": 1, "samples": 0}
 
 
-def test_where_all_that_came_is_measured_nothing_is_said(metadata, cut_of):
+def test_complete_measurements_need_no_note(metadata, cut_of):
     assert said(cut_of([MUST, UNDELIVERED, LOST]), metadata) == []
 
 
-def test_where_nothing_came_no_latency_is_said_to_be_unmeasured(metadata, cut_of):
+def test_without_deliveries_no_latency_is_called_unmeasured(metadata, cut_of):
     assert said(cut_of([UNDELIVERED, LOST]), metadata) == [latency.NO_LATENCY]
 
 
 @pytest.mark.parametrize(
     ("events", "notes"), [([MAY, UNDELIVERED], [convergence.NOTHING_DUE]), ([MAY, MUST], [])]
 )
-def test_where_nobody_had_to_get_anything_it_is_said_that_convergence_is_unknown(metadata, events, notes):
+def test_without_due_events_convergence_is_reported_as_unknown(metadata, events, notes):
     assert convergence.notes(convergence.flows(History(metadata, 0, table_of(events), {}))) == notes
 
 
@@ -108,7 +108,7 @@ def collected():
     return pa.table(list(columns.values()), schema=schemas.SAMPLES)
 
 
-def test_of_many_samples_those_that_are_alike_become_one_and_all_figures_stay_as_right_as_is_said(collected):
+def test_merging_equal_samples_keeps_the_stated_accuracy(collected):
     metadata = facts_of(FAULTS, "expect=[]")
     few = latency.gathered(collected, metadata)
     assert few.num_rows < collected.num_rows / 5

@@ -62,7 +62,7 @@ def test_the_replay_is_what_the_relay_does_to_the_nanosecond(first, later, mean_
         assert judge(period, did).state != VIOLATED, judge(period, did)
 
 
-def test_what_was_lost_is_told_apart():
+def test_causes_of_loss_are_distinguished():
     lossy = replace(NARROW, loss=0.02)
     changes = [Change(0, lossy), Change(3 * S, lossy, blackhole=True), Change(4 * S, lossy)]
     captured = emulate(changes, traffic(5, 15))

@@ -35,7 +35,7 @@ def test_a_json_line_that_is_no_record_is_an_error_with_its_place(tmp_path, line
         list(log_records(log, ("peer_lost",)))
 
 
-def test_what_is_no_chain_is_none(tmp_path):
+def test_invalid_chains_are_ignored(tmp_path):
     run = RunDirectory(tmp_path)
     run.logs.mkdir()
     metadata = facts_of()

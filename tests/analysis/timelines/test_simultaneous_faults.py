@@ -71,7 +71,7 @@ def test_faults_that_were_planned_together_are_one_event_though_one_held_later()
 @pytest.mark.parametrize(
     ("affected", "lost"), [((True, False), (4, 0)), ((True, True), (4, 4)), ((False, False), (4, 4))]
 )
-def test_what_was_lost_counts_for_the_faults_of_the_instant_that_affected_the_pair(affected, lost):
+def test_losses_count_for_simultaneous_faults_that_affected_the_pair(affected, lost):
     rows = [
         pair(fault=name, lost=4, affected=by_it, affected_by="route" if by_it else None)
         for name, by_it in zip(("one", "two"), affected, strict=True)

@@ -410,7 +410,7 @@ def test_a_proxys_record_of_what_it_took_dates_publications_better_than_acknowle
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN}
 
 
-def test_what_a_client_has_was_published_even_if_its_driver_hears_of_it_later(world, metadata):
+def test_delivered_events_count_as_published_before_their_acknowledgement(world, metadata):
     slow = [
         row | {"t_ns": row["t_ns"] + 900 * MS} if row["host"] == "r0-driver-0" else row
         for row in world.records

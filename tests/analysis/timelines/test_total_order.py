@@ -88,7 +88,7 @@ def test_events_are_out_of_order_exactly_if_no_order_fits_all_clients(sequences)
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.permutations([(n, 1) for n in range(5)]), min_size=1, max_size=5))
-def test_where_all_get_everything_that_is_if_two_clients_disagree(sequences):
+def test_if_all_get_everything_total_order_is_broken_if_two_clients_disagree(sequences):
     assert bool(late(*sequences)) == two_disagree(sequences)
 
 
@@ -102,7 +102,7 @@ def test_one_client_that_differs_is_blamed_and_no_other():
     assert late(ALL, moved, ALL) == [("c1", stream, 1) for stream in (0, 1, 0, 1)]
 
 
-def test_of_two_that_differ_one_is_blamed():
+def test_one_of_two_differing_clients_is_blamed():
     assert late([(0, 1), (1, 1)], [(1, 1), (0, 1)]) == [("c1", 0, 1)]
 
 
@@ -116,11 +116,11 @@ def test_batches_cut_elsewhere_are_compared_event_by_event():
     assert late(*[[(0, 1, 10), (1, 1)]] * 2, [(0, 1, 4), (1, 1), (0, 5, 6)]) == [("c2", 0, 6)]
 
 
-def test_what_is_behind_its_own_stream_is_left_to_the_comparison_by_numbers():
+def test_disorder_within_a_stream_is_left_to_the_number_comparison():
     assert late([(0, 1), (0, 2), (1, 1)], [(0, 2), (0, 1), (1, 1)]) == []
 
 
-def test_what_came_late_stands_with_its_client_and_the_fault_before_it():
+def test_late_events_are_listed_with_client_and_preceding_fault():
     cut = Fault("cut", "cut", "r0-r1", 0.5, S // 2)
     found = disorder(records(ALL, ALL, [ALL[1], ALL[0], *ALL[2:]]), metadata((cut,)))
     nothing = dict.fromkeys(schemas.DELIVERIES.names, 0) | {

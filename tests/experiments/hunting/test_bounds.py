@@ -19,7 +19,7 @@ from tests.experiments.hunting.drawings import drawing_of
 from topologies.errors import InputError
 
 
-def test_nobody_is_silent_for_so_long_that_what_it_asked_for_is_forgotten():
+def test_no_disturbance_lasts_until_subscriptions_are_forgotten():
     short = {"parameters.expire": "7500ms", "parameters.refresh": "1875ms"}
     ground = drawing_of("meghdoot-nemesis").ground(short)
     assert ground.longest_us == 2_812_500  # of 7.5 s less 1.875 s the half
@@ -89,7 +89,7 @@ def test_a_link_over_which_somebody_publishes_elsewhere_is_not_cut_for_good():
     assert breach([over], ground) == said
 
 
-def test_what_is_cut_for_good_is_never_restored():
+def test_permanent_cuts_are_never_restored():
     base = base_of(load_experiment("scribe-nemesis"))
     ground = drawing_of("scribe-nemesis").ground({})
     severed = Disturbance("sever", 3_000_000, 0, ground.links[0], (), "backward")
@@ -108,7 +108,7 @@ def test_only_servers_that_neither_publish_nor_want_events_die_for_good(name, ro
     assert drawing_of(name).ground({}).of_kind("die") == roles
 
 
-def test_who_died_for_good_is_killed_and_never_disturbed_again():
+def test_a_process_that_dies_for_good_is_never_disturbed_again():
     ground = drawing_of("scribe-nemesis").ground({})
     died = Disturbance("die", 3_000_000, 0, ("r0/forwarder-0",))
     case = Case(1, {}, (died,))
@@ -163,7 +163,7 @@ def test_servers_that_are_alone_count_with_those_that_lose_their_memory():
     assert breach([apart, replace(cut, at_us=3_500_001), crashes], ground) is None
 
 
-def test_where_subscriptions_by_content_end_one_server_loses_its_memory_at_a_time():
+def test_if_content_subscriptions_end_one_server_at_a_time_loses_its_memory():
     drawing = drawing_of("meghdoot-nemesis")
     crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)]
     assert breach(crashes, drawing.ground({})) is None
@@ -192,7 +192,7 @@ def test_no_link_is_to_carry_more_than_it_can():
     assert ground_of(asked, {"workload.rate": "400/s"}, experiment.nemesis)
 
 
-def test_where_content_decides_regions_stay_connected():
+def test_under_content_subscriptions_regions_stay_connected():
     ground = drawing_of("meghdoot-nemesis").ground({})
     cuts = [Disturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
     assert breach(cuts[:-1], ground) is None
@@ -205,7 +205,7 @@ def test_a_region_loses_power_only_where_replicas_are_for_that():
     assert "power" in drawing_of("nemesis").ground({}).kinds
 
 
-def test_what_need_not_be_survived_is_not_valid():
+def test_cases_that_need_not_be_survived_are_invalid():
     experiment = load_experiment("nemesis")
     base, nemesis = base_of(experiment), experiment.nemesis
     case = Case(1, {}, (Disturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))

@@ -33,7 +33,7 @@ NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=st.integers(0, 1 << 40))
 @settings(max_examples=25)
-def test_what_a_seed_means_can_run_and_must_be_survived(name, seed):
+def test_every_seeds_case_can_run_and_must_be_survived(name, seed):
     drawing, nemesis = drawing_of(name), load_experiment(name).nemesis
     case = drawing.case(seed)
     ground = drawing.ground(case.settings)
@@ -107,7 +107,7 @@ def test_servers_end_at_once_up_to_as_many_as_must_be_survived(name):
     assert any(len({each.at_us for each in some}) == 1 for some in drawn if len(some) > 1)
 
 
-def test_what_is_seldom_said_does_not_come_and_one_of_the_two_ends():
+def test_a_rare_message_is_lost_and_one_of_its_ends_dies():
     drawing = drawing_of("meghdoot-nemesis")
     moment = Moment(4_123_457, ("r0/peer-0", "r1/publisher-0"))
     parent = Parent(Case(1, {}, ()), (), (), (moment,))
@@ -123,7 +123,7 @@ def test_what_is_seldom_said_does_not_come_and_one_of_the_two_ends():
     assert {("cut", ("r0/peer-0",)), ("cut", ("r1/publisher-0",))} <= pairs
 
 
-def test_who_has_an_event_ends_while_it_is_kept_from_a_client():
+def test_a_holder_of_an_event_ends_while_it_is_kept_from_a_client():
     drawing = drawing_of("nemesis")
     kept = Disturbance("cut", 4_000_000, 2_000_000, ("r0", "r1"), (), "forward")
     parent = Parent(Case(1, {}, ()), (), ((kept,),))
@@ -164,7 +164,7 @@ def test_a_disturbance_is_put_right_after_what_was_new_to_the_microsecond():
     assert 7_123_457 in {fault.at_us for fault in made.faults}
 
 
-def test_who_does_what_is_seldom_done_is_disturbed_right_then():
+def test_a_process_is_disturbed_right_when_it_does_a_rare_action():
     drawing = drawing_of("nemesis")
     ground = drawing.ground({})
     moment = Moment(7_123_457, ("r0/proxy-0", "r1/proxy-0"))

@@ -46,7 +46,7 @@ def test_a_corpus_of_before_there_was_lineage_can_be_read(directory: HuntDirecto
     assert (kept.case, kept.starving, kept.moments) == (CASE, (), ())
 
 
-def test_what_broke_and_waits_is_kept_while_the_hunt_is_off(directory: HuntDirectory) -> None:
+def test_waiting_cases_are_stored_while_the_hunt_is_off(directory: HuntDirectory) -> None:
     progress = Progress(5, 12.5, causes={"lost": 2}, waiting=[Broken(4, CASE, ({"kind": "lost"},))])
     write_json(directory.progress_json, to_json(progress))
     assert directory.progress() == progress
@@ -98,7 +98,7 @@ def test_a_finding_that_says_nothing_is_refused(directory: HuntDirectory, conten
         directory.found()
 
 
-def test_what_is_no_file_is_not_waited_for(directory: HuntDirectory) -> None:
+def test_a_pipe_in_place_of_a_file_is_not_read(directory: HuntDirectory) -> None:
     os.mkfifo(directory.corpus / "000001.json")
     directory.progress_json.mkdir()
     with pytest.raises(InputError, match="is no file"):

@@ -15,7 +15,7 @@ from topologies.routes import connected
 
 
 @given(st.integers(0, 1 << 40))
-def test_what_a_seed_means_is_a_connected_network_of_few_regions(seed):
+def test_every_seeds_network_is_connected_and_has_few_regions(seed):
     given = network(Random(seed))
     assert given == network(Random(seed))
     topology = load_topology(given)
@@ -35,7 +35,7 @@ def size(given) -> tuple[int, ...]:
 
 
 @given(st.integers(0, 1 << 40))
-def test_what_is_smaller_is_smaller_and_leads_to_the_least(seed):
+def test_smaller_networks_lead_to_the_least_one(seed):
     given = network(Random(seed))
     while found := list(smaller(given)):
         assert all(size(each) < size(given) for each in found)

@@ -71,13 +71,13 @@ def test_a_drawn_network_is_as_small_and_as_plain_as_still_breaks():
     assert case.disturbances == ()
 
 
-def test_what_needs_no_disturbance_has_none_in_the_end():
+def test_a_case_that_breaks_without_disturbances_ends_with_none():
     case, _ = shrunk(CASE, lambda case: case.settings.get("parameters.fanout") == 4)
     assert case.disturbances == ()
     assert case.settings["parameters.fanout"] == 4
 
 
-def test_where_less_breaks_by_chance_only_other_seeds_are_tried():
+def test_other_seeds_are_tried_if_a_smaller_case_breaks_by_chance():
     def breaks(case: Case) -> bool:
         enough = needs_both(case) and (len(case.disturbances) >= 5 or case.seed % 5 == 1)
         return enough or len(case.disturbances) == len(CASE.disturbances)
@@ -89,7 +89,7 @@ def test_where_less_breaks_by_chance_only_other_seeds_are_tried():
     assert shrinking.runs <= shrinking.runs_max == 300
 
 
-def test_it_stops_after_so_many_runs():
+def test_shrinking_stops_at_its_limit_of_runs():
     case, shrinking = shrunk(CASE, needs_both, runs_max=3)
     assert shrinking.runs <= 3
     assert needs_both(case)

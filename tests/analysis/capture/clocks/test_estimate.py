@@ -64,7 +64,7 @@ def test_the_bar_is_hardly_more_than_half_of_what_packets_take_there_and_back(cl
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_where_both_ways_take_as_long_the_error_is_a_few_microseconds(clock: str) -> None:
+def test_with_symmetric_delays_the_error_is_a_few_microseconds(clock: str) -> None:
     error, _ = errors_and_bars(found(CLOCKS[clock]), CLOCKS[clock])
     assert np.quantile(error, 0.9) < 10 * US
 
@@ -144,7 +144,7 @@ def test_a_link_is_used_from_whichever_end_is_known() -> None:
     assert np.abs(corrected - shown(right, t_ns)).max() < 60 * US
 
 
-def test_of_two_ways_the_one_with_the_narrower_bar_counts() -> None:
+def test_the_path_with_the_smaller_error_counts() -> None:
     slow = Way(least=(5 * MS, 5 * MS))
     truth = CLOCKS["a drift of 50 ppm"]
     mets = [met(right, truth, way=way, seconds=SECONDS) for way in (slow, SYMMETRIC, slow)]

@@ -99,7 +99,7 @@ def test_a_capture_without_packets_is_fine(tmp_path: Path) -> None:
         (b"\x0a\x0d\x0d\x0a" + bytes(40), "damaged section header"),
     ],
 )
-def test_what_is_no_capture_is_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
+def test_files_that_are_no_captures_are_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "odd.pcap").write_bytes(content)
     with pytest.raises(CaptureError, match=rf"odd\.pcap.*{said}"):
         load_index(tmp_path / "odd.pcap")

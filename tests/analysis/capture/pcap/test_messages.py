@@ -286,7 +286,7 @@ def test_a_body_that_does_not_fit_is_malformed_and_the_next_is_read(path: Path) 
 
 
 @pytest.mark.parametrize("header", [(3, 1, 5, 0), (1 << 24, 1, 5, 0), (40, 2, 5, 0), (40, 1, 5, 7)])
-def test_what_is_no_frame_header_stops_decoding(path: Path, header: tuple[int, int, int, int]) -> None:
+def test_an_invalid_frame_header_stops_decoding(path: Path, header: tuple[int, int, int, int]) -> None:
     good = encode(batches(2))
     capture(path, cut(good + HEADER.pack(*header) + bytes(100), [60]))
     tables = extract(path)

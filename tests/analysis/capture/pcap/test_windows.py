@@ -140,7 +140,7 @@ def test_given_out_at_once_messages_are_the_same_but_for_what_came_again_later(
         assert chosen(found[name], wanted, ("retransmitted",)) == chosen(wanted, wanted, ("retransmitted",))
 
 
-def test_what_came_long_ago_is_given_out_before_the_capture_ends(path: Path) -> None:
+def test_old_messages_are_emitted_before_the_capture_ends(path: Path) -> None:
     data = b"".join(bytes(part) for part in CODEC.encode(Subscribe(1, 2)))
     sent = [Sent(START_NS, 7, SYN, b"", 0)]
     sent += [Sent(START_NS + n, 8 + n * len(data), ACK, data, len(data)) for n in range(100)]

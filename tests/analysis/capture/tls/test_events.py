@@ -189,7 +189,7 @@ def test_a_connection_whose_beginning_was_not_captured_cannot_be_read(tmp_path, 
     assert reasons(found) == {NO_BEGINNING}
 
 
-def test_what_stops_being_tls_is_said(tmp_path, own):
+def test_a_stream_that_stops_being_tls_is_reported(tmp_path, own):
     talk = spoken([(True, payload(1))], own, tmp_path / "keys")
     talk.turns.append((True, b"no record, but bytes"))
     found = extract(tmp_path, talk.frames(), tmp_path / "keys")

@@ -46,7 +46,7 @@ def finding_of(found: tuple[Finding, ...], entry: str, metric: str) -> Finding:
 
 
 @pytest.mark.slow
-def test_all_that_was_planted_is_found_and_nothing_else(checked: NightFindings) -> None:
+def test_all_planted_changes_are_found_and_no_others(checked: NightFindings) -> None:
     found = checked.findings
     assert {(each.entry, each.metric) for each in found} == {(each.entry, each.metric) for each in PLANTED}
     assert {each.direction for each in found} == {"worse"}
@@ -84,7 +84,7 @@ def test_the_commits_are_those_beside_every_night_that_it_may_be(
     assert named[found.runs_after[0]] == found.first_bad_night
 
 
-def test_what_is_far_off_tonight_makes_the_night_fail(checked: NightFindings) -> None:
+def test_a_large_deviation_tonight_fails_the_night(checked: NightFindings) -> None:
     assert {(each.entry, each.kind) for each in checked.worse} == {(FANOUT, "tonight"), (CRASH, "tonight")}
     rate = finding_of(checked.findings, FANOUT, RATE)
     assert rate.change == pytest.approx(-0.3, abs=0.03)

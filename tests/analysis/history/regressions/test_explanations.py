@@ -52,7 +52,7 @@ def test_runs_are_the_last_before_and_the_first_since() -> None:
     assert len(found.runs_after) == RUNS_SHOWN
 
 
-def test_what_else_changed_in_the_range_is_named() -> None:
+def test_other_changes_in_the_range_are_named() -> None:
     table = a_table(kernel="6.18", links="netem")
     found = of_shift(a_series(), SHIFT, table, 0.999, new=True)
     assert found.also_changed == ("links links -> netem", "kernel kernel -> 6.18")

@@ -72,7 +72,7 @@ def test_after_ten_nights_it_is_still_found_but_no_news(year: Tables) -> None:
     assert result.worse == ()
 
 
-def test_it_is_new_once_and_presses_until_it_is_a_level(year: Tables) -> None:
+def test_a_missing_figure_is_new_once_and_pressing_until_it_is_a_level(year: Tables) -> None:
     tables = without(year, lacking(*range(50, 60)))
     assert findings(tables, 49) == ()
     assert [findings(tables, night)[0].new for night in range(50, 56)] == [True, *[False] * 5]
@@ -100,7 +100,7 @@ def test_the_commits_and_what_else_changed_are_named(year: Tables) -> None:
     ],
     ids=["some have it", "some lack it", "comes and goes", "never was", "hardly was"],
 )
-def test_what_was_not_always_there_or_is_there_is_no_finding(year: Tables, lack: np.ndarray) -> None:
+def test_a_figure_that_was_often_missing_or_is_present_is_no_finding(year: Tables, lack: np.ndarray) -> None:
     assert findings(without(year, lack)) == ()
 
 

@@ -31,7 +31,7 @@ def test_small_groups_are_counted_out() -> None:
 
 
 @pytest.mark.parametrize(("few", "many"), [(5, 60), (12, 90), (20, 30)])
-def test_it_agrees_with_scipy(few: int, many: int) -> None:
+def test_the_rank_sum_test_agrees_with_scipy(few: int, many: int) -> None:
     rng = np.random.default_rng(few)
     one, other = rng.normal(1.5, 1, few), rng.normal(0, 1, many)
     expected = mannwhitneyu(one, other, method="exact").pvalue

@@ -92,7 +92,7 @@ def test_a_lost_message_ends_in_a_cross_on_the_way() -> None:
     assert not [each for each in parsed(without).iter(f"{SVG}path") if each.get("class") == "cross"]
 
 
-def test_where_nobody_could_see_it_arrive_an_arrow_ends_in_a_ring() -> None:
+def test_an_arrow_with_unobserved_arrival_ends_in_a_ring() -> None:
     scene = replace(SCENE, arrows=(replace(arrow(Y, Z, 10.5, None), fate="unseen"),))
     rings = [each for each in parsed(scene).iter(f"{SVG}circle") if each.get("class") == "message"]
     assert float(rings[0].attrib["cx"]) == lifeline_x(scene)[2]

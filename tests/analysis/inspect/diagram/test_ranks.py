@@ -14,7 +14,7 @@ def test_every_ordinary_message_is_one_of_a_protocol() -> None:
     assert known >= set(RANKS.ordinary) - {HEARTBEAT}
 
 
-def test_what_is_seldom_outranks_data_and_data_outranks_gossip() -> None:
+def test_rare_messages_outrank_data_and_data_outranks_gossip() -> None:
     assert rank("SUBSCRIBE") == rank("a type of tomorrow") > rank("EVENTS") > rank("NOTIFY") > rank(HEARTBEAT)
     assert not set(RANKS.events) & set(RANKS.leaving_first)
 

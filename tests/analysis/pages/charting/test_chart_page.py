@@ -38,7 +38,7 @@ def test_the_library_is_as_its_package_has_it_and_its_licence_stands_beside_it()
     assert sums["uPlot.iife.min.js"] == "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
 
 
-def test_what_draws_is_small_and_asks_nobody() -> None:
+def test_the_charting_code_is_small_and_loads_nothing() -> None:
     script = str(chart_scripts())
     assert len(script) < 90_000
     assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import)\s*\(", script)
@@ -73,7 +73,7 @@ def test_spans_may_stand_elsewhere() -> None:
     assert as_json(one)["spans"] == [{"label": "cut", "start": 1, "end": 2}]
 
 
-def test_what_is_not_a_number_is_a_gap() -> None:
+def test_a_value_that_is_no_number_is_a_gap() -> None:
     data = as_json(chart(Series("a", "red", (0, 1, 2), (float("nan"), float("inf"), 1.0))))
     assert data["series"][0]["y"] == (None, None, 1.0)
 

@@ -54,7 +54,7 @@ def test_the_other_way_round_it_is_better(run_of: RunOf) -> None:
     assert row.values[1].status == "good"
 
 
-def test_what_one_run_did_not_measure_is_no_difference(run_of: RunOf) -> None:
+def test_a_figure_missing_in_one_run_is_no_difference(run_of: RunOf) -> None:
     rows = compared(read_sides([run_of("passed"), run_of("crashed")]))
     assert rows
     assert all(row.values[1].value is None and not row.values[1].status for row in rows)

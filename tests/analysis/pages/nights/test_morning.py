@@ -50,7 +50,7 @@ def part(page: str, name: str) -> str:
     return found[0] if found else ""
 
 
-def test_what_a_suite_did_that_stopped_long_ago_colours_nothing(history: History, add: Add) -> None:
+def test_a_suite_that_stopped_long_ago_colours_nothing(history: History, add: Add) -> None:
     add("old", FEBRUARY, **FAILED)
     add("quick", JUNE_30)
     page = page_of(history)
@@ -108,7 +108,7 @@ def test_an_allowed_failure_hides_no_other(history: History, add: Add) -> None:
     assert "allowed" in second
 
 
-def test_what_was_left_out_is_named_and_not_green(history: History, add: Add) -> None:
+def test_skipped_runs_are_named_and_not_green(history: History, add: Add) -> None:
     add("quick", JUNE_30)
     status, said = held(page_of(history, {"quick": ["peak r0", "peak r1"]}))
     assert status == ""

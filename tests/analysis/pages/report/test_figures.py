@@ -55,7 +55,7 @@ def test_a_figure_of_an_invalid_run_says_so(reported: Reported, name: str) -> No
     assert marked == {"passed": False, "invalid": True}
 
 
-def test_what_was_not_measured_has_no_figure(reported: Reported) -> None:
+def test_unmeasured_quantities_have_no_figure(reported: Reported) -> None:
     assert {path.name for path in reported("crashed").figures.iterdir()} == {"topology.png", "topology.svg"}
 
 

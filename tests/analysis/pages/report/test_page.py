@@ -227,7 +227,7 @@ def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirect
 
 
 @pytest.mark.slow
-def test_what_of_a_capture_could_not_be_used_stands_beside_it(fresh_run: RunDirectory) -> None:
+def test_unusable_parts_of_a_capture_are_shown_beside_it(fresh_run: RunDirectory) -> None:
     damaged = {"capture": "r2-proxy-0-eth0", "packets": 9, "bytes": 999, "good_bytes": 900}
     damaged |= {"unused": [{"what": "packets of link type 147", "count": 12}], "problem": "cut off"}
     table = pa.Table.from_pylist([damaged], schema=CAPTURES)

@@ -74,7 +74,7 @@ def test_the_time_of_a_fault_is_grey(opened: Opened) -> None:
     assert disturbed / dots == pytest.approx((41 - 19) / 60, abs=0.06)
 
 
-def test_of_faults_whose_names_would_overlap_the_first_is_named_until_there_is_room(opened: Opened) -> None:
+def test_overlapping_fault_names_show_the_first_until_there_is_room(opened: Opened) -> None:
     page = opened("crowded")
     names = plot(page, "throughput").locator(".span-name")
     rows_apart = ["cut r2\u2013r3", "cut r0\u2013r1", "cut r1\u2013r2"]  # one within the other

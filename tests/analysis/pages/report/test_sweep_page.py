@@ -170,7 +170,7 @@ def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(m
     assert sweep.directory.figure("convergence", "png").stat().st_size > 10_000
 
 
-def test_what_is_expected_of_all_runs_together_is_judged_and_stands_on_the_page(tmp_path: Path) -> None:
+def test_expectations_on_all_runs_are_evaluated_and_shown(tmp_path: Path) -> None:
     directory = write_sweep(
         tmp_path / "sweep",
         "judged",

@@ -47,7 +47,7 @@ def test_a_link_that_flaps_says_so_once() -> None:
     assert flapping.disturbed.count("flap") == 3
 
 
-def test_what_all_regions_have_is_said_once() -> None:
+def test_properties_of_all_regions_are_shown_once() -> None:
     assert drawn("star-outages").inside == "1\u00a0proxy, 1\u00a0driver, 1\u00a0client"
 
 
