@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> RunDirectory:
     return found
 
 
-def test_of_all_programs_and_all_their_lives(run: RunDirectory) -> None:
+def test_keys_of_all_programs_and_process_generations_are_collected(run: RunDirectory) -> None:
     assert collect_key_logs(plan(), run) == []
     assert sorted(run.key_log.read_bytes().splitlines(keepends=True)) == [line(1), line(2), line(3)]
     assert stat.S_IMODE(run.key_log.stat().st_mode) == 0o600

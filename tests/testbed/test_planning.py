@@ -188,7 +188,7 @@ def test_a_plan_survives_json():
     assert plan_from_json(json.loads(json.dumps(plan_to_json(plan), allow_nan=False))) == plan
 
 
-def test_what_the_topology_does_not_have_is_bad_input():
+def test_names_missing_in_the_topology_are_bad_input():
     with pytest.raises(InputError, match=r"link-failure: faults\.0\.cut: three-regions has no region r3"):
         make_plan(
             load_experiment("link-failure"), load_topology("three-regions"), seed=None, links_kind="auto"

@@ -43,7 +43,7 @@ def test_a_thousand_processes_on_two_processors_are_refused_with_what_to_do() ->
         check_resources(plan(250))
 
 
-def test_what_takes_more_memory_than_is_free_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_beyond_the_free_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     some = plan(23)
     monkeypatch.setattr(resources, "available_bytes", lambda: needed_bytes(some) - 1)
     with pytest.raises(MachineError, match=r"108 processes and \d+ captures need about [\d,]+ MiB of memory"):

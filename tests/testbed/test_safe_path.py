@@ -58,7 +58,7 @@ def started_in(folder: Path, command: list[str]) -> None:
     subprocess.run(command, cwd=folder, env=environment, timeout=60, check=False, **quiet)
 
 
-def test_what_is_planted_would_run(tmp_path: Path) -> None:
+def test_planted_modules_would_run_without_protection(tmp_path: Path) -> None:
     plant(tmp_path)
     started_in(tmp_path, [sys.executable, "-m", "testbed.sandbox.init"])
     assert marks(tmp_path)

@@ -151,7 +151,9 @@ def test_the_remains_of_an_interrupted_night_go_first_and_completely(
     assert not list(runs.glob("*.torn"))
 
 
-def test_directories_that_the_history_does_not_know_are_left_alone(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+def test_directories_that_the_history_does_not_know_are_left_alone(
+    kept: tuple[History, RunDirectory, RunDirectory],
+) -> None:
     history, old, _ = kept
     before = planned(history, 0).before
     stranger = run_below(old.path.parent, "20260311T020000Z-mine-000009")

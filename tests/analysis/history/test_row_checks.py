@@ -56,7 +56,9 @@ def problem(history: History, table: str, **columns: Any) -> str:
 
 
 @pytest.mark.parametrize(("table", "column"), sorted(SHOWN))
-def test_unprintable_values_are_reported_in_a_printable_line(history: History, table: str, column: str) -> None:
+def test_unprintable_values_are_reported_in_a_printable_line(
+    history: History, table: str, column: str
+) -> None:
     said = problem(history, table, **{column: ESCAPE})
     assert said == f"has the {column} '\\x1b]0;owned\\x07', which cannot be shown"
 

@@ -74,14 +74,14 @@ def test_a_small_history_goes_on_taking_what_others_publish(limit, tmp_path):
 
 
 @pytest.mark.parametrize("collect", RULES)
-def test_by_number_and_age(collect, tmp_path):
+def test_collection_by_number_and_age_is_correct(collect, tmp_path):
     wrong, tombstoned = checked(*simulated_run(tmp_path, collect))
     assert wrong == {}
     assert tombstoned > 0, "the client that came back got what is left"
 
 
 @pytest.mark.parametrize("collect", BY_KEY)
-def test_by_key(collect, tmp_path):
+def test_collection_by_key_is_correct(collect, tmp_path):
     metadata, published, got, marks = simulated_run(tmp_path, collect, KEYS)
     wrong, tombstoned = checked(metadata, published, got, marks)
     assert wrong == {}

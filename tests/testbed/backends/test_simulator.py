@@ -84,7 +84,7 @@ def test_a_run_directory_is_as_a_real_runs(run_simulated):
     assert phases == ["building", "running", "draining", "collected"]
 
 
-def test_what_publishers_published_that_are_gone_is_waited_for(run_simulated):
+def test_events_of_dead_publishers_are_awaited(run_simulated):
     killed = "".join(f"\n  - {{at: 2500ms, kill: r{number}/driver-0}}" for number in range(3))
     again = "\n  - {at: 2s, kill: r2/client-1}\n  - {at: 2999ms, restart: r2/client-1}"
     directory, _ = run_simulated(killed + again)
@@ -140,7 +140,7 @@ def test_faults_are_carried_out_on_time_and_nothing_is_lost(run_simulated):
     assert len(records(directory, "r2-client-1", RecordKind.SESSION)) == 2
 
 
-def test_what_cannot_be_done_is_a_problem_and_not_the_end(run_simulated):
+def test_impossible_changes_are_a_problem_and_do_not_end_the_run(run_simulated):
     directory, _ = run_simulated(
         "[{name: twice, at: 1s, kill: r0/client-0}, {name: more, at: 2s, kill: r0/client-0}]"
     )
@@ -166,7 +166,7 @@ def planned(tmp_path):
     return prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
 
 
-def test_who_breaks_it_off_finds_what_there_is(tmp_path):
+def test_an_interrupted_simulation_leaves_its_partial_results(tmp_path):
     class Enough(KeyboardInterrupt):
         """Ctrl-C."""
 

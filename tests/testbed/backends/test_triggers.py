@@ -51,7 +51,7 @@ def simulated_run(tmp_path, text=KILLED):
 
 
 @pytest.mark.slow
-def test_it_happens_right_after_what_it_waits_for_and_every_time_then(tmp_path):
+def test_a_triggered_fault_happens_right_after_its_trigger_in_every_run(tmp_path):
     one, other = simulated_run(tmp_path), simulated_run(tmp_path)
     killed = {change.fault: applied for change, applied in one.carried_out}["kill"]
     since_s = (killed.applied_ns - one.times.zero_ns) / 1e9
@@ -82,7 +82,7 @@ def test_connections_are_reset_right_after_it(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_comes_after_its_end_cuts_nothing(tmp_path):
+def test_a_trigger_after_the_restore_cuts_nothing(tmp_path):
     text = CUT.replace("at: 6s, restore", "at: 1100ms, restore").replace("times: 2", "times: 4")
     record = simulated_run(tmp_path, text)
     assert "cut" not in {change.fault for change, _ in record.carried_out}
@@ -111,7 +111,7 @@ def test_processes_are_kept_apart_right_after_it_and_meet_again_at_its_time(tmp_
         ("stop: r0/client-0", "continue: r0/client-0"),
     ],
 )
-def test_what_happens_only_after_it_was_put_right_does_nothing(tmp_path, begun, ended):
+def test_a_trigger_after_the_repair_does_nothing(tmp_path, begun, ended):
     text = CUT.replace("cut: [r0, r1]", begun).replace("at: 6s, restore: cut", f"at: 1100ms, {ended}")
     record = simulated_run(tmp_path, text.replace("times: 2", "times: 4"))
     assert record.outcome == "completed"
@@ -134,7 +134,7 @@ def test_nothing_else_keeps_the_same_two_apart_meanwhile(tmp_path):
         ("sends: VIEW", "sends: VEIW", "did you mean VIEW?"),
     ],
 )
-def test_what_is_wrong_with_a_cut_that_waits_is_one_line(tmp_path, old, new, said):
+def test_errors_of_a_triggered_cut_are_one_line(tmp_path, old, new, said):
     with pytest.raises(InputError, match="faults") as error:
         read_experiment(str(written(tmp_path, CUT.replace(old, new))))
     assert said in str(error.value)
@@ -148,7 +148,7 @@ def test_nothing_else_is_done_to_a_link_while_its_fault_waits(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_never_happens_is_never_done(tmp_path):
+def test_without_its_trigger_a_fault_never_happens(tmp_path):
     record = simulated_run(tmp_path, KILLED.replace("times: 3", "times: 1000"))
     assert "kill" not in {change.fault for change, _ in record.carried_out}
 
@@ -162,7 +162,7 @@ def test_what_never_happens_is_never_done(tmp_path):
         ("times: 3", "times: 0", "greater"),
     ],
 )
-def test_what_is_wrong_with_it_is_one_line(tmp_path, old, new, said):
+def test_errors_of_a_trigger_are_one_line(tmp_path, old, new, said):
     with pytest.raises(InputError, match="faults") as error:
         read_experiment(str(written(tmp_path, KILLED.replace(old, new))))
     assert said in str(error.value)

@@ -47,7 +47,7 @@ def made(folder: Path, name: str) -> RunDirectory:
     return RunDirectory(folder / name)
 
 
-def test_of_several_runs_each_is_analysed_whatever_becomes_of_the_others(
+def test_each_of_several_runs_is_analysed_whatever_happens_to_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, other = made(tmp_path, "a"), made(tmp_path, "b")

@@ -124,7 +124,7 @@ def watching_with(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         yield live
 
 
-def test_its_end_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_views_end_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Heard()
     with watching_with("raise SystemExit(1)", tmp_path, monkeypatch) as live:
         assert heard.until(live, "unwatched")["text"] == "the live view ended by itself: see logs/live.log"
@@ -181,7 +181,7 @@ def test_before_anything_is_shown_the_line_says_only_what_is_known() -> None:
     assert "p95" not in there.text(0)
 
 
-def test_where_to_look_is_said_once_it_is_known() -> None:
+def test_the_live_views_address_is_printed_once_known() -> None:
     assert (
         Situation().take({"did": "watching", "url": "http://127.0.0.1:1/"}) == "live at http://127.0.0.1:1/"
     )

@@ -134,7 +134,7 @@ def test_a_run_that_a_full_disk_broke_is_made_again(nights, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("kind", [AnalysisError, OSError, ZeroDivisionError])
-def test_what_goes_wrong_at_the_end_is_said_and_the_rest_is_done(
+def test_errors_at_the_end_are_reported_and_the_rest_is_done(
     short, monkeypatch, capsys, owner, name, said, code, kind
 ):
     broken(monkeypatch, owner, name, kind("broken"))
@@ -161,7 +161,7 @@ def test_a_night_that_was_not_checked_is_not_fine(short, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("worse", "code", "shown"), [(["may"], 0, ["skipped"]), (["must", "may"], 1, ["failure"])]
 )
-def test_what_got_worse_and_may_fail_is_shown_and_the_night_is_fine(
+def test_regressions_of_entries_that_may_fail_are_shown_and_the_night_passes(
     nights, monkeypatch, capsys, worse, code, shown
 ):
     nights.suite(
@@ -208,7 +208,7 @@ def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_i
     assert capsys.readouterr().err.count("problem: nothing of it goes for --keep: runs/odd: is no run") == 1
 
 
-def test_others_are_told_that_a_night_could_not_begin(short, capsys):
+def test_the_hook_is_notified_if_a_night_could_not_begin(short, capsys):
     assert short.run() == 0
     assert short.run("--hook", short.hook) == 2
     assert short.run("--out", "/proc/nope", "--hook", short.hook) == 3

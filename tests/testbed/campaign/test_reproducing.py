@@ -115,7 +115,7 @@ def test_a_run_in_virtual_time_comes_to_exactly_the_same(
 
 
 @pytest.mark.slow
-def test_what_is_not_as_it_was_archived_differs(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_archive_content_differs(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce(archive, "--repeat", "2") == 0
     resume = ("--repeat", "2", "--resume", str(the_repeats().path))
 
@@ -195,7 +195,7 @@ def test_other_seeds_need_what_is_planned_as_it_was(
 
 
 @pytest.mark.slow
-def test_what_is_other_about_machine_and_versions_is_said_in_a_line(
+def test_differences_of_machine_and_versions_are_one_line(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def older(run: Path) -> None:
@@ -212,7 +212,9 @@ def test_what_is_other_about_machine_and_versions_is_said_in_a_line(
 
 
 @pytest.mark.slow
-def test_what_no_repeat_measured_is_undecided(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims_that_no_repeat_measured_are_undecided(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert reproduce(archive, "--on", "simulator", "--repeat", "1") == 0
     directory = the_repeats()
     content = json.loads(directory.sweep_json.read_text())
@@ -346,7 +348,7 @@ def changed_record(change: Any) -> Any:
     ],
     ids=["no claims", "no JSON", "none", "no number", "shell", "system", "leads elsewhere", "no plan"],
 )
-def test_what_cannot_be_made_again_is_said_in_a_line_and_nothing_starts(
+def test_runs_that_cannot_be_repeated_are_refused_in_one_line_before_the_start(
     archive: Path, capsys: pytest.CaptureFixture[str], change: Any, said: str
 ) -> None:
     assert reproduce(repacked(archive, change)) == 2
@@ -367,7 +369,7 @@ def test_what_cannot_be_made_again_is_said_in_a_line_and_nothing_starts(
         (["tiny.tar.zst", "--repeat", "0"], "0 is not in the range 1<=x<=1000"),
     ],
 )
-def test_what_is_not_there_is_bad_input(
+def test_a_missing_archive_is_bad_input(
     archive: Path, capsys: pytest.CaptureFixture[str], given: list[str], said: str
 ) -> None:
     assert archive.name == "tiny.tar.zst"
@@ -387,7 +389,7 @@ def test_a_run_that_was_not_analysed_claims_nothing(
 
 
 @pytest.mark.slow
-def test_of_a_sweep_one_run_is_made_again(
+def test_one_run_of_a_sweep_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

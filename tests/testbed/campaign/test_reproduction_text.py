@@ -58,7 +58,7 @@ def test_the_command_that_goes_on_can_be_pasted_whatever_the_paths_are(
     )
 
 
-def test_what_is_other_here_stands_in_a_line() -> None:
+def test_differences_of_this_machine_are_one_line() -> None:
     there = record()
     assert differences(there, there) == "machine and versions: as there"
     commit = "0123456789abcdef0123-changed"
@@ -89,7 +89,7 @@ def test_the_last_line_says_what_follows(verdicts: list[Verdict], said: str) -> 
     assert found.reproduced == said.startswith("reproduced")
 
 
-def test_what_differs_comes_first_and_what_is_no_headline_is_counted(
+def test_differing_claims_come_first_and_minor_ones_are_counted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     show_reproduced(

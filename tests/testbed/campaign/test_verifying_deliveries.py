@@ -65,9 +65,7 @@ def change(request: pytest.FixtureRequest) -> Callable[[Path], object]:
     return changed
 
 
-def test_what_clients_got_bears_out_what_is_claimed(
-    run: RunDirectory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_delivery_logs_support_the_claims(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["verify", str(packed(run))]) == 0
     assert capsys.readouterr().out.endswith("verified: everything holds\n")
 

@@ -46,7 +46,7 @@ def test_text_is_printed_and_no_page_written(runs: list[str], capsys: Capture) -
         (["--text", "-o", "x.html", "{0}", "{1}"], "writes no page"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
+def test_incomparable_runs_are_refused(
     runs: list[str], arguments: list[str], why: str, capsys: Capture
 ) -> None:
     assert cutset(["compare", *(argument.format(*runs) for argument in arguments)]) == 2

@@ -92,7 +92,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--from", "1", "--to", "2"], "holds no such messages"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(
+def test_impossible_diagrams_are_refused(
     run: RunDirectory, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in refused([str(run.path), *arguments], capsys)

@@ -78,7 +78,7 @@ def test_an_unpacked_run_does_not_replace_the_archive_that_it_came_from(here: Pa
         (["report", "nope.tar.zst"], "there is no such packed run"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line(
+def test_impossible_exports_are_refused_in_one_line(
     here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
 ) -> None:
     (run,) = (here.parent / "elsewhere").iterdir()

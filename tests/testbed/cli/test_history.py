@@ -80,7 +80,7 @@ def test_metrics_have_columns_with_their_units(history: History, capsys: Said) -
         (["--experiment", "fanout"], []),
     ],
 )
-def test_what_is_asked_for_is_listed(
+def test_requested_rows_are_listed(
     history: History, capsys: Said, asked: list[str], found: list[str]
 ) -> None:
     assert cutset(["history", "list", "--json", *asked]) == 0
@@ -114,7 +114,7 @@ def test_a_damaged_file_is_named_and_the_rest_is_shown(history: History, capsys:
         (["prune", "--keep", "10"], "'10' is not a size: write one such as 50GB"),
     ],
 )
-def test_what_cannot_be_understood_is_said_in_a_line(
+def test_invalid_arguments_are_refused_in_one_line(
     history: History, capsys: Said, arguments: list[str], why: str
 ) -> None:
     assert cutset(["history", *arguments]) == 2

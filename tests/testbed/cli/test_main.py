@@ -61,7 +61,7 @@ def test_an_unknown_command_is_bad_input(capsys: pytest.CaptureFixture[str]) -> 
     assert "fly" in capsys.readouterr().err
 
 
-def test_what_a_run_is_called_stands_in_the_help_of_every_command_that_takes_one(
+def test_the_help_of_every_command_with_a_run_explains_its_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     taking = set()
@@ -127,7 +127,7 @@ def test_the_page_of_commands_is_their_help() -> None:
          "cannot go on: No space left on device"),
     ],
 )  # fmt: skip
-def test_what_the_system_refuses_is_no_defect(
+def test_errors_of_the_operating_system_are_no_defects(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: OSError, said: str
 ) -> None:
     assert run_raising(monkeypatch, error) == 3

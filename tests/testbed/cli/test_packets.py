@@ -102,7 +102,7 @@ def test_when_nothing_matches_that_is_said(run, capsys):
         ("--retransmissions --limit 1", "1 repetition of 1 segment; stopped at --limit 1: there are more\n"),
     ],
 )
-def test_where_a_limit_kept_some_back_the_count_says_so(run, capsys, options, said):
+def test_the_count_reports_lines_beyond_the_limit(run, capsys, options, said):
     assert cutset(["packets", str(run.path), *options.split()]) == 0
     assert capsys.readouterr().err == said
 
@@ -287,7 +287,7 @@ def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
         ),
     ],
 )
-def test_what_cannot_be_is_refused(run, capsys, options, said):
+def test_impossible_options_are_refused(run, capsys, options, said):
     assert cutset(["packets", str(run.path), *options.split()]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -339,7 +339,7 @@ print([name for name in {SLOW} if name in sys.modules])
 @pytest.mark.parametrize(
     "options", ["--link r2-r3 --stream 2 --seq 1.. --lost", "--raw --region r2", "--retransmissions"]
 )
-def test_what_is_slow_to_import_is_not(run, options):
+def test_slow_modules_are_not_imported(run, options):
     command = [sys.executable, "-c", SHOW_SLOW, str(run.path), *options.split()]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert said.splitlines()[-1] == "[]"

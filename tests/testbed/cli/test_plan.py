@@ -142,7 +142,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys):
     assert said.err == "cutset: --set workload.rat=5: workload.rat: unknown field: did you mean rate?\n"
 
 
-def test_for_an_inventory_the_plan_says_which_machine_has_what(
+def test_for_an_inventory_the_plan_lists_each_machines_share(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inventory = tmp_path / "lab.yaml"

@@ -67,7 +67,7 @@ def test_changes_happen_at_their_times_since_time_zero(clock: Clock) -> None:
     assert [record.problem for record in records] == [None, None]
 
 
-def test_what_a_change_takes_is_in_its_applied_time(clock: Clock) -> None:
+def test_the_applied_time_includes_the_duration_of_a_change(clock: Clock) -> None:
     [record] = carried(clock, [CUT], takes_ns=3_000_000)
     assert record.applied_ns == record.requested_ns + 3_000_000
     assert record.problem is None

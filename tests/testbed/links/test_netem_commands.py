@@ -45,7 +45,7 @@ def test_an_emulated_link_is_two_bridges_joined_by_a_pair() -> None:
     ]
 
 
-def test_what_was_made_is_removed() -> None:
+def test_created_objects_are_removed() -> None:
     assert unwire_lines([LINK]) == ["link del nx7", "link del na7", "link del nb7"]
 
 

@@ -91,5 +91,5 @@ def test_a_server_of_something_else(words: bytes) -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_what_else_may_happen(error: Exception, words: str) -> None:
+def test_other_connection_errors_are_explained(error: Exception, words: str) -> None:
     assert error_clause(error) == words

@@ -196,7 +196,7 @@ PRINTABLE = "?]0;title?line one ?[2Jline two?1m ?over"
     ],
     ids=["problem", "broken", "gone", "lost"],
 )
-def test_what_machines_say_comes_as_one_line_that_no_terminal_acts_on(
+def test_texts_from_machines_are_one_printable_line(
     events: Events, message: dict[str, Any], followed_text: str
 ) -> None:
     one, other = Played("h0", events), Played("h1", events)

@@ -63,7 +63,7 @@ def test_everything_that_is_written_is_listed_wherever_it_is(pair: Lab) -> None:
     machine.run(["chmod", "644", "/etc/services"])
 
 
-def test_what_a_machine_has_more_or_less_than_before_is_told(pair: Lab) -> None:
+def test_changes_of_a_machines_state_are_reported(pair: Lab) -> None:
     machine = pair["h0"]
     machine.wait_until_alone()
     before = machine.standing()

@@ -233,7 +233,7 @@ def test_code_of_other_versions_goes_but_not_what_is_just_being_unpacked(folder:
     assert sorted(path.name for path in (folder / "code").iterdir()) == ["b" * 64, "d" * 64 + ".part.x1"]
 
 
-def test_what_was_shipped_is_known_from_the_runs_here_machine_by_machine(tmp_path: Path) -> None:
+def test_shipped_runs_are_known_per_machine_from_the_local_runs(tmp_path: Path) -> None:
     def shipped(name: str, **complete: bool) -> None:
         run = RunDirectory(tmp_path / name)
         run.make()

@@ -153,7 +153,7 @@ def test_a_supervisor_that_is_killed_takes_its_part_along_and_leaves_its_files(
     wait_until_clean(lab, before)
 
 
-def test_what_a_hanging_supervisor_has_is_not_complete_and_stays_there(
+def test_files_of_a_hanging_supervisor_are_incomplete_and_stay_there(
     lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
 ) -> None:
     with RunOnMachines(lab, tmp_path, short_lease, duration="10s") as run:

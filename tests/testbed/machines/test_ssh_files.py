@@ -80,7 +80,7 @@ def test_a_revoked_key_is_no_hosts_key_wherever_that_is_said(ssh: Path, tmp_path
     ],
     ids=range(6),
 )
-def test_what_says_nothing_of_hosts_is_passed_over(ssh: Path, line: str) -> None:
+def test_lines_without_hosts_are_ignored(ssh: Path, line: str) -> None:
     (ssh / "known_hosts").write_text(f"{line}\nh0 {KEY.public}\n")
     assert known("h0") == [KEY.public]
 

@@ -61,7 +61,7 @@ def test_a_supervisor_that_is_not_told_its_run_is_not_started(tmp_path: Path) ->
     assert not (tmp_path / "run").exists()
 
 
-def test_who_is_attached_and_takes_nothing_is_let_go(tmp_path: Path) -> None:
+def test_an_attached_client_that_reads_nothing_is_disconnected(tmp_path: Path) -> None:
     def talk() -> None:
         connection, _ = listener.accept()
         with connection, contextlib.suppress(ConnectionError):

@@ -107,7 +107,7 @@ def test_hosts_behind_a_link_that_is_down_hear_that_the_network_is_unreachable(
     assert failing["down_says"][:2] == ["ENETUNREACH", "ENETUNREACH"]
 
 
-def test_others_do_not_notice_a_link_that_is_down(failing: dict[str, Any]) -> None:
+def test_other_links_are_unaffected_by_a_link_that_is_down(failing: dict[str, Any]) -> None:
     assert failing["down_says"][2] == "ECONNREFUSED"  # the host itself answers: no listener
 
 

@@ -92,7 +92,7 @@ SECOND, THIRD = HOSTS[1:]
     ],
     ids=["all", "port", "new", "refused", "reset", "answers", "another port"],
 )
-def test_what_a_block_means_is_kept_and_nothing_else(rule, silent, new) -> None:
+def test_a_block_drops_exactly_its_packets(rule, silent, new) -> None:
     told = sandboxed(_blocked, [rule], [])
     assert {tuple(each) for each in told["standing"]} == set(TO_ONE) - silent
     assert told["new"] == OTHERS | new

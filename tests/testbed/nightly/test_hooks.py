@@ -97,7 +97,7 @@ def test_a_hook_that_hangs_is_ended():
 
 
 @pytest.mark.parametrize("command", ["", "  ", "echo 'half"])
-def test_what_is_no_command_is_refused_before_the_night(command):
+def test_an_invalid_hook_is_refused_before_the_night(command):
     with pytest.raises(InputError, match="--hook"):
         check_hooks((command,))
 

@@ -37,7 +37,7 @@ def test_pip_installs_nothing_without_a_hash_and_builds_nothing_with_what_has_no
         assert "--no-build-isolation" in options or "--only-binary :all:" in options, (file, options)
 
 
-def test_what_builds_packages_is_pinned_with_a_hash_and_comes_first() -> None:
+def test_build_tools_are_pinned_with_a_hash_and_come_first() -> None:
     """As the Makefile takes it out of requirements.txt."""
     requirements = (PROJECT / "requirements.txt").read_text()
     hashes = r"(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+"

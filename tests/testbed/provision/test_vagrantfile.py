@@ -82,7 +82,7 @@ def write(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("provider", ["virtualbox", "libvirt"])
-def test_it_is_valid(vagrant, provider):
+def test_the_vagrantfile_is_valid(vagrant, provider):
     done = vagrant("validate", VAGRANT_DEFAULT_PROVIDER=provider, LAB="3")
     assert (done.returncode, done.stdout.strip()) == (0, "Vagrantfile validated successfully."), done.stderr
 
@@ -110,7 +110,7 @@ def test_three_machines_come_with_an_inventory_that_names_their_own_fingerprints
         assert f"{machine.name} execute grep -qF 'ssh-ed25519 AAAAkeyh0' ~/.ssh/authorized_keys" in log
 
 
-def test_what_is_no_key_is_not_written_where_keys_are(vagrant, pretended):
+def test_text_that_is_no_key_is_not_written_among_keys(vagrant, pretended):
     done, log = up(vagrant, pretended, LAB="2", FAKE_KEY="x' >/etc/passwd; echo '")
     assert done.returncode != 0
     assert "h0 has no key of its own: vagrant provision h0" in done.stdout + done.stderr

@@ -117,7 +117,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.mark.slow
-def test_what_holds_passes_and_what_does_not_fails_in_one_line(ran: Ran) -> None:
+def test_true_expectations_pass_and_false_ones_fail_in_one_line(ran: Ran) -> None:
     assert ran.failure("test_holds") is None
     said = ran.failure("test_does_not_hold")
     assert said is not None
@@ -229,7 +229,7 @@ def test_a_test_may_take_a_topology_that_it_does_not_name(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*test_one?a?*", "*test_one?c?*"])
 
 
-def test_what_cannot_be_asked_is_said_before_anything_runs(pytester: pytest.Pytester) -> None:
+def test_invalid_requests_are_refused_before_any_run(pytester: pytest.Pytester) -> None:
     wrong = {
         "repeat=0": "repeat: should be from 1 to 100, not 0",
         "links='neten'": "links: there is no neten: did you mean netem?",
@@ -253,7 +253,7 @@ def test_real_runs_are_refused_beside_others(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.slow
-def test_who_does_not_use_it_does_not_pay_for_it(pytester: pytest.Pytester) -> None:
+def test_the_plugin_costs_nothing_if_unused(pytester: pytest.Pytester) -> None:
     heavy = ["numpy", "pydantic", "analysis", "testbed.cli", "experiments"]
     pytester.makepyfile(f"import sys\ndef test_light(): assert not sys.modules.keys() & set({heavy})\n")
     pytester.runpytest_subprocess().assert_outcomes(passed=1)

@@ -90,7 +90,7 @@ def test_a_time_0_that_is_told_too_late_is_noted() -> None:
     assert problem.startswith("time 0 was 3600")
 
 
-def test_who_is_told_nothing_begins_nothing_however_long_it_waits() -> None:
+def test_a_run_without_a_signal_never_begins() -> None:
     played = Played()
 
     async def go() -> None:
@@ -120,5 +120,5 @@ def test_a_word_to_go_on_counts_though_it_comes_before_we_are_there() -> None:
     asyncio.run(go())
 
 
-def test_who_waits_for_a_while_only_goes_on_alone() -> None:
+def test_a_barrier_with_a_timeout_continues_alone() -> None:
     assert asyncio.run(Barriers(Notifications(), alone=False).wait(Barrier.FINISHED, 0)) == {}

@@ -56,7 +56,7 @@ def test_specifications_grow_with_the_number_of_processes_and_not_with_its_squar
     assert largest < 2_000
 
 
-def test_who_comes_back_is_told_of_another_one_if_the_first_is_gone():
+def test_a_restarted_process_gets_another_contact_if_the_first_is_gone():
     plan = with_faults("{at: 20s, kill: r1/member-2}", "{at: 30s, restart: r1/member-2}")
     contact = Contacts(plan).of("r1/member-2", 0)
     plan = with_faults(
@@ -72,7 +72,7 @@ def test_who_comes_back_is_told_of_another_one_if_the_first_is_gone():
     assert {**again, "members": []} == {**spec, "members": []}
 
 
-def test_who_joins_late_is_told_of_one_that_runs_then_and_goes_on():
+def test_a_late_process_gets_a_contact_that_runs_then_and_stays():
     faults = [f"{{at: {20 + n}s, kill: r1/member-{n}}}" for n in range(2)]
     plan = with_faults(*faults, "{at: 20500ms, join: r1/member-2}")
     assert STAYS_US > 1_000_000
@@ -92,7 +92,7 @@ def test_one_that_is_stopped_or_not_there_yet_is_nobodys_contact():
     assert contacts.of("r1/member-0", 0).region == "r1"
 
 
-def test_where_all_others_are_stopped_one_that_goes_on_is_told_of():
+def test_with_all_others_stopped_a_resuming_one_is_the_contact():
     """Check it, because otherwise a new process would regard itself as the first and never learn of the
     others.
     """
@@ -108,7 +108,7 @@ def test_where_all_others_are_stopped_one_that_goes_on_is_told_of():
     assert Contacts(with_faults(f"{{at: 26s, join: {late}}}", *stops, *gone)).of(late, 0) is None
 
 
-def test_where_nobody_runs_nobody_is_told_of():
+def test_without_running_processes_there_is_no_contact():
     names = [f"r{n}/{role}-0" for n in range(4) for role in ("publisher", "member")]
     faults = [f"{{at: 20s, kill: {name}}}" for name in names]
     plan = with_faults(*faults, *(f"{{at: 30s, restart: {name}}}" for name in names), members=1)

@@ -40,7 +40,7 @@ def test_a_client_may_have_what_was_not_acknowledged_in_time() -> None:
     assert everything_delivered(DRIVERS, [client(s0=121, s1=50)], ALL)
 
 
-def test_who_follows_some_topics_is_waited_for_with_those_alone() -> None:
+def test_a_subscriber_is_awaited_only_for_its_topics() -> None:
     assert everything_delivered(DRIVERS, [client(s0=120), client(s1=50), client()], TOPICS)
     assert not everything_delivered(DRIVERS, [client(s0=120), client(s1=49)], TOPICS)
     assert lowest([{0: 120}, {0: 119, 1: 50}], TOPICS) == {0: 119, 1: 50}
@@ -51,7 +51,7 @@ def test_nothing_published_and_nobody_listening_is_drained() -> None:
     assert everything_delivered(DRIVERS, [], ALL)
 
 
-def test_it_is_the_same_to_hear_of_the_slowest_client_alone() -> None:
+def test_the_slowest_clients_report_suffices() -> None:
     published = highest(driver.published for driver in DRIVERS)
     for counts in (
         [{0: 120, 1: 50}, {0: 120, 1: 51}],

@@ -98,7 +98,7 @@ EXPECTED = {
 }
 
 
-def test_what_waits_for_a_disk_waits_longer_while_it_is_slow(tmp_path: Path) -> None:
+def test_syncs_take_longer_while_the_disk_is_slow(tmp_path: Path) -> None:
     assert sandboxed(seen, str(tmp_path)) == EXPECTED
 
 

@@ -144,7 +144,7 @@ def test_killing_any_one_process_leaves_nothing(holder: int, token: str, victim:
     assert_nothing_left(token, namespaces, interfaces)
 
 
-def test_where_namespaces_are_forbidden_the_error_says_what_to_do(tmp_path: Path) -> None:
+def test_if_namespaces_are_forbidden_the_error_gives_the_remedy(tmp_path: Path) -> None:
     script = "from testbed.sandbox import run_in_sandbox; run_in_sandbox(['true'])"
     nested = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", nested, "sh"]

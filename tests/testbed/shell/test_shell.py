@@ -56,7 +56,7 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
     return shell
 
 
-def test_what_was_provoked_by_hand_leaves_a_whole_run_with_a_plan_of_it(provoked: LiveShell):
+def test_manual_faults_leave_a_complete_run_with_a_plan_of_them(provoked: LiveShell):
     record = provoked.record()
     assert (record["phase"], record["outcome"], problems(record)) == ("collected", "completed", [])
     assert record["shell"] == {"with_faults": False}
@@ -71,7 +71,7 @@ def test_what_was_provoked_by_hand_leaves_a_whole_run_with_a_plan_of_it(provoked
 
 
 @pytest.mark.spark
-def test_its_analysis_knows_the_faults_by_hand_and_how_it_recovered_from_them(provoked: LiveShell):
+def test_the_analysis_reports_manual_faults_and_their_recovery(provoked: LiveShell):
     with workers_at("local[2]") as found:
         summary = analyze(RunDirectory(provoked.directory), workers_for=found, progress=lambda _: None)
     assert [(fault["name"], fault["target"]) for fault in summary["faults"]] == [

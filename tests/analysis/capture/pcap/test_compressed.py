@@ -110,7 +110,9 @@ def test_archives_without_a_capture_are_refused_and_leave_nothing(
     assert list((tmp_path / "unpacked").iterdir()) == []
 
 
-def test_files_that_expand_beyond_the_limit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_expand_beyond_the_limit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compressed, "SIZE_ALWAYS_ALLOWED", 1_000_000)
     monkeypatch.setattr(compressed, "GROWTH_MAX", 2)
     for name, pack in (("a.gz", gzip.compress), ("a.zst", zstd)):

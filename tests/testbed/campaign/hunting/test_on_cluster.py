@@ -90,7 +90,7 @@ def _first_seen(directory: HuntDirectory) -> set[str]:
     return {feature for interesting in directory.kept() for feature in interesting.new}
 
 
-def test_it_goes_on_when_an_executor_is_killed(cluster, tmp_path):
+def test_a_hunt_continues_when_an_executor_is_killed(cluster, tmp_path):
     folder = tmp_path / "hunt"
     with hunting(cluster, folder, "nemesis", *SMALL, "--runs", "60", "--unguided") as process:
         wait_until(lambda: _runs(folder) >= 6, "the first runs", WAIT_S)
@@ -107,7 +107,7 @@ def _runs(folder: Path) -> int:
     return HuntDirectory(folder).progress().runs if (folder / "progress.json").exists() else 0
 
 
-def test_what_its_python_lacks_is_said_in_a_line(cluster, tmp_path):
+def test_missing_packages_of_the_cluster_are_reported_in_one_line(cluster, tmp_path):
     poor = tmp_path / "python"
     poor.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}/lacking:$PYTHONPATH" exec {cluster.python} "$@"\n')
     poor.chmod(0o755)

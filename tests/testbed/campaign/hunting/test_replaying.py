@@ -26,7 +26,7 @@ def test_so_many_clean_runs_leave_a_chance_of_five_percent(rate, runs):
     assert rate == 1 or (1 - rate) ** (runs - 1) > 0.05
 
 
-def test_what_never_broke_cannot_be_said_to_be_gone(tmp_path):
+def test_a_defect_that_never_occurred_cannot_be_called_gone(tmp_path):
     with pytest.raises(InputError, match="never broke on local: replay it there first"):
         clean_needed(Counted(10, 0), tmp_path, "local")
     with pytest.raises(InputError, match="clean runs would be needed"):

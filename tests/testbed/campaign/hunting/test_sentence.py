@@ -37,7 +37,7 @@ def test_without_disturbances_that_is_said():
 
 
 @pytest.mark.parametrize("kind", ["crashed", "unheard-of"])
-def test_what_has_no_form_is_said_as_it_was(kind):
+def test_a_breach_without_a_template_is_quoted(kind):
     said = sentence(violation(kind, said="r0/proxy-0 failed: KeyError\n  more"), Case(1, {}, (KILL,)))
     assert said.startswith("r0/proxy-0 failed: KeyError, after r0/proxy-1 was killed")
 

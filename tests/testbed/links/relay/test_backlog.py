@@ -72,7 +72,7 @@ def test_more_of_a_waiting_link_does_not_change_whose_turn_it_is() -> None:
     assert len({ingress.link_direction.frames for ingress in ingresses}) == 1
 
 
-def test_what_waits_to_be_admitted_counts_as_held_and_once() -> None:
+def test_frames_waiting_for_admission_count_as_held_once() -> None:
     delay_queue = DelayQueue()
     ingress = make_ingress("a", delay_queue, arrived=3)
     for _ in range(2):

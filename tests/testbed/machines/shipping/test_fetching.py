@@ -99,7 +99,7 @@ def entries(run: RunDirectory, key: str) -> dict[str, Any]:
     }
 
 
-def test_what_a_dead_controller_left_on_machines_is_fetched(lab: Lab, run: RunDirectory) -> None:
+def test_files_that_a_dead_controller_left_on_machines_are_fetched(lab: Lab, run: RunDirectory) -> None:
     ended = fetch(lab, run)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == f"All files of {run.name} are here: cutset analyze {run.path}\n"
@@ -116,7 +116,7 @@ def test_what_a_dead_controller_left_on_machines_is_fetched(lab: Lab, run: RunDi
     assert (again.returncode, again.stdout) == (0, ended.stdout)
 
 
-def test_what_was_not_fetched_stays_there_until_it_is(lab: Lab, run: RunDirectory) -> None:
+def test_files_stay_on_machines_until_they_are_fetched(lab: Lab, run: RunDirectory) -> None:
     nobody_there = lab.write_inventory("wrong.yaml", machines={"h1": {"port": 2222}})
     first = fetch(lab, run, "--disk", "5MB", inventory=nobody_there)
     assert first.returncode == 1

@@ -136,7 +136,7 @@ def test_a_machine_that_cannot_be_reached_any_more_leaves_what_it_had_shipped(
     assert read_files(tmp_path / "run") == files | {"logs/r1-proxy-0.jsonl": b"last words"}
 
 
-def test_what_the_supervisor_needs_for_itself_is_not_shipped(tmp_path: Path) -> None:
+def test_the_supervisors_own_files_are_not_shipped(tmp_path: Path) -> None:
     inventory = tmp_path / "lab.yaml"
     inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
     machine: Machine = load_inventory(inventory).machines[0]

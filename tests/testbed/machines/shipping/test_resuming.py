@@ -101,7 +101,7 @@ def test_a_receiver_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None
     assert shipped["h0"].wire_bytes < len(content) - before + MIB
 
 
-def test_what_is_whole_here_is_only_checked(tmp_path: Path) -> None:
+def test_complete_local_files_are_only_checked(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h0", {"captures/a.pcap": noise(5 * MIB)})
     ship_all(tmp_path / "run", Machine("h0", there))
     again = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
@@ -116,7 +116,7 @@ def test_the_program_itself_ships(tmp_path: Path) -> None:
     assert shipped["h0"].complete
 
 
-def test_what_a_dead_machine_did_not_ship_is_said(tmp_path: Path) -> None:
+def test_files_missing_from_a_dead_machine_are_reported(tmp_path: Path) -> None:
     there = write_files(
         tmp_path / "h0",
         {"captures/a.pcap": noise(3 * MIB), "captures/b.pcap": noise(3 * MIB), "captures/c.pcap": b"c"},
@@ -144,7 +144,7 @@ def test_one_dead_machine_stands_in_no_others_way(tmp_path: Path) -> None:
     assert shipped["h0"].lines() == [f"h0: nothing was shipped: {shipped['h0'].problem}"]
 
 
-def test_what_is_here_and_differs_is_shipped_again(tmp_path: Path) -> None:
+def test_differing_local_files_are_shipped_again(tmp_path: Path) -> None:
     """Also where only its beginning differs, which the bytes before the end do not tell."""
     content = noise(2 * MIB)
     there = write_files(tmp_path / "h0", {"captures/a.pcap": content, "captures/b.pcap": content})
@@ -159,7 +159,7 @@ def test_what_is_here_and_differs_is_shipped_again(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(f"*{AGAIN}"))
 
 
-def test_what_is_replaced_now_and_then_may_differ_from_what_was_shipped_before(tmp_path: Path) -> None:
+def test_files_that_are_replaced_may_differ_from_their_shipped_version(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h0", {"run.json": b'{"phase": "collected"}'})
     write_files(tmp_path / "run", {"machines/h0/run.json": b'{"phase": "running", "more": 1}'})
     shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]

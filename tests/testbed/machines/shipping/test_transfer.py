@@ -113,7 +113,7 @@ def test_two_machines_cannot_ship_to_the_same_place(tmp_path: Path) -> None:
     assert (file.became, file.note) == (FileOutcome.MISSING, "h0 has a file of that name, too")
 
 
-def test_what_cannot_be_written_here_stands_in_no_other_files_way(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_blocks_no_others(tmp_path: Path) -> None:
     (tmp_path / "captures/a.pcap").mkdir(parents=True)
     (tmp_path / "logs").write_bytes(b"no folder")
     outside = tmp_path / "outside"
