@@ -74,7 +74,7 @@ def test_the_shipped_matrix_is_whole():
         ('from,"A\nA,1\n', "is no line of CSV"),
     ],
 )
-def test_ambiguous_matrices_are_refused_with_a_reason(tmp_path, text, said):
+def test_invalid_matrices_are_refused_with_a_reason(tmp_path, text, said):
     with pytest.raises(InputError) as refused:
         the_matrix(tmp_path, text)
     assert said in str(refused.value)

@@ -302,7 +302,7 @@ def test_a_peer_has_its_room_back_when_it_reads_and_is_left_when_it_does_not():
     assert bench.connections == []
 
 
-def test_small_messages_after_an_oversized_one_are_sent():
+def test_an_oversized_message_does_not_count_against_small_ones_after_it():
     """Else a peer would be left with the next one, and be sent the same again when it is back."""
     bench = Bench()
     bench.accept(1, "x")

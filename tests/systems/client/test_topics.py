@@ -73,7 +73,7 @@ def test_each_change_is_due_once_at_its_time():
     assert subscriptions.changes_until(10_000) == []
 
 
-def test_subscriptions_before_the_first_request_are_omitted():
+def test_subscriptions_between_two_requests_are_omitted():
     plan = told((0, 0, True), (500, 0, False), (500, 1, True), (900, 1, False), (900, 2, True))
     subscriptions = Subscriptions(plan, topics_of(plan))
     subscriptions.changes_until(0)
