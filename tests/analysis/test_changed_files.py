@@ -82,7 +82,7 @@ def work(run: RunDirectory) -> None:
     render(record, (), moments(run, record), ())
 
 
-def test_a_run_json_that_somebody_changed_is_analysed_or_refused(tmp_path: Path) -> None:
+def test_a_changed_run_json_is_analysed_or_refused(tmp_path: Path) -> None:
     run = recorded(tmp_path)
 
     def read(content: Json) -> None:
@@ -116,7 +116,7 @@ def test_times_out_of_order_are_analysed_or_refused(tmp_path: Path, times: Json)
         work(run)
 
 
-def test_a_summary_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path) -> None:
+def test_a_changed_summary_json_is_shown_or_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path, replace(SHORT, captures=False))
     content = json.loads(run.summary_json.read_text())
     content["content"] = {"subscriptions": {"mean": 1.5, "p50": 1, "p95": 2, "max": 3, "none": 0.5}}
@@ -136,7 +136,7 @@ def test_a_summary_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path
     assert broken(content, WRONG, read, every=EVERY) == []
 
 
-def test_a_sweep_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path) -> None:
+def test_a_changed_sweep_json_is_shown_or_refused(tmp_path: Path) -> None:
     sweep = SWEEPS["zoo"](tmp_path / "20260101T000000Z-zoo-0a1b2c")
     content = json.loads(sweep.sweep_json.read_text())
 
@@ -148,7 +148,7 @@ def test_a_sweep_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path) 
     assert broken(content, WRONG, read, every=5) == []
 
 
-def test_a_clocks_json_that_somebody_changed_is_used_or_refused(tmp_path: Path) -> None:
+def test_a_changed_clocks_json_is_used_or_refused(tmp_path: Path) -> None:
     run = recorded(tmp_path)
     hosts = [host["name"] for host in whole_run()["plan"]["hosts"]]
     machines = [
@@ -215,7 +215,7 @@ def changed_tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 @pytest.mark.parametrize("name", list(TABLES))
-def test_a_table_that_somebody_changed_is_shown_or_said_to_be_missing(tmp_path: Path, name: str) -> None:
+def test_a_changed_table_is_shown_or_reported_as_missing(tmp_path: Path, name: str) -> None:
     run = write_run(tmp_path, SHORT)
     unchanged = moments(run, read_record(run))
     path = run.table(name)

@@ -94,7 +94,7 @@ def test_links_are_also_refused_without_the_command_line(run: RunDirectory, prec
             write(run)
 
 
-def test_a_file_in_the_place_of_a_folder_is_refused(run: RunDirectory) -> None:
+def test_a_file_in_place_of_a_folder_is_refused(run: RunDirectory) -> None:
     remove(run.figures)
     run.figures.write_text("figures")
     with pytest.raises(InputError, match="is no folder: move it away"):
@@ -127,9 +127,7 @@ def test_files_and_tables_that_are_links_are_replaced(run: RunDirectory, preciou
     assert not [path for path in linked if path.is_symlink()]
 
 
-def test_an_index_and_what_is_unpacked_are_put_in_the_place_of_links(
-    run: RunDirectory, precious: Path
-) -> None:
+def test_an_index_and_unpacked_captures_replace_symbolic_links(run: RunDirectory, precious: Path) -> None:
     capture = run.capture(f"{PROXY_2}-eth0.pcap")
     put_link(run.capture_index(capture), precious / "thesis.tex")
     load_index(capture)

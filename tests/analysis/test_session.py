@@ -86,7 +86,7 @@ def test_a_session_of_its_own_computes_and_is_quiet(ended: RunResult) -> None:
 
 
 @pytest.mark.spark
-def test_java_that_was_killed_is_started_anew(ended: RunResult) -> None:
+def test_killed_java_is_restarted(ended: RunResult) -> None:
     assert (ended.code, ended.said[3:]) == (0, ["5"]), ended.errors
 
 
@@ -213,7 +213,7 @@ os._exit(0)
 
 
 @pytest.mark.spark
-def test_ctrl_c_while_java_is_waited_for_tells_nothing_of_how(tmp_path: Path) -> None:
+def test_ctrl_c_while_waiting_for_java_shows_no_traceback(tmp_path: Path) -> None:
     script = tmp_path / "interrupted.py"
     script.write_text(INTERRUPTED)
     done = subprocess.run(

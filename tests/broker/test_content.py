@@ -126,7 +126,7 @@ def test_partial_events_and_stock_quotes_are_delivered_correctly(wrong_with, set
     ("change", "what"),
     [(drops, "lost"), (repeats, "duplicated"), (tells_a_stranger, "stray"), (swaps_for_one, "out_of_order")],
 )
-def test_a_defect_is_told_as_what_it_is(wrong_with, with_role, change, what):
+def test_a_defect_is_reported_as_itself(wrong_with, with_role, change, what):
     assert wrong_with(FILE, with_role("exchange", change)) == {what: 1}
 
 

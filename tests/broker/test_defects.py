@@ -121,7 +121,7 @@ def test_each_defect_of_three_subscribers_is_reported_as_itself(summary_with, tm
     assert summary["verdict"] == "failed"
 
 
-def test_events_of_a_stream_that_nobody_planned_are_no_success(wrong_with, with_role):
+def test_events_of_an_unplanned_stream_are_no_success(wrong_with, with_role):
     def renamed(machine):
         usual = machine.emit
         machine.emit = lambda *effects: usual(
@@ -207,9 +207,7 @@ def never_hears(subscriber):
     subscriber.take = lambda connection, message: None
 
 
-def test_a_client_whose_subscriptions_are_never_confirmed_is_told_though_others_get_events(
-    summary_with, with_role
-):
+def test_a_client_without_confirmations_is_reported_although_others_get_events(summary_with, with_role):
     summary = summary_with("brokers.yaml", with_role("subscriber", never_hears), NINE)
     assert summary["events"]["lost"] == 0 < summary["events"]["delivered"]
     assert summary["verdict"] == "failed"
@@ -298,7 +296,7 @@ def by_event(machine):
     machine.record = record
 
 
-def test_deliveries_that_cannot_be_compared_are_said(summary_with):
+def test_deliveries_that_cannot_be_compared_are_reported(summary_with):
     def build(spec, rng):
         machine = build_machine(spec, rng)
         if spec.role == "subscriber":

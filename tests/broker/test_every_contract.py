@@ -191,7 +191,7 @@ CONTENT = Contract("sent", "content", "subscription", settle_us=1_000_000)
         (BROKERS, "broker", tells_a_stranger, TOPIC, "stray", always),
     ],
 )
-def test_a_defect_is_told_under_every_contract_that_it_breaks(
+def test_a_defect_is_reported_under_every_contract_that_it_breaks(
     records_of, runs, file, role, change, of, figure, breaks
 ):
     def build(spec, rng):

@@ -46,7 +46,7 @@ def test_a_peer_that_publishes_and_subscribes_gets_its_own_events_correctly(wron
 @pytest.mark.parametrize(
     ("change", "what"), [(garbles, "corrupted"), (invents, "stray"), (lambda *both: None, "lost")]
 )
-def test_a_defect_of_such_a_role_is_told_as_what_it_is(wrong_with, with_role, change, what):
+def test_a_defect_of_such_a_role_is_reported_as_itself(wrong_with, with_role, change, what):
     assert list(wrong_with("peers.yaml", with_role("peer", of_one_delivery(change)))) == [what]
 
 
@@ -69,5 +69,5 @@ def records_twice(peer):
     ]
 
 
-def test_publications_that_a_publisher_records_twice_are_told_as_that(wrong_with, with_role):
+def test_double_records_of_a_publisher_are_reported_as_such(wrong_with, with_role):
     assert list(wrong_with("peers.yaml", with_role("peer", records_twice))) == ["published_twice"]

@@ -137,7 +137,7 @@ def test_runs_of_one_name_are_refused(
 
 @pytest.mark.parametrize("read", [sweep, night])
 @pytest.mark.parametrize("now", [False, True])
-def test_whatever_stands_in_a_record_it_is_shown_or_refused_in_one_line(
+def test_every_record_is_shown_or_refused_in_one_line(
     tmp_path: Path,
     read: Callable[[Path, str], CampaignRecord[Any]],
     now: bool,

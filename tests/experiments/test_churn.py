@@ -230,7 +230,7 @@ def test_impossible_churn_is_refused_in_one_line(tmp_path, kind, asked, said):
     assert "\n" not in str(refused.value)
 
 
-def test_a_system_of_which_nobody_may_come_and_go_says_so(tmp_path):
+def test_a_system_without_transient_roles_refuses_churn(tmp_path):
     churn = "arrivals: [{role: driver, count: 1}]"
     with pytest.raises(
         InputError, match="driver of sprinkler may not come and go while it runs; only client may"

@@ -28,7 +28,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     return RunDirectory(tmp_path / "mine" / NAME)
 
 
-def test_a_run_goes_to_s3_and_comes_back_once_and_can_be_asked(
+def test_a_run_goes_to_s3_and_is_downloaded_once_and_can_be_queried(
     s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"s3a://lab/nights/{NAME}.tar.zst?{s3}"
@@ -100,7 +100,7 @@ def test_a_url_without_a_run_is_refused(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_a_directory_in_s3_is_brought_once_without_what_is_made_anew(
+def test_a_directory_in_s3_is_downloaded_once_without_rebuildable_files(
     s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, path = reached(f"s3://lab/runs/{NAME}?{s3}")
@@ -190,7 +190,7 @@ def test_an_archive_that_cannot_be_sent_whole_replaces_nothing(
 @pytest.mark.parametrize(
     ("name", "url"), [("s3://lab/a.tar.zst", True), ("runs/a", False), ("C:/a", False), ("latest", False)]
 )
-def test_a_url_is_told_from_a_path(name: str, url: bool) -> None:
+def test_a_url_is_distinguished_from_a_path(name: str, url: bool) -> None:
     assert is_url(name) is url
 
 

@@ -14,7 +14,7 @@ TRACED = "{regions: {r0: {}, r1: {}}, links: [{between: [r0, r1], delay: 1ms, tr
 RING = "{kind: ring, regions: 4, delays: {from: 5ms, to: 20ms}}"
 
 
-def test_a_topology_may_stand_in_the_experiment_itself(load):
+def test_a_topology_may_be_in_the_experiment_itself(load):
     experiment = load(changed("three-regions", RING), "topology.regions=5")
     topology = load_topology(experiment.topology)
     assert topology.name == "inline"
@@ -60,7 +60,7 @@ def test_traces_of_a_topology_in_an_experiment_start_from_its_file(load, tmp_pat
         ),
     ],
 )
-def test_an_error_in_a_topology_that_stands_in_the_experiment_names_its_place(load, topology, said):
+def test_an_error_in_a_topology_that_is_in_the_experiment_names_its_place(load, topology, said):
     with pytest.raises(InputError) as error:
         load(changed("three-regions", topology))
     assert str(error.value).startswith(said)

@@ -71,7 +71,7 @@ def test_an_interrupted_runs_directory_is_renamed_and_the_run_repeated(night):
     assert [path.name for path in night.runs.iterdir()] == [f"{left.name}.torn"]
 
 
-def test_a_torn_run_that_left_nothing_begins_anew(night):
+def test_an_interrupted_run_without_remains_is_repeated(night):
     assert night.set_aside(replace(RUNS[0], state=State.RUNNING, tries=1)).torn == ()
 
 

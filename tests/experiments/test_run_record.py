@@ -80,7 +80,7 @@ def looked_at(record: RunRecord) -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: "gone" if wrong is GONE else repr(wrong)[:12])
-def test_a_field_that_somebody_changed_is_read_or_refused_in_a_line(wrong: Any) -> None:
+def test_a_changed_field_is_read_or_refused_in_one_line(wrong: Any) -> None:
     content = whole()
     looked_at(record_from_json(content))
     broken = []

@@ -90,7 +90,7 @@ def test_a_link_to_elsewhere_is_not_followed(tmp_path: Path) -> None:
         assert (tmp_path / "precious").is_dir()
 
 
-def test_one_that_was_taken_for_left_over_before_it_was_locked_is_made_anew(
+def test_a_folder_that_was_removed_as_stale_before_its_lock_is_made_again(
     tmp_path: Path, monkeypatch
 ) -> None:
     lock, made = os.open, []

@@ -35,7 +35,7 @@ def test_a_rule_of_collection_is_a_predicate_with_its_argument(collect, told):
     assert read(collect=collect).as_plan()["collect"] == told
 
 
-def test_keys_are_told_whole():
+def test_keys_are_passed_completely():
     keys = {"distribution": "zeta", "skew": 1.2, "insertions": "10%"}
     told = {"distribution": "zeta", "skew": 1.2, "count": 100_000, "insertions": 0.1}
     assert read(keys=keys).as_plan()["keys"] == told

@@ -152,7 +152,7 @@ def test_faults_that_no_figure_tells_apart_are_refused(faults: tuple[Given, ...]
     assert refused(*faults) == [(1, said)]
 
 
-def test_why_faults_of_different_times_act_at_once_is_said():
+def test_why_faults_of_different_times_act_at_once_is_reported():
     faults = (
         {"name": "one", "at": "3s", "cut": ["a", "b"]},
         {"name": "other", "at": "4s", "cut": ["a", "b"]},

@@ -153,7 +153,7 @@ def test_the_only_entry_is_blamed_for_its_own_mistake(read, field, said):
     assert str(caught.value) == f"small.yaml:6: entries.0.{said}"
 
 
-def test_a_name_that_is_none_is_told_how_to_be_one(read):
+def test_an_invalid_name_is_refused_with_the_rules(read):
     said = (
         "small.yaml:4: entries.0.name: should be a letter of a-z, then any of a-z, 0-9, _ and -, not 'a b/c'"
     )

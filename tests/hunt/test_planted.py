@@ -63,7 +63,7 @@ def test_ten_are_set_aside_and_spread_over_the_systems():
     assert set(aside) == SYSTEMS
 
 
-def test_every_patch_stands_in_the_catalogue_once():
+def test_every_patch_is_in_the_catalogue_once():
     patches = [mutant.patch for mutant in mutants()]
     assert sorted(patches) == sorted(MUTANTS.rglob("*.patch"))
     assert len({mutant.name for mutant in mutants()}) == len(patches)

@@ -224,7 +224,7 @@ def test_a_system_that_ships_says_what_it_is_and_how_to_get_it(name):
 
 
 @pytest.mark.parametrize("said", ["{seen: never}", "{seen: clear, why: compressed}"])
-def test_why_packets_show_no_events_is_said_where_they_show_none(folder, said, capsys):
+def test_the_reason_is_reported_if_packets_show_no_events(folder, said, capsys):
     file = folder / "post" / "system.yaml"
     replace(file, "ports: [port]", f"ports: [port]\nmessages: {said}")
     assert main.run(["plan", str(folder / "letters.yaml")]) == 2

@@ -66,7 +66,7 @@ def test_decrypted_packets_agree_with_the_clients_records(made, capsys):
     assert "encrypted" in capsys.readouterr().out
 
 
-def test_keys_of_all_lives_stand_beside_the_captures_for_their_owner_alone(made):
+def test_keys_of_all_process_generations_are_beside_the_captures_for_their_owner_alone(made):
     assert stat.S_IMODE(made.key_log.stat().st_mode) == 0o600
     assert len(client_randoms(made.key_log)) == 2 * 3 + 1, (
         "of two peers' links, four clients, one of them twice"
@@ -110,7 +110,7 @@ def test_without_keys_of_some_connections_events_rest_on_records(run, capsys):
         assert why in capsys.readouterr().err
 
 
-def test_without_a_key_log_and_without_tshark_that_is_said(run, tmp_path, capsys, monkeypatch):
+def test_a_missing_key_log_and_missing_tshark_are_reported(run, tmp_path, capsys, monkeypatch):
     kept = run.key_log.rename(tmp_path / "kept")
     assert "not read: no key log of TLS connections was kept" in analyzed(run, capsys)
     kept.rename(run.key_log)

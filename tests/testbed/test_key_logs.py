@@ -58,7 +58,9 @@ def test_nothing_is_made_of_nothing(run: RunDirectory) -> None:
     assert not run.key_log.exists()
 
 
-def test_too_many_are_cut_off_and_that_is_said(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_are_cut_off_and_that_is_reported(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(key_logs, "KEY_LOG_BYTES_MAX", 2 * len(line(1)))
     [problem] = collect_key_logs(plan(), run)
     assert problem.startswith("not all keys of TLS connections were kept")

@@ -131,7 +131,7 @@ def test_captures_are_where_they_were_asked_for(captures, count):
     assert len(plan_of(f"captures={captures}").captures) == count
 
 
-def test_changes_of_links_and_processes_stand_in_order():
+def test_changes_of_links_and_processes_are_in_order():
     plan = plan_of(
         "faults=[{name: cut, at: 9s, cut: [r2, r3]}, {at: 5s, kill: r2/proxy-0},"
         " {at: 9s, restart: r2/proxy-0}]"

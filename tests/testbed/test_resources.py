@@ -61,6 +61,6 @@ def test_buffers_of_captures_never_take_more_than_a_part_of_the_memory() -> None
     assert buffer_kib(100, GIB) < BUFFER_KIB
 
 
-def test_smaller_buffers_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_buffers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "memory_bytes", lambda: 2 * GIB)
     assert "not 8,192" in str(smaller_buffers(plan(23)))

@@ -100,7 +100,7 @@ def test_traffic_counts_in_the_capture_size(plan):
     assert least < more < 1.2 * least
 
 
-def test_virtual_time_and_other_machines_refuse_it_in_a_line(plan, tmp_path, capsys):
+def test_virtual_time_and_other_machines_refuse_it_in_one_line(plan, tmp_path, capsys):
     given = ["run", "star-outages", "--set", TRAFFIC, "--out", str(tmp_path / "runs")]
     assert main.run([*given, "--on", "simulator"]) == 2
     assert "traffic: is made of real packets, which virtual time does not have" in capsys.readouterr().err

@@ -105,7 +105,7 @@ def test_a_run_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         kept(run)
 
 
-def test_a_verdict_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_verdict_is_refused(tmp_path: Path) -> None:
     run = directory(tmp_path, RUN, {**SUMMARY, "verdict": "degraded"})
     with pytest.raises(InputError, match=r"summary\.json: verdict: expected one of .*, found degraded"):
         kept(run)

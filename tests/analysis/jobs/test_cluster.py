@@ -161,7 +161,7 @@ def test_ctrl_c_in_the_middle_leaves_nothing_and_frees_the_cluster(cluster, here
     wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
 
 
-def test_a_cluster_with_a_secret_gets_it_from_the_user_s_configuration_and_shows_it_to_nobody(here, tmp_path):
+def test_a_clusters_secret_comes_from_the_users_configuration_and_is_not_shown(here, tmp_path):
     secret = secrets.token_hex()
     configuration = tmp_path / "configuration"
     configuration.mkdir(mode=0o700)
@@ -193,7 +193,7 @@ def test_later_executors_are_waited_for_as_long_as_the_first_one_took(came_s, nu
     assert found == number
 
 
-def test_a_master_that_is_not_there_is_told_at_once(here):
+def test_a_master_that_is_not_there_is_reported_at_once(here):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and does not listen
         url = f"spark://127.0.0.1:{unused.getsockname()[1]}"

@@ -166,7 +166,7 @@ def test_rows_that_failed_to_come_leave_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_runs_own_words_say_which_captures_cannot_tell(tmp_path: Path) -> None:
+def test_a_runs_record_names_the_inconclusive_captures(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     hosts = {f"10.0.0.{n}": name for n, name in enumerate(("whole", "dropping", "died", "damaged", "absent"))}
     drops = {"whole": 0, "dropping": 3, "died": None, "damaged": 0}

@@ -75,7 +75,7 @@ def test_errors_of_background_work_are_raised() -> None:
         pass
 
 
-def test_a_child_that_is_killed_is_told() -> None:
+def test_a_killed_child_is_reported() -> None:
     message = "drawing failed: a process was killed, perhaps for want of memory"
     with pytest.raises(AnalysisError, match=message), meanwhile(_die, doing="drawing"):
         pass

@@ -163,7 +163,7 @@ def test_the_compared_tables_are_not_empty() -> None:
     assert found == at_once(records)
 
 
-def test_ports_that_are_used_again_begin_anew() -> None:
+def test_reused_ports_start_a_new_connection() -> None:
     records = at_intervals([*streamed(batch(1, 5), [50]), *streamed(batch(6, 5), [50], isn=77)])
     assert [row[1] for row in in_parts(records, {2})] == [1, 6]
 

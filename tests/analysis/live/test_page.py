@@ -92,7 +92,7 @@ def shown(page: Page, name: str) -> str:
     return page.locator(f"#{name}").inner_text()
 
 
-def test_the_page_says_where_the_run_is_as_it_is_told(page: Page, board: Board) -> None:
+def test_the_page_shows_the_reported_phase_of_the_run(page: Page, board: Board) -> None:
     expect(page.locator("#phase")).to_have_text("building")
     tell_a_minute(board)
     expect(page.locator("#rate")).to_have_text("79\u202f812")

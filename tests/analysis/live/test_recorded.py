@@ -151,7 +151,7 @@ def test_no_captures_of_programs_are_cut_into_parts(make: Callable[..., RunDirec
     assert watched(plan) == plan
 
 
-def test_a_file_that_is_no_record_is_said_once_and_ends_it(make: Callable[..., RunDirectory]) -> None:
+def test_a_file_that_is_no_record_is_reported_once_and_ends_it(make: Callable[..., RunDirectory]) -> None:
     run = make()
     view, _ = watching(run)
     run.host_deliveries(CLIENTS[0]).write_bytes(b"no such record at all")

@@ -76,7 +76,7 @@ def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata, eve
         assert found == pytest.approx([row["p50_ms"], row["p95_ms"], row["p99_ms"]], abs=0.0006)
 
 
-def test_a_bin_is_told_once_every_client_was_read_beyond_it(metadata: RunMetadata) -> None:
+def test_a_bin_is_reported_once_every_client_was_read_beyond_it(metadata: RunMetadata) -> None:
     live = LiveTimelines(metadata)
     newest_ns = dict.fromkeys(metadata.clients, ZERO + 2 * S)
     slow = metadata.clients[0]
@@ -86,7 +86,7 @@ def test_a_bin_is_told_once_every_client_was_read_beyond_it(metadata: RunMetadat
     assert [row[0] for row in live.take([], newest_ns).throughput["r0"]] == [1.0, 1.2, 1.4, 1.6, 1.8]
 
 
-def test_a_client_that_is_silent_for_long_holds_up_nobody(metadata: RunMetadata) -> None:
+def test_a_long_silent_client_delays_nothing(metadata: RunMetadata) -> None:
     newest_ns = dict.fromkeys(metadata.clients, ZERO + 60 * S)
     news = LiveTimelines(metadata).take([], newest_ns | {metadata.clients[0]: ZERO + 60 * S - IDLE_NS - 1})
     assert news.shown_until_ns == ZERO + 60 * S
@@ -99,7 +99,7 @@ def test_a_clock_that_is_set_ahead_leaves_a_gap(metadata: RunMetadata) -> None:
     assert len(news.throughput["r0"]) == BINS_TOLD_MAX
 
 
-def test_before_anything_was_read_nothing_is_told(metadata: RunMetadata) -> None:
+def test_before_anything_was_read_nothing_is_reported(metadata: RunMetadata) -> None:
     news = LiveTimelines(metadata).take([], {})
     assert (news.throughput, news.latency, news.shown_until_ns) == ({}, {}, None)
 
@@ -161,7 +161,7 @@ def test_events_that_no_client_must_get_delay_nothing(two: RunMetadata) -> None:
     assert not stream.waiting
 
 
-def test_a_stream_of_which_somebody_lost_an_event_goes_on_when_too_much_waits(
+def test_a_stream_with_a_lost_event_continues_when_too_much_waits(
     monkeypatch: pytest.MonkeyPatch, two: RunMetadata
 ) -> None:
     monkeypatch.setattr(live_timelines, "WAITING_MAX", 3)

@@ -50,7 +50,7 @@ def test_long_lists_are_shortened() -> None:
     assert label(row, "sprinkler") == "VIEW 0 1 2 3 4 5 6 7 …"
 
 
-def test_a_type_that_nobody_knows_stands_by_its_name() -> None:
+def test_an_unknown_type_is_shown_by_its_name() -> None:
     assert label({"type": "NEW", "stream": 3}, "sprinkler") == "NEW"
 
 

@@ -99,7 +99,7 @@ def test_an_inline_generated_topology_gives_all_its_columns(runs):
     }
 
 
-def test_runs_are_told_apart_by_their_names(runs):
+def test_runs_are_distinguished_by_their_names(runs):
     with duckdb_engine(read_cases(runs)) as engine:
         found = engine.ask("SELECT run, count(*) AS n FROM packets GROUP BY run").table().to_pylist()
     assert len({row["n"] for row in found}) == 1
@@ -136,7 +136,7 @@ def test_unknown_arguments_of_functions_are_refused_in_one_line(runs):
     assert str(raised.value).startswith("a-run and o'brien's \\ run went on at once")
 
 
-def test_a_run_that_was_not_analysed_is_not_asked(tmp_path):
+def test_an_unanalysed_run_is_not_queried(tmp_path):
     run = around_the_cut().write(tmp_path / "another")
     run.summary_json.unlink()
     with pytest.raises(InputError, match="is not analysed yet"):

@@ -99,7 +99,7 @@ def test_volume_without_an_owner_and_with_several():
     assert covered([]) == (1.0, 0.0)
 
 
-def test_times_in_which_not_all_has_one_owner_are_told(run):
+def test_times_in_which_not_all_has_one_owner_are_reported(run):
     shared, dead = unsettled(read_zones(run, METADATA).volumes(ZERO))
     assert (shared.since_ns, shared.until_ns, shared.without, shared.several) == (
         ZERO + 7 * S,
@@ -115,7 +115,7 @@ def test_times_in_which_not_all_has_one_owner_are_told(run):
     )
 
 
-def test_slices_meet_all_zones_of_a_partition_and_show_what_nobody_has():
+def test_slices_meet_all_zones_of_a_partition_and_show_unowned_space():
     (drawn,) = slices([LEFT, BELOW, ABOVE], ATTRIBUTES)
     assert (drawn.x, drawn.y, drawn.names) == (0, 1, ("price from", "price to"))
     assert drawn.nobodys([LEFT, BELOW, ABOVE]) == []

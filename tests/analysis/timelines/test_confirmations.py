@@ -47,13 +47,13 @@ def test_a_subscription_must_be_confirmed_within_the_settle_time(told_s, late):
 
 
 @pytest.mark.parametrize(("told_s", "late"), [(10.9, False), (11.1, True)])
-def test_when_a_link_is_cut_the_time_begins_anew_though_there_are_other_ways(told_s, late):
+def test_when_a_link_is_cut_the_time_restarts_even_with_other_paths(told_s, late):
     assert is_late(told_s, "{name: cut, at: 3s, cut: [r0, r1], for: 10s}") is late
 
 
 @pytest.mark.parametrize(("told_s", "late"), [(12.9, False), (13.1, True)])
 @pytest.mark.parametrize("region", ["r0", "r1", "r2"])
-def test_while_any_region_with_servers_is_apart_nothing_is_asked(told_s, late, region):
+def test_while_a_region_with_servers_is_isolated_no_confirmation_is_required(told_s, late, region):
     """Check that a region's outage excuses it: the topic's state may be there, though its stream is r1's."""
     assert is_late(told_s, f"{{name: alone, at: 3s, isolate: {region}, for: 2s}}") is late
 

@@ -156,7 +156,7 @@ def test_an_acknowledged_batch_of_a_killed_driver_that_is_there_again_was_publis
     assert faults_of(row) == {"duplicated": 10}
 
 
-def test_events_with_keys_may_be_alike():
+def test_events_with_keys_may_be_equal():
     def retried(first_seq, count):
         return content(16 if first_seq == 27 else first_seq, count)
 
@@ -188,13 +188,13 @@ def test_a_client_that_was_started_again_and_got_nothing_lost_everything():
     assert faults_of(check(client(BATCHES), overrides=RESTARTED)) == {"lost": 26}
 
 
-def test_a_session_that_ended_is_only_asked_for_holes():
+def test_an_ended_session_is_only_checked_for_holes():
     early = client([BATCHES[0], BATCHES[2]])
     assert faults_of(check([*early, *client(BATCHES, session=1)], overrides=RESTARTED)) == {"lost": 5}
 
 
 @pytest.mark.parametrize("ended", ["kill", "leave"])
-def test_a_client_that_went_is_asked_for_everything_until_then(ended):
+def test_a_departed_client_must_have_everything_until_then(ended):
     gone = (f"faults=[{{name: gone, at: 7s, {ended}: r1/client-0}}]", "expect=[]")
     assert faults_of(check(client(BATCHES[:2]), overrides=gone)) == {}
     assert faults_of(check(client([BATCHES[0], BATCHES[2]]), overrides=gone)) == {"lost": 5}
@@ -429,7 +429,7 @@ def test_an_older_epoch_after_a_newer_one_is_out_of_order():
     assert faults_of(check([*new, *old], PUBLISHED_IN_EPOCHS))["out_of_order"] == 26
 
 
-def test_a_run_that_was_not_drained_cannot_tell_what_was_published_twice():
+def test_an_undrained_run_cannot_show_double_publications():
     times = {"zero_ns": ZERO, "stopped_ns": ZERO + 14 * S, "drained_ns": None}
     assert faults_of(check(client([*BATCHES, (27, 4)]), times=times)) == {"unverified": 4}
 
@@ -476,7 +476,7 @@ def test_another_kind_of_file_is_refused(tmp_path):
         read_file("x", path)
 
 
-def test_a_number_that_was_acknowledged_for_two_events_is_told_as_that():
+def test_a_number_acknowledged_for_two_events_is_reported_as_such():
     """Whatever their boundaries are, and though every number is there."""
     second = records("r0-driver-1", RecordKind.PUBLISHED, [(8, 6)], content=partial(content, of=1))
     published = [*records("r0-driver-0", RecordKind.PUBLISHED, BATCHES), *second]

@@ -86,7 +86,7 @@ def test_an_event_at_a_stranger_is_stray():
     assert counted(*events(50, 50)) == {"stray": 1}
 
 
-def test_a_repetition_and_a_wrong_order_are_told_as_such():
+def test_a_repetition_and_a_wrong_order_are_reported_as_such():
     begin, end = by_number(1, 11)
     assert counted(*begin, *events(1, 10), *events(4, 4), *end) == {"duplicated": 1}
     swapped = [*events(1, 4), *events(6, 6), *events(5, 5), *events(7, 10)]
@@ -194,7 +194,7 @@ def test_events_in_an_excluded_fault_are_not_counted_as_unacknowledged():
     assert counted(*got, published=sent, about=about) == {"unacknowledged": 4}
 
 
-def test_a_stream_that_nobody_planned_is_an_error():
+def test_an_unplanned_stream_is_an_error():
     with pytest.raises(AnalysisError, match="c0 recorded events of stream 7"):
         counted((K.DELIVERED, 7, 1, 1, S))
 

@@ -156,7 +156,7 @@ def test_waiting_for_the_rate_is_no_excess():
     assert_excess(did, 0)
 
 
-def test_waiting_for_nobody_is_excess():
+def test_unexplained_waiting_is_excess():
     near = [(S + n * 100 * MS, 1250, n) for n in range(50)]
     far = [(t + DELAY + 18 * MS, size, key) for t, size, key in near]
     limited = period(rate_bits_per_s=1_000_000)

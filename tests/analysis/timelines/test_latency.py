@@ -59,7 +59,7 @@ def said(cut, metadata):
     return latency.notes(collected, latency.untimed(0, cut, metadata, collected.num_rows), metadata)
 
 
-def test_events_that_came_and_that_nobody_had_to_get_are_not_measured_and_that_is_said(metadata, cut_of):
+def test_optional_deliveries_are_not_measured_and_that_is_reported(metadata, cut_of):
     cut = cut_of([MAY, MUST, UNDELIVERED, MAY, LOST, MAY])
     assert ints(latency.samples(0, cut, metadata), "latency_ns").tolist() == [DELAY]
     assert latency.untimed(0, cut, metadata, 1).to_pylist() == [{"stream": 0, "count": 3, "samples": 1}]

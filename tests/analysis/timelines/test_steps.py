@@ -112,7 +112,7 @@ def test_messages_become_events(metadata):
     ]
 
 
-def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_starts_anew(metadata):
+def test_a_repeated_publish_counts_from_its_first_arrival_and_a_new_process_generation_restarts(metadata):
     def publish(t_ms):
         return message(
             "r0-proxy-0", "in", "r0-driver-0", "PUBLISH", t_ms, stream=0, kind=0, request=1, count=5
@@ -145,7 +145,7 @@ def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_star
     assert [(row["first_seq"], (row["t_ns"] - ZERO) // MS) for row in found] == [(1, 10), (6, 40)]
 
 
-def test_a_message_that_never_was_complete_reached_nobody(metadata):
+def test_an_incomplete_message_reached_no_receiver(metadata):
     batch = {"stream": 2, "kind": 0, "first_seq": 11, "count": 5}
     rows = [message("r3-proxy-0", "in", "r2-proxy-0", "EVENTS", 13, **batch, t_complete_ns=None)]
     assert events_of(rows, "r3-proxy-0", metadata) == []
@@ -394,7 +394,7 @@ def from_records(world, metadata, taken=()):
     return latency.samples(0, cut, metadata)
 
 
-def test_without_captures_the_records_stand_in_for_events(world, metadata):
+def test_without_captures_the_records_replace_events(world, metadata):
     samples = from_records(world, metadata)
     assert ints(samples, "count").sum() == 700 * BATCH
     farthest = WAN["r0", "r3"] * MS + 2 * LAN
@@ -421,7 +421,7 @@ def test_delivered_events_count_as_published_before_their_acknowledgement(world,
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])
-def test_events_in_packets_of_a_stream_that_nobody_planned_are_refused(metadata, direction):
+def test_events_of_an_unplanned_stream_in_packets_are_refused(metadata, direction):
     row = message("r0-proxy-0", direction, "r1-proxy-0", "EVENTS", 5, stream=99, first_seq=1, count=3)
     with pytest.raises(AnalysisError, match="r0-proxy-0 sent or took events of stream 99, which is none of"):
         events_of([row], "r0-proxy-0", metadata)

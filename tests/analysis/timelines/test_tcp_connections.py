@@ -73,7 +73,7 @@ def test_a_retransmission_is_no_progress_and_an_arrival_is():
     assert found.first_arrival_ns(0) == 1510 * MS
 
 
-def test_sequence_numbers_that_begin_anew_are_no_repetition():
+def test_restarted_sequence_numbers_are_no_repetition():
     wire = Wire()
     wire.handshake(0, seq=(1 << 32) - 16)
     for number in range(4):

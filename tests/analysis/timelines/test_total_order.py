@@ -106,7 +106,7 @@ def test_one_of_two_differing_clients_is_blamed():
     assert late([(0, 1), (1, 1)], [(1, 1), (0, 1)]) == [("c1", 0, 1)]
 
 
-def test_a_circle_of_three_clients_of_which_no_two_differ_is_told():
+def test_a_cycle_of_three_clients_without_differing_pairs_is_reported():
     a, b, c = (0, 1), (1, 1), (2, 1)
     assert len(late([a, b], [b, c], [c, a])) == 1
 

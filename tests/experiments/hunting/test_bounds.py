@@ -78,7 +78,7 @@ def test_links_that_are_never_cut_for_good_connect_all_regions():
     assert breach(while_it_is_cut, content) == "regions are cut off from each other"
 
 
-def test_a_link_over_which_somebody_publishes_elsewhere_is_not_cut_for_good():
+def test_a_link_used_by_a_remote_publisher_is_not_cut_for_good():
     shared = {"region": "r0", "publishers": ["r0", "r1"]}
     ground = drawing_of("nemesis").ground(
         {"topology": "three-regions", "workload.streams": [shared, {"region": "r1"}, {"region": "r2"}]}

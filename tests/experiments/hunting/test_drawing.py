@@ -138,7 +138,7 @@ def test_a_holder_of_an_event_ends_while_it_is_kept_from_a_client():
     assert {"crash", "power"} <= also
 
 
-def test_both_ends_of_what_is_seldom_said_are_disturbed_at_once():
+def test_both_ends_of_a_rare_message_are_disturbed_at_once():
     drawing = drawing_of("scribe-nemesis")
     moment = Moment(4_123_457, ("r0/member-0", "r1/publisher-0"))
     parent = Parent(Case(1, {}, ()), (), (), (moment,))

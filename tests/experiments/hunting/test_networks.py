@@ -70,7 +70,7 @@ def test_networks_of_other_people_are_left_as_they_are():
     assert [told(each) for each in OTHERS] == ["of its own", "mine", "of its own", "of its own"]
 
 
-def test_a_network_is_told_in_a_few_words():
+def test_a_network_is_described_in_a_few_words():
     link = {"loss": "1%", "rate": "10mbit"}
     grid = {"kind": "grid", "rows": 2, "columns": 3, "delays": {"from": "4ms", "to": "20ms"}, "link": link}
     assert told(grid) == "a grid of 6 regions, 4ms to 20ms apart, loss 1%, rate 10mbit"

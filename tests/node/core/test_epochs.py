@@ -29,7 +29,7 @@ def test_what_is_written_is_read_again(seq):
     assert parsed(written(seq)) == seq
 
 
-def test_in_the_first_epoch_nothing_is_said_of_it():
+def test_in_the_first_epoch_numbers_do_not_show_it():
     assert (written(17), written(first_of(3) + 16)) == ("17", "3:17")
 
 

@@ -65,7 +65,7 @@ def test_the_first_message_opens_a_connection_and_what_waits_goes_over_it_in_ord
     assert bench.give(m.Writable(1)) == [m.Send(1, ["c"])]
 
 
-def test_an_accepted_connection_is_used_and_who_it_is_from_is_told():
+def test_an_accepted_connection_is_used_and_its_peer_is_reported():
     bench = Bench()
     bench.give(m.Connected(1, address=address(9)))
     assert bench.do(SendTo(9, ("a",))) == [m.Send(1, ("a",))]
@@ -97,7 +97,7 @@ def test_a_dial_that_fails_says_so_once(given, reason):
     assert bench.told(Unreachable) == ([] if reason is None else [Unreachable(9, reason)])
 
 
-def test_a_connection_that_breaks_after_use_is_told_and_the_next_message_dials_again():
+def test_a_connection_that_breaks_after_use_is_reported_and_the_next_message_dials_again():
     bench = Bench()
     bench.do(SendTo(9, ("a",)))
     bench.give(m.Connected(1, "9"))
@@ -106,7 +106,7 @@ def test_a_connection_that_breaks_after_use_is_told_and_the_next_message_dials_a
     assert bench.do(SendTo(9, ("b",))) == [m.Connect("9", address(9), PORT, 100_000)]
 
 
-def test_an_idle_connection_that_ends_is_nobodys_business():
+def test_the_end_of_an_idle_connection_is_ignored():
     bench = Bench()
     bench.give(m.Connected(1, address=address(9)))
     bench.give(m.Disconnected(1, "closed"), after_us=900_000)

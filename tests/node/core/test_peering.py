@@ -162,7 +162,7 @@ def test_of_two_crossed_connections_that_dialled_by_the_first_name_stays(name):
     assert bench.connections == ([1] if name == "z" else [2])
 
 
-def test_another_process_of_that_name_replaces_the_connection_whoever_dialled():
+def test_another_process_of_that_name_replaces_the_connection_dialled_from_either_side():
     bench = Bench("z")
     bench.give(m.Connected(1, "z"))
     bench.hear(1, Hello(5, "z"))
@@ -193,7 +193,7 @@ def test_both_greet_first_of_all_and_a_stranger_may_dial_us():
     assert bench.peer.told == [("opened", "stranger"), ("good day", "stranger")]
 
 
-def test_words_before_the_greeting_come_from_nobody():
+def test_messages_before_the_greeting_have_no_peer():
     bench = Bench()
     bench.give(m.Connected(1))
     bench.hear(1, Note("psst"))
@@ -322,7 +322,7 @@ def test_bytes_that_are_no_message_end_a_connection_with_a_word_in_the_log():
     assert [line.event for line in bench.effects_of(m.Log)] == ["peer_rejected", "peer_lost"]
 
 
-def test_ready_is_said_once_when_all_that_are_dialled_have_greeted():
+def test_ready_is_reported_once_when_all_dialled_peers_have_greeted():
     bench = Bench("x")
     bench.give(m.Connected(1, "x"))
     assert not bench.effects_of(m.Ready)

@@ -118,7 +118,7 @@ def test_clients_have_the_beginning_of_an_epoch_on_record():
         assert marks == [(0, first_of(1) - 1, 0)], name
 
 
-def test_a_first_start_that_hears_from_nobody_is_no_new_epoch():
+def test_a_first_start_without_answers_is_no_new_epoch():
     network = Network(specs(regions=2, parameters=QUICK), MESH, build=build_machine, start=False)
     network.cut("r0", "r1")
     for spec in specs(regions=2):
@@ -129,7 +129,7 @@ def test_a_first_start_that_hears_from_nobody_is_no_new_epoch():
     assert "epoch_began" not in events
 
 
-def test_a_region_that_hears_from_everyone_loses_nothing_that_they_have():
+def test_a_region_that_gets_all_answers_loses_nothing_that_others_have():
     cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
     cluster.run(3 * S)
     cluster.network.kill("r0/proxy-0")
@@ -163,7 +163,7 @@ def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is
     assert cluster.delivered()["r1/client-0"][0] == cluster.published()[0]
 
 
-def test_a_second_loss_of_power_begins_a_greater_epoch_even_if_nobody_tells_of_the_first():
+def test_a_second_power_loss_begins_a_greater_epoch_even_if_the_first_is_unknown():
     cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
     cluster.run(3 * S)
     cut_off(cluster, "r0", ["r1"])
@@ -182,7 +182,7 @@ def test_a_second_loss_of_power_begins_a_greater_epoch_even_if_nobody_tells_of_t
     assert cluster.delivered()["r1/client-0"] == cluster.published()
 
 
-def test_a_chain_with_a_service_takes_the_number_of_the_configuration_that_began_anew():
+def test_a_chain_with_a_service_takes_the_number_of_the_restarted_configuration():
     cluster = chained(regions=2, rate_per_s=500)
     blackout(cluster, ["r1"])
     check_no_number_has_two_contents(cluster, 0)

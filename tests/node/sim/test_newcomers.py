@@ -58,7 +58,7 @@ def rows(found, name):
     return [(record.first_seq, record.count) for record in records]
 
 
-def test_two_that_nobody_knew_find_each_other():
+def test_two_unknown_clients_find_each_other():
     found = network()
     found.run(2 * S)
     for name in NEW:

@@ -90,7 +90,7 @@ def test_a_region_behind_two_cuts_is_reached_through_the_one_way_left():
     cluster.check_deliveries()
 
 
-def test_a_stopped_client_stalls_nobody_and_gets_everything_afterwards():
+def test_a_stopped_client_stalls_no_others_and_gets_everything_afterwards():
     cluster = Cluster(clients=2, rate_per_s=1000)
     cluster.run(3 * S)
     cluster.network.stop("r1/client-0")

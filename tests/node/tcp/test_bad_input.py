@@ -117,7 +117,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_bad_peer_is_told_what_is_wrong_and_nobody_else_notices(tmp_path, case):
+def test_a_bad_peer_gets_the_reason_and_others_are_unaffected(tmp_path, case):
     data, code, reason = CASES[case]
     with live(tmp_path) as nodes:
         refused = told(nodes["r0/proxy-0"], data)

@@ -76,7 +76,7 @@ async def dial_too_late():
     return machine.told
 
 
-def test_a_connection_that_opens_too_late_is_told_to_be_gone():
+def test_a_connection_that_opens_too_late_is_reported_as_closed():
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         started, connected, gone, *_ = runner.run(dial_too_late())
     assert started == m.Started()

@@ -79,7 +79,7 @@ def test_a_killed_client_is_reported_and_its_restart_goes_on_in_the_same_record(
     assert delivered[-len(published) :] == published
 
 
-def test_a_driver_that_is_started_again_is_told_alone_to_go(tmp_path):
+def test_only_a_restarted_driver_is_signalled_to_go(tmp_path):
     specs = loopback_specs(tmp_path, regions=2)
     driver = next(spec for spec in specs if spec.name == "r1/driver-0")
     with launcher() as launched:

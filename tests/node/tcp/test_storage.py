@@ -87,7 +87,7 @@ def test_nothing_counts_as_synced_before_the_disk_has_it(tmp_path):
     asyncio.run(use())
 
 
-def test_a_full_disk_is_said_once_waited_for_and_nothing_is_lost(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_once_waited_for_and_nothing_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "RETRY_S", 0.001)
 
     async def use():

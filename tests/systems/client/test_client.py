@@ -63,7 +63,7 @@ def test_publications_and_deliveries_are_recorded_in_order_byte_by_byte(tmp_path
     assert [each.running_crc for each in got] == [each.running_crc for each in published]
 
 
-def test_no_number_is_given_twice_whoever_kills_the_publisher(tmp_path, launched):
+def test_no_number_is_given_twice_even_if_the_publisher_is_killed(tmp_path, launched):
     one = client(tmp_path, LOOP)
     launched.start(one)
     launched.wait_ready(1)
@@ -151,7 +151,7 @@ def test_a_program_is_told_to_publish_what_its_role_publishes_and_subscribes_if_
     assert {record.kind for record in found} == {RecordKind.SESSION} | kinds
 
 
-def test_a_payload_that_is_no_event_is_told_and_not_counted(tmp_path, launched):
+def test_a_payload_that_is_no_event_is_reported_and_not_counted(tmp_path, launched):
     code = """
 import cutset_client
 with cutset_client.connect() as session:

@@ -151,7 +151,7 @@ def test_several_publishers_of_a_topic_publish_under_its_name(tmp_path, launched
 
 
 @pytest.mark.network
-def test_an_answer_to_what_was_not_asked_says_nothing(tmp_path, launched):
+def test_unrequested_answers_are_ignored(tmp_path, launched):
     code = """
 import cutset_client
 with cutset_client.connect() as session:

@@ -56,7 +56,7 @@ def test_a_command_says_which_other_process_has_a_run(
     assert said.count("\n") == 1
 
 
-def test_several_read_a_run_at_once_and_nobody_changes_it(tmp_path: Path) -> None:
+def test_several_may_read_a_run_at_once_and_none_changes_it(tmp_path: Path) -> None:
     with (
         reading(tmp_path),
         reading(tmp_path, tmp_path),

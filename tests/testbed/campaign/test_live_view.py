@@ -133,7 +133,9 @@ def test_the_live_views_end_is_one_line(tmp_path: Path, monkeypatch: pytest.Monk
     assert [message["did"] for message in heard.messages] == ["unwatched"]
 
 
-def test_one_that_does_not_listen_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_viewer_that_does_not_read_delays_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
     monkeypatch.setattr(live_view, "REST_TIMEOUT_S", 0.1)
     deaf = 'import signal, sys; print(\'{"did": "watching", "url": "x"}\', flush=True); signal.pause()'
@@ -148,7 +150,7 @@ def test_one_that_does_not_listen_holds_up_nobody(tmp_path: Path, monkeypatch: p
     assert process.returncode == -9
 
 
-def test_only_what_concerns_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_concerns_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
     echo = """import sys
 for line in sys.stdin:

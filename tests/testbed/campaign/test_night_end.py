@@ -60,7 +60,7 @@ def finding(entry: str) -> Finding:
 
 
 @pytest.mark.slow
-def test_a_night_that_is_killed_before_it_has_told_others_is_ended_by_resume(nights, tmp_path):
+def test_a_night_killed_before_its_notification_is_completed_by_resume(nights, tmp_path):
     nights.suite(f"name: bad, set: {NEVER}")
     nights.killed("testbed.campaign.night_end:call", "--hook", "true")
     (tmp_path / "history/site/index.html").unlink()
@@ -73,7 +73,7 @@ def test_a_night_that_is_killed_before_it_has_told_others_is_ended_by_resume(nig
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_is_told_and_the_run_that_was_on_is_noted_later(nights, monkeypatch):
+def test_a_disk_that_is_full_is_reported_and_the_run_that_was_on_is_noted_later(nights, monkeypatch):
     nights.suite("name: good")
     with monkeypatch.context() as patched:
         broken(patched, History, "append", AnalysisError("No space left on device"))
@@ -186,7 +186,7 @@ def test_a_finding_says_in_its_line_what_else_has_changed():
     assert finding_line(changed) == f"{line}; also changed: workload.rate 2000/s -> 1000/s"
 
 
-def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_is_said(
+def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_is_reported(
     short, monkeypatch, capsys
 ):
     page = short.history / "site/index.html"

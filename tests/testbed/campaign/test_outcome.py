@@ -66,7 +66,7 @@ def test_errors_of_several_clocks_are_reported_as_such(capsys: pytest.CaptureFix
     assert said in shown(capsys, [], {**SUMMARY, "latency": latency})
 
 
-def test_a_run_that_somebody_ended_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_run_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
     crashed = {**SUMMARY, "verdict": "crashed"}
     show_outcome(RUN, replace(ENDED, outcome=Outcome.INTERRUPTED), crashed)
     assert "verdict      interrupted: it was ended before its time" in capsys.readouterr().out.splitlines()

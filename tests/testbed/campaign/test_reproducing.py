@@ -170,9 +170,7 @@ def test_a_reproduction_that_was_torn_goes_on(archive: Path, capsys: pytest.Capt
 
 
 @pytest.mark.slow
-def test_other_seeds_are_planned_anew_and_may_differ(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_seeds_are_replanned_and_may_differ(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce(archive, "--seed", "5", "--repeat", "3", "--within", "50") == 0
     said = capsys.readouterr().out
     assert "here: 3 passed; 3 in all, planned anew for seeds 5 to 7\n" in said
@@ -430,7 +428,7 @@ def test_programs_that_are_not_installed_are_named_before_anything_starts(
     assert not list(Path.cwd().glob("runs/*"))
 
 
-def test_programs_that_nobody_here_knows_start_only_if_they_are_trusted(
+def test_unknown_programs_start_only_if_trusted(
     letters: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = json.loads(letters.run_json.read_text())

@@ -225,7 +225,7 @@ def test_claims_and_tables_are_held_against_the_captures(run, here, capsys):
     assert "table fidelity: is not what the captures give" in said
 
 
-def test_an_index_of_somebody_elses_is_neither_packed_nor_unpacked(run, here):
+def test_a_foreign_index_is_neither_packed_nor_unpacked(run, here):
     archive = packed(run, here)
     assert list(run.captures.glob("*.index"))
     assert main.run(["packets", str(archive)]) == 0

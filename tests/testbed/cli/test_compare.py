@@ -18,9 +18,7 @@ def runs(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_page_stands_in_the_last_run_unless_told_otherwise(
-    runs: list[str], tmp_path: Path, capsys: Capture
-) -> None:
+def test_the_page_is_in_the_last_run_by_default(runs: list[str], tmp_path: Path, capsys: Capture) -> None:
     assert cutset(["compare", *runs]) == 0
     page = Path(runs[1]) / "comparison.html"
     assert capsys.readouterr().out.startswith(f"comparison   {page} (")

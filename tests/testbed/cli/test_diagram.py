@@ -114,7 +114,7 @@ def test_a_run_without_captures_has_nothing_to_draw(
     assert "it was run without captures" in refused([str(run.path), "--around", "cut"], capsys)
 
 
-def test_an_older_analysis_can_be_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_older_analysis_can_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = write_run(tmp_path, Scenario(crashed=True))
     asked = [str(run.path), "--from", "1", "--to", "2"]
     assert f"`cutset analyze {run.path}` makes it" in refused(asked, capsys)

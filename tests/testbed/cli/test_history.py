@@ -249,7 +249,7 @@ def test_pruning_keeps_the_numbers_and_says_what_went(tmp_path: Path, capsys: Sa
     assert "no captures any more (removed to stay within the disk budget)" in capsys.readouterr().err
 
 
-def test_pruning_removes_only_what_stands_in_the_folder_of_runs(tmp_path: Path, capsys: Said) -> None:
+def test_pruning_removes_only_what_is_in_the_folder_of_runs(tmp_path: Path, capsys: Said) -> None:
     run, folder = write_run(tmp_path / "elsewhere"), tmp_path / "history"
     run.captures.mkdir(exist_ok=True)
     (run.captures / "big.pcap").write_bytes(b"x" * 3_000_000)

@@ -94,7 +94,7 @@ def test_each_machine_is_marked_with_the_worst_that_was_found(examined: list[Exa
     assert marks == {"h0": "✓", "h1": "✗", "h2": "✗"}
 
 
-def test_the_same_problem_of_several_machines_is_said_once(examined: list[ExaminedMachine]) -> None:
+def test_the_same_problem_of_several_machines_is_reported_once(examined: list[ExaminedMachine]) -> None:
     lines = [click.unstyle(line) for line in problem_lines(examined)]
     assert [line for line in lines if "not installed" in line] == ["✗ h1, h2: not installed: tc"]
 

@@ -134,14 +134,14 @@ def test_errors_of_the_operating_system_are_no_defects(
     assert capsys.readouterr().err == f"cutset: {said}\n"
 
 
-def test_a_missing_file_that_nobody_expected_is_a_defect(
+def test_an_unexpected_missing_file_is_a_defect(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_raising(monkeypatch, FileNotFoundError(errno.ENOENT, "No such file", "x")) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_gone_is_said_in_a_line(
+def test_a_folder_that_is_gone_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "gone"
@@ -153,7 +153,7 @@ def test_a_folder_that_is_gone_is_said_in_a_line(
     monkeypatch.undo()
 
 
-def test_a_name_that_is_not_utf_8_is_said_in_a_line(
+def test_a_name_that_is_not_utf_8_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))

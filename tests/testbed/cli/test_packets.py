@@ -87,7 +87,7 @@ def test_filters_narrow(shown, options, lines):
     assert shown(*options.split()) == [HEAD, *lines]
 
 
-def test_when_nothing_matches_that_is_said(run, capsys):
+def test_an_empty_result_is_reported(run, capsys):
     assert cutset(["packets", str(run.path), "--type", "follow", "--to", "1"]) == 0
     said = capsys.readouterr()
     assert (said.out, said.err) == (HEAD + "\n", "no message matches\n")

@@ -96,7 +96,7 @@ def test_faults_are_shown_with_what_they_change(plan):
     assert rows[5].startswith("     5.000 s  isolate-1      r2-r3 up: 15ms, 10gbit; ")
 
 
-def test_closed_loops_sweeps_and_no_captures_are_said(plan):
+def test_closed_loops_sweeps_and_no_captures_are_reported(plan):
     text = plan(
         "link-failure",
         *("--set", "workload={event_size: 10B, closed_loop: true}"),

@@ -87,7 +87,7 @@ def test_a_change_that_fails_is_recorded_and_the_next_one_done(clock: Clock) -> 
     assert done.applied_ns == done.requested_ns
 
 
-def test_all_processes_of_one_instant_are_told_before_one_is_waited_for() -> None:
+def test_all_processes_of_one_instant_are_signalled_before_any_is_waited_for() -> None:
     told: list[Change] = []
     all_told = asyncio.Event()
     restarts = [ProcessChange(0, f"back-{n}", f"r2/proxy-{n}", ProcessAction.RESTART) for n in range(MANY)]

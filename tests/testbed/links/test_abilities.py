@@ -78,7 +78,7 @@ def test_virtual_time_takes_what_its_links_implement(plan_of):
     assert Simulator().adapted(plan) == plan
 
 
-def test_the_command_refuses_it_in_a_line(plan_of, tmp_path, monkeypatch, capsys):
+def test_the_command_refuses_it_in_one_line(plan_of, tmp_path, monkeypatch, capsys):
     plan_of(CORRELATED)
     assert (
         main.run(["run", str(tmp_path / "able.yaml"), "--links", "netem", "--out", str(tmp_path / "runs")])

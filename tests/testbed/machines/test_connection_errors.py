@@ -58,7 +58,7 @@ def answering(words: bytes) -> Iterator[socket.socket]:
         thread.join()
 
 
-def test_a_port_that_nobody_has() -> None:
+def test_a_port_without_a_listener() -> None:
     with socket.socket() as bound:  # and does not listen
         bound.bind(("127.0.0.1", 0))
         assert problem(here(bound)) == "nothing listens there (connection refused)"

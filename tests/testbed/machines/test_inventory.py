@@ -73,7 +73,7 @@ def test_ports_tell_machines_behind_one_address_apart(tmp_path: Path) -> None:
         ("serves: [r0]", "host_key: SHA256:abc", 6, "machines.0.host_key: 'SHA256:abc' is no fingerprint"),
     ],
 )  # fmt: skip
-def test_mistakes_are_said_with_file_line_and_field(
+def test_mistakes_are_reported_with_file_line_and_field(
     tmp_path: Path, old: str, new: str, line: int, problem: str
 ) -> None:
     path = written(tmp_path, TWO.replace(old, new))

@@ -120,7 +120,7 @@ def test_a_run_whose_files_are_all_here_goes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [OBEDIENT, STUBBORN], ids=["obedient", "stubborn"])
-def test_a_supervisor_that_nobody_is_connected_to_is_ended(
+def test_a_supervisor_without_a_client_is_ended(
     folder: Path, processes: list[subprocess.Popen[str]], program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run(folder)
@@ -152,7 +152,7 @@ def test_a_run_that_its_controller_is_connected_to_is_left_alone(
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"pid": "x", "started_ticks": 1}'])
-def test_a_note_that_tells_nothing_means_that_nobody_holds_the_run(folder: Path, content: str) -> None:
+def test_an_empty_note_means_that_the_run_is_not_held(folder: Path, content: str) -> None:
     run = make_run(folder)
     (run / files.STATE).write_text(content)
     assert state(run) == LEFT
@@ -182,7 +182,7 @@ def test_a_process_that_does_not_hold_this_run_is_spared_whatever_is_noted(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="gives folders to another user, which only root may")
-def test_a_run_of_somebody_else_is_neither_believed_nor_removed(
+def test_another_users_run_is_neither_trusted_nor_removed(
     folder: Path, processes: list[subprocess.Popen[str]]
 ) -> None:
     run = make_run(folder)
@@ -197,7 +197,7 @@ def test_a_run_of_somebody_else_is_neither_believed_nor_removed(
 
 @pytest.mark.skipif(os.getuid() != 0, reason="gives folders to another user, which only root may")
 @pytest.mark.parametrize("whose", [".", "runs", "code"])
-def test_a_folder_of_somebody_else_is_not_cleaned_and_that_is_said(folder: Path, whose: str) -> None:
+def test_another_users_folder_is_not_cleaned_and_that_is_reported(folder: Path, whose: str) -> None:
     run, code = make_run(folder), folder / "code" / ("a" * 64)
     code.mkdir(parents=True)
     os.chown(folder / whose, NOBODY, NOBODY)

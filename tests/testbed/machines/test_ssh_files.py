@@ -62,7 +62,7 @@ def test_the_users_file_goes_before_the_systems(ssh: Path, tmp_path: Path) -> No
     assert known("h1") == [OTHER.public]
 
 
-def test_a_revoked_key_is_no_hosts_key_wherever_that_is_said(ssh: Path, tmp_path: Path) -> None:
+def test_a_revoked_key_is_no_hosts_key_wherever_that_is_stated(ssh: Path, tmp_path: Path) -> None:
     (ssh / "known_hosts").write_text(f"h0 {KEY.public}\n")
     (tmp_path / "ssh_known_hosts").write_text(f"@revoked *.example.org {KEY.public}\n")
     assert known("h0") == []

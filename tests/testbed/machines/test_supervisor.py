@@ -278,7 +278,7 @@ def test_causes_that_prevent_a_start_are_reported(run: RunDirectory) -> None:
     assert serve(run, visit) == []
 
 
-def test_an_end_that_cannot_be_written_down_is_said(run: RunDirectory, played: PlayedRun) -> None:
+def test_an_end_that_cannot_be_written_down_is_reported(run: RunDirectory, played: PlayedRun) -> None:
     (run.path / f".run.json.{os.getpid()}.tmp").mkdir()  # where it would be written
 
     def visit() -> None:

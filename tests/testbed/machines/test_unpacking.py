@@ -78,7 +78,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
 @pytest.mark.parametrize("whose", ["home", "home/cutset", "home/cutset/code"])
-def test_a_folder_that_is_somebody_elses_or_below_one_is_refused(tmp_path: Path, whose: str) -> None:
+def test_a_folder_owned_by_another_user_or_below_one_is_refused(tmp_path: Path, whose: str) -> None:
     (tmp_path / "home/cutset/code").mkdir(parents=True)
     os.chown(tmp_path / whose, 65534, 65534)
     done = unpack(tmp_path / "home/cutset/code", pack(FILES))
@@ -88,7 +88,7 @@ def test_a_folder_that_is_somebody_elses_or_below_one_is_refused(tmp_path: Path,
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
-def test_nothing_is_made_below_a_folder_of_somebody_else(tmp_path: Path) -> None:
+def test_nothing_is_made_below_another_users_folder(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", 65534, 65534)
     assert unpack(tmp_path / "home/cutset/code", pack(FILES)).returncode == 1

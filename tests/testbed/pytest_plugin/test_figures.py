@@ -69,7 +69,7 @@ def test_recovery_has_the_figures_of_all_faults_that_have_them() -> None:
     assert (run.recovery.switch_s < 0.9) is False
 
 
-def test_a_fault_after_which_nobody_switched_is_not_passed_over() -> None:
+def test_a_fault_without_a_switch_is_not_ignored() -> None:
     run = results(made(recovery={"cut": {"switch_s": None}, "restore": {"switch_s": 0.1}}))
     assert (run.recovery.switch_s < 2) is False
 
@@ -102,7 +102,7 @@ def test_lists_of_words_and_truths_are_values() -> None:
         ("events.zzzz", "events has no zzzz: known are lost, delivered"),
     ],
 )
-def test_a_mistyped_name_is_told_from_the_known(path: str, said: str) -> None:
+def test_a_mistyped_name_is_distinguished_from_the_known(path: str, said: str) -> None:
     with pytest.raises(AttributeError, match=f"^{said}"):
         reduce(getattr, path.split("."), results(made()))
 

@@ -39,7 +39,7 @@ def test_holds(cutset):
 def test_does_not_hold(slow_link):
     assert slow_link.latency.p50_ms.p95 < 0.5
 
-def test_other_words_for_the_same_run(cutset, slow_link):
+def test_different_requests_for_the_same_run(cutset, slow_link):
     again = cutset.run(EXPERIMENT, set={"workload.rate": "2000/s"}, on="simulator", seed=1, repeat=2)
     assert again.runs == slow_link.runs
     assert cutset.run(EXPERIMENT, seed=7).runs[0].seed == 7
@@ -146,8 +146,8 @@ def test_the_failure_is_shown_where_the_test_asked(ran: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_run_is_made_once_whoever_asks_in_whatever_words(ran: Ran) -> None:
-    assert ran.failure("test_other_words_for_the_same_run") is None
+def test_equal_requests_share_one_run(ran: Ran) -> None:
+    assert ran.failure("test_different_requests_for_the_same_run") is None
     seeds = sorted(path.name for path in (ran.folder / "runs").iterdir())
     assert len(seeds) == 6  # two of the first, one of seed 7, one that fails, one for each topology
     assert "cutset: 6 runs (5 passed, 1 failed) in " in ran.output
@@ -180,7 +180,7 @@ def test_a_test_is_made_for_each_topology_and_its_runs_take_it(ran: Ran) -> None
 
 
 @pytest.mark.slow
-def test_runs_stand_in_the_history_each_once(ran: Ran) -> None:
+def test_runs_are_in_the_history_each_once(ran: Ran) -> None:
     from analysis.history import History
 
     rows = History(ran.folder / "history").runs().to_pylist()

@@ -77,13 +77,13 @@ def told_zero(ago_s: float) -> tuple[Played, int]:
     return played, zero_ns
 
 
-def test_time_0_is_the_one_that_is_told() -> None:
+def test_time_0_is_the_signalled_one() -> None:
     played, zero_ns = told_zero(-3600.0)
     assert (played.times["zero_ns"], played.went) == (zero_ns, [zero_ns])
     assert played.problems == []
 
 
-def test_a_time_0_that_is_told_too_late_is_noted() -> None:
+def test_a_late_time_0_is_recorded() -> None:
     played, zero_ns = told_zero(3600.0)
     assert played.went == [zero_ns]
     (problem,) = played.problems
@@ -110,7 +110,7 @@ def test_a_run_without_a_signal_never_begins() -> None:
     assert (played.went, played.times) == ([], {})
 
 
-def test_a_word_to_go_on_counts_though_it_comes_before_we_are_there() -> None:
+def test_an_early_release_of_a_barrier_counts() -> None:
     async def go() -> None:
         barriers = Barriers(Notifications(), alone=False)
         barriers.release({"at": "drained", "drained": True})

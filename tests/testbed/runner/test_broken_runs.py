@@ -76,7 +76,7 @@ def test_ctrl_c_while_building_is_heeded(tmp_path: Path) -> None:
         run.assert_nothing_left()
 
 
-def test_ctrl_c_is_heard_before_the_network_stands(tmp_path: Path) -> None:
+def test_ctrl_c_works_before_the_network_is_ready(tmp_path: Path) -> None:
     """Interrupt while wiring blocks the event loop, which takes minutes with a thousand hosts."""
     programs = tmp_path / "programs"
     programs.mkdir()

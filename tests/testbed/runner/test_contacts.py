@@ -29,7 +29,7 @@ def specs_of(plan):
     return node_specs(plan, plan.processes, RunDirectory(Path("/tmp/run")), lambda host: "")
 
 
-def test_each_is_told_of_one_that_starts_before_it_and_of_its_region_if_there_is_one():
+def test_each_process_gets_an_earlier_contact_in_its_region_if_possible():
     plan = planned()
     first, *others = specs_of(plan).values()
     assert first["members"] == []
@@ -79,7 +79,7 @@ def test_a_late_process_gets_a_contact_that_runs_then_and_stays():
     assert Contacts(plan).of("r1/member-2", 0).name == "r1/publisher-0"
 
 
-def test_one_that_is_stopped_or_not_there_yet_is_nobodys_contact():
+def test_a_stopped_or_absent_process_is_no_contact():
     plan = with_faults(
         "{at: 20s, stop: r1/publisher-0}",
         "{at: 35s, continue: r1/publisher-0}",
@@ -117,14 +117,14 @@ def test_without_running_processes_there_is_no_contact():
     assert all(len(each) == 1 for each in told[1:])
 
 
-def test_systems_whose_processes_know_all_others_are_told_of_all():
+def test_systems_with_full_membership_get_all_contacts():
     plan = planned(name="link-failure")
     assert Contacts(plan).told(plan.processes[0].name, 0) is None
     assert all(len(spec["members"]) == len(plan.processes) for spec in specs_of(plan).values())
 
 
 @pytest.mark.parametrize("name", ["scribe-link-failure", "link-failure"])
-def test_virtual_time_is_told_the_same(name):
+def test_virtual_time_gives_the_same_contacts(name):
     plan = planned(name=name)
     real = specs_of(plan)
     for spec in make_specs(plan, RunDirectory(Path("/tmp/run"))):

@@ -46,7 +46,7 @@ def test_a_subscriber_is_awaited_only_for_its_topics() -> None:
     assert lowest([{0: 120}, {0: 119, 1: 50}], TOPICS) == {0: 119, 1: 50}
 
 
-def test_nothing_published_and_nobody_listening_is_drained() -> None:
+def test_a_run_without_publications_and_listeners_is_drained() -> None:
     assert everything_delivered([], [client()], ALL)
     assert everything_delivered(DRIVERS, [], ALL)
 

@@ -48,7 +48,7 @@ def test_each_phase_is_written_and_told(record: RecordWriter, ends: tuple[Channe
     assert ends[1].receive(1) == {"did": "phase", "phase": "building"}
 
 
-def test_a_problem_is_told_once_however_often_it_comes(
+def test_a_problem_is_reported_once_however_often_it_comes(
     record: RecordWriter, ends: tuple[Channel, Channel]
 ) -> None:
     for _ in range(3):

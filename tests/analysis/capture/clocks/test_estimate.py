@@ -99,7 +99,7 @@ def test_whatever_the_clock_and_the_packets_do_the_truth_lies_in_the_bar(
     assert (error <= bar + 1).all()
 
 
-def test_a_step_is_told_with_its_size_and_its_time() -> None:
+def test_a_step_is_reported_with_its_size_and_its_time() -> None:
     one = found(stepping(15, 5 * MS, 50e-6))
     (change,) = told(one)
     assert change.step_ns == pytest.approx(5 * MS, abs=20 * US)
@@ -178,7 +178,7 @@ def test_without_packets_both_ways_the_control_connection_tells_with_its_error(c
     assert bar[-1] > bar[0]
 
 
-def test_a_clock_that_nobody_knows_anything_of_is_said_to_be_unknown() -> None:
+def test_a_clock_without_observations_is_reported_as_unknown() -> None:
     one = estimate(["a", "b"], [], {})["b"]
     assert one.source == NOTHING
     assert one.clock.error_bounds_ns(np.array([ZERO])).min() >= 3_600 * S

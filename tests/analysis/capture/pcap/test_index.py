@@ -140,7 +140,7 @@ def test_a_torn_or_foreign_sidecar_is_made_again(tmp_path: Path, torn: str) -> N
 
 
 @pytest.mark.parametrize("name", ["a.pcap", "a.pcap.zst"])
-def test_a_pipe_in_place_of_a_capture_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+def test_a_pipe_in_place_of_a_capture_does_not_block(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     with pytest.raises(CaptureError, match="is no file"):
         load_index(readable(tmp_path / name))

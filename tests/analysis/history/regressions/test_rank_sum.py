@@ -54,7 +54,7 @@ def test_ties_never_make_a_difference_surer() -> None:
     assert rank_sum_p(np.full(6, 7.0), np.full(60, 7.0)) == 1.0
 
 
-def test_nothing_is_said_of_no_values() -> None:
+def test_no_values_give_no_result() -> None:
     assert rank_sum_p(np.array([]), np.array([1.0])) == 1.0
 
 

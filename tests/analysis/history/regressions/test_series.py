@@ -69,7 +69,7 @@ def test_figures_without_a_better_direction_are_no_series(tmp_path: Path) -> Non
     ]
 
 
-def test_runs_are_told_by_their_row(tmp_path: Path) -> None:
+def test_series_refer_to_runs_by_their_row(tmp_path: Path) -> None:
     kept = history(
         tmp_path,
         ("2026-03-01", "a", "passed", 5.0),

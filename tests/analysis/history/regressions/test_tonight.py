@@ -92,7 +92,7 @@ def test_a_nearly_constant_figure_may_deviate_as_far_as_before() -> None:
     assert is_found(constant(*[1.0] * 50, 1.02, *[1.0] * 50, 1.3))
 
 
-def test_few_nights_tell_nothing() -> None:
+def test_few_nights_are_inconclusive() -> None:
     assert (
         departure(nights(LATENCY, 10, np.random.default_rng(1), worse_from=9, fraction=0.9), 0, 0.01) is None
     )

@@ -99,7 +99,7 @@ def test_an_arrow_with_unobserved_arrival_ends_in_a_ring() -> None:
     assert "receiver not captured" in texts(scene)
 
 
-def test_hosts_faults_labels_and_what_is_left_out_are_said() -> None:
+def test_hosts_faults_labels_and_what_is_left_out_are_reported() -> None:
     said = texts(SCENE)
     assert {"x", "y", "z", "proxy-0", "cut y-z", "SUBSCRIBE s2 after 3", "SUBSCRIBE", "lost"} <= set(said)
     assert "Left out: 12 messages within regions" in said
@@ -177,7 +177,7 @@ def test_types_keep_their_colour_and_none_is_given_twice() -> None:
     "text",
     ['"><script>boom()</script>', "' onload='boom()", '" onload="boom()', "&amp;<b>&", "\x1b]0;x\x07\udc80"],
 )
-def test_whatever_stands_in_a_runs_tables_stays_text(text: str) -> None:
+def test_whatever_is_in_a_runs_tables_stays_text(text: str) -> None:
     hostile = Lifeline(text, text, text)
     sent = replace(arrow(hostile, Y, 10.2), fate=text, type=text, label=text)
     several = replace(sent, flights=tuple(Flight(10.2 + n / 50, 10.3 + n / 50) for n in range(9)))

@@ -9,7 +9,7 @@ def places() -> LabelPlacer:
     return LabelPlacer(0.0, 0.0, 600.0, 400.0)
 
 
-def test_a_label_stands_above_the_middle_of_its_arrow() -> None:
+def test_a_label_is_above_the_middle_of_its_arrow() -> None:
     found = places().along(*LEVEL, "EVENTS")
     assert found
     assert (found.x, found.angle) == (300.0, 0.0)

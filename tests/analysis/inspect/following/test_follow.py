@@ -61,7 +61,7 @@ never seen at r0-client-0, r0-client-1, r1-client-0, r1-client-1, r2-client-1, r
 """
 
 
-def test_the_whole_way_is_told(followed, capsys):
+def test_the_whole_path_is_reported(followed, capsys):
     assert cutset(["follow", str(followed.path), "2", str(SEQ)]) == 0
     assert capsys.readouterr().out == EXPECTED
 
@@ -136,7 +136,7 @@ def test_an_early_arrival_by_jitter_after_a_second_sending_is_a_retransmission(t
     assert (hop.resent_ns, hop.queued_ns, hop.link_ns) == (200 * MS, 0, 15 * MS)
 
 
-def test_a_later_copy_is_told_from_the_first(tmp_path):
+def test_a_later_copy_is_distinguished_from_the_first(tmp_path):
     world = Scenario()
     batch = {"stream": 2, "first_seq": 1, "count": 9, "covered": 9}
     world.send("EVENTS", "r2-proxy-0", "r2-client-0", 0, 5, **batch)
@@ -228,7 +228,7 @@ def test_missing_events_are_reported_in_one_line(followed, capsys, stream, seq, 
     assert said in captured.err
 
 
-def test_an_event_of_a_system_in_which_nobody_asks_for_events_is_followed(followed):
+def test_an_event_of_a_system_without_requests_is_followed(followed):
     metadata = read_metadata(followed.read_run())
     found = find(followed, 2, SEQ, replace(metadata, reading=replace(READING, asks=())))
     assert found.asked == ()

@@ -79,7 +79,7 @@ def test_the_latest_earlier_connection_with_the_same_ports_counts():
     assert opened((50, 1000), (101, 9000), (70, 5000)).first_byte(MESSAGE) == 5031
 
 
-def test_without_a_syn_before_it_nobody_knows():
+def test_without_an_earlier_syn_the_connection_is_unknown():
     assert opened((101, 1000)).first_byte(MESSAGE) is None
     assert opened((50, 1000)).first_byte(MESSAGE | {"sport": 1}) is None
 

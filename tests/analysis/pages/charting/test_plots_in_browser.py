@@ -96,7 +96,7 @@ def said(page: Page) -> str:
     return text.replace("\u202f", " ").replace("\u00a0", " ")
 
 
-def test_the_unit_stands_on_the_axis_and_numbers_as_in_tables(opened: Opened) -> None:
+def test_the_unit_is_on_the_axis_and_numbers_as_in_tables(opened: Opened) -> None:
     page = opened("simple")
     expect(plot(page, "simple").locator(".unit")).to_have_text("events/s at one client")
     assert {"0", "5000", "10 000", "20 000"} <= set(ticks(page, "simple"))
@@ -164,7 +164,7 @@ def test_dragging_zooms_all_that_belong_together_and_switches_hold_for_them(open
         has_lines(page, key, 0)
 
 
-def test_names_of_faults_within_faults_stand_below_each_other(opened: Opened) -> None:
+def test_names_of_nested_faults_are_below_each_other(opened: Opened) -> None:
     names = plot(opened("nested"), "simple").locator(".span-name")
     expect(names).to_have_text(["outer", "inner"])
     outer, inner = (names.nth(i).bounding_box() for i in range(2))

@@ -22,7 +22,7 @@ def sides(run_of: RunOf) -> tuple[Side, ...]:
     return read_sides([run_of("passed"), run_of("later")])
 
 
-def test_only_settings_that_differ_are_told(sides: tuple[Side, ...]) -> None:
+def test_only_settings_that_differ_are_reported(sides: tuple[Side, ...]) -> None:
     found = settings(sides)
     assert [(each.path, each.values) for each in found.asked] == [
         ("experiment.workload.rate", ("20000/s", "10000/s"))
@@ -121,7 +121,7 @@ def test_runs_that_can_be_relied_on_are_judged_beside_one_that_cannot(run_of: Ru
     assert [value.status for value in row.values] == ["", "", "bad"]
 
 
-def test_that_one_ran_on_machines_is_told(run_of: RunOf) -> None:
+def test_that_one_ran_on_machines_is_reported(run_of: RunOf) -> None:
     (place,) = settings(read_sides([run_of("passed"), run_of("on machines")])).ran
     assert (place.path, place.values) == ("place", ("local", "2 machines: h0, h1"))
 

@@ -54,7 +54,7 @@ def test_promises_and_event_results_come_first(table):
     assert said["Over links for each delivery"] == ("100\u00a0B", "not measured")
 
 
-def test_numbers_of_both_stand_beside_each_other_and_what_one_lacks_is_a_dash(table):
+def test_numbers_of_both_are_beside_each_other_and_what_one_lacks_is_a_dash(table):
     found = {row.metric: [value.text for value in row.values] for _, rows in table.groups for row in rows}
     assert found["wan.copies_mean"] == ["1", "2.5"]
     assert found["wan.copies_max"] == ["1", "7"]

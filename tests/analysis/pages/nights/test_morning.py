@@ -83,7 +83,7 @@ def test_an_experiment_that_its_suite_dropped_is_none_of_tonights(history: Histo
     assert "dropped" in part(page, "stopped")
 
 
-def test_failures_that_are_allowed_are_told_and_make_nothing_red(history: History, add: Add) -> None:
+def test_failures_that_are_allowed_are_reported_and_make_nothing_red(history: History, add: Add) -> None:
     add("quick", JUNE_29, "latency", allow_failure=True, **FAILED)
     add("quick", JUNE_30, "latency", allow_failure=True, **FAILED)
     add("quick", JUNE_30)

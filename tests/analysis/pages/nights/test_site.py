@@ -220,7 +220,7 @@ def test_a_first_night_has_a_page(tmp_path: Path) -> None:
     assert "The history has 0 earlier nights" in page.replace("\u00a0", " ")
 
 
-def test_two_suites_stand_side_by_side(tmp_path: Path) -> None:
+def test_two_suites_are_side_by_side(tmp_path: Path) -> None:
     make_year(tmp_path / "history", nights=12, experiments=1, suite="quick")
     history = make_year(tmp_path / "history", nights=1, experiments=1, suite="full", first=date(2026, 1, 13))
     page = write_site(history, tmp_path / "site").read_text()

@@ -41,7 +41,7 @@ def test_the_bins_around_the_beginning_and_the_end_of_a_fault_are_there(fresh_ru
     assert round(30.0 / BIN_S) not in found
 
 
-def test_a_message_stands_in_the_bin_in_which_it_was_sent(fresh_run: RunDirectory) -> None:
+def test_a_message_is_in_the_bin_in_which_it_was_sent(fresh_run: RunDirectory) -> None:
     inside = [events(19.2 + offset, "r0-proxy-0", "r1-proxy-0", 0, 1) for offset in (0.0, 0.1999)]
     outside = [events(19.4, "r0-proxy-0", "r1-proxy-0", 0, 1)]
     found = {one["number"]: one for one in embedded(with_transfers(fresh_run, inside + outside)).bins}

@@ -87,7 +87,7 @@ def test_overlapping_fault_names_show_the_first_until_there_is_room(opened: Open
     expect(names).to_have_text([*rows_apart, "cut r0\u2013r2"])
 
 
-def test_a_printed_page_has_plots_that_nobody_scrolled_to(opened: Opened) -> None:
+def test_a_printed_page_has_plots_outside_the_viewport(opened: Opened) -> None:
     page = opened()
     undrawn = "document.querySelectorAll('.plot:not([data-drawn])').length"
     assert page.evaluate(undrawn) > 0

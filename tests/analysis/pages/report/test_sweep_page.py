@@ -137,7 +137,7 @@ def test_a_replay_names_the_values_of_its_point(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(SWEEPS))
 @pytest.mark.slow
-def test_the_page_stands_by_itself_and_says_everything(made: Made, name: str) -> None:
+def test_the_page_is_self_contained_and_complete(made: Made, name: str) -> None:
     directory = made(name)
     page = write_sweep_report(directory).read_text()
     assert not re.search(r"(src|href)=[\"']?https?:", page)

@@ -57,7 +57,7 @@ def test_a_star_has_its_hub_in_the_middle() -> None:
     assert all(0 in point or 1 in point for point in others)
 
 
-def test_a_grid_stands_in_rows_and_columns() -> None:
+def test_a_grid_is_in_rows_and_columns() -> None:
     edges = [(n, n + 1) for n in range(9) if (n + 1) % 3] + [(n, n + 3) for n in range(6)]
     assert [(round(x, 2), round(y, 2)) for x, y in layout(9, edges)] == [
         (column / 2, row / 2) for row in range(3) for column in range(3)
@@ -73,7 +73,7 @@ def test_a_line_is_level_and_a_ring_is_round() -> None:
     assert (0.5, 0.5) not in ring
 
 
-def test_the_papers_four_regions_stand_as_in_its_figure() -> None:
+def test_the_papers_four_regions_are_as_in_its_figure() -> None:
     assert layout(4, list(combinations(range(4), 2))) == ((0, 0), (0, 1), (1, 0), (1, 1))
 
 

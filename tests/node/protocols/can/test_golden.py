@@ -29,7 +29,7 @@ def test_each_hop_is_nearer_to_the_point():
     assert followed("join-and-route", "HELLO")[-3:] == hops
 
 
-def test_the_heir_takes_over_and_nobody_else_does():
+def test_only_the_successor_takes_over():
     assert followed("takeover", ": takeover") == ["c: takeover d"]
     assert "b -> c  REPORT d failed" in followed("takeover", "REPORT")
 

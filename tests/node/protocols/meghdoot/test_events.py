@@ -129,7 +129,7 @@ def test_an_event_that_left_a_zone_out_is_not_taken_for_delivered():
     assert all(peer.broker.publisher.is_silent for peer in peers.peers.values())
 
 
-def test_a_subscriber_that_is_gone_holds_up_nobody_else():
+def test_a_dead_subscriber_delays_no_others():
     peers = GivenPeers(2, 30, seed=7, gone_us=20_000_000)
     asked = everybody_subscribes(peers)
     gone = max(peers.peers)

@@ -84,7 +84,7 @@ def test_a_subscription_is_not_installed_if_the_copy_came_to_this_peer():
     assert peer.is_stored()
 
 
-def test_a_copy_is_placed_anew_when_its_place_becomes_this_peers():
+def test_a_copy_is_placed_again_when_its_place_becomes_this_peers():
     peer = Peer(FIRST)
     peer.asked_for(10.0, 60.0)
     assert peer.is_stored()

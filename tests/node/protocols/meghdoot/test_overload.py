@@ -54,7 +54,7 @@ def test_subscriptions_at_once_wait_for_each_other_until_zones_have_kept_up():
     assert said["Store"] < 1.5 * 800
 
 
-def test_the_window_grows_while_nobody_is_late_and_shrinks_once_for_all_that_was_on_its_way():
+def test_the_window_grows_without_late_peers_and_shrinks_once_per_window_in_flight():
     window = Window(64, 4, 1_000)
     assert window.size == 64
     for at_us in range(10):

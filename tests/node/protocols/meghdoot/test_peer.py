@@ -148,7 +148,7 @@ def test_content_that_fits_into_no_frame_is_refused_at_once_and_the_longest_come
     assert got == [most]
 
 
-def test_the_longest_content_fits_into_a_frame_in_all_that_may_stand_around_it():
+def test_the_longest_content_fits_into_a_frame_in_all_that_may_be_around_it():
     payload = bytes(FRAME_LIMIT_BYTES - ENVELOPE_BYTES)
     for message in (Publish(1, 2, 3, 4, 5, 6, payload), Event(1, 2, 3, 4, 5, 6, 7, payload)):
         around = Relay(1, 2, 3, 4, 5, 6, 7, Route(1, 2, message))

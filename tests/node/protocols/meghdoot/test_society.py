@@ -150,7 +150,7 @@ def test_a_peer_that_leaves_hands_over_all_that_it_has():
     nothing_is_wrong(society)
 
 
-def test_each_life_of_a_process_has_an_id_of_its_own():
+def test_each_process_generation_has_its_own_id():
     spec = next(iter(Society(2).specs.values()))
     ids = {MeghdootNode(replace(spec, start=start), Random(spec.seed)).can.own.id for start in range(3)}
     assert len(ids) == 3

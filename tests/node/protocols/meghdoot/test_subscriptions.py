@@ -36,7 +36,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_latest_word_counts_and_all_that_match_are_found(seed):
+def test_the_latest_version_counts_and_all_matches_are_found(seed):
     rng = Random(seed)
     store, words = Subscriptions(SPACE), []
     for _ in range(400):

@@ -36,7 +36,7 @@ def due_us(effects):
     return [effect.at_us for effect in effects if isinstance(effect, m.SetTimer)][-1]
 
 
-def test_a_timer_that_fires_late_blames_nobody():
+def test_a_late_timer_blames_no_peer():
     effects = []
     hops = Hops(TIMEOUT_US, effects.append)
     number = hops.hand(NEAR, Message(), 1_000).number

@@ -56,7 +56,7 @@ def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(delays):
         assert len(tree.came) == size
 
 
-def test_nothing_is_sent_but_what_is_asked_for(delays):
+def test_only_requested_messages_are_sent(delays):
     nodes = population(delays)
     nodes.settle()
     assert nodes.network.sent == 0

@@ -83,7 +83,7 @@ def test_a_publisher_comes_back_while_its_root_is_gone():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_several_publishers_of_a_topic_are_each_heard_once_and_in_order(seed):
+def test_events_of_several_publishers_of_a_topic_arrive_once_and_in_order(seed):
     groups = Groups(seed=seed, topics=4, of_each=3)
     groups.run(3_000_000)
     groups.cut((2, 3))
@@ -272,7 +272,7 @@ def test_the_number_before_all_kept_events_is_kept_as_long():
     assert not state.kept
 
 
-def test_a_root_that_stood_still_asks_again_what_others_took_meanwhile():
+def test_a_paused_root_asks_again_for_events_that_others_took():
     groups = Groups(members=12, topics=4)
     groups.run(3_000_000)
     key, [name] = next(iter(groups.roots().items()))
@@ -296,7 +296,7 @@ def test_a_request_before_an_unknown_stream_begins_none():
     assert topic.streams == known
 
 
-def test_what_nobody_keeps_any_more_is_given_up_also_where_somebody_comes_and_goes_all_the_time():
+def test_events_that_no_node_holds_are_given_up_even_under_constant_churn():
     groups = Groups(members=24, topics=4, buffer_us=4_000_000)
     groups.run(3_000_000)
     groups.cut(*((3, other) for other in range(REGIONS - 1)))
@@ -335,7 +335,7 @@ def test_a_root_misses_no_replica_before_that_could_have_answered(monkeypatch):
     assert missed == []
 
 
-def test_who_misses_some_of_those_that_hold_a_state_tells_a_new_root_only_later_that_this_is_all():
+def test_a_node_that_misses_state_holders_reports_completeness_to_a_new_root_only_later():
     groups = Groups(members=8, topics=4, heartbeat_timeout_us=1_500_000)
     groups.run(3_000_000)
     groups.cut(*((region, 3) for region in range(REGIONS - 1)))

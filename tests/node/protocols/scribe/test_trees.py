@@ -156,7 +156,7 @@ def test_a_subscriber_at_an_empty_root_learns_its_start_from_the_first_event():
     assert late, "every root knew how far its streams were"
 
 
-def test_a_node_that_leaves_says_goodbye_and_nobody_waits_for_it():
+def test_a_leaving_node_says_goodbye_and_is_not_waited_for():
     """Its children have other parents, and its neighbours other leaf sets, after some round trips."""
     groups = Groups()
     groups.run(3_000_000)
@@ -184,7 +184,7 @@ def known(node):
     return {each.address for each in node.pastry.leaf_set.members} | node.trees.neighbours()
 
 
-def test_when_all_end_nobody_says_goodbye():
+def test_when_all_end_no_node_says_goodbye():
     groups = Groups(members=8, topics=2)
     groups.run(1_000_000)
     groups.finish(1_000_000)

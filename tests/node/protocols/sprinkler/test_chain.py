@@ -221,7 +221,7 @@ def test_a_new_head_drops_no_event_and_goes_on_numbering():
     assert bench.history().cnt == 4
 
 
-def test_a_successor_is_told_that_the_stream_is_whole_behind_all_that_was_taken_back():
+def test_a_successor_learns_that_the_stream_is_complete_after_the_recovered_events():
     bench = Bench(0, configuration(2, "012", began=2))
     bench.connect("r1/proxy-2")
     bench.joined("r0/proxy-1", 2)

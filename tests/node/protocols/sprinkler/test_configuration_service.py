@@ -164,7 +164,7 @@ def test_only_a_joining_replica_can_have_joined():
     assert bench.chain == "02+1"
 
 
-def test_the_last_member_is_never_removed_and_the_chain_begins_anew_with_it():
+def test_the_last_member_is_never_removed_and_the_chain_restarts_with_it():
     bench = Bench()
     for index in "012":
         bench.go(index)
@@ -180,7 +180,7 @@ def test_the_last_member_is_never_removed_and_the_chain_begins_anew_with_it():
     assert bench.told("0").began == number + 1
 
 
-def test_nothing_is_told_before_it_is_on_disk():
+def test_nothing_is_sent_before_it_is_on_disk():
     bench = Bench(storage="disk")
     assert bench.chain == "012"
     assert bench.told("0") is None
@@ -277,7 +277,7 @@ def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_witho
     assert bench.logged("chain_began_anew") == []
 
 
-def test_a_disk_from_before_the_chain_began_anew_is_none():
+def test_a_disk_older_than_the_chains_restart_is_ignored():
     bench = Bench()
     bench.lose_power()
     for index in "012":

@@ -304,7 +304,7 @@ def test_no_batch_is_over_its_limit_and_requests_have_no_holes(events):
 
 
 @given(st.integers(4, 200), st.integers(1, 100), st.integers(1, 10**9), st.integers(0, 1000))
-def test_events_have_the_asked_size_and_no_two_are_alike(size, count, first, driver):
+def test_events_have_the_requested_size_and_no_two_are_equal(size, count, first, driver):
     events = Workload(size, 1.0).events(first, count, driver)
     assert {len(event) for event in events} == {size}
     assert len(set(events)) == count

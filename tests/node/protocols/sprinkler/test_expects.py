@@ -80,7 +80,7 @@ def test_the_shortest_then_the_furthest_path_is_taken():
     assert chosen(long, near, further, source=lost) == ("c", Why.PATH)
 
 
-def test_without_any_path_whoever_is_ahead_is_taken_the_furthest_first():
+def test_without_paths_peers_that_are_ahead_are_taken_the_furthest_first():
     none = Expects(None, 10_000)
     offers = {"a": other(10_001, 0, proxy="a"), "b": other(10_500, 0, proxy="b")}
     assert choose(ME, offers, none) == ("b", Why.ADVERTISEMENT)

@@ -101,7 +101,7 @@ def sent(cluster, kind, since_us):
 
 
 @pytest.mark.parametrize("fanout", [1, 2, 4])
-def test_everyone_gets_everything_in_order_and_is_told_seldom_what_it_has(fanout):
+def test_every_client_gets_all_events_in_order_with_few_redundant_notifications(fanout):
     cluster = region(fanout=fanout)
     cluster.run(10 * S)
     batches = len(sent(cluster, Events, 6 * S)) / CLIENTS

@@ -69,7 +69,7 @@ def test_keys_come_in_proportion_to_their_rank():
     assert set(drawn) == set(range(1, 101))
 
 
-def test_uniform_keys_are_all_alike():
+def test_uniform_keys_have_equal_probability():
     drawn = Counter(keys("uniform", skew=3.0, count=50).draw(100_000).tolist())
     assert min(drawn.values()) == pytest.approx(max(drawn.values()), rel=0.2)
 

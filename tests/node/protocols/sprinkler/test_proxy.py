@@ -240,7 +240,7 @@ def test_a_newer_connection_takes_the_place_of_an_older_one():
     assert bench.sent(newer, Subscribe) == [Subscribe(OTHERS, 0)]
 
 
-def test_a_silent_peer_is_aborted_and_its_streams_come_from_whoever_has_more():
+def test_a_silent_peer_is_aborted_and_its_streams_come_from_a_peer_with_more():
     bench = Bench(advertisement_period_us=1_000_000, silence_periods=1.5)
     start_us = bench.now_us
     for _ in range(4):
@@ -254,7 +254,7 @@ def test_a_silent_peer_is_aborted_and_its_streams_come_from_whoever_has_more():
     assert bench.now_us - start_us < 3_000_000
 
 
-def test_after_a_long_sleep_nobody_is_blamed_for_silence():
+def test_after_a_long_sleep_no_peer_is_blamed_for_silence():
     bench = Bench()
     bench.give(m.TimerFired(("silence",)), after_us=60_000_000)
     assert bench.closed == set()

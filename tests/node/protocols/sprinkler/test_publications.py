@@ -33,7 +33,7 @@ def test_unstored_publications_are_forgotten_with_their_head():
     assert publications.known(OTHER, 1) is taken[1]
 
 
-def test_numbers_that_are_used_anew_make_void_what_had_them():
+def test_reused_numbers_void_earlier_publications():
     """Or a retry of a publication that died with its head would be taken for the one in its place."""
     publications, _ = three()
     publications.add(publication(11, 11))

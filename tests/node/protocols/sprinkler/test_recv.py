@@ -87,7 +87,7 @@ def test_batches_beyond_the_bound_are_not_kept():
     assert received.bytes == 0
 
 
-def test_while_nobody_could_ask_nothing_is_kept():
+def test_without_possible_requests_nothing_is_kept():
     received = filled(5)
     received.keep(keeps=False)
     assert received.bytes == 0

@@ -80,6 +80,6 @@ def test_a_client_that_was_away_gets_the_rest_from_the_proxy():
     assert got > published - 1000
 
 
-def test_without_the_proxy_who_was_away_stands_still():
+def test_without_the_proxy_a_client_that_was_away_stalls():
     got, published = comes_back(never_asking_the_proxy)
     assert got < published / 2

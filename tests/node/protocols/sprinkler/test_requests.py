@@ -114,7 +114,7 @@ def test_events_of_a_stream_that_does_not_exist_are_refused():
     assert node.refused == [("a", Refusal.UNKNOWN_STREAM)]
 
 
-def test_events_that_nobody_asked_for_and_that_do_not_follow_are_not_kept():
+def test_unrequested_events_out_of_sequence_are_not_kept():
     node = Node()
     node.came(A, 5, 10)
     assert node.progress.early == []
@@ -225,7 +225,7 @@ def test_a_lying_neighbour_does_not_stop_the_stream():
     assert node.asked() == [("b", 11, 20)]
 
 
-def test_the_proxys_advertisement_is_a_notification_when_nobody_else_notifies_in_time():
+def test_the_proxys_advertisement_is_a_notification_without_a_timely_other_one():
     node = Node()
     node.requests.advertised([Counter(0, 10)])
     node.requests.sweep()

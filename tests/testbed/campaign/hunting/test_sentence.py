@@ -24,13 +24,13 @@ def test_a_sentence_says_who_lacks_what_after_what():
     )
 
 
-def test_a_network_that_was_drawn_is_said_in_a_few_words():
+def test_a_network_that_was_drawn_is_reported_in_a_few_words():
     ring = {"kind": "ring", "regions": 5, "delays": {"from": "4ms", "to": "4ms"}}
     said = sentence(violation(count=1), Case(1, {"topology": ring}, ()))
     assert said.endswith("without any disturbance (with topology a ring of 5 regions, 4ms apart).")
 
 
-def test_without_disturbances_that_is_said():
+def test_a_case_without_disturbances_is_described():
     assert sentence(violation(count=1), Case(1, {}, ())) == (
         "r1/client-2 never got an event of stream r0, without any disturbance."
     )

@@ -158,7 +158,7 @@ def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
     assert not shipped["h0"].complete
 
 
-def test_a_silent_connection_is_made_anew(tmp_path: Path) -> None:
+def test_a_silent_connection_is_replaced(tmp_path: Path) -> None:
     """The first sender greets and says nothing more."""
     there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
     silent = [sys.executable, "-S", "-c", f"import os, sys; os.write(1, {GREETING!r}); sys.stdin.read()"]

@@ -107,7 +107,7 @@ def test_connections_that_are_cut_three_times_ship_everything(
         assert one["wire_bytes"] < 12 * MIB + 3 * 13 * MIB / 10
 
 
-def test_senders_end_with_whoever_asked_them(lab: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
+def test_senders_end_with_their_controller(lab: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
     process = start(lab, tmp_path, "--follow", tmp_path / "over")
     wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
     assert all(map(sends, lab.machines.values()))

@@ -137,7 +137,7 @@ def test_files_missing_from_a_dead_machine_are_reported(tmp_path: Path) -> None:
     assert shipped.shipment().missing == (UnshippedFile("captures/c.pcap", 0, 1, ""),)
 
 
-def test_one_dead_machine_stands_in_no_others_way(tmp_path: Path) -> None:
+def test_a_dead_machine_blocks_no_others(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h1", FILES)
     shipped = ship_all(tmp_path / "run", Machine("h0", tmp_path / "h0", dies=True), Machine("h1", there))
     assert shipped["h1"].complete

@@ -52,7 +52,7 @@ def test_a_slow_answer_is_not_silence(tmp_path: Path) -> None:
     stream.close()
 
 
-def test_a_sender_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
+def test_a_sender_without_requests_ends(tmp_path: Path) -> None:
     """Its input is open, so nothing else tells it."""
     stream = ProcessStream.to(tmp_path, "--idle", "1")
     assert stream.process.wait(60) == -signal.SIGALRM
