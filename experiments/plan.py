@@ -197,7 +197,7 @@ class TrafficPlan:
 
 @dataclass(frozen=True, slots=True)
 class CollectPlan:
-    """The earlier events that an event collects, and how often events collect (`experiments.workload`)."""
+    """The earlier events that an event collects, and how often events collect (`experiments.workloads.stream`)."""
 
     predicate: Literal["last", "older_than", "same_key"]
     argument: Count
