@@ -197,7 +197,9 @@ class TrafficPlan:
 
 @dataclass(frozen=True, slots=True)
 class CollectPlan:
-    """The earlier events that an event collects, and how often events collect (`experiments.workloads.stream`)."""
+    """The earlier events that an event collects, and how often events collect
+    (`experiments.workloads.stream`).
+    """
 
     predicate: Literal["last", "older_than", "same_key"]
     argument: Count

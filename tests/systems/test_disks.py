@@ -23,7 +23,7 @@ faults:
   - {name: end, at: 1s, kill: r0/server-0}
   - {name: again, at: 1200ms, restart: r0/server-0}
   - {name: room, at: 3s, restore: full}
-  - {name: again, at: 3500ms, fill: r0/server-0}
+  - {name: refill, at: 3500ms, fill: r0/server-0}
   - {name: loss, at: 4s, kill: r0/server-0}
   - {name: new, at: 4200ms, replace: r0/server-0}
 """
