@@ -1,4 +1,4 @@
-"""What the two backends that every machine has are called, in files and after `--on`."""
+"""Names of the two backends that every machine has, in files and after `--on`."""
 
 LOCAL = "local"
 SIMULATOR = "simulator"

@@ -1,4 +1,4 @@
-"""What an experiment says of its topology: every region, link and process that it names must be there."""
+"""Checks an experiment against its topology: every region, link and process that it names must exist."""
 
 import math
 from collections import Counter
@@ -41,16 +41,16 @@ from topologies.routes import Edge, reached_from, routes
 from topologies.strict import suggestion
 
 PROCESSES_MAX = 200_000
-"""In virtual time; what a machine can start of real ones is less, and it says so."""
+"""Limit in virtual time. A machine can start fewer real processes; the resource check reports that."""
 
 Problem = tuple[FieldPath, str]
 
 
 def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
-    """Path in the experiment and what is wrong there, in the order of the file."""
+    """Yield each problem with its path in the experiment, in the order of the file."""
     if (apart := _apart(topology)) is not None:
         yield ("topology",), f"no way leads from {apart[0]} to {apart[1]}"
-        return  # processes have no address there that others reach
+        return  # without a path, processes cannot reach each other
     yield from _role_problems(experiment, topology)
     processes = process_names(experiment, topology)
     workload, regions = experiment.workload, len(topology.regions)
@@ -98,7 +98,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
 
 
 def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
-    """Regions are there, and as many processes as are to come, or to go for good."""
+    """Check that regions exist, and that `roles` gives enough processes to arrive or leave for good."""
     asked: Counter[str] = Counter()
     for field, groups in (("arrivals", experiment.arrivals), ("departures", experiment.departures)):
         for number, group in enumerate(groups):
@@ -122,7 +122,7 @@ def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Prob
 
 
 def process_names(experiment: Experiment, topology: Topology) -> list[str]:
-    """`r2/proxy-0` of every process, region by region."""
+    """Return the name of every process, such as `r2/proxy-0`, region by region."""
     return [
         f"{region}/{role}-{index}"
         for region in topology.regions
@@ -132,12 +132,12 @@ def process_names(experiment: Experiment, topology: Topology) -> list[str]:
 
 
 def role_of(process: str) -> str:
-    """`proxy` of `r2/proxy-0`."""
+    """Return the role of a process: `proxy` for `r2/proxy-0`."""
     return process.partition("/")[2].rpartition("-")[0]
 
 
 def _apart(topology: Topology) -> tuple[str, str] | None:
-    """Two regions that no links join, if there are such."""
+    """Return two regions that no path joins, or None."""
     first, *others = topology.regions
     reached = reached_from(first, (link.between for link in topology.links))
     return next(((first, other) for other in others if other not in reached), None)
@@ -157,7 +157,7 @@ def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Probl
 
 
 def _wait_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
-    """Nodes wait for answers as long as these take."""
+    """Check that the nodes' timeouts are longer than the round trips they wait for."""
     for wait in waits(experiment.system, experiment.all_parameters()):
         trips = [greatest_direct(topology), greatest_detour(topology) if wait.is_relayed else None]
         trip = max((each for each in trips if each is not None), key=lambda each: each.us)
@@ -176,7 +176,7 @@ def _wait_problems(experiment: Experiment, topology: Topology) -> Iterator[Probl
 
 
 def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
-    """Regions are there and joined, and what goes as fast as it can meets a link that holds it."""
+    """Check that regions exist and are connected, and that unlimited flows cross a link that limits them."""
     for number, entry in enumerate(experiment.traffic):
         for field, region in (("from", entry.origin), ("to", entry.target)):
             yield from ((("traffic", number, field), said) for said in _region_problems((region,), topology))
@@ -194,7 +194,7 @@ def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Pr
 
 
 def _rates_between(origin: str, target: str, topology: Topology) -> list[float]:
-    """The rates of the links that packets from one region to another cross; none if no way leads there."""
+    """Return the rates of the links on the route from one region to another; [] if there is no route."""
     edges = [
         Edge(
             link.name, *link.between,
@@ -213,7 +213,7 @@ def _rates_between(origin: str, target: str, topology: Topology) -> list[float]:
 
 
 def _stream_problems(experiment: Experiment, topology: Topology, processes: list[str]) -> Iterator[Problem]:
-    """Owners and publishers of streams are there, and no two streams have one name."""
+    """Check that the regions and publishers of streams exist and that stream names are unique."""
     streams = experiment.workload.streams if isinstance(experiment.workload, StreamWorkload) else 1
     if isinstance(streams, int):
         return
@@ -234,7 +234,7 @@ def _stream_problems(experiment: Experiment, topology: Topology, processes: list
 
 
 def _expectation_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
-    """Streams of which something is expected are there, and have figures of their own."""
+    """Check that streams named in expectations exist and have figures of their own."""
     paths = [expectation.path.split(".") for expectation in experiment.expect]
     asked = {number: ".".join(path[1:-1]) for number, path in enumerate(paths) if path[0] == "streams"}
     if not asked:
@@ -281,7 +281,7 @@ def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[s
 
 
 def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterator[Problem]:
-    """The others are there, none is the process itself, and those it is kept from are in its region."""
+    """Check that the other processes exist, differ from the process and, to separate, are in its region."""
     region = fault.process.partition("/")[0]
     for index, other in enumerate(fault.others):
         path: FieldPath = ("faults", number, "from", index)
@@ -294,7 +294,7 @@ def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterat
 
 
 def _disk_problem(experiment: Experiment, fault: DiskFault) -> str | None:
-    """Where a node keeps things on its disk, and what is filled is its own."""
+    """Return why a disk fault is impossible: the node stores nothing, or has no file system of its own."""
     programs, role = programs_of(experiment.system), role_of(fault.process)
     if programs is None:
         if not is_durable(experiment.system, experiment.all_parameters()):
@@ -309,7 +309,7 @@ def _disk_problem(experiment: Experiment, fault: DiskFault) -> str | None:
 
 
 def _trigger_problems(experiment: Experiment, number: int, when: When, known: set[str]) -> Iterator[Problem]:
-    """The process is there, and its system has such a message."""
+    """Check that the process exists and that its system has such a message."""
     path: FieldPath = ("faults", number, "when")
     if when.process not in known:
         yield (*path, "process"), f"there is no process {when.process}"
@@ -327,12 +327,14 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
     "give-up": ("kill", "leave"),
     "continue": ("stop",),
 }
-"""What must have happened to a process before."""
+"""Kinds of faults that need an earlier one, and the kinds that qualify."""
 
 
 def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) -> Iterator[Problem]:
-    """A restart needs a kill or a leave before it, or a fill, of which programs may end; a continue needs a
-    stop; and a join is the first of all.
+    """Check the order of faults on a process.
+
+    A restart or replacement needs an earlier kill or leave, or a fill (a full disk may end a program); a
+    continue needs a stop; a join must come first.
     """
     before = [
         other

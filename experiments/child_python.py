@@ -1,9 +1,9 @@
-"""How every Python process of ours is started: none imports anything from the folder that it is started in.
+"""Command lines that start Python so that it imports nothing from its working directory.
 
-`python -m` and `python -c` put the working directory in front of all else that is imported (sys.path), so
-that a `random.py` in it takes the standard library's place, and runs as whoever started us. `-P` leaves it
-out. What a child cannot be told by an option it is told by its environment (`SAFE_ENVIRONMENT`). Empty and
-relative entries of PATH and PYTHONPATH mean the working directory too: `absolute_entries` drops them.
+`python -m` and `python -c` put the working directory first in sys.path, so a `random.py` there would replace
+the standard library's and run with the user's rights. `-P` leaves it out; a child that cannot get the option
+gets the environment variable (`SAFE_ENVIRONMENT`). Empty and relative entries of PATH and PYTHONPATH also
+mean the working directory: `absolute_entries` drops them.
 """
 
 import os
@@ -12,23 +12,23 @@ from collections.abc import Sequence
 
 SAFE_PATH = "-P"
 SAFE_ENVIRONMENT = {"PYTHONSAFEPATH": "1"}
-"""For a Python that others start for us, as Spark does its workers (Python 3.11 and later)."""
+"""For a Python that another program starts, such as Spark's workers (Python 3.11 and later)."""
 ISOLATED = "-I"
-"""For programs that need nothing but the standard library, also of a Python that knows no `-P` yet."""
+"""For programs that need only the standard library, also on a Python without `-P`."""
 
 
 def python_command(
     module: str, *arguments: str, python: str = sys.executable, options: Sequence[str] = ()
 ) -> list[str]:
-    """The argument list that runs a module of ours. options: further ones, for the interpreter."""
+    """Return the argument list that runs a module of Cutset. options: more interpreter options."""
     return [python, SAFE_PATH, *options, "-m", module, *arguments]
 
 
 def program_command(program: str, *arguments: str, python: str = sys.executable) -> list[str]:
-    """The argument list that runs the text of a program which imports the standard library alone."""
+    """Return the argument list that runs program text which imports only the standard library."""
     return [python, ISOLATED, "-c", program, *arguments]
 
 
 def absolute_entries(path: str) -> str:
-    """A search path, as PATH or PYTHONPATH, without what depends on the working directory."""
+    """Return a search path, such as PATH or PYTHONPATH, without relative and empty entries."""
     return os.pathsep.join(entry for entry in path.split(os.pathsep) if entry.startswith("/"))

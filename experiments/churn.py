@@ -1,9 +1,9 @@
 """Arrivals and departures in numbers: `arrivals:` and `departures:` of an experiment.
 
-How many processes of a role come or go, in which regions, and when: at a rate, spread over a time, all at
-once, or each after a lifetime. Which process does what and when follows from the seed
-(`experiments.planned.churn_schedule`), as concrete changes in the plan. One
-process alone is a fault: join, leave, kill, restart.
+They give how many processes of a role come or leave, in which regions, and when: at a rate, spread over a
+period, all at once, or each after a lifetime. The seed decides which process acts when
+(`experiments.planned.churn_schedule`); the plan holds the concrete changes. A single process uses a
+fault instead: join, leave, kill, restart.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from topologies.strict import (
 
 COUNT_MAX = 65_000
 LEAST_US = 1_000_000
-"""Of a lifetime and of a time away: a process takes some time to start and to end."""
+"""Least lifetime and least time away: a process takes some time to start and to end."""
 STEP_US = 1_000  # times are whole milliseconds
 
 Group = TypeVar("Group", bound="Churn")
@@ -33,14 +33,14 @@ Distribution = Literal["uniform", "poisson", "even", "at-once"]
 
 
 class Span(StrictModel):
-    """How long something lasts, by chance: exponential with a mean, or uniform between two bounds."""
+    """A random duration: exponential with a mean, or uniform between two bounds."""
 
     mean_us: DurationUs | None = Field(None, gt=0)
-    """Of an exponential distribution."""
+    """Mean of an exponential distribution."""
     least_us: DurationUs | None = Field(None, alias="from", gt=0)
-    """Of a uniform one: at least so long."""
+    """Lower bound of a uniform distribution."""
     most_us: DurationUs | None = Field(None, alias="to", gt=0)
-    """Of a uniform one: at most so long."""
+    """Upper bound of a uniform distribution."""
 
     @model_validator(mode="after")
     def _one_distribution(self) -> Self:
@@ -52,7 +52,7 @@ class Span(StrictModel):
         return self
 
     def drawn_us(self, rng: Random) -> int:
-        """One of them, in whole milliseconds; at least a second."""
+        """Draw a duration in whole milliseconds, at least one second."""
         if self.mean_us is not None:
             us = rng.expovariate(1 / self.mean_us)
         else:
@@ -60,32 +60,32 @@ class Span(StrictModel):
         return max(LEAST_US, round(us / STEP_US) * STEP_US)
 
     def __str__(self) -> str:
-        """`exponential, 30 s on average`, `5 s to 20 s`."""
+        """Return the text for users: `exponential, 30 s on average`, `5 s to 20 s`."""
         if self.mean_us is not None:
             return f"exponential, {self.mean_us / 1e6:g} s on average"
         return f"{(self.least_us or 0) / 1e6:g} s to {(self.most_us or 0) / 1e6:g} s"
 
 
 class Churn(StrictModel):
-    """What arrivals and departures have in common: who, and when."""
+    """The fields that arrivals and departures share: which processes, and when."""
 
     name: Name = ""
-    """Its name in plans and reports; `arrivals` or `departures` and a number unless given."""
+    """Its name in plans and reports; default: `arrivals` or `departures` and a number."""
     role: str
     """The role of the processes."""
     regions: tuple[str, ...] = ()
-    """Their regions; all unless given."""
+    """Their regions; default: all."""
     count: WholeNumber | None = Field(None, ge=1, le=COUNT_MAX)
-    """How many; with a rate at most so many."""
+    """The number of events; with a rate the maximum."""
     rate_per_s: EventRatePerS | None = Field(None, gt=0)
-    """How many a second, with exponential times in between."""
+    """The rate, with exponential times between events."""
     distribution: Distribution | None = None
-    """uniform: at any time between `from` and `to` (unless there is a rate); even: at equal distances;
+    """uniform: at any time between `from` and `to` (default without a rate); even: at equal distances;
     at-once: all at `from`; poisson: at a rate."""
     from_us: DurationUs = 0
-    """None before this time of the run."""
+    """The earliest time."""
     to_us: DurationUs | None = None
-    """None after this time; the end of the run unless given."""
+    """The latest time; default: the end of the run."""
 
     @property
     def kind(self) -> str:
@@ -94,12 +94,12 @@ class Churn(StrictModel):
 
     @property
     def spread(self) -> Distribution:
-        """The distribution, also where it follows from the rest."""
+        """The distribution, given or default."""
         return self.distribution or ("uniform" if self.rate_per_s is None else "poisson")
 
     @property
     def is_timed(self) -> bool:
-        """Whether times are drawn for all together."""
+        """Whether the group has times of its own instead of lifetimes."""
         return True
 
     @model_validator(mode="after")
@@ -119,7 +119,7 @@ class Churn(StrictModel):
         return "should say how many: count, or rate"
 
     def problem(self, declared: Declared, duration_us: int) -> tuple[str, str] | None:
-        """What is wrong with it for a system and a run: the field, and what; or None."""
+        """Return what is wrong with it for a system and a run, as field and problem, or None."""
         able = declared.having(Trait.TRANSIENT)
         if self.role not in declared.roles:
             return "role", f"{declared.name} has no such role{suggestion(self.role, declared.roles)}"
@@ -133,7 +133,7 @@ class Churn(StrictModel):
         return None
 
     def times_us(self, rng: Random, duration_us: int, most: int) -> Sequence[int]:
-        """When they come or go, in order: whole milliseconds. most: no more than so many."""
+        """Draw the times of the events, in order, in whole milliseconds. most: the maximum number."""
         until_us = min(self.to_us or duration_us, duration_us - STEP_US)
         count = min(self.count or most, most)
         if self.spread == "poisson":
@@ -154,33 +154,33 @@ class Churn(StrictModel):
             yield _whole(at_us)
 
     def __str__(self) -> str:
-        """When, for people: `poisson, 2/s`."""
+        """Return the times for users: `poisson, 2/s`."""
         rate = f", {self.rate_per_s:g}/s" if self.rate_per_s is not None else ""
         return f"{self.spread}{rate}"
 
 
 class Arrivals(Churn):
-    """Processes that are not there from the beginning: of those that `roles` gives, so many come later."""
+    """Processes of `roles` that are absent at the start and come later."""
 
 
 class Departures(Churn):
-    """Processes that go, for good or for a while."""
+    """Processes that leave, for good or for a while."""
 
     how: Literal["leave", "crash"] = "leave"
-    """leave: each ends by itself, tidily. crash: it is killed."""
+    """leave: each ends in an orderly way. crash: it is killed."""
     lifetime: Span | None = None
-    """How long each lives from its start on (`count`: of so many; of all unless given), instead of times."""
+    """The lifetime of each from its start, instead of times (of `count` processes; default: of all)."""
     away: Span | None = None
-    """After how long it is started again; for good unless given."""
+    """The time until it is restarted; default: never."""
 
     @property
     def is_timed(self) -> bool:
-        """See `Churn`."""
+        """Whether the group has no lifetimes."""
         return self.lifetime is None
 
     @property
     def may_go_again(self) -> bool:
-        """Whether more may go than there are processes."""
+        """Whether there may be more departures than processes."""
         return self.away is not None and self.lifetime is None
 
     @property
@@ -195,13 +195,13 @@ class Departures(Churn):
         return self
 
     def __str__(self) -> str:
-        """See `Churn`."""
+        """Return times or lifetimes for users, with how processes leave."""
         when = super().__str__() if self.lifetime is None else f"lifetime {self.lifetime}"
         return f"{when}, by {self.how}" + (f"; away {self.away}" if self.away is not None else "")
 
 
 def named(churn: Sequence[Group]) -> tuple[Group, ...]:
-    """Each with a name: given, or its kind, and its number if there are several."""
+    """Give each group a name: its own, or its kind, numbered if there are several."""
     return tuple(
         each.model_copy(
             update={"name": each.name or (each.kind if len(churn) == 1 else f"{each.kind}-{number}")}

@@ -1,6 +1,6 @@
-"""What a contract means for a run: which figures are 0 if it is kept; and how an experiment loosens it.
+"""The effect of a contract on a run: the figures that must be 0, and how an experiment loosens it.
 
-An experiment may ask less of its system than that promises, never more; what it asks for is said.
+An experiment may require less than its system promises, never more; reports show the difference.
 """
 
 from collections.abc import Iterable
@@ -19,18 +19,18 @@ FROM_LOOSE_TO_STRICT = {
     "delivery": ("best-effort", "at-most-once", "at-least-once", "exactly-once"),
 }
 LOOSER = {"order", "delivery", "survives", "settle_us"}
-"""What an experiment may say."""
+"""The fields that an experiment may set."""
 
 
 NEVER_RIGHT = ("events.stray", "events.corrupted", "events.resurrected", "events.published_twice")
-"""Figures of summary.json that no contract allows to be anything but 0."""
+"""Figures of summary.json that must be 0 under every contract."""
 
 
 def breaches(contract: Contract) -> tuple[str, ...]:
-    """The figures of summary.json that count what breaks this contract: each is 0 where it is kept.
+    """Return the figures of summary.json that count breaches of this contract; each must be 0.
 
-    `since` and `audience` say who must and who may get what, and `survives` and `settle_us` when, for all of
-    these figures alike.
+    For all of them, `since` and `audience` decide who must and who may get an event; `survives` and
+    `settle_us` decide when.
     """
     found = {
         "events.lost": contract.delivery in ("exactly-once", "at-least-once"),
@@ -44,7 +44,7 @@ def breaches(contract: Contract) -> tuple[str, ...]:
 
 
 def loosened(contract: Contract, given: dict[str, Any]) -> Contract:
-    """The contract with what an experiment asks for. Raises a problem for what is not looser, or unknown."""
+    """Return the contract with an experiment's changes. Raises a problem if one is stricter or unknown."""
     _check_kinds(contract.survives or (), "the system promises to survive what is no fault")
     known = {yaml_name(field.name): field.name for field in fields(Contract) if field.name in LOOSER}
     changed = contract
@@ -60,7 +60,7 @@ def loosened(contract: Contract, given: dict[str, Any]) -> Contract:
 
 
 def differences(promised: Contract, asked: Contract) -> list[str]:
-    """What of a contract was loosened, in words."""
+    """Return the loosened fields of a contract, in words."""
     return [
         f"{yaml_name(field.name)} {_text(getattr(asked, field.name))} instead of"
         f" {_text(getattr(promised, field.name))}"

@@ -1,6 +1,6 @@
-"""What systems declare, for all that plan, watch, check or draw runs; quick to import.
+"""The declarations of systems, for all modules that plan, watch, check or draw runs; quick to import.
 
-A system goes by its name, or by the path of a file that declares it as programs (`systems`).
+A system is named by its name, or by the path of a file that declares its programs (`systems`).
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ __all__ = [
 
 
 def known_systems() -> list[str]:
-    """The names of the systems that can be run."""
+    """Return the names of the systems that can be run."""
     return [*systems(), *(name for name in system_names() if name not in systems())]
 
 
@@ -57,34 +57,35 @@ def are_all_ours() -> bool:
 
 
 def is_known(system: str) -> bool:
-    """Whether there is such a system; of a path, whatever its file says."""
+    """Return whether the system exists; any path counts, whatever its file holds."""
     return is_path(system) or system in known_systems()
 
 
 def known(system: str) -> System:
-    """A system that is known. Raises InputError for a file that declares none."""
-    return systems()[system] if system in systems() else _of_programs(system).system
+    """Return a known system. Raises InputError for a file that declares none."""
+    return systems()[system] if system in systems() else _program_system(system).system
 
 
 def programs_of(system: str) -> Programs | None:
-    """The programs of a known system; None of one whose nodes are machines."""
-    return None if system in systems() else _of_programs(system).programs
+    """Return the programs of a known system; None if its nodes are state machines."""
+    return None if system in systems() else _program_system(system).programs
 
 
-def _of_programs(system: str) -> "ProgramSystem":
-    from systems.loader import load_system  # noqa: PLC0415 - quick to import without
+def _program_system(system: str) -> "ProgramSystem":
+    from systems.loader import load_system  # noqa: PLC0415 - keeps this module quick to import
 
     return load_system(system)
 
 
 def declared_by(system: str) -> Declared:
-    """What a known system declares."""
+    """Return the declaration of a known system."""
     return known(system).declared
 
 
 def declared_with(system: str, parameters: Mapping[str, Any], workload: str) -> Declared:
-    """What a known system declares, and promises with these parameters, all of them, and a kind of workload
-    that it takes.
+    """Return the declaration of a known system with the contract that it promises for these values.
+
+    parameters: all of them. workload: a kind that the system takes.
     """
     declaring = known(system)
     promised = declaring.declared

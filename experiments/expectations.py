@@ -1,8 +1,8 @@
-"""Expectations: comparisons such as `recovery.cut.switch_s <= 2`, held against summary.json after the run.
+"""Expectations: comparisons such as `recovery.cut.switch_s <= 2`, evaluated on summary.json after the run.
 
-A path leads through summary.json's mappings by key, and through its lists by the `name` or `link` of their
-items (`fidelity.links.r2-r3.delay_p99_ms`). The paths' known beginnings are checked when the file is read,
-so that a mistyped one does not cost a whole run. A value that is missing or null never holds.
+A path follows summary.json's mappings by key, and its lists by the `name` or `link` of their items
+(`fidelity.links.r2-r3.delay_p99_ms`). The known first parts of paths are checked when the file is read, so
+that a mistyped one does not cost a whole run. An expectation on a missing or null value never holds.
 """
 
 import math
@@ -44,7 +44,7 @@ class Expectation:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `path op value`. Raises ValueError that says what is wrong."""
+        """Parse `path op value`. Raises ValueError with the problem."""
         match = WRITTEN.fullmatch(text.strip()) if len(text) <= TEXT_MAX else None
         if match is None:
             raise ValueError(f"{text!r:.60} is no comparison such as: recovery.cut.switch_s <= 2")
@@ -55,12 +55,12 @@ class Expectation:
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The text as in the file."""
         value = str(self.value).lower() if isinstance(self.value, bool) else self.value
         return f"{self.path} {self.op} {value}"
 
     def evaluate(self, summary: Mapping[str, Any]) -> dict[str, Any]:
-        """{"text", "value": what was found or None, "held"}, as summary.json lists it."""
+        """Return {"text", "value": the value found or None, "held"}, as summary.json lists it."""
         found = value_at(summary, self.path)
         return {"text": self.text, "value": found, "held": self._holds(found)}
 
@@ -71,7 +71,7 @@ class Expectation:
 
 
 def _kind(value: Any) -> str:
-    """Only values of one kind compare: False is not 0."""
+    """Return the kind of a value. Only values of one kind compare: False is not 0."""
     if isinstance(value, bool):
         return "truth"
     return "number" if isinstance(value, (int, float)) else type(value).__name__
@@ -88,12 +88,12 @@ def _value(text: str) -> Value:
 
 
 def number_of(value: Any) -> bool:
-    """Whether this is a number that compares."""
+    """Return whether the value is a number other than NaN."""
     return _kind(value) == "number" and not math.isnan(value)
 
 
 def value_at(summary: Mapping[str, Any], path: str) -> Any:
-    """What stands at a path of summary.json; None if there is no plain value."""
+    """Return the plain value at a path of summary.json, or None."""
     found = _below(summary, path.split("."))
     return found if isinstance(found, (bool, int, float, str)) else None
 
@@ -106,19 +106,19 @@ def _below(found: Any, parts: Sequence[str]) -> Any:
         item = next((item for item in named if parts[0] in (item.get("name"), item.get("link"))), None)
         return _below(item, parts[1:])
     if isinstance(found, Mapping):
-        for length in range(1, len(parts) + 1):  # names of streams have dots, as `r0.1`
+        for length in range(1, len(parts) + 1):  # names of streams may contain dots: `r0.1`
             if (key := ".".join(parts[:length])) in found:
                 return _below(found[key], parts[length:])
     return None
 
 
 def found_text(value: Any) -> str:
-    """What was found where an expectation looked."""
+    """Return the value found by an expectation, as text."""
     return "not measured" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def missed_text(evaluated: Mapping[str, Any]) -> str:
-    """`events.lost == 0 did not hold (3)`. evaluated: see `Expectation.evaluate`."""
+    """Return `events.lost == 0 did not hold (3)`. evaluated: see `Expectation.evaluate`."""
     return f"{evaluated['text']} did not hold ({found_text(evaluated['value'])})"
 
 

@@ -1,10 +1,9 @@
-"""What goes wrong in an experiment, and when.
+"""The faults of an experiment and their times.
 
 A fault is one action at a time: on links (cut, set, isolate, partition, flap, and restore, which ends them)
 or on a process (kill, stop, continue, restart, replace, give-up, separate, reset, block, fill, slow-disk,
-join, leave).
-Times count from time 0 of the run. Nothing changes any more once the drivers have stopped. How overlapping
-faults add up is the matter of `testbed.faults.timeline`.
+join, leave). Times count from time 0 of the run. Nothing changes after the drivers have stopped.
+`testbed.faults.timeline` combines overlapping faults.
 """
 
 from collections import Counter
@@ -18,48 +17,48 @@ from topologies.strict import DurationUs, Flag, Name, StrictModel, WholeNumber, 
 
 FAULTS_MAX = 1_000
 FLAPS_MAX = 10_000  # of one fault
-TIMES_MAX = 1_000_000  # that something is waited for
+TIMES_MAX = 1_000_000  # occurrences of a trigger
 
 Mode = Literal["blackhole", "down"]
 WhichWay = Literal["both", "forward", "backward"]
 
 
 class Fault(StrictModel):
-    """What every fault has."""
+    """The fields of every fault."""
 
     kind: ClassVar[str]
 
     name: Name = ""
-    """Its name in reports and expectations; its kind and a number unless given."""
+    """Its name in reports and expectations; default: its kind and a number."""
     at_us: DurationUs
-    """When it happens, from the start of the run."""
+    """The time at which it happens, from the start of the run."""
 
     @property
     def target(self) -> str:
-        """What it acts on, as text."""
+        """The target of the fault, as text."""
         raise NotImplementedError
 
 
 class When(StrictModel):
-    """Something that happens in a run: a process sends a message for the so-manieth time."""
+    """A trigger: a process sends its n-th message of one name."""
 
     process: str
     """The process that sends it, such as r1/proxy-0."""
     sends: str
     """The message's name, such as FOLLOW (`cutset dissector --format markdown`)."""
     times: WholeNumber = Field(1, ge=1, le=TIMES_MAX)
-    """For how many times since `at`."""
+    """The number of such messages since `at`."""
 
 
 class TriggeredFault(Fault):
-    """Something that happens at a time, or right after something else happened. If it lasts, a restore ends
-    it then, since nobody knows when it begins.
+    """A fault that happens at a time or right after a trigger. With a trigger, only a restore can end it,
+    since its start is not known in advance.
     """
 
     at_us: DurationUs = 0
-    """When it happens, from the start of the run; with `when`, not before."""
+    """The time at which it happens, from the start of the run; with `when`, the earliest time."""
     when: When | None = None
-    """After what it happens; on this machine and in virtual time."""
+    """The trigger; only on this machine and in virtual time."""
 
     @model_validator(mode="after")
     def _at_some_time(self) -> Self:
@@ -75,23 +74,24 @@ class TriggeredFault(Fault):
 
 
 class LastingFault(Fault):
-    """A fault on links that lasts until it is restored, or for a time."""
+    """A fault on links that lasts until a restore or for a given time."""
 
     for_us: DurationUs | None = Field(None, gt=0)
-    """How long it lasts; until a restore, or the end of the run, unless given."""
+    """How long it lasts; default: until a restore or the end of the run."""
 
 
 class TriggeredLinkFault(TriggeredFault, LastingFault):
-    """A fault on links that may wait."""
+    """A fault on links that may wait for a trigger."""
 
 
 class Outage(LastingFault):
-    """A fault that keeps packets from crossing links."""
+    """A fault that stops packets on links."""
 
     mode: Mode = "blackhole"
-    """blackhole: packets vanish silently. down: the gateways' interfaces go down."""
+    """blackhole: packets are dropped silently. down: the gateways' interfaces go down."""
     direction: WhichWay = "both"
-    """Which way is affected: forward is from the first named to the second, or out of an isolated region."""
+    """The affected direction: forward is from the first region to the second, or out of an isolated region.
+    """
 
 
 class Cut(TriggeredLinkFault, Outage):
@@ -141,7 +141,7 @@ class Partition(TriggeredLinkFault, Outage):
 
 
 class Flap(Outage):
-    """Cuts a link again and again: `down` first, then `up`, and so on for the whole time; it ends up."""
+    """Cuts a link repeatedly: `down` first, then `up`, and so on for the given time; it ends up."""
 
     kind: ClassVar[str] = "flap"
     link: LinkEnds = Field(alias="flap")
@@ -149,9 +149,9 @@ class Flap(Outage):
     down_us: DurationUs = Field(gt=0)
     """How long it is cut each time."""
     up_us: DurationUs = Field(gt=0)
-    """How long it works in between."""
+    """How long it works between cuts."""
     for_us: DurationUs = Field(gt=0)
-    """How long all of it lasts."""
+    """The total time."""
 
     @property
     def target(self) -> str:
@@ -166,13 +166,13 @@ class Flap(Outage):
 
 
 class SetLink(TriggeredLinkFault, LinkOverrides):
-    """Changes what a link does; values that are not given stay."""
+    """Changes parameters of a link; those that are not given stay as they are."""
 
     kind: ClassVar[str] = "set"
     link: LinkEnds = Field(alias="set")
     """The two regions that the link joins."""
     direction: WhichWay = "both"
-    """Which direction changes; forward is from the first named region to the second."""
+    """The direction that changes; forward is from the first region to the second."""
 
     @property
     def target(self) -> str:
@@ -198,7 +198,7 @@ def _link_or_fault(given: Any) -> Any:
 
 
 class Restore(Fault):
-    """Ends a fault by its name, or whatever earlier faults do to a link."""
+    """Ends a fault by its name, or everything that earlier faults do to a link."""
 
     kind: ClassVar[str] = "restore"
     what: Annotated[tuple[str, str] | str, BeforeValidator(_link_or_fault)] = Field(alias="restore")
@@ -211,7 +211,7 @@ class Restore(Fault):
 
 
 class ProcessFault(Fault):
-    """Something that happens to a process, named as `r2/proxy-0`."""
+    """A fault on a process, named like `r2/proxy-0`."""
 
     process: str
 
@@ -238,7 +238,7 @@ class Stop(TriggeredFault, ProcessFault):
 
 
 class Continue(ProcessFault):
-    """Lets a halted process go on (SIGCONT)."""
+    """Resumes a stopped process (SIGCONT)."""
 
     kind: ClassVar[str] = "continue"
     process: str = Field(alias="continue")
@@ -246,7 +246,7 @@ class Continue(ProcessFault):
 
 
 class Restart(ProcessFault):
-    """Starts a process again that was killed or has left."""
+    """Restarts a process that was killed or has left."""
 
     kind: ClassVar[str] = "restart"
     process: str = Field(alias="restart")
@@ -254,7 +254,7 @@ class Restart(ProcessFault):
 
 
 class Replace(ProcessFault):
-    """Starts a process again that was killed or has left, on an empty disk: what it had stored is gone."""
+    """Restarts a process that was killed or has left on an empty disk: its stored data is lost."""
 
     kind: ClassVar[str] = "replace"
     process: str = Field(alias="replace")
@@ -262,8 +262,8 @@ class Replace(ProcessFault):
 
 
 class GiveUp(ProcessFault):
-    """Tells all processes, as an operator would, that one that was killed or has left will not come back. A
-    chain then goes on without what only that one may have.
+    """Announces to all processes, as an operator would, that a killed or departed process will not come back.
+    A chain then continues without the data that only that process may have.
     """
 
     kind: ClassVar[str] = "give-up"
@@ -272,27 +272,27 @@ class GiveUp(ProcessFault):
 
 
 class EnvironmentFault(ProcessFault):
-    """Something that is done to what a process has around it, not to itself: it may run then, or not."""
+    """A fault in a process's environment; the process itself may be running or not."""
 
 
 class PacketFault(EnvironmentFault):
-    """Something that is done to a process's packets or connections."""
+    """A fault on a process's packets or connections."""
 
     others: tuple[str, ...]
 
 
 class Separate(TriggeredFault, PacketFault):
-    """Keeps packets from crossing the LAN between a process and others of its region, silently."""
+    """Silently drops packets on the LAN between a process and others of its region."""
 
     kind: ClassVar[str] = "separate"
     process: str = Field(alias="separate")
     """The process, such as r2/proxy-0."""
     others: tuple[str, ...] = Field(alias="from", min_length=1)
-    """The processes of its region that it is kept from."""
+    """The processes of its region from which it is separated."""
     direction: WhichWay = "both"
-    """Which way is affected: forward is from the process to the others."""
+    """The affected direction: forward is from the process to the others."""
     for_us: DurationUs | None = Field(None, gt=0)
-    """How long it lasts; until a restore by its name, or the end of the run, unless given."""
+    """How long it lasts; default: until a restore by its name or the end of the run."""
 
     @property
     def target(self) -> str:
@@ -301,15 +301,15 @@ class Separate(TriggeredFault, PacketFault):
 
 
 class Reset(TriggeredFault, PacketFault):
-    """Resets the TCP connections of a process that stand at that moment: both ends get a RST."""
+    """Resets the established TCP connections of a process: both ends get a RST."""
 
     kind: ClassVar[str] = "reset"
     process: str = Field(alias="reset")
     """The process, such as r2/proxy-0."""
     others: tuple[str, ...] = Field((), alias="from")
-    """The processes, in any region, whose connections with it are meant; all unless given."""
+    """The peers, in any region, whose connections with it are reset; default: all."""
     port: WholeNumber | None = Field(None, ge=1, le=65_535)
-    """Only those from or to this port."""
+    """Only connections from or to this port."""
 
     @property
     def target(self) -> str:
@@ -319,23 +319,23 @@ class Reset(TriggeredFault, PacketFault):
 
 
 class Block(PacketFault):
-    """Keeps some of the packets between a process and others, in any region, as a firewall would."""
+    """Drops some of the packets between a process and others, in any region, as a firewall would."""
 
     kind: ClassVar[str] = "block"
     process: str = Field(alias="block")
     """The process, such as r2/proxy-0."""
     others: tuple[str, ...] = Field(alias="from", min_length=1)
-    """The processes, in any region, that it is kept from."""
+    """The processes, in any region, from which it is blocked."""
     port: WholeNumber | None = Field(None, ge=1, le=65_535)
     """Only packets from or to this TCP or UDP port."""
     new: Flag = False
-    """Only attempts to connect: TCP connections that stand go on."""
+    """Only new connections are blocked; established TCP connections continue."""
     refuse: Flag = False
-    """TCP connections are answered with a RST; unless given, packets vanish."""
+    """TCP connections are answered with a RST; default: packets are dropped."""
     direction: WhichWay = "both"
-    """Whose packets are kept: forward are those of the process."""
+    """The packets that are blocked; forward are those that the process sends."""
     for_us: DurationUs | None = Field(None, gt=0)
-    """How long it lasts; until a restore by its name, or the end of the run, unless given."""
+    """How long it lasts; default: until a restore by its name or the end of the run."""
 
     @property
     def target(self) -> str:
@@ -344,34 +344,34 @@ class Block(PacketFault):
 
 
 class DiskFault(EnvironmentFault):
-    """Something that is done to a process's disk."""
+    """A fault on a process's disk."""
 
     for_us: DurationUs | None = Field(None, gt=0)
-    """How long it lasts; until a restore by its name, a replace, or the end of the run, unless given."""
+    """How long it lasts; default: until a restore by its name, a replace, or the end of the run."""
 
 
 class Fill(DiskFault):
-    """Takes up all that is left of a process's own file system."""
+    """Fills the free space of a process's own file system."""
 
     kind: ClassVar[str] = "fill"
     process: str = Field(alias="fill")
-    """The process, such as r2/server-0: of a role whose limits give its storage, or a durable node."""
+    """The process, such as r2/server-0: of a role whose limits include storage, or a durable node."""
 
 
 class SlowDisk(DiskFault):
-    """Lets a process wait longer for its disk: each fsync, fdatasync, sync, syncfs or msync that it calls, or
-    what it has started.
+    """Slows down syncs of a process: each fsync, fdatasync, sync, syncfs or msync that it or its children
+    call.
     """
 
     kind: ClassVar[str] = "slow-disk"
     process: str = Field(alias="slow-disk")
     """The process, such as r2/server-0: a program, or a durable node."""
     sync_us: DurationUs = Field(alias="sync", gt=0)
-    """How much longer each takes. Of several faults at once, the longest counts."""
+    """The time added to each. If several faults overlap, the longest time counts."""
 
 
 class Join(ProcessFault):
-    """Starts a process for the first time: it is not there from the beginning."""
+    """Starts a process that was absent at the start of the run."""
 
     kind: ClassVar[str] = "join"
     process: str = Field(alias="join")
@@ -379,7 +379,7 @@ class Join(ProcessFault):
 
 
 class Leave(TriggeredFault, ProcessFault):
-    """Lets a process end by itself, tidily, and not as a failure."""
+    """Lets a process end in an orderly way, not as a failure."""
 
     kind: ClassVar[str] = "leave"
     process: str = Field(alias="leave")
@@ -426,7 +426,7 @@ def _one_action(given: Any) -> Any:
         known_fields = {field.alias for kind in KINDS for field in kind.model_fields.values()}
         stray = next((name for name in given if name not in known_fields), None)
         if stray is None:
-            raise problem(f"says nothing to do: give one of {', '.join(KIND_NAMES)}")
+            raise problem(f"has no action: give one of {', '.join(KIND_NAMES)}")
         raise problem(f"unknown field{suggestion(stray, KIND_NAMES)}", stray)
     return given
 
@@ -461,7 +461,7 @@ AnyFault = Annotated[
 
 
 def _named(faults: Sequence[Fault]) -> tuple[Fault, ...]:
-    """Each fault with a name of its own: given, or its kind and its number among those of its kind."""
+    """Give each fault a unique name: its own, or its kind and its number among those of its kind."""
     named: list[Fault] = []
     numbers: Counter[str] = Counter()
     first_of: dict[str, int] = {}
@@ -480,7 +480,7 @@ def _own_name(kind: str, number: int) -> str:
 
 
 def path_to(index: int, faults: Sequence[Fault]) -> str:
-    """What `--set` calls the fault: `faults.cut`, or `faults.0` if the file gives it no name."""
+    """Return the path of the fault for `--set`: `faults.cut`, or `faults.0` without a name in the file."""
     fault = faults[index]
     number = sum(other.kind == fault.kind for other in faults[: index + 1])
     return f"faults.{index if fault.name == _own_name(fault.kind, number) else fault.name}"

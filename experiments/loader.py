@@ -1,4 +1,4 @@
-"""Finds, overrides, reads and checks experiment files: by name among those beside this module, or by path."""
+"""Finds, overrides, reads and checks experiment files: by name in this folder, or by path."""
 
 import copy
 import os
@@ -24,16 +24,19 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class ExperimentFile:
-    """An experiment's file as it was read, overrides included, whatever happens to the file later."""
+    """An experiment's file as it was read, with overrides; later changes of the file have no effect."""
 
     document: Document
     folder: Path
     experiment: Experiment
     left_out: tuple[str, ...] = ()
-    """The fields that say something, but were left out before anything was checked."""
+    """The fields that are set in the file but were removed before the checks."""
 
     def point(self, values: Mapping[str, Any]) -> Experiment:
-        """One combination of what is swept. Raises InputError that names the value."""
+        """Return the experiment for one combination of swept values.
+
+        Raises InputError that names the value.
+        """
         document = without(self.document, OF_MANY_RUNS)
         for path, value in values.items():
             origin = f"sweep {path}={value}"
@@ -45,10 +48,10 @@ class ExperimentFile:
 def read_experiment(
     name_or_path: str, overrides: Sequence[str] = (), leave_out: Collection[str] = ()
 ) -> ExperimentFile:
-    """The file of the experiment of this name, or this file, checked against its topology.
+    """Read an experiment by name or path and check it against its topology.
 
-    overrides: `path=value` texts, as given to `--set`. leave_out: outermost fields that do not count, whether
-    the file or an override gives them. Raises InputError with file, line and field, or naming the override.
+    overrides: `path=value` texts, as given to `--set`. leave_out: top-level fields to remove, whether the
+    file or an override gives them. Raises InputError with file, line and field, or naming the override.
     """
     path = _find_experiment(name_or_path)
     document = _with_files_found(read_document(path), path.parent)
@@ -63,15 +66,15 @@ def read_experiment(
 
 
 def load_experiment(name_or_path: str, overrides: Sequence[str] = ()) -> Experiment:
-    """The experiment of this name, or in this file: see `read_experiment`.
+    """Load an experiment by name or path: see `read_experiment`.
 
-    `load_topology(experiment.topology)` then works, wherever the experiment's file lies.
+    `load_topology(experiment.topology)` then works from any working directory.
     """
     return read_experiment(name_or_path, overrides).experiment
 
 
 def experiment_from(document: Document) -> Experiment:
-    """The document as an experiment, checked against its topology but for its sweep. Raises InputError."""
+    """Build an experiment from a document and check it, except its sweep. Raises InputError."""
     experiment = validated(Experiment, document)
     try:
         topology = (
@@ -81,7 +84,7 @@ def experiment_from(document: Document) -> Experiment:
         )
     except InputError as error:
         if error.line is not None or error.field:
-            raise  # it is about a place in the topology's own file
+            raise  # the error is in the topology's own file
         raise document.error(("topology",), f"{error.file}: {error.problem}") from None
     for path, problem in problems(experiment, topology):
         raise document.error(path, problem)
@@ -92,13 +95,14 @@ def experiment_from(document: Document) -> Experiment:
 
 
 def experiment_names() -> list[str]:
-    """The names of the experiments that come with Cutset."""
+    """Return the names of the experiments that come with Cutset."""
     return [file.stem for file in files_in(FOLDER)]
 
 
 def _with_files_found(document: Document, folder: Path) -> Document:
-    """Paths of a topology, a system, and a workload's file, start from the file's folder; those in an
-    override from the working directory.
+    """Make the paths of topology, system and workload file absolute.
+
+    They are relative to the experiment file's folder; in an override to the working directory.
     """
     data = document.data
     if not isinstance(data, dict):
@@ -106,7 +110,7 @@ def _with_files_found(document: Document, folder: Path) -> Document:
     given = data.get("topology")
     if isinstance(given, str) and ("/" in given or given.endswith((".yaml", ".yml"))):
         found = find_file("topology", TOPOLOGIES, given, beside=folder)
-        data = {**data, "topology": os.path.abspath(found)}  # noqa: PTH100  without `..`: it names the same
+        data = {**data, "topology": os.path.abspath(found)}  # noqa: PTH100  removes `..`, so that one file has one name
     elif isinstance(given, dict):
         data = {**data, "topology": copy.deepcopy(given)}
         find_traces(data["topology"], folder)
@@ -166,7 +170,7 @@ def _with_settings(document: Document, settings: Mapping[str, Any], origin: str)
 
 
 def _check_sweep(file: ExperimentFile) -> None:
-    """Each value of what is swept must make a valid experiment, the rest being as in the file."""
+    """Check that each swept value gives a valid experiment, with all else as in the file."""
     for path, values in file.experiment.axes.items():
         for value in values:
             try:

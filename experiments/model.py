@@ -1,6 +1,6 @@
-"""An experiment file: what runs on which topology, what goes wrong when, and what is expected of it.
+"""An experiment file: the topology, the processes on it, the faults with their times, and the expectations.
 
-Validated as far as the file alone allows; what depends on the topology is checked by `experiments.checks`.
+Validation covers what the file alone determines; `experiments.checks` checks it against the topology.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ from topologies.strict import (
 FULL = "full"
 NONE = "none"
 PATH_MAX = 4096
-SNAPLEN_BYTES_MIN = 96  # headers of Ethernet, IPv6 and TCP with options
+SNAPLEN_BYTES_MIN = 96  # room for the headers of Ethernet, IPv6 and TCP with options
 
 
 def _name_or_content(given: Any) -> Any:
@@ -78,10 +78,10 @@ Snaplen = Annotated[
 
 
 class Captures(StrictModel):
-    """Capture settings. `captures: none` captures nothing: the run then rests on the deliveries alone."""
+    """Capture settings. `captures: none` captures nothing: the analysis then has only the delivery logs."""
 
     snaplen_bytes: Snaplen = None
-    """How much of each packet is kept: full, or a size. Cut packets cannot be decoded into messages."""
+    """The part of each packet that is kept: full, or a size. Truncated packets cannot be decoded."""
     where: tuple[Literal["hosts", "gateways"], ...] = ("hosts", "gateways")
     """hosts: every node's interface. gateways: both sides of every wide-area link."""
 
@@ -96,7 +96,7 @@ DURATION_US_MAX = 24 * 3600 * 1_000_000
 EXPECTATIONS_MAX = 200
 REPEAT_MAX = 1_000
 CHURN_MAX = 20  # groups of arrivals, and of departures
-VARIED = ("parameters", "roles", "workload")  # what a nemesis may draw
+VARIED = ("parameters", "roles", "workload")  # sections that a nemesis may draw
 CongestionControl = Annotated[str, *spelled("[a-z][a-z0-9_]{0,14}", "the name of one, as cubic", 15)]
 
 
@@ -105,7 +105,7 @@ DepartureGroups = Annotated[tuple[Departures, ...], Field(max_length=CHURN_MAX),
 
 
 class Paper(StrictModel):
-    """Where in the literature an experiment comes from."""
+    """The source of an experiment in the literature."""
 
     document: str = Field(max_length=100)
     """The paper."""
@@ -119,74 +119,74 @@ class Experiment(StrictModel):
     """One experiment. Quantities carry units, as in `15ms`, `10gbit`, `20000/s`, `10B`."""
 
     name: Name
-    """What it is called in lists, run directories and reports."""
+    """Its name in lists, run directories and reports."""
     description: str = Field("", max_length=500)
     """One line for lists."""
     paper: Paper | None = None
-    """Where it comes from."""
+    """The paper that it reproduces."""
     topology: NamedOrWritten
-    """The network: a name, a path to a file, relative to this one, or what would stand in such a file."""
+    """The network: a name, a path to a file relative to this one, or the content of such a file."""
     system: str
     """The system under test: its name, or a path to its file, relative to this one."""
     parameters: dict[str, Any] = Field(default_factory=dict)
-    """The system's own parameters, where they differ from its defaults."""
+    """The system's own parameters that differ from its defaults."""
     contract: dict[str, Any] = Field(default_factory=dict)
-    """What is asked of the system where that is less than it promises: order, delivery, survives, settle."""
+    """A weaker contract than the system promises: order, delivery, survives, settle."""
     roles: Roles
     """Processes of each role in each region: counts, or counts by region and `default`."""
     workload: AnyWorkload
-    """What each driver publishes."""
+    """The load of each driver."""
     duration_us: DurationUs = Field(ge=DURATION_US_MIN, le=DURATION_US_MAX)
-    """How long the drivers publish."""
+    """The time for which drivers publish."""
     drain_us: DurationUs = Field(10_000_000, le=DURATION_US_MAX)
-    """How long to wait at most, after that, until every client has everything."""
+    """The longest wait after that until every client has everything."""
     seed: WholeNumber = Field(1, ge=0)
-    """Where all randomness begins; `--seed` overrides it. Each further repetition has the next."""
+    """The seed of all randomness; `--seed` overrides it. Each further repetition has the next seed."""
     congestion_control: CongestionControl | None = None
-    """TCP's, on all hosts, such as `reno` or `cubic`; without it, what the machine has chosen."""
+    """TCP's congestion control on all hosts, such as `reno` or `cubic`; default: the machine's."""
     captures: Captures = Field(default_factory=Captures)
-    """What is captured, or `none`."""
+    """The capture settings, or `none`."""
     faults: Faults = ()
-    """What goes wrong, and when."""
+    """The faults and their times."""
     arrivals: ArrivalGroups = ()
-    """Processes that come later: how many, when."""
+    """Processes that arrive during the run: how many, when."""
     departures: DepartureGroups = ()
-    """Processes that go: how many, when, how, and when they come back."""
+    """Processes that leave: how many, when, how, and when they come back."""
     nemesis: Nemesis | None = None
-    """Faults by chance: which ones follows from the seed. They come to those above."""
+    """Random faults that the seed determines, in addition to `faults`."""
     expect: tuple[ExpectationField, ...] = Field((), max_length=EXPECTATIONS_MAX)
-    """What must hold of summary.json for the run to pass."""
+    """Conditions on summary.json for the run to pass."""
     expect_sweep: tuple[SweepExpectationField, ...] = Field((), max_length=EXPECTATIONS_MAX)
-    """What must hold of the results of a sweep's runs, or of repetitions, together."""
+    """Conditions on the results of all runs of a sweep, or of all repetitions."""
     on: Literal["local", "simulator"] = "local"
-    """Where it runs unless `--on` says otherwise: real processes on this machine, or virtual time."""
+    """The default for `--on`: real processes on this machine, or virtual time."""
     sweep: dict[str, list[Any]] = Field(default_factory=dict)
     """Values to try for fields, by dotted path, such as {roles.driver: [1, 2, 4]}; every combination runs."""
     variants: dict[Name, dict[str, Any]] = Field(default_factory=dict, max_length=VARIANTS_MAX)
-    """Settings to try, by a name for each: values of fields by dotted path, as after `--set`. Swept as
-    `variant`; one whose programs are not installed is left out.
+    """Settings to try, each with a name: values of fields by dotted path, as for `--set`. Swept as `variant`;
+    a variant whose programs are not installed is left out.
     """
     repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)
-    """How many times each combination runs."""
+    """The number of runs of each combination."""
     traffic: TrafficField = ()
-    """Other people's traffic on the links: flows between regions that are counted apart."""
+    """Background traffic: flows between regions, counted separately."""
 
     @property
     def axes(self) -> dict[str, list[Any]]:
-        """What is swept: the variants by their names, then values of fields."""
+        """The swept axes: the variants by name, then values of fields."""
         return axes(self.sweep, self.variants)
 
     def all_parameters(self) -> dict[str, Any]:
-        """All the system's parameters, defaults included, by names with units."""
+        """Return all parameters of the system, defaults included, by names with units."""
         return complete_parameters(self.system, self.parameters)
 
     def declared(self) -> Declared:
-        """What the system declares, with what this experiment asks of it."""
+        """Return the system's declaration, with the contract as this experiment loosens it."""
         declared = declared_with(self.system, self.all_parameters(), self.workload.kind)
         return replace(declared, contract=loosened(declared.contract, self.contract))
 
     def all_faults(self, topology: Topology, seed: int) -> tuple[Fault, ...]:
-        """The faults of a run with this seed, those by chance after the others."""
+        """Return the faults of a run with this seed, the random ones last."""
         if self.nemesis is None:
             return self.faults
         by_chance = expand(
@@ -202,7 +202,7 @@ class Experiment(StrictModel):
         return (*self.faults, *by_chance)
 
     def churn(self, topology: Topology, seed: int) -> ChurnSchedule:
-        """Who comes and goes in a run with this seed."""
+        """Return the arrivals and departures in a run with this seed."""
         return churn_schedule(
             self.arrivals,
             self.departures,
@@ -214,15 +214,15 @@ class Experiment(StrictModel):
         )
 
     def drawn(self, seed: int) -> Self:
-        """This experiment with the settings that its nemesis draws for a run with this seed."""
+        """Return this experiment with the settings that its nemesis draws for this seed."""
         vary = self.nemesis.vary if self.nemesis is not None else {}
         if not vary:
             return self
-        rng = Random(f"vary {seed}")  # noqa: S311  to be replayed, not to be kept secret
+        rng = Random(f"vary {seed}")  # noqa: S311  reproducible, not secret
         return self._with({path: rng.choice(values) for path, values in vary.items()})
 
     def _with(self, values: Mapping[str, Any]) -> Self:
-        """With these values by dotted path, and nothing that varies."""
+        """Set these values by dotted path and remove `nemesis.vary`."""
         data = self.to_json()
         del data["nemesis"]["vary"]
         if list(data["roles"]) == [DEFAULT]:
@@ -233,7 +233,7 @@ class Experiment(StrictModel):
         return type(self).model_validate(document.data)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON in the form of the file; `Experiment.model_validate` reads it back."""
+        """Convert to plain JSON in the form of the file; `Experiment.model_validate` reads it back."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     @model_validator(mode="after")
@@ -291,7 +291,7 @@ class Experiment(StrictModel):
         if most is not None and isinstance(workload, StreamWorkload) and workload.most_streams > most:
             raise problem(f"{self.system} has at most {most} of each region", "workload", "streams")
         if not any(sum(counts.values()) for counts in self.roles.values()):
-            raise problem("there is no process at all", "roles")
+            raise problem("there are no processes", "roles")
 
     def _check_faults(self) -> None:
         for number, fault in enumerate(self.faults):
@@ -324,7 +324,7 @@ class Experiment(StrictModel):
                 taken.add(group.name)
 
     def _check_varied(self, vary: Mapping[str, Sequence[Any]]) -> None:
-        """Each value by itself must make a valid experiment."""
+        """Check that each value by itself gives a valid experiment."""
         for path, values in vary.items():
             with problems_under("nemesis", "vary"):
                 if path.split(".")[0] not in VARIED:

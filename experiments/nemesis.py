@@ -1,10 +1,9 @@
-"""Faults by chance, that every correct system survives: `nemesis:` in an experiment.
+"""Random faults that every correct system survives: `nemesis:` in an experiment.
 
-What may go wrong, how often and for how long. The schedule that follows from a seed is made by
-`experiments.planned.nemesis_schedule`.
+This module holds the settings: which faults, how many and how long. `experiments.planned.nemesis_schedule`
+makes the schedule of a seed.
 
-Links are taken only as long as the network stays connected. A link counts only if it is up in both
-directions.
+Links are lost only while the network stays connected. A link counts only if it is up in both directions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ Kind = Literal["cut", "one-way-cut", "flap", "delay", "loss", "crash", "pause", 
 ON_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut", "flap", "delay", "loss")
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 LOSING_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut")
-"""What `stays: connected` draws for good."""
+"""The kinds that are permanent with `stays: connected`."""
 USUAL: tuple[Kind, ...] = ("cut", "one-way-cut", "delay", "loss", "crash", "pause")
 FAULTS_MAX = 200
 STEP_US = 1_000  # times are whole milliseconds
@@ -30,12 +29,12 @@ Ends = tuple[str, str]
 
 
 class CountRange(StrictModel):
-    """A number that is drawn, too."""
+    """A range from which a number is drawn."""
 
     least: WholeNumber = Field(alias="from", ge=1, le=FAULTS_MAX)
-    """At least so many."""
+    """The least number."""
     most: WholeNumber = Field(alias="to", ge=1, le=FAULTS_MAX)
-    """At most so many."""
+    """The largest number."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -63,51 +62,51 @@ Count = Annotated[
 
 
 class Nemesis(StrictModel):
-    """What may go wrong, how often and for how long."""
+    """The settings of random faults."""
 
     kinds: tuple[Kind, ...] = Field(USUAL, min_length=1)
-    """cut, one-way-cut, flap (cut again and again), delay and loss of links; crash (SIGKILL, started again
-    later) and pause (SIGSTOP) of processes; power (a whole region falls silent, its processes are killed, and
-    all are started again later) and power-and-disks (on empty disks) of regions."""
+    """cut, one-way-cut, flap (cut repeatedly), delay and loss of links; crash (SIGKILL, restarted later) and
+    pause (SIGSTOP) of processes; power (a whole region falls silent, its processes are killed, and all are
+    restarted later) and power-and-disks (on empty disks) of regions."""
     vary: dict[str, list[Any]] = Field(default_factory=dict, max_length=20)
-    """Settings that are drawn, too: values of parameters, roles and workload by dotted path, such as
+    """Settings that are also drawn: values of parameters, roles and workload by dotted path, such as
     {parameters.durable: [false, true]}. Every run has one value of each."""
     stays: Literal["connected"] | None = None
-    """connected: cuts and one-way cuts are drawn for good, and only where links that are up in both
-    directions still connect all regions in the end. Unless given, all is as configured in the end."""
+    """connected: cuts and one-way cuts are permanent, and drawn only while links that are up in both
+    directions still connect all regions. Default: at the end all links are as configured."""
     roles: tuple[str, ...] = ()
-    """Whose processes crash and pause; those of all roles unless given."""
+    """The roles whose processes crash and pause; default: all."""
     faults: Count = 10
-    """How many disturbances, or a range to draw from; fewer where so many do not fit."""
+    """The number of disturbances, or a range to draw from; fewer if they do not all fit."""
     start_us: DurationUs = 1_000_000
-    """Nothing is disturbed before."""
+    """The start of the first disturbance, at the earliest."""
     shortest_us: DurationUs = Field(200_000, ge=STEP_US)
-    """A disturbance lasts so long at least."""
+    """The shortest disturbance."""
     longest_us: DurationUs = Field(3_000_000, ge=STEP_US)
-    """A disturbance lasts so long at most."""
+    """The longest disturbance."""
     settle_us: DurationUs = 3_000_000
-    """How long a process is left alone after it was disturbed, to catch up."""
+    """The pause after a disturbance of a process, in which it catches up."""
     quiet_us: DurationUs = 5_000_000
-    """Nothing is disturbed in this time before the drivers stop."""
+    """The time without disturbances before the drivers stop."""
     delay_us: DurationUs = Field(200_000, gt=0)
-    """The largest delay that a link is given."""
+    """The largest delay of a link."""
     loss: Fraction = Field(0.05, gt=0, le=0.5)
-    """The largest loss that a link is given."""
+    """The largest loss of a link."""
 
     def time_problem(self, duration_us: int) -> str | None:
-        """Why there is no time for any disturbance in a run of this duration, or None."""
+        """Return why a run of this duration has no time for any disturbance, or None."""
         if self.start_us + self.shortest_us + self.quiet_us > duration_us:
             return "start, shortest and quiet together are longer than the run"
         return None
 
     @property
     def count_range(self) -> tuple[int, int]:
-        """How many disturbances at least and at most."""
+        """The least and the largest number of disturbances."""
         given = self.faults
         return (given.least, given.most) if isinstance(given, CountRange) else (given, given)
 
     def topology_problem(self, topology: Topology, others: Sequence[Fault]) -> str | None:
-        """Why nothing can be drawn that keeps this topology connected, or None. others: the other faults."""
+        """Return why no drawn cut can keep this topology connected, or None. others: the other faults."""
         links = LosableLinks(topology, others)
         if self.stays is None:
             return None
@@ -127,10 +126,10 @@ class Nemesis(StrictModel):
 
 
 class LosableLinks:
-    """The links that are left, and which of them may go, too."""
+    """The links that are left, and those of them that may be lost."""
 
     def __init__(self, topology: Topology, others: Sequence[Fault] = ()) -> None:
-        """others: faults that are there anyway; what they cut for good is lost already."""
+        """others: the experiment's own faults; links that they cut permanently count as lost."""
         lost = _lost_for_good(others, topology)
         self._regions = tuple(topology.regions)
         self.left: list[Ends] = [link.between for link in topology.links if link.name not in lost]
@@ -142,16 +141,16 @@ class LosableLinks:
 
     @property
     def losable(self) -> list[Ends]:
-        """The links of which any one may be lost."""
+        """The links that may each be lost without a partition."""
         return [link for link in self.left if connected(self._regions, self._without(link))]
 
     @property
     def count_max(self) -> int:
-        """How many can be lost together: what a spanning tree does not need."""
+        """The number of links that may be lost together: all but a spanning tree."""
         return len(self.left) - (len(self._regions) - 1)
 
     def lose(self, link: Ends) -> None:
-        """Count a link as lost."""
+        """Mark a link as lost."""
         self.left.remove(link)
 
     def _without(self, link: Ends) -> Iterable[Ends]:
@@ -159,7 +158,7 @@ class LosableLinks:
 
 
 def _lost_for_good(faults: Sequence[Fault], topology: Topology) -> set[str]:
-    """The links that these keep down until the end, restores left out of account."""
+    """Return the links that these faults keep down until the end, ignoring restores."""
     lost = set()
     for fault in faults:
         if not isinstance(fault, Outage) or fault.for_us is not None:

@@ -1,10 +1,9 @@
-"""`--set path=value`: overrides of an experiment file's fields before it is validated.
+"""`--set path=value`: overrides of an experiment file's fields before validation.
 
-A path is dotted; an item of a list is named by its number or by its `name` (`faults.cut.at=20s`). A value is
-YAML (`roles={proxy: 1}`); `null` takes the field away. Whether the field exists is the model's matter.
+A path is dotted; an item of a list is named by its index or its `name` (`faults.cut.at=20s`). A value is YAML
+(`roles={proxy: 1}`); `null` removes the field. The model checks whether the field exists.
 
-`leaves` says what nested content holds by the same paths; items of lists go by their name where they have
-one.
+`leaves` lists nested content by the same paths; items of lists are named by their name if they have one.
 """
 
 import copy
@@ -19,11 +18,11 @@ from topologies.strict import suggestion
 
 OVERRIDES_MAX = 200
 PARTS_MAX = 10
-_NAMES = ("name", "link", "between", "process")  # what an item goes by, if it has it
+_NAMES = ("name", "link", "between", "process")  # fields that name an item
 
 
 def overridden(document: Document, overrides: Sequence[str]) -> Document:
-    """The document with `path=value` texts applied in order. Raises InputError that names the override."""
+    """Apply `path=value` texts in order. Raises InputError that names the override."""
     if len(overrides) > OVERRIDES_MAX:
         raise InputError("--set", None, "", f"given more than {OVERRIDES_MAX} times")
     for override in overrides:
@@ -37,9 +36,9 @@ def overridden(document: Document, overrides: Sequence[str]) -> Document:
 
 
 def with_value(document: Document, path: str, value: Any, origin: str) -> Document:
-    """The document with one value at a dotted path replaced, or taken away if it is None.
+    """Replace the value at a dotted path, or remove it if None.
 
-    origin: what errors about the value should name. Raises InputError if the path leads nowhere.
+    origin: named in errors about the value. Raises InputError if the path does not exist.
     """
     parts = path.split(".")
     if len(parts) > PARTS_MAX or not all(parts):
@@ -61,14 +60,14 @@ def with_value(document: Document, path: str, value: Any, origin: str) -> Docume
 
 
 def without(document: Document, fields: Collection[str]) -> Document:
-    """The document without those of its outermost fields."""
-    if not isinstance(document.data, dict):  # whoever validates it says so
+    """Remove top-level fields from the document."""
+    if not isinstance(document.data, dict):  # validation reports it
         return document
     return replace(document, data={key: value for key, value in document.data.items() if key not in fields})
 
 
 def _key(holder: Any, part: str, at: FieldPath, origin: str) -> Any:
-    """The key or index that `part` means in `holder`."""
+    """Return the key or index that `part` means in `holder`."""
     if isinstance(holder, dict):
         return part
     if not isinstance(holder, list):
@@ -84,7 +83,7 @@ def _key(holder: Any, part: str, at: FieldPath, origin: str) -> Any:
 
 
 def leaves(content: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted paths and values; a list of plain values is one value. What is null or empty was not set."""
+    """Yield dotted paths and values, without null and empty ones; a list of plain values is one value."""
     if isinstance(content, Mapping):
         for key, value in content.items():
             yield from leaves(value, f"{path}.{key}" if path else str(key))
@@ -96,7 +95,7 @@ def leaves(content: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def leaf_text(value: Any) -> str:
-    """A leaf as people read it: text as it is, anything else as JSON."""
+    """Return a leaf for users: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -105,7 +104,7 @@ def _nested(content: Sequence[Any]) -> bool:
 
 
 def _name(item: Any, index: int) -> str:
-    """What an item of a list goes by: its name, the link that it is about, or its number."""
+    """Return the name of a list item: its name, the link that it describes, or its index."""
     if isinstance(item, Mapping):
         for key in _NAMES:
             if isinstance(item.get(key), str):

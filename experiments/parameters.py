@@ -1,8 +1,8 @@
-"""A system's own parameters, as an experiment file gives them and as the system takes them.
+"""A system's own parameters, in the form of an experiment file and in the form of the system.
 
-The system's `Parameters` dataclass is the only definition: a field's suffix says which quantity is written
-in the file (`advertisement_period_us` is `advertisement_period: 1s`), no suffix means a plain value of the
-field's type.
+The system's `Parameters` dataclass is the only definition: a field's suffix determines the quantity in the
+file (`advertisement_period_us` is `advertisement_period: 1s`); a field without a suffix is a plain value of
+its type.
 """
 
 import dataclasses
@@ -35,36 +35,37 @@ __all__ = [
 
 
 def roles_of(system: str) -> tuple[str, ...]:
-    """The roles of a known system's processes, in the order in which hosts are made."""
+    """Return the roles of a known system's processes, in the order in which hosts are made."""
     return tuple(declared_by(system).roles)
 
 
 def roles_problem(system: str, counts: Mapping[str, int]) -> str | None:
-    """Why a region of a known system cannot have so many processes of each role, or None."""
+    """Return why a region of a known system cannot have these counts of processes by role, or None."""
     return known(system).roles_problem(counts)
 
 
 def waits(system: str, parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
-    """What no round trip may be longer than, with a known system's parameters, all of them."""
+    """Return the timeouts of a known system that every round trip must stay below. parameters: all."""
     return tuple(known(system).waits(parameters))
 
 
 def event_limit_bytes(system: str, parameters: Mapping[str, Any]) -> int | None:
-    """How large an event of a known system may be, with these parameters, all of them; None: any."""
+    """Return the largest event size of a known system, or None for no limit. parameters: all."""
     return known(system).event_limit_bytes(parameters)
 
 
 def is_durable(system: str, parameters: Mapping[str, Any]) -> bool:
-    """Whether what a known system acknowledged survives that all who have it lose power, with these
-    parameters, all of them.
+    """Return whether acknowledged data survives a power loss of all processes that hold it.
+
+    parameters: all of the known system's.
     """
     return known(system).is_durable(parameters)
 
 
 def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of a known system, defaults included, by the dataclass's own names (with units).
+    """Return all parameters of a known system, defaults included, by the dataclass's names (with units).
 
-    given: by the names that people write. Raises a problem that leads to the parameter at fault.
+    given: by the names in files. Raises a problem with the path of the wrong parameter.
     """
     kind = known(system).parameters
     found = _complete(kind(), known(system).declared.name, given)
@@ -75,7 +76,7 @@ def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def study_parameters(system: str, study: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for a known system's study."""
+    """Return all parameters of a study, as `complete_parameters` does for a system."""
     return _complete(studies_of(system)[study].parameters, study, given)
 
 
@@ -96,7 +97,7 @@ def _complete(defaults: Any, of: str, given: Mapping[str, Any]) -> dict[str, Any
 
 
 def parameters_schema(system: str) -> dict[str, Any]:
-    """The JSON schema of a known system's parameters, for completion in editors."""
+    """Return the JSON schema of a known system's parameters, for completion in editors."""
     kind = known(system).parameters
     properties = {}
     for name, default in dataclasses.asdict(kind()).items():
@@ -109,7 +110,8 @@ def parameters_schema(system: str) -> dict[str, Any]:
 
 @functools.cache
 def _adapter(kind: type, field: str) -> TypeAdapter[Any]:
-    """What checks values of a field of a dataclass; once for each, since hunts ask for thousands of cases."""
+    """Return the validator of a dataclass field; cached, since hunts validate thousands of cases."""
+
     return TypeAdapter(_types(kind)[field])
 
 

@@ -1,8 +1,8 @@
-"""How many processes of each role run in each region.
+"""The number of processes by role and region.
 
-Written as counts for every region (`{proxy: 1, driver: 1, client: 2}`), or by region, where `default`
-serves the regions that are not named (`{default: {proxy: 1, client: 2}, r0: {proxy: 1, driver: 4}}`);
-without `default` the others have none. Either way it is kept by region.
+Written as counts for every region (`{proxy: 1, driver: 1, client: 2}`), or by region, with `default` for the
+regions that are not named (`{default: {proxy: 1, client: 2}, r0: {proxy: 1, driver: 4}}`); without `default`
+those have none. Both forms are stored by region.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from topologies.strict import problem
 
-COUNT_MAX = 65_000  # processes of one role in one region: its network has 16 bits for hosts
+COUNT_MAX = 65_000  # processes of one role in one region: its network has 16 host bits
 DEFAULT = "default"
 
 RoleCounts = dict[str, int]
 
 
 def counts_in(roles: Mapping[str, RoleCounts], region: str) -> RoleCounts:
-    """The processes of each role in a region."""
+    """Return the number of processes of each role in a region."""
     return roles.get(region, roles.get(DEFAULT, {}))
 
 

@@ -1,4 +1,4 @@
-"""The JSON schema of experiment files: the model's, with each system's parameters and roles in it."""
+"""The JSON schema of experiment files: that of the model, with each system's parameters and roles."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from topologies.json_schema import schema_of
 
 
 def experiment_schema() -> dict[str, Any]:
-    """The schema of an experiment file; which parameters there are follows from the system."""
+    """Return the schema of an experiment file; the system determines the parameters."""
     schema = schema_of(Experiment)
     schema["properties"]["system"]["enum"] = known_systems()
     captures = schema["properties"]["captures"]
@@ -19,7 +19,7 @@ def experiment_schema() -> dict[str, Any]:
 
 
 def _parameters_of(system: str) -> dict[str, Any]:
-    """If the file names this system, then its parameters are these."""
+    """Return the rule that a file with this system has these parameters."""
     return {
         "if": {"properties": {"system": {"const": system}}, "required": ["system"]},
         "then": {"properties": {"parameters": parameters_schema(system)}},

@@ -1,9 +1,8 @@
-"""A suite's file: which experiments a night runs, in which order, how often, and within what time.
+"""A suite's file: the experiments that a night runs, their order and repetitions, and the time limit.
 
-An entry is one experiment with settings, so one point: what the experiment's own file says of `sweep` and
-`repeat` does not count, unless the entry asks for the whole `sweep`, which then is one run of the night.
-Every entry is read and checked when the suite is, so that a night does not find out at four in the morning
-that a name is mistyped.
+An entry is one experiment with settings, so one point: the experiment's own `sweep` and `repeat` are ignored,
+unless the entry asks for the whole `sweep`, which is then one run of the night. Reading a suite reads and
+checks every entry, so that a mistyped name is found before the night starts.
 """
 
 import json
@@ -35,31 +34,31 @@ class Entry(StrictModel):
     """An experiment of a suite."""
 
     name: Name
-    """What its runs and series are called; unique in the suite."""
+    """The name of its runs and series; unique in the suite."""
     experiment: str = Field(max_length=4096)
     """The experiment: a name, or a path to a file, relative to this one."""
     settings: dict[str, Any] = Field(default_factory=dict, alias="set")
-    """Fields of the experiment to override, by dotted path, as after `--set`."""
+    """Fields of the experiment to override, by dotted path, as for `--set`."""
     topology: str | None = Field(None, max_length=4096)
-    """Another topology than the experiment's: a name, or a path to a file, relative to this one."""
+    """A topology that replaces the experiment's: a name, or a path to a file, relative to this one."""
     repeat: WholeNumber = Field(1, ge=1, le=REPEAT_MAX)
-    """How many runs it makes, each with a seed of its own."""
+    """The number of runs, each with its own seed."""
     sweep: Flag = False
-    """Whether it is the experiment's whole sweep, with its repetitions, as one run; not in the history."""
+    """Run the experiment's whole sweep with its repetitions as one run, which is not in the history."""
     hunt_us: DurationUs | None = Field(None, ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
-    """For how long it hunts, in place of a run, for faults that break what the experiment's system promises;
-    where its system can be hunted, and not in the history.
+    """The duration of a hunt for faults that break the system's promises, instead of a run. The system must
+    support hunts; a hunt is not in the history.
     """
     on: str | None = Field(None, max_length=4096)
-    """Where it runs: local, simulator, or a path to an inventory, relative to this file; unless given, as the
-    experiment says.
+    """The backend: local, simulator, or a path to an inventory, relative to this file; default: the
+    experiment's.
     """
     links: Literal["auto", "netem", "relay"] = "auto"
-    """What carries links."""
+    """The kind of link emulation."""
     budget_us: DurationUs | None = Field(None, ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
-    """The longest that its runs may take together, analysis included."""
+    """The limit of the time that its runs may take together, analysis included."""
     allow_failure: Flag = False
-    """Whether the night is fine although it fails; it is shown all the same."""
+    """Whether the night passes even if this entry fails; the failure is shown."""
 
     @property
     def is_single(self) -> bool:
@@ -87,16 +86,16 @@ class Entry(StrictModel):
 
 
 class Suite(StrictModel):
-    """What a night runs."""
+    """The content of a suite's file."""
 
     suite: Name
-    """What it is called."""
+    """Its name."""
     description: str = Field("", max_length=500)
     """One line for lists."""
     budget_us: DurationUs = Field(ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
-    """The longest that the night may take; what no longer fits is left out, and said."""
+    """The time limit of the night; runs that no longer fit are skipped and reported."""
     entries: tuple[Entry, ...] = Field(min_length=1, max_length=ENTRIES_MAX)
-    """In the order in which they run."""
+    """The entries in the order in which they run."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -109,18 +108,18 @@ class Suite(StrictModel):
 
 @dataclass(frozen=True, slots=True)
 class SuiteFile:
-    """A suite as it was read, with the experiment of each entry, settings included."""
+    """A suite and the experiment of each entry, settings included."""
 
     suite: Suite
     experiments: dict[str, ExperimentFile]
-    """By the entry's name."""
+    """The experiments by entry name."""
     named: str
-    """As the user named it."""
+    """The name or path that the user gave."""
     folder: Path
     """The folder of the file."""
 
     def place(self, entry: Entry) -> str:
-        """Where the entry runs; of an inventory a path that counts from anywhere."""
+        """Return the backend of the entry; an inventory's path is absolute."""
         if entry.hunt_us is not None:
             return usual_place(self.experiments[entry.name].experiment)
         on = entry.on or self.experiments[entry.name].experiment.on
@@ -128,7 +127,7 @@ class SuiteFile:
 
 
 def read_suite(name_or_path: str) -> SuiteFile:
-    """The suite of this name, or in this file. Raises InputError with file, line and field."""
+    """Read a suite by name or path. Raises InputError with file, line and field."""
     path = find_file("suite", FOLDER, name_or_path)
     document = read_document(path)
     suite = validated(Suite, document)
@@ -140,17 +139,17 @@ def read_suite(name_or_path: str) -> SuiteFile:
 
 
 def suite_names() -> list[str]:
-    """The names of the suites that come with Cutset."""
+    """Return the names of the suites that come with Cutset."""
     return [file.stem for file in files_in(FOLDER)]
 
 
 def suite_schema() -> dict[str, Any]:
-    """The JSON schema of a suite's file."""
+    """Return the JSON schema of a suite's file."""
     return schema_of(Suite)
 
 
 def overrides_of(settings: dict[str, Any]) -> list[str]:
-    """The settings as texts for `--set`. JSON is YAML."""
+    """Return the settings as texts for `--set`. JSON is YAML."""
     return [f"{path}={json.dumps(value)}" for path, value in settings.items()]
 
 
@@ -173,13 +172,13 @@ def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) 
 
 
 def _found(kind: str, folder: Path, name_or_path: str, beside: Path) -> str:
-    """A name as it is, a path as it counts from anywhere."""
+    """Return a name unchanged and a path as absolute path."""
     found = find_file(kind, folder, name_or_path, beside=beside)
     return name_or_path if found.parent == folder else str(found.absolute())
 
 
 def _field_of(error: InputError, entry: Entry) -> FieldPath:
-    """The field of the entry that an error about its experiment is about."""
+    """Return the field of the entry that caused an error in its experiment."""
     for path in _longest_first(entry.settings):
         if error.file.startswith(f"--set {path}="):
             return ("set", path)

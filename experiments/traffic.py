@@ -1,9 +1,9 @@
-"""Other people's traffic: `traffic:` of an experiment, flows between regions that share the system's links.
+"""Background traffic: `traffic:` of an experiment, flows between regions that share the system's links.
 
-TCP flows as fast as they can or at a rate, and UDP at a rate; each all the time, or on and off in turns. What
-makes them is iperf3, which counts in whole seconds. Each time on is a burst of its own, with new connections.
-Hosts of their own send and receive them (`testbed.planning`), so that they take nothing from the system but
-what they take of its links. What they are called in run.json: `experiments.planned.plan.TrafficPlan`.
+TCP flows are unlimited or have a rate; UDP flows have a rate. Each sends all the time, or on and off in
+turns. iperf3 generates them, in whole seconds. Each on-period is a separate burst with new connections.
+Dedicated hosts send and receive them (`testbed.planning`), so that they share only the links with the system.
+In run.json they are an `experiments.planned.plan.TrafficPlan`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,47 +15,47 @@ from pydantic import AfterValidator, Field, model_validator
 from topologies.strict import DurationUs, Name, RateBitsPerS, StrictModel, WholeNumber, problem
 
 TRAFFIC_MAX = 20
-"""Entries of an experiment."""
+"""Limit of entries of an experiment."""
 FLOWS_MAX = 64
 BURSTS_MAX = 200
-"""Of all entries together: each has a server that waits for it from the beginning."""
+"""Limit for all entries together: each burst has a server that listens from the start."""
 RATE_BITS_PER_S_MAX = 1_000_000_000
-"""What one machine emulates and captures beside a system; also the bound of links that TCP may fill."""
+"""Rate that one machine can emulate and capture beside a system; also the largest link that TCP may fill."""
 RATE_BITS_PER_S_MIN = 10_000
 SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """A time during which an entry sends; microseconds since time 0, and whole seconds."""
+    """A period in which an entry sends: microseconds since time 0, and whole seconds."""
 
     at_us: int
     length_s: int
 
 
 class Traffic(StrictModel):
-    """Flows from one region to another. Bytes go to the second one, of TCP acknowledgements back."""
+    """Flows from one region to another. Data flows to the second; TCP acknowledgements flow back."""
 
     name: Name
-    """What it is called in reports and expectations."""
+    """Its name in reports and expectations."""
     origin: str = Field(alias="from")
-    """The region that sends."""
+    """The sending region."""
     target: str = Field(alias="to")
-    """The region that receives."""
+    """The receiving region."""
     tcp: WholeNumber | None = Field(None, ge=1, le=FLOWS_MAX)
-    """TCP flows: so many, as fast as they can unless a rate is given."""
+    """The number of TCP flows, which are unlimited without a rate."""
     udp_bits_per_s: RateBitsPerS | None = Field(None, ge=RATE_BITS_PER_S_MIN, le=RATE_BITS_PER_S_MAX)
-    """One UDP flow, at this rate."""
+    """The rate of one UDP flow."""
     rate_bits_per_s: RateBitsPerS | None = Field(None, ge=RATE_BITS_PER_S_MIN, le=RATE_BITS_PER_S_MAX)
-    """Of TCP: what all its flows together send at most."""
+    """The limit of all TCP flows together."""
     at_us: DurationUs = 0
-    """When it begins, from the start of the run."""
+    """The start, from the start of the run."""
     for_us: DurationUs | None = Field(None, ge=SECOND_US)
-    """How long it lasts, in whole seconds; to the end of the run unless given."""
+    """The duration in whole seconds; default: to the end of the run."""
     up_us: DurationUs | None = Field(None, ge=SECOND_US)
-    """How long it sends each time, in whole seconds; all the time unless given."""
+    """The length of each burst in whole seconds; default: the whole time."""
     down_us: DurationUs | None = Field(None, gt=0)
-    """How long it is silent in between."""
+    """The pause between bursts."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -74,15 +74,15 @@ class Traffic(StrictModel):
 
     @property
     def asked_bits_per_s(self) -> int | None:
-        """The rate that it is to have while it sends; None: as fast as it can."""
+        """The requested rate while it sends; None: unlimited."""
         return self.rate_bits_per_s if self.tcp is not None else self.udp_bits_per_s
 
     def end_us(self, duration_us: int) -> int:
-        """When it ends, in a run of this length."""
+        """Return the end in a run of this length."""
         return duration_us if self.for_us is None else self.at_us + self.for_us
 
     def bursts(self, duration_us: int) -> Iterator[Burst]:
-        """When it sends, in a run of this length: what is left of less than a second is left out."""
+        """Yield the bursts in a run of this length; a rest of less than a second is dropped."""
         end_us = self.end_us(duration_us)
         up_us, period_us = end_us - self.at_us, end_us - self.at_us
         if self.up_us is not None and self.down_us is not None:
@@ -93,7 +93,7 @@ class Traffic(StrictModel):
                 yield Burst(at_us, length_s)
 
     def time_problem(self, duration_us: int) -> tuple[str, str] | None:
-        """The field and what is wrong with it in a run of this length, or None."""
+        """Return the field and what is wrong with it in a run of this length, or None."""
         if self.at_us >= duration_us:
             return (
                 "at",
@@ -123,7 +123,7 @@ TrafficField = Annotated[tuple[Traffic, ...], Field(max_length=TRAFFIC_MAX), Aft
 
 
 def check_times(traffic: Sequence[Traffic], duration_us: int) -> None:
-    """Raises the problem of an entry that does not fit into a run of this length."""
+    """Check that all entries fit into a run of this length. Raises a problem."""
     for index, entry in enumerate(traffic):
         if found := entry.time_problem(duration_us):
             raise problem(found[1], index, found[0])

@@ -1,6 +1,6 @@
-"""What of a plan's workload readers of a run ask for by name: its types and ranges, as of all of run.json.
+"""The fields of a plan's workload that readers of a run use: their types and ranges.
 
-A workload is otherwise its kind's own matter (`experiments.workloads`).
+The other fields belong to the workload's kind (`experiments.workloads`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ PUBLISHERS_MAX = (1 << 32) - 1
 
 
 class _Keys(BaseModel):
-    """Which keys events are about (`experiments.workloads.stream`)."""
+    """The keys of events (`experiments.workloads.stream`)."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
 
@@ -26,8 +26,8 @@ class _Keys(BaseModel):
     insertions: Share = 0.0
 
 
-class _Told(BaseModel):
-    """What of a workload readers of a run ask for by name."""
+class _WorkloadFields(BaseModel):
+    """The fields of a workload that readers of a run use."""
 
     model_config = ConfigDict(strict=True, defer_build=True)
 
@@ -37,12 +37,12 @@ class _Told(BaseModel):
 
 
 def workload_problems(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Field and problem of what cannot be read."""
+    """Yield field and problem of each invalid field."""
     size = workload.get("event_size_bytes", 0)
     if type(size) is not int or not 0 <= size < 1 << 31:
         yield "workload.event_size_bytes", f"{size!r:.40} is no size of an event"
     try:
-        from_json(_Told, dict(workload), "workload")
+        from_json(_WorkloadFields, dict(workload), "workload")
     except InputError as error:
         yield f"workload.{error.field}", error.problem
     if not _are_attributes(workload.get("attributes", [])):
@@ -50,7 +50,8 @@ def workload_problems(workload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _are_attributes(given: Any) -> bool:
-    """Whether these are attributes of a workload by content, as nodes and the analysis read them."""
+    """Return whether these are valid attributes of a workload by content."""
+
     try:
         found = attributes_of({"attributes": given})
     except (KeyError, TypeError, AttributeError):

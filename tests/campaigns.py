@@ -7,7 +7,7 @@ from experiments.campaigns.sweepdir import SweepRecord, SweepRun
 
 
 def night_run(entry: str = "cut", repetition: int = 0, seed: int = 11, **fields: Any) -> NightRun:
-    """A run of a night; unless told otherwise one that is yet to come."""
+    """Return a run of a night; default: a pending one."""
     return NightRun(
         name=run_title(entry, repetition),
         entry=entry,
@@ -18,13 +18,13 @@ def night_run(entry: str = "cut", repetition: int = 0, seed: int = 11, **fields:
 
 
 def night_record(*runs: NightRun, **fields: Any) -> NightRecord:
-    """A night of the suite `quick` that is made of these runs."""
+    """Return the record of a night of the suite `quick` with these runs."""
     usual = {"night": "2026-11-21", "suite": "quick", "digest": "digest", "commit": None}
     return NightRecord(runs=runs, **usual | {"budget_s": 600.0, "started_ns": 1_000} | fields)
 
 
 def sweep_record(*runs: SweepRun, **fields: Any) -> SweepRecord:
-    """A sweep that is made of these runs."""
+    """Return the record of a sweep with these runs."""
     usual = {"sweep": "tiny", "experiment": {}, "backend": "local", "links": "auto", "seed": 7, "repeat": 1}
     return SweepRecord(
         runs=runs, **usual | {"digest": "digest", "commit": None, "started_ns": 1_000} | fields

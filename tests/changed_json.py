@@ -14,18 +14,18 @@ WRONG: tuple[Any, ...] = (
     *(-1, 0, 1, 0.5, 3_000_000_000, 1 << 40, (1 << 62) - 1, 1 << 70, 10**400, 1e300, -1e300),
     *("", "x", "\ud800", "1", "../x", "/etc/passwd", "\x1b[2J", "\u202e", '"><script>', "x" * 10_000),
 )
-"""What stands in place of a value."""
+"""Values that replace a field's value."""
 ITEMS_MAX = 1
-"""Of a list, whose items are looked into."""
+"""Number of items of a list that are examined."""
 
 
 def name_of(wrong: Any) -> str:
-    """What pytest calls it."""
+    """Return the name of a case for pytest."""
     return "gone" if wrong is GONE else repr(wrong)[:12]
 
 
 def paths(value: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
-    """Of every field."""
+    """Yield the path of every field."""
     if path:
         yield path
     items: Any = value.items() if isinstance(value, dict) else ()
@@ -36,7 +36,7 @@ def paths(value: Any, path: JsonPath = ()) -> Iterator[JsonPath]:
 
 
 def changed(content: Json, path: JsonPath, wrong: Any) -> Json:
-    """The same with something else at a path. It shares all that is not on the way there."""
+    """Return the content with another value at a path; unchanged parts are shared."""
     made = copy.copy(content)
     *way, last = path
     place: Any = made
@@ -58,11 +58,11 @@ def broken(
     skip: Collection[str] = (),
     every: int = 1,
 ) -> list[tuple[JsonPath, str]]:
-    """Where a reader neither takes the changed content nor refuses it in one line, and what it says instead.
+    """Return the paths at which a reader neither accepts a changed content nor refuses it in one line.
 
-    values: those of WRONG that stand in place of each field in turn. skip: fields of the outermost object
-    that are left alone. every: only every so manyth field is changed, others with each value, where trying
-    all of them with all values takes many minutes.
+    The result includes the reader's message. values: those of WRONG that replace each field in turn. skip:
+    fields of the outermost object that stay unchanged. every: change only each n-th field per value, where
+    all combinations would take many minutes.
     """
     read(content)
     before = copy.deepcopy(content)
@@ -78,7 +78,7 @@ def broken(
 
 
 def _complaint(read: Callable[[Json], object], content: Json, allowed: tuple[type[Exception], ...]) -> str:
-    """What a reader says that it must not say."""
+    """Return a reader's message that it must not give, or ""."""
     try:
         read(content)
     except allowed as error:

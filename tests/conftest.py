@@ -1,12 +1,11 @@
-"""What holds for the whole suite: examples that are the same every time, which programs there are, and which
-tests stay together.
+"""Settings of the whole suite: fixed examples, available programs, and groups of tests.
 
-Several workers share it (pytest-xdist, `--dist loadgroup`) in lanes, which overlap where they wait. Tests
-that build networks would disturb each other's clocks: those on this machine are one lane, and those with a
-lab of machines, which wait for connections and leases and measure little, are another. Those with Spark or
-a browser are a third, and start each once. All other tests are shared by file among the other workers, and
-by all when the lanes are through. A lane is a group that stays in one worker
-(`testbed/pytest_plugin/groups.py`), and begins first (`--no-loadscope-reorder`).
+Several workers share the suite (pytest-xdist, `--dist loadgroup`) in lanes, which overlap where they wait.
+Tests that build networks would disturb each other's clocks: those on this machine are one lane, and those
+with a lab of machines, which wait for connections and leases and measure little, are another. Those with
+Spark or a browser are a third, and start each once. All other tests are shared by file among the other
+workers, and by all when the lanes are finished. A lane is a group that stays in one worker
+(`testbed/pytest_plugin/groups.py`) and starts first (`--no-loadscope-reorder`).
 """
 
 import os
@@ -58,14 +57,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def s3_options() -> Iterator[str]:
-    """Of a URL of an S3 on loopback, with a bucket `lab`."""
+    """Yield the URL options of an S3 on loopback with a bucket `lab`."""
     with s3_server() as options:
         yield options
 
 
 @pytest.fixture
 def s3(s3_options: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The same, where this process has its credentials."""
+    """Return the URL options, with credentials in this process's environment."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     return s3_options

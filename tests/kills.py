@@ -1,8 +1,8 @@
-"""Ends commands of Cutset at drawn moments, by kill -9, SIGTERM or Ctrl-C, and looks for what is left.
+"""Ends commands of Cutset at random moments, by kill -9, SIGTERM or Ctrl-C, and looks for leftovers.
 
 `python -m tests.kills --moments 100 --seed 1 [COMMAND...]` prints a line for each command, and one for each
-moment at which something was left. The commands share a folder with one analysed run. What counts as left,
-five seconds after the command has ended: a process, a lock on the run, a mount, a temporary folder.
+moment with leftovers. The commands share a folder with one analysed run. Leftovers five seconds after the
+command's end are: a process, a lock on the run, a mount, a temporary folder.
 """
 
 import argparse
@@ -25,9 +25,9 @@ CUTSET = (sys.executable, "-c", "from testbed.cli.main import main; main()")
 MARK = "CUTSET_KILLED"
 """Every process that a command starts has this variable, with the attempt's token."""
 TIDY_S = 60.0
-"""For what a command does when it is asked to end: a run is collected and analysed."""
+"""Time for a command to end when asked: a run is collected and analysed."""
 PATIENCE_S = 5.0
-"""From its end on."""
+"""Time from its end to the check."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 COMMANDS = {
     "run": "run tiny.yaml --out runs-of-run",
@@ -55,7 +55,7 @@ entries:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a command left that a signal ended after so many seconds."""
+    """The leftovers of a command that a signal ended after this many seconds."""
 
     command: str
     number: signal.Signals
@@ -99,7 +99,7 @@ class Place:
         )
 
     def arguments(self, command: str) -> list[str]:
-        """The words of a command."""
+        """Return the words of a command."""
         words = [word.strip("'") for word in _words(COMMANDS[command])]
         return [str(self.run) if word == "RUN" else word for word in words]
 
@@ -153,7 +153,7 @@ class Place:
 
 
 def processes_with(token: str) -> dict[str, int]:
-    """The processes that carry a token, by what they were started with."""
+    """Return the processes that carry a token, by their command lines."""
     wanted, found = f"{MARK}={token}".encode(), {}
     for entry in Path("/proc").iterdir():
         try:
@@ -171,7 +171,7 @@ def _words(text: str) -> list[str]:
 
 
 def main() -> int:
-    """Returns 1 if anything was left."""
+    """Run the commands; return 1 if any left something."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("commands", nargs="*", default=list(COMMANDS), choices=[*COMMANDS, []])
     parser.add_argument("--moments", type=int, default=10, help="of each command")

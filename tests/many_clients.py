@@ -33,7 +33,7 @@ CUT = {"r2", "r3"}
 
 
 def make_run(out: Path, *, clients: int, topics: int, events: int = 10) -> RunDirectory:
-    """The run's directory below `out`, a multiple of four clients. events: of each topic."""
+    """Make the run's directory below `out`. clients: a multiple of four. events: of each topic."""
     changes = [f"roles.subscriber={clients // 4}", f"workload.topics={topics}", "captures=none"]
     experiment = load_experiment(
         FILE, [*changes, f"workload.subscriptions={{each: {FOLLOWED}}}", "expect=[]"]
@@ -71,7 +71,7 @@ SESSION = records(RecordKind.SESSION, 0, 0, 0, -2 * S).tobytes()
 
 
 def _crcs(topics: np.ndarray, events: int, came: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each event, and of each with all before it that came."""
+    """Return the CRCs of each event, and of each with all earlier delivered ones."""
     alone, running = np.zeros((2, len(topics), events), np.uint32)
     for row, topic in enumerate(topics.tolist()):
         crc = 0
@@ -136,7 +136,7 @@ def _write(run: RunDirectory, host: str, rows: np.ndarray) -> None:
 
 
 def end(run: RunDirectory, plan: Plan) -> None:
-    """What the simulator writes at the end."""
+    """Write what the simulator writes at the end."""
     content = read_json(run.run_json)
     times = {
         "started": -3,

@@ -1,8 +1,8 @@
-"""A run of the exchange with as many subscribers and events as asked, as node processes would have left it.
+"""A run of the exchange with a given number of subscribers and events, as node processes would have left it.
 
-Everybody subscribes before the first event, each event comes to whoever wants it 20 ms after it was
-published, and the link between two regions is cut for a while: what is published in one of them then comes to
-none in the other, as the exchange loses it. There are no captures.
+All subscribe before the first event, each event reaches its subscribers 20 ms after its publication, and the
+link between two regions is cut for a while: events published in one of them then do not reach the other,
+because the exchange loses them. There are no captures.
 """
 
 import zlib
@@ -33,8 +33,9 @@ TEMPLATES = "[{ranges: {symbol: equal, high: above}}, {ranges: {symbol: equal, l
 
 
 def make_run(out: Path, *, clients: int, each: int, events: int, lose_all: bool = False) -> RunDirectory:
-    """The run's directory below `out`, a multiple of four clients. each: subscriptions of a client. events:
-    of each of four publishers. lose_all: nothing comes to anybody.
+    """Make the run's directory below `out`. clients: a multiple of four.
+
+    each: subscriptions per client. events: of each of four publishers. lose_all: deliver nothing.
     """
     faults = f"[{{name: cut, at: {CUT_S}s, cut: [r2, r3], for: {RESTORED_S - CUT_S:g}s}}]"
     experiment = load_experiment(

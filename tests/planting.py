@@ -16,7 +16,7 @@ os.close(descriptor)
 
 
 def plant(folder: Path) -> None:
-    """What somebody may have left in a folder that everybody may write into."""
+    """Plant modules that another user may have left in a world-writable folder."""
     folder.chmod(0o1777)
     for name in NAMES:
         (folder / f"{name}.py").write_text(_MODULE.format(mark=str(folder / f"{name}.mark")))

@@ -46,7 +46,7 @@ def set_run(run: RunDirectory, **fields: Any) -> dict[str, Any]:
 
 
 def little_run() -> RunRecord:
-    """A run of two regions with a process each, in which a link is cut and a process killed."""
+    """Return a run of two regions with one process each, a link cut and a killed process."""
     regions = ("r0", "r1")
     shape = LinkParameters(delay_us=15_000)
     plan = replace(

@@ -27,7 +27,7 @@ input()
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """An S3 with a bucket `lab`; its options as part of a URL."""
+    """Run an S3 with a bucket `lab`; yield its options as part of a URL."""
     port = free_port()
     command = [sys.executable, "-c", SERVER.format(port)]
     environment = os.environ | {"PYTHONPATH": str(CLIENTS)}

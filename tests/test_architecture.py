@@ -11,7 +11,7 @@ PAGES = [ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("node/protocols/*/README.md
 
 
 def named_files(page: Path) -> list[str]:
-    """What stands in backticks in the tables of a page and is a path: `relay/loop.py` or `testbed/links/`."""
+    """Return the paths in backticks in the tables of a page: `relay/loop.py` or `testbed/links/`."""
     rows = (line for line in page.read_text().splitlines() if line.startswith("|"))
     named = (name for row in rows for name in re.findall(r"`([^`]+)`", row))
     return [name for name in named if re.fullmatch(r"[\w*/.<>-]+(\.py|/)", name) and "<" not in name]

@@ -11,9 +11,9 @@ from node.systems import codecs, systems
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("analysis", "experiments", "node", "systems", "testbed", "topologies")
 OWN = ("node/protocols/", "analysis/systems/", "node/tcp/client.py", "node/systems.py")
-"""What belongs to a system: its protocol, its reading, and the public API that applications call."""
+"""Files of a system: its protocol, its reading, and the public API that applications call."""
 NOT_ROLES = {"client", "driver", "configuration", "publisher", "member", "subscriber", "peer"}
-"""Names that columns of tables have, too: these count only where something is compared with a role."""
+"""Names that are also columns of tables: they count only in comparisons with a role."""
 
 
 WORDS: set[str] = set()

@@ -1,7 +1,7 @@
-"""What a packed run is, for programs and archives that have never heard of Cutset: `ro-crate-metadata.json`.
+"""The description of a packed run for other programs and archives: `ro-crate-metadata.json`.
 
-A Process Run Crate (RO-Crate 1.1, profile 0.5): which command ran when, with which version, from which input,
-and every file with its size and SHA-256.
+A Process Run Crate (RO-Crate 1.1, profile 0.5): which command ran when, with which version and input, and
+every file with its size and SHA-256.
 """
 
 import mimetypes
@@ -20,7 +20,7 @@ _KINDS: Final = {".pcap": "application/vnd.tcpdump.pcap", ".parquet": "applicati
 
 @dataclass(frozen=True, slots=True)
 class PackedFile:
-    """A file of an archive: its path below the run's folder, bytes, and SHA-256 in hexadecimal digits."""
+    """A file of an archive: its path below the run's folder, size in bytes, and SHA-256 in hexadecimal."""
 
     path: str
     size: int
@@ -28,7 +28,7 @@ class PackedFile:
 
 
 def crate(name: str, record: Mapping[str, Any], files: Iterable[PackedFile]) -> dict[str, Any]:
-    """The description of a run or sweep. record: the content of its run.json or sweep.json, plain."""
+    """Return the description of a run or sweep. record: the plain content of its run.json or sweep.json."""
     listed = list(files)
     times = record.get("times") if isinstance(record.get("times"), Mapping) else record
     began, ended = (_date(times, key) for key in ("started_ns", "ended_ns"))
@@ -76,7 +76,10 @@ def crate(name: str, record: Mapping[str, Any], files: Iterable[PackedFile]) -> 
 
 
 def packed_files(content: Mapping[str, Any]) -> dict[str, PackedFile]:
-    """The files that a description names, by path; it may come from anybody, and what it lacks it lacks."""
+    """Return the files that a description names, by path.
+
+    The input is not trusted; invalid entries are skipped.
+    """
     graph = content.get("@graph")
     found = {}
     for each in graph if isinstance(graph, list) else []:

@@ -1,7 +1,7 @@
-"""Runs that are elsewhere, packed or as directories, named by a URL (`experiments.archives.stores`).
+"""Runs at a URL (`experiments.archives.stores`), packed or as directories.
 
-A run that was brought here before is not brought again: the beginning of its archive, or its run.json, says
-which it is.
+A run that was downloaded before is not downloaded again: the beginning of its archive, or its run.json,
+identifies it.
 """
 
 import shutil
@@ -33,28 +33,28 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 BEGINNING_BYTES = 1 << 20
-"""In which an archive says which run it has."""
+"""Within this many bytes an archive identifies its run."""
 MOVED_BYTES_MAX = 5 << 30
-"""CopyObject of S3, by which what was sent whole gets its name."""
+"""Limit of CopyObject in S3, which gives a completed upload its final name."""
 BRINGING = ".bringing-"
 SENDING = ".part"
-"""How the name ends of what is not whole yet."""
+"""Suffix of a file that is not complete yet."""
 COPIES = 8
-"""Files of a directory that come at the same time."""
+"""Files of a directory that are downloaded at the same time."""
 
 
 def bring(url: str, into: Path) -> tuple[Path, bool]:
-    """The directory, below `into`, of the run or sweep at this URL, and whether it was brought just now.
+    """Download the run or sweep at this URL; return its directory below `into`, and whether it is new.
 
     Raises InputError if there is none, if it cannot be read, or as `unpacking.unpacked`.
     """
     into.mkdir(parents=True, exist_ok=True)
     with told(url), scratch(BRINGING, into) as folder, _named(url):
-        return (_unpacked if name_of(url).endswith(ENDING) else _copied)(url, folder, into)
+        return (_unpacked if name_of(url).endswith(ENDING) else _copied_directory)(url, folder, into)
 
 
 def _unpacked(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
-    """A packed one."""
+    """Download and unpack a packed run."""
     store, path, size = _found(url)
     if size > BEGINNING_BYTES:
         beginning = folder / "beginning"
@@ -64,13 +64,13 @@ def _unpacked(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
     return unpacked(_fetched(url, folder), into)
 
 
-def _copied(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
-    """One that stands there as a directory, file by file."""
+def _copied_directory(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
+    """Download a run that is stored as a directory, file by file."""
     store, path = reached(url)
     path, name = path.rstrip("/"), name_of(url)
     kind = next((kind for kind in (RUN, SWEEP) if store.get_file_info(f"{path}/{kind}").is_file), None)
     if kind is None or not is_run_name(name):
-        raise InputError(url, None, "", f"should be a run's directory, or name one packed, *{ENDING}")
+        raise InputError(url, None, "", f"is neither a run's directory nor a packed run (*{ENDING})")
     making = folder / name
     making.mkdir()
     size = store.get_file_info(f"{path}/{kind}").size
@@ -99,7 +99,7 @@ def _copied(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
 
 
 def _check_record(making: Path, kind: str) -> None:
-    """Raises InputError if a run's or a sweep's record is none."""
+    """Check a run's or a sweep's record. Raises InputError if it is invalid."""
     if kind == RUN:
         RunDirectory(making).read_run()
     else:
@@ -107,8 +107,9 @@ def _check_record(making: Path, kind: str) -> None:
 
 
 def _files(store: "FileSystem", path: str, url: str) -> list[tuple[str, int]]:
-    """What a directory holds, by its place in it, with its bytes; but for indices of captures, which are made
-    anew, not believed. Raises InputError for what no run holds.
+    """Return the files of a directory with their sizes, without indices of captures, which are rebuilt.
+
+    Indices from elsewhere are not trusted. Raises InputError for files that no run has.
     """
     from pyarrow.fs import FileSelector  # noqa: PLC0415  (as in `stores`)
 
@@ -125,10 +126,10 @@ def _files(store: "FileSystem", path: str, url: str) -> list[tuple[str, int]]:
 
 @contextmanager
 def fetched(url: str, near: Path) -> Iterator[Path]:
-    """The archive at this URL as a file in a folder below `near`, for the length of a block.
+    """Download the archive at this URL into a folder below `near`, and remove it when the block ends.
 
-    Raises InputError if there is none, or if it cannot be read or does not fit; what is raised of the file
-    inside is told of the URL.
+    Raises InputError if there is none, or if it cannot be read or does not fit; errors about the local copy
+    name the URL.
     """
     with scratch(BRINGING, near) as folder:
         with told(url):
@@ -138,7 +139,7 @@ def fetched(url: str, near: Path) -> Iterator[Path]:
 
 
 def send(archive: Path, url: str) -> None:
-    """Put an archive at this URL, whole or not at all. Raises InputError if that cannot be."""
+    """Upload an archive to this URL, completely or not at all. Raises InputError."""
     with told(url):
         there, path = reached(url)
         if there.type_name == "s3" and archive.stat().st_size > MOVED_BYTES_MAX:
@@ -158,14 +159,14 @@ def send(archive: Path, url: str) -> None:
 
 
 def is_there(url: str) -> bool:
-    """Whether anything is. Raises InputError if it cannot be asked."""
+    """Return whether anything exists at this URL. Raises InputError if the store cannot be queried."""
     with told(url):
         there, path = reached(url)
         return bool(there.get_file_info(path).type.value)
 
 
 def _found(url: str) -> tuple["FileSystem", str, int]:
-    """Where an archive is, and its bytes. Raises InputError if there is none."""
+    """Return the store, path and size in bytes of an archive. Raises InputError if there is none."""
     there, path = reached(url)
     size = there.get_file_info(path).size
     if size is None:
@@ -174,7 +175,7 @@ def _found(url: str) -> tuple["FileSystem", str, int]:
 
 
 def _fetched(url: str, folder: Path) -> Path:
-    """The whole archive as a file in a folder. Raises InputError if it does not fit."""
+    """Download an archive into a folder and return its path. Raises InputError if it does not fit."""
     there, path, size = _found(url)
     _check_room(url, size, folder)
     archive = folder / name_of(url)
@@ -191,7 +192,7 @@ def _check_room(url: str, size: int, folder: Path) -> None:
 
 @contextmanager
 def _named(url: str) -> Iterator[None]:
-    """What is wrong with a file that was fetched is wrong with what stands at its URL."""
+    """Let errors about a downloaded file name its URL."""
     try:
         yield
     except InputError as error:

@@ -1,14 +1,14 @@
-"""A run's or a sweep's directory as one file, for a colleague: a tar archive compressed with Zstandard.
+"""Packs a run's or a sweep's directory into one file to share: a tar archive compressed with Zstandard.
 
-`tar --zstd -xf` reads it too. The first members are the files that say what it is; the header counts members,
-so that an archive that was cut off is noticed (`experiments.archives.unpacking`). The last members are what
-each run claims, and a description of all that is packed, with its hashes (`experiments.archives.crate`).
-Left out are what can be made again by itself, what stands there only for a moment, and the captures or the
-keys of TLS connections, if so asked: run.json then says so. Keys never go without captures.
+`tar --zstd -xf` reads it too. The first members identify the run; the header holds the number of members, so
+that a truncated archive is detected (`experiments.archives.unpacking`). The last members are each run's
+claims and a description of all files with hashes (`experiments.archives.crate`). The archive omits files
+that can be rebuilt, temporary files and, on request, captures or TLS keys; run.json then names them. Keys
+are never packed without captures.
 
-What a run's directory no longer has was removed to save room, or left behind when the run was packed.
-run.json names it under `left_out`, with the reason, before anything is removed: what is torn by a crash in
-between is named too.
+Parts that a run's directory lacks were removed to free space, or omitted when the run was packed. run.json
+lists them under `left_out` with the reason, before anything is removed, so that a crash in between leaves no
+gap.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from experiments.records.rundir import IN_THE_MAKING, INDEX, POINTS, RunDirector
 from topologies.errors import InputError
 
 ENDING: Final = ".tar.zst"
-COUNT: Final = "CUTSET.members"  # of the archive's global header
+COUNT: Final = "CUTSET.members"  # in the archive's global header
 RUN, SWEEP = "run.json", "sweep.json"
 STAYED_BEHIND: Final = "left out when the run was packed"
 _LEVEL: Final = 3
@@ -39,13 +39,13 @@ _MOMENTARY: Final = (IN_THE_MAKING, BEGUN, ".reserve")
 LEFT_OUT: Final = "left_out"
 CAPTURES: Final = "captures"
 KEYS: Final = "keys"
-"""Of TLS connections."""
+"""Keys of TLS connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What was packed: how many files, their size, and the archive's. keys: whether keys of TLS connections
-    are among them.
+    """The result of packing: number of files, their size in bytes, and the archive's. keys: whether it holds
+    TLS keys.
     """
 
     files: int
@@ -65,11 +65,10 @@ def pack(
     keys: bool = True,
     claims_of: ClaimsOf = lambda run: None,
 ) -> Packed:
-    """Write the archive of a run or a sweep; one that is there is replaced when the new one is whole.
+    """Write the archive of a run or a sweep; an existing one is replaced when the new one is complete.
 
-    keys: with those of TLS connections, by which captures can be read. claims_of: what a run claims, the
-    content of its claims.json, if it was analysed. Raises InputError if something cannot be read or written,
-    or changes meanwhile.
+    keys: include TLS keys, which decrypt captures. claims_of: returns the content of a run's claims.json, if
+    it was analysed. Raises InputError if a file cannot be read or written, or changes meanwhile.
     """
     name = RunDirectory(directory).full_name
     if not is_run_name(name):
@@ -101,7 +100,7 @@ def pack(
 
 
 def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:
-    """The files that go along. Links and sockets do not. stays: which parts do not, either."""
+    """Yield the files to pack, without links and sockets. stays: parts to omit."""
     for folder, names, files in os.walk(directory):
         here = Path(folder)
         run = RunDirectory(here if (here / RUN).is_file() else here.parent)
@@ -109,7 +108,7 @@ def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:
         names[:] = [name for name in names if here / name not in skipped and not name.endswith(_MOMENTARY)]
         for name in files:
             path = here / name
-            is_index = here == run.captures and name.endswith(INDEX)  # which whoever reads them makes anew
+            is_index = here == run.captures and name.endswith(INDEX)  # the reader rebuilds it
             is_made = (here == directory or here.parent.name == POINTS) and name in {CRATE, CLAIMS}
             if (stays and is_key_log(name)) or is_index or is_made:
                 continue
@@ -118,19 +117,19 @@ def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:
 
 
 def _order(file: Path) -> tuple[bool, int, str]:
-    """What says what it is comes first, a sweep's before its runs'."""
+    """Sort key: records first, a sweep's before its runs'."""
     return file.name not in {RUN, SWEEP}, len(file.parts), str(file)
 
 
 class _Packing:
-    """An archive in the making, and what is in it so far."""
+    """An archive that is being written, and its files so far."""
 
     def __init__(self, tar: tarfile.TarFile, name: str) -> None:
         self._tar, self._name = tar, name
         self.packed: list[PackedFile] = []
 
     def add_file(self, file: Path, path: str, stays: Collection[str]) -> None:
-        """A file; run.json says what stays behind."""
+        """Add a file; run.json then lists the omitted parts."""
         if stays and (path == RUN or path.startswith(f"{POINTS}/")) and file.name == RUN:
             content = read_json(file)
             if not set(stays) <= set(left_out(content)):
@@ -142,7 +141,7 @@ class _Packing:
             self._add(member, path, stream)
 
     def add(self, path: str, content: Mapping[str, Any]) -> None:
-        """A file of this JSON."""
+        """Add a file with this JSON."""
         text = (json.dumps(content, indent=1, allow_nan=False) + "\n").encode()
         member = tarfile.TarInfo(f"{self._name}/{path}")
         member.size = len(text)
@@ -150,14 +149,14 @@ class _Packing:
 
     def _add(self, member: tarfile.TarInfo, path: str, stream: BinaryIO) -> None:
         member.uid = member.gid = 0
-        member.uname = member.gname = ""  # who ran it is nobody's business
+        member.uname = member.gname = ""  # do not publish the user's name
         read = _Hashed(stream)
         self._tar.addfile(member, read)
         self.packed.append(PackedFile(path, member.size, read.digest.hexdigest()))
 
 
 class _Hashed(io.RawIOBase):
-    """A stream that knows the hash of what was read from it."""
+    """A stream with the hash of what was read from it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
@@ -170,7 +169,7 @@ class _Hashed(io.RawIOBase):
 
 
 def _claims(directory: Path, files: Collection[Path], claims_of: ClaimsOf) -> Iterator[tuple[str, Any]]:
-    """What each run among these files claims, by the path of its claims.json."""
+    """Yield each run's claims by the path of its claims.json."""
     for file in files:
         content = claims_of(RunDirectory(file.parent)) if file.name == RUN else None
         if content is not None:
@@ -178,7 +177,7 @@ def _claims(directory: Path, files: Collection[Path], claims_of: ClaimsOf) -> It
 
 
 def _plain(file: Path) -> dict[str, Any]:
-    """What run.json or sweep.json says; nothing if that cannot be read, which is packed all the same."""
+    """Read run.json or sweep.json; {} if it cannot be read, since it is packed in any case."""
     try:
         return read_json(file)
     except InputError:
@@ -186,23 +185,23 @@ def _plain(file: Path) -> dict[str, Any]:
 
 
 def left_out(content: Mapping[str, Any]) -> dict[str, str]:
-    """By part, why a run's directory does not have it. content: of a run.json that may be anybody's."""
+    """Return the omitted parts and the reasons. content: of an untrusted run.json."""
     found = content.get("left_out")
     return dict(found) if isinstance(found, Mapping) else {}
 
 
 def without(record: RunRecord, part: str, why: str) -> RunRecord:
-    """The record that names this part, too, as left out."""
+    """Add a part to the record's `left_out`."""
     return replace(record, left_out={part: why, **record.left_out})
 
 
 def check_captures(run: RunDirectory) -> None:
-    """Raises InputError if the run's captures were left out, so that it cannot be analysed again."""
+    """Check that the run has captures, which a new analysis needs. Raises InputError."""
     why = run.read_run().left_out.get(CAPTURES)
     if why is not None:
         raise InputError(
             str(run.path),
             None,
             "",
-            f"has no captures any more ({why}): its summary and report stand as they are",
+            f"has no captures any more ({why}): its summary and report cannot be made again",
         )

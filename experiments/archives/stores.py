@@ -1,7 +1,7 @@
-"""What a URL names that is no file of this machine: in S3, on HDFS, in Google's or Microsoft's storage.
+"""Remote stores that a URL names: S3, HDFS, Google's or Microsoft's storage.
 
-Arrow's file systems read and write there; how each finds its credentials and where it is stands there (for S3
-AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL, or `?endpoint_override=` in the URL).
+Arrow's file systems read and write there; Arrow's documentation lists how each finds credentials and endpoint
+(for S3 AWS_ACCESS_KEY_ID and AWS_ENDPOINT_URL, or `?endpoint_override=` in the URL).
 """
 
 import re
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 COPIED_BYTES = 8 << 20
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://")
 _SAME = {"s3a": "s3", "s3n": "s3"}
-"""Hadoop's names for what Arrow calls otherwise."""
+"""Hadoop's schemes and Arrow's equivalents."""
 
 
 def is_url(name: str) -> bool:
-    """Whether this is a URL, and no path."""
+    """Return whether the name is a URL instead of a path."""
     return _URL.match(name) is not None
 
 
 def name_of(url: str) -> str:
-    """The last part of its path."""
+    """Return the last part of the URL's path."""
     return PurePosixPath(url.partition("://")[2].partition("?")[0]).name
 
 
 def reached(url: str) -> tuple["FileSystem", str]:
-    """The store that a URL leads to, and the path in it. Raises OSError, ValueError, NotImplementedError."""
-    from pyarrow.fs import FileSystem  # noqa: PLC0415  (takes long to import, and few need it)
+    """Return the store of a URL, and the path in it. Raises OSError, ValueError, NotImplementedError."""
+    from pyarrow.fs import FileSystem  # noqa: PLC0415  (slow to import, and rarely needed)
 
     scheme, _, rest = url.partition("://")
     found: tuple[FileSystem, str] = FileSystem.from_uri(f"{_SAME.get(scheme, scheme)}://{rest}")
@@ -41,7 +41,7 @@ def reached(url: str) -> tuple["FileSystem", str]:
 
 
 def copy(store: "FileSystem", path: str, file: Path, size: int) -> None:
-    """Copy the first bytes of what is stored, as they are: Arrow would unpack what ends with .zst."""
+    """Copy the first bytes unchanged: by default Arrow would decompress a file that ends with .zst."""
     with store.open_input_stream(path, compression=None) as source, file.open("wb") as target:
         while (left := size - target.tell()) and (some := source.read(min(left, COPIED_BYTES))):
             target.write(some)
@@ -49,7 +49,7 @@ def copy(store: "FileSystem", path: str, file: Path, size: int) -> None:
 
 @contextmanager
 def told(url: str) -> Iterator[None]:
-    """What Arrow says is wrong, in a line, as InputError. It raises ValueError for what is no URL of its."""
+    """Convert Arrow's errors to a one-line InputError. Arrow raises ValueError for an unknown URL."""
     try:
         yield
     except (OSError, ValueError, NotImplementedError) as error:

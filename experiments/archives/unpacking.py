@@ -1,9 +1,9 @@
-"""A packed run or sweep (`experiments.archives.packing`) as a directory again. The archive may come from
-anybody.
+"""Unpacks a packed run or sweep (`experiments.archives.packing`) into a directory. The archive is not
+trusted.
 
-It is unpacked beside its place and moved there when it is whole. Only plain files and folders are taken, all
-below one name, as runs have them; an archive that was cut off is noticed by its count of members. None fills
-the disk: neither what is free of it but for a half, nor with more than an archive of its size can hold.
+It is unpacked beside its final place and moved there when complete. Only plain files and folders are
+accepted, all below one name that has the form of runs; the member count reveals a truncated archive. An
+archive may fill at most half of the free disk space, and no more than a fixed multiple of its own size.
 """
 
 import contextlib
@@ -25,29 +25,29 @@ from experiments.records.key_log import PRIVATE
 from experiments.records.rundir import INDEX, is_key_log, is_run_name
 from topologies.errors import InputError
 
-WINDOW_BYTES_MAX: Final = 128 << 20  # `zstd --long` needs so much, and nothing needs more
+WINDOW_BYTES_MAX: Final = 128 << 20  # `zstd --long` needs this much
 JSON_BYTES_MAX: Final = 16 << 20
-FREE_BYTES: Final = 256 << 20  # that stay free on the disk
-FREE_SHARE: Final = 0.5  # of what is free, that an archive may take
-GROWTH_MAX: Final = 1_000  # times its size; captures of equal payload come to some hundreds
+FREE_BYTES: Final = 256 << 20  # reserve on the disk
+FREE_SHARE: Final = 0.5  # of the free space, for one archive
+GROWTH_MAX: Final = 1_000  # times its size; captures with constant payload reach several hundred
 SIZE_ALWAYS_ALLOWED: Final = 16 << 20
-MEMBER_BYTES: Final = 4_096  # that the smallest file or folder takes
+MEMBER_BYTES: Final = 4_096  # space of the smallest file or folder
 COPIED_BYTES: Final = 1 << 20
 MEMBERS_MAX: Final = 200_000  # tarfile keeps them all in memory
 HEADER_BYTES_MAX: Final = 64 << 10
-AFTER_END_BYTES_MAX: Final = 1 << 20  # tar fills up its last record
-DEPTH_MAX: Final = 12  # folders within folders; a sweep has half as many
+AFTER_END_BYTES_MAX: Final = 1 << 20  # tar pads its last record
+DEPTH_MAX: Final = 12  # nesting of folders; a sweep has half of it
 _EXTENDED: Final = frozenset({tarfile.XHDTYPE, tarfile.XGLTYPE})
 _KINDS: Final = frozenset({tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE, *_EXTENDED})
 _ENTRIES: Final = frozenset({"path", "size", "mtime", "atime", "ctime", COUNT})
-"""Of extended headers."""
+"""Allowed fields of extended headers."""
 
 
 def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
-    """The directory of the packed run or sweep below `into`, and whether it was unpacked just now.
+    """Unpack a run or sweep below `into`; return its directory, and whether it is new.
 
-    If it is there already, with at least as much in it, nothing is done. Raises InputError if the archive is
-    damaged or none of ours, if its place is taken by something else, or if the disk is too small.
+    If the directory exists with at least the same parts, do nothing. Raises InputError if the archive is
+    damaged or not from Cutset, if its place is taken, or if the disk is too small.
     """
     try:
         name, content = _beginning(archive)
@@ -67,8 +67,9 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
 
 
 def here_already(beginning: Path, into: Path) -> Path | None:
-    """The directory below `into` of the packed run whose archive begins like this file; None: there is none,
-    or the file is too short to say. Raises InputError as `unpacked`.
+    """Return the directory below `into` of the packed run whose archive begins with this file.
+
+    None if there is none, or the file is too short. Raises InputError as `unpacked`.
     """
     try:
         name, content = _beginning(beginning)
@@ -81,7 +82,7 @@ def here_already(beginning: Path, into: Path) -> Path | None:
 
 
 def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
-    """The name of the directory in it, and the content of the file that says what it is."""
+    """Return the name of the directory in the archive, and the content of its record."""
     with _opened(archive) as (tar, _):
         first = tar.next()
         parts = _parts(archive, first) if first is not None else ()
@@ -100,9 +101,9 @@ def _beginning(archive: Path) -> tuple[str, dict[str, Any]]:
 
 
 def check_same(archive: Path | str, place: Path, content: dict[str, Any]) -> None:
-    """Raises InputError if the directory is another one than what stands elsewhere, or holds less of it.
+    """Check that an existing directory is the same run or sweep and has at least the same parts.
 
-    archive: by which that is told. content: its run.json or sweep.json.
+    archive: named in errors. content: the other one's run.json or sweep.json. Raises InputError.
     """
     kind = SWEEP if (place / SWEEP).is_file() else RUN
     there = read_json(place / kind)
@@ -115,8 +116,9 @@ def check_same(archive: Path | str, place: Path, content: dict[str, Any]) -> Non
 
 
 def _extract(archive: Path, folder: Path) -> None:
-    """All members as new files and folders. Who made them, when and with which rights is not taken over; keys
-    are their new owner's alone.
+    """Extract all members as new files and folders.
+
+    Owner, times and permissions are not restored; key logs become readable only for their new owner.
     """
     found, files, size, name = 0, 0, 0, ""
     allowed = _allowed(archive, folder)
@@ -137,10 +139,12 @@ def _extract(archive: Path, folder: Path) -> None:
                 )
             if member.size > shutil.disk_usage(folder).free - FREE_BYTES:
                 raise _bad(archive, f"does not fit on the disk: {member.name} has {member.size >> 20} MiB")
-            if parts[-2:-1] != (CAPTURES,) or not parts[-1].endswith(INDEX):  # made anew, not believed
+            if parts[-2:-1] != (CAPTURES,) or not parts[-1].endswith(INDEX):  # rebuilt instead of trusted
                 _make(tar, member, folder.joinpath(*parts))
             files += member.isreg()
-        if len(rest.read(AFTER_END_BYTES_MAX)) == AFTER_END_BYTES_MAX:  # at the end the checksum is looked at
+        if (
+            len(rest.read(AFTER_END_BYTES_MAX)) == AFTER_END_BYTES_MAX
+        ):  # reading to the end verifies the checksum
             raise _bad(archive, "is damaged: it goes on after its end")
         wanted = tar.pax_headers.get(COUNT)
     if str(files) != wanted:
@@ -154,7 +158,7 @@ class _Allowed:
 
 
 def _allowed(archive: Path, folder: Path) -> _Allowed:
-    """How much it may unpack to."""
+    """Return the limit of the unpacked size."""
     growth = max(archive.stat().st_size * GROWTH_MAX, SIZE_ALWAYS_ALLOWED)
     share = int(shutil.disk_usage(folder).free * FREE_SHARE)
     if growth <= share:
@@ -180,7 +184,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _parts(archive: Path, member: tarfile.TarInfo) -> tuple[str, ...]:
-    """The folders of a member and its name: where it goes, below the folder that all go to."""
+    """Return the folders and name of a member, relative to the archive's top folder."""
     path = Path(member.name)
     parts = path.parts
     known = member.pax_headers.keys() <= _ENTRIES and member.size >= 0 and (member.isreg() or member.isdir())
@@ -192,14 +196,14 @@ def _parts(archive: Path, member: tarfile.TarInfo) -> tuple[str, ...]:
 
 
 class _Header(tarfile.TarInfo):
-    """Only files and folders, and nothing that tarfile takes into memory whole: no long extended headers, and
-    no maps of sparse files.
+    """A tar header that allows only files and folders, and nothing that tarfile reads into memory as a whole:
+    no long extended headers, and no maps of sparse files.
     """
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        """Called for each header, before anything that it announces is read.
+        """Check each header before its content is read.
 
-        tarfile has no public way for this: its newer versions do not even parse headers by `frombuf`.
+        tarfile has no public hook for this: newer versions do not even parse headers with `frombuf`.
         """
         if self.type not in _KINDS:
             raise tarfile.ReadError(f"it holds {self.name!r}, which is neither a file nor a folder")
@@ -214,7 +218,7 @@ class _Header(tarfile.TarInfo):
 
 @contextlib.contextmanager
 def _opened(archive: Path) -> Iterator[tuple[tarfile.TarFile, IO[bytes]]]:
-    """The archive, and the bytes that it is read from."""
+    """Open the archive; yield it and the decompressed stream from which it is read."""
     decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES_MAX)
     with (
         archive.open("rb") as stream,

@@ -1,9 +1,9 @@
-"""The record of a campaign: runs made together, in a sweep or in a night.
+"""The record of a campaign: the runs of a sweep or of a night.
 
-Says of each run what it repeats, its seed, how far it is and what came of it. `sweepdir` and `nights` add
-only what theirs are made from, and where they stand on disk. A record is checked when it is read: types,
-ranges, names that lead nowhere else, and that no two runs have one name. A file has one writer, and a crash
-at any moment leaves the old content or the new.
+The record holds each run's name, repetition, seed, state and result. `sweepdir` and `nights` add the fields
+of their kind and the place on disk. Reading a record checks types, ranges, names (no path may leave the
+folder) and that run names are unique. A file has one writer; after a crash it holds either the old content or
+the new.
 """
 
 from collections import Counter
@@ -23,32 +23,32 @@ from topologies.errors import InputError
 
 SCHEMA = 2
 Verdict = Literal["passed", "failed", "invalid", "crashed"]
-"""summary.json's."""
+"""Verdicts in summary.json."""
 DurationS = Annotated[float, Field(ge=0)]
 
 
 class State(StrEnum):
-    """How far a run is."""
+    """The state of a run within its campaign."""
 
     PENDING = "pending"
     RUNNING = "running"
-    DONE = "done"  # it came to its end
-    FAILED = "failed"  # it broke, or could not be made: see its problem
-    SKIPPED = "skipped"  # there was no time left for it
+    DONE = "done"  # it completed
+    FAILED = "failed"  # it broke off, or could not be started: see its problem
+    SKIPPED = "skipped"  # the campaign's time ran out first
 
 
 class Failure(StrEnum):
-    """What kind of thing went wrong."""
+    """The category of a failure."""
 
-    EXPECTATION = "expectation"  # the run is sound, and what was expected did not hold
-    FIDELITY = "fidelity"  # the run cannot be believed
-    CRASH = "crash"  # the run, or a node of it, ended by itself
-    HARNESS = "harness"  # it could not be started or analysed: the machine, or a defect of the testbed
+    EXPECTATION = "expectation"  # the run is sound, but an expectation did not hold
+    FIDELITY = "fidelity"  # the emulation was not faithful, so the results are not valid
+    CRASH = "crash"  # the run or one of its nodes crashed
+    HARNESS = "harness"  # it could not start, or the analysis failed: a fault of the machine or the testbed
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """The numbers of a run that stand in its line, None if not measured; events at the slowest client."""
+    """The headline figures of a run, for the slowest client; None if not measured."""
 
     events_per_s: float | None = None
     latency_p99_ms: float | None = None
@@ -56,7 +56,7 @@ class Headline:
 
     @classmethod
     def of(cls, summary: Mapping[str, Any]) -> Self:
-        """Of a summary.json; where the slowest client is unknown, the mean over clients."""
+        """Read the figures from a summary.json; without a slowest client, take the mean over clients."""
         throughput, latency, events = (summary.get(key) or {} for key in ("throughput", "latency", "events"))
         slowest = throughput.get("slowest_client_events_per_s")
         return cls(
@@ -68,11 +68,12 @@ class Headline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignRun:
-    """One run of a campaign, and what became of it.
+    """One run of a campaign and its result.
 
-    name: tells it apart. repetition: from 0. run: its directory, below the campaign's folder of runs.
-    started_ns: when it was last tried. duration_s: of wall clock, analysis included. allow_failure: whether
-    the campaign is fine without it. problem: in a line, why it did not pass, or was not made.
+    name: unique in the campaign. repetition: from 0. run: its directory, below the campaign's folder of runs.
+    started_ns: time of the last attempt. duration_s: wall clock, analysis included. allow_failure: whether
+    the campaign passes even if this run fails. problem: one line that says why it did not pass or did not
+    run.
     """
 
     PROGRESS: ClassVar[tuple[str, ...]] = (
@@ -94,17 +95,17 @@ class CampaignRun:
     headline: Headline = Headline()
 
     def going_on(self, known: Self) -> Self:
-        """This planned run as far as the record has it; only what changes while a run is made is taken."""
+        """Return this planned run with the progress that the record holds for it."""
         return replace(self, **{name: getattr(known, name) for name in self.PROGRESS})
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is to be done for it."""
+        """Whether the run needs no further work."""
         return self.state not in {State.PENDING, State.RUNNING}
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """The name shown to users."""
         return self.name
 
 
@@ -113,7 +114,9 @@ Run = TypeVar("Run", bound=CampaignRun)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignRecord(Generic[Run]):
-    """Runs made together. digest: of everything that decides what runs. outcome: None: going on, or torn."""
+    """The record of all runs. digest: of all inputs that decide what runs. outcome: None if the campaign is
+    running or was interrupted.
+    """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -127,34 +130,34 @@ class CampaignRecord(Generic[Run]):
 
     @property
     def pending(self) -> list[Run]:
-        """The runs that are still to be made, in their order."""
+        """The runs that have not ended, in order."""
         return [run for run in self.runs if not run.ended]
 
     @property
     def ended(self) -> int:
-        """How many runs have ended."""
+        """The number of runs that have ended."""
         return sum(run.ended for run in self.runs)
 
     @property
     def failing(self) -> list[Run]:
-        """The runs that fail the campaign, in their order."""
+        """The runs that fail the campaign, in order."""
         return [run for run in self.runs if run.failure is not None and not run.allow_failure]
 
     def named(self, name: str) -> Run:
-        """The run of that name, as far as it is."""
+        """Return the run of that name."""
         return next(run for run in self.runs if run.name == name)
 
     def going_on(self, planned: Sequence[Run], where: str) -> Self:
-        """The record with these runs, which follow from what the user asks for now, as far as they got.
+        """Return the record with these planned runs, each with the progress recorded so far.
 
-        where: what the error names. Raises InputError if it has other runs.
+        where: the file that the error names. Raises InputError if the record lists other runs.
         """
         if [run.name for run in planned] != [run.name for run in self.runs]:
             raise InputError(where, None, "", "cannot go on: it lists other runs")
         return replace(self, runs=tuple(map(CampaignRun.going_on, planned, self.runs)))
 
     def with_run(self, run: Run) -> Self:
-        """The record with this run's new state."""
+        """Return the record with the new state of this run."""
         return replace(self, runs=tuple(run if old.name == run.name else old for old in self.runs))
 
 
@@ -162,7 +165,7 @@ Record = TypeVar("Record", bound=CampaignRecord[Any])
 
 
 def record_from_json(kind: type[Record], content: Any, file: Path) -> Record:
-    """The record that `write_campaign` wrote. file: where it stood. Raises InputError with the field."""
+    """Return the record that `write_campaign` wrote to `file`. Raises InputError with the field."""
     record = from_json(kind, content, file)
     names = Counter(run.name for run in record.runs)
     for number, run in enumerate(record.runs):
@@ -172,12 +175,12 @@ def record_from_json(kind: type[Record], content: Any, file: Path) -> Record:
 
 
 def write_campaign(path: Path, record: CampaignRecord[Any]) -> None:
-    """Write a record whole. Raises OSError."""
+    """Write a record atomically. Raises OSError."""
     write_json(path, to_json(record))
 
 
 def renamed(content: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """A JSON object of schema 1 by today's names. names: from then to now; "": there is no such field now."""
+    """Rename the fields of a JSON object of schema 1. names: old name to new name, "" for a removed field."""
     return {names.get(key, key): value for key, value in content.items() if names.get(key, key)}
 
 
@@ -186,9 +189,10 @@ def schema_1_as_now(
     names: Mapping[str, str],
     run_as_now: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> dict[str, Any]:
-    """A record of schema 1 by today's names. What is no record is left as it is, to be refused.
+    """Convert a record of schema 1 to the current field names. Leave invalid content for validation to
+    reject.
 
-    run_as_now: one of its runs by today's names.
+    run_as_now: converts one run.
     """
     now = _on_one_line(renamed(content, names))
     runs = now.get("runs")
@@ -198,7 +202,7 @@ def schema_1_as_now(
 
 
 def _on_one_line(content: Mapping[str, Any]) -> dict[str, Any]:
-    """With texts as they are written today."""
+    """Sanitize all texts, as they are written today."""
 
     def tidy(value: Any) -> Any:
         if isinstance(value, list):

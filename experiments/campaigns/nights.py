@@ -1,12 +1,12 @@
-"""A night on disk: which runs it is made of and what became of each, so that it can go on after a crash.
+"""A night on disk: its runs and their results, so that it can continue after a crash.
 
     runs/nights/<date>-<suite>/
       night.json       its record (`campaign`), written after each step
       junit.xml        for CI systems
-      log              what was said, with times
+      log              messages with times
 
-Its runs stand in runs/ like any other. Every path of a night stands here and nowhere else. A run that stands
-as running when nobody runs it was torn: its directory is set aside under another name, and it is made again.
+Its runs lie in runs/ like any other. Only this module knows the paths of a night. A run that is recorded as
+running although no process executes it was interrupted: its directory is renamed and the run is repeated.
 """
 
 from dataclasses import dataclass, replace
@@ -32,13 +32,13 @@ from experiments.records.rundir import RunDirectory, is_run_name
 from experiments.records.validated_json import Count, Name, Text
 
 NIGHTS = "nights"
-"""The folder of nights, in the folder of runs."""
+"""The folder of nights, below the folder of runs."""
 TORN = ".torn"
-"""How names of run directories end that a crash left unfinished."""
+"""The suffix of run directories that a crash left incomplete."""
 
 
 def night_of(now: datetime) -> date:
-    """The night that begins now: today's date, by this machine's clock and time zone."""
+    """Return the night that begins now: today's date by this machine's clock and time zone."""
     return now.astimezone().date()
 
 
@@ -57,10 +57,10 @@ RunName = Annotated[str, AfterValidator(_run_name)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NightRun(CampaignRun):
-    """One run of a night: an entry of the suite, one of its repetitions.
+    """One run of a night: one repetition of an entry of the suite.
 
-    name: `cut r2` is the third of the entry `cut`. backend: local, simulator, or an inventory. torn:
-    directories that earlier tries left.
+    name: `cut r2` is the third run of the entry `cut`. backend: local, simulator, or an inventory. torn:
+    directories left by interrupted attempts.
     """
 
     PROGRESS = (*CampaignRun.PROGRESS, "tries", "torn")
@@ -77,9 +77,9 @@ class NightRun(CampaignRun):
 class NightRecord(CampaignRecord[NightRun]):
     """The content of night.json.
 
-    night: its date. spent_s: of the budget, while the night was on, up to the last step that was noted.
-    findings: what got worse, a line each; findings_allowed: the same, of entries that may fail. unchecked:
-    why nobody knows whether something got worse.
+    night: its date. spent_s: of the budget, up to the last recorded step. findings: regressions, one line
+    each; findings_allowed: the same for entries that may fail. unchecked: why regressions could not be
+    checked.
     """
 
     night: Annotated[str, AfterValidator(_date)]
@@ -94,31 +94,31 @@ class NightRecord(CampaignRecord[NightRun]):
 
     @property
     def over(self) -> bool:
-        """Whether it came to its end."""
+        """Whether the night completed."""
         return self.outcome is Outcome.COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
 class NightDirectory:
-    """A night's folder, there or not yet there."""
+    """A night's folder, which may not exist yet."""
 
     path: Path
 
     @classmethod
     def of(cls, runs: Path, night: date, suite: str) -> Self:
-        """The folder of that night; nothing is made. runs: the folder of runs."""
+        """Return the folder of that night without creating it. runs: the folder of runs."""
         return cls(runs / NIGHTS / f"{night:%Y-%m-%d}-{suite}")
 
     @classmethod
     def latest(cls, runs: Path, suite: str, *, before: str = "") -> Self | None:
-        """The last night of that suite that there is. before: a date that it must lie before, or any."""
+        """Return the last existing night of that suite. before: a date that it must precede, or ""."""
         dated = sorted(path.parent for path in (runs / NIGHTS).glob(f"????-??-??-{suite}/night.json"))
         found = [path for path in dated if not before or path.name < before]
         return cls(found[-1]) if found else None
 
     @property
     def night_json(self) -> Path:
-        """What it is made of, and what became of each run."""
+        """The record of the night."""
         return self.path / "night.json"
 
     @property
@@ -128,20 +128,20 @@ class NightDirectory:
 
     @property
     def log(self) -> Path:
-        """What was said, with times."""
+        """Messages with times."""
         return self.path / "log"
 
     @property
     def runs(self) -> Path:
-        """The folder of runs, this night's and others'."""
+        """The folder of runs, also of other campaigns."""
         return self.path.parent.parent
 
     def run_of(self, run: NightRun) -> RunDirectory | None:
-        """The directory of a run, if it got that far."""
+        """Return the directory of a run, if it has one."""
         return RunDirectory(self.runs / run.run) if run.run else None
 
     def set_aside(self, run: NightRun) -> NightRun:
-        """The run as not yet begun; what it left is renamed. Raises OSError."""
+        """Reset the run to pending and rename its directory. Raises OSError."""
         left = self.run_of(run)
         torn = run.torn
         if left is not None and left.path.is_dir():
@@ -151,24 +151,24 @@ class NightDirectory:
         return replace(run, state=State.PENDING, run=None, torn=torn)
 
     def read(self) -> NightRecord:
-        """The content of night.json. Raises InputError if it cannot be read."""
+        """Read night.json. Raises InputError if it cannot be read."""
         content = read_json(self.night_json)
         if content.get("schema") == 1:
             content = schema_1_as_now(content, {}, _run_as_now)
         return record_from_json(NightRecord, content, self.night_json)
 
     def write(self, record: NightRecord) -> None:
-        """Write night.json, and make the folder if need be. Raises OSError."""
+        """Write night.json; create the folder if needed. Raises OSError."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_campaign(self.night_json, record)
 
 
 def run_title(entry: str, repetition: int) -> str:
-    """`cut r2` is the third run of the entry `cut`: repetitions count from 0, as in the history."""
+    """Return the name of a run: `cut r2` is the third of `cut`; repetitions count from 0."""
     return f"{entry} r{repetition}"
 
 
 def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
-    """A run of schema 1, which had no name of its own."""
+    """Convert a run of schema 1, which had no name field."""
     now = renamed(run, {"repeat": "repetition", "place": "backend"})
     return {"name": f"{run.get('entry')} r{run.get('repeat')}", **now}

@@ -1,4 +1,4 @@
-"""The studies of all systems, and what of their parameters is set."""
+"""The studies of all systems, and their parameters."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,8 +17,8 @@ def listed(document: str | None = None) -> Iterator[tuple[str, str]]:
 
 
 def chosen(study: str, overrides: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
-    """System, name and all parameters of a study. overrides: `name=value`. Raises InputError."""
-    import yaml  # noqa: PLC0415 - quick to import without, for lists
+    """Return system, name and all parameters of a study. overrides: `name=value`. Raises InputError."""
+    import yaml  # noqa: PLC0415 - keeps listing quick
     from pydantic_core import PydanticCustomError  # noqa: PLC0415
 
     from experiments.parameters import study_parameters  # noqa: PLC0415

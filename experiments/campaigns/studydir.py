@@ -1,4 +1,4 @@
-"""The directory of a study: every path of it, and what study.json says. See `testbed.backends.studies`."""
+"""The directory of a study: its paths and the content of study.json. See `testbed.backends.studies`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ RECORD = "study.json"
 
 @dataclass(frozen=True, slots=True)
 class StudyRecord:
-    """Which study it is. parameters: all of them."""
+    """The content of study.json. parameters: all of them."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -29,13 +29,13 @@ class StudyRecord:
 
 @dataclass(frozen=True, slots=True)
 class StudyDirectory:
-    """A study's files."""
+    """The files of a study."""
 
     path: Path
 
     @property
     def report_html(self) -> Path:
-        """The page."""
+        """The report."""
         return self.path / "report.html"
 
     @property
@@ -44,24 +44,24 @@ class StudyDirectory:
         return self.path / "figures"
 
     def figure(self, name: str, extension: str) -> Path:
-        """A figure's file."""
+        """Return a figure's file."""
         return self.figures / f"{name}.{extension}"
 
     def seed(self, seed: int) -> Path:
-        """The folder of one seed's tables."""
+        """Return the folder of one seed's tables."""
         return self.path / "seeds" / str(seed)
 
     def numbers(self, seed: int) -> Path:
-        """One seed's single numbers; the seed is done when they stand."""
+        """Return the file of one seed's single numbers; a seed is done when it exists."""
         return self.seed(seed) / "numbers.json"
 
     def done(self, seeds: Sequence[int]) -> tuple[int, ...]:
-        """Those of the seeds that are done."""
+        """Return those of the seeds that are done."""
         return tuple(seed for seed in seeds if self.numbers(seed).exists())
 
     @classmethod
     def create(cls, out: Path, name: str, now: datetime, token: str) -> "StudyDirectory":
-        """A new one below `out`. Raises OSError."""
+        """Create a new directory below `out`. Raises OSError."""
         made = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{name}-{token}")
         made.path.mkdir(parents=True)
         return made
@@ -71,9 +71,11 @@ class StudyDirectory:
         write_json(self.path / RECORD, asdict(record))
 
     def read(self) -> StudyRecord:
-        """What study.json says. Raises InputError if there is none, it is none, or a folder is a link, which
-        leads elsewhere.
+        """Read study.json.
+
+        Raises InputError if it is missing or invalid, or if a folder is a symbolic link.
         """
+
         for folder in (self.figures, self.path / "seeds"):
             check_folder(folder)
         record = from_json(StudyRecord, read_json(self.path / RECORD), self.path / RECORD)

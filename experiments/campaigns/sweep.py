@@ -1,6 +1,6 @@
-"""What an experiment says of a sweep: the values to try for some fields, and their combinations.
+"""Sweeps: the values to try for fields of an experiment, and their combinations.
 
-A sweep is checked when its experiment is read: each value must make a valid experiment by itself.
+A sweep is checked when its experiment is read: each value by itself must give a valid experiment.
 """
 
 import itertools
@@ -12,32 +12,32 @@ from topologies.strict import problem
 
 POINTS_MAX = 10_000
 RUNS_MAX = 20_000
-"""Combinations times repetitions: each is kept in memory, and written down again after every one."""
+"""Limit of combinations times repetitions: all are in memory, and each step writes the record again."""
 VARIANTS_MAX = 100
 VARIANT = "variant"
-"""What `variants` is called among what is swept: its values are their names."""
+"""The name of the axis of `variants`; its values are their names."""
 OF_MANY_RUNS = ("sweep", "variants", "repeat", "expect_sweep")
-"""The fields of an experiment that are about many runs of it: a single one goes without them."""
+"""The fields of an experiment that concern several runs; a single run ignores them."""
 
 
 def axes(sweep: Mapping[str, Sequence[Any]], variants: Iterable[str]) -> dict[str, list[Any]]:
-    """What is swept: named settings, if there are any, then the values of each field."""
+    """Return the swept axes: named variants, if any, then the values of each field."""
     names: list[Any] = list(variants)
     return {**({VARIANT: names} if names else {}), **{path: list(values) for path, values in sweep.items()}}
 
 
 def points(sweep: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """The combinations, each a value for every path; the last path varies fastest. No sweep is one point."""
+    """Return the combinations, each a value per path; the last path varies fastest. No sweep is one point."""
     return [dict(zip(sweep, values, strict=True)) for values in itertools.product(*sweep.values())]
 
 
 def values_text(values: Mapping[str, Any]) -> str:
-    """`topology=two-regions roles.driver=4`, as after `--set`."""
+    """Return `topology=two-regions roles.driver=4`, as for `--set`."""
     return " ".join(f"{path}={value_text(value)}" for path, value in values.items())
 
 
 def value_text(value: Any) -> str:
-    """A value as it would be written after `--set path=`."""
+    """Return a value in the form of `--set path=`."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
@@ -48,7 +48,7 @@ def value_text(value: Any) -> str:
 
 
 def refuse_unusable(sweep: Mapping[str, Sequence[Any]]) -> None:
-    """Raise a problem if there is nothing to try or far too much, or if it would sweep the sweep."""
+    """Raise a problem if an axis is empty or not sweepable, or if there are too many combinations."""
     for path, values in sweep.items():
         if not values:
             raise problem("has no values to try", path)
@@ -59,13 +59,13 @@ def refuse_unusable(sweep: Mapping[str, Sequence[Any]]) -> None:
 
 
 def too_many(axes: Mapping[str, Sequence[Any]], repeat: int) -> str | None:
-    """What is wrong with how many runs that makes, if there are too many; none of them is made for it."""
+    """Return a problem if there are too many runs, without computing the combinations, or None."""
     count = math.prod(len(values) for values in axes.values()) * repeat
     return f"makes {count:,} runs, more than {RUNS_MAX:,}" if count > RUNS_MAX else None
 
 
 def refuse_unusable_variants(variants: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise a problem if one sets what belongs to all runs."""
+    """Raise a problem if a variant sets a field that belongs to all runs."""
     for name, settings in variants.items():
         for path in settings:
             if path.split(".")[0] in (*OF_MANY_RUNS, "name", "seed", "on"):

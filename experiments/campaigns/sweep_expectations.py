@@ -1,14 +1,14 @@
-"""Expectations of a sweep: `median(latency.mean_ms) by topology <= 20`, held against all its runs' results.
+"""Expectations of a sweep: `median(latency.mean_ms) by topology <= 20`, evaluated on all its runs' results.
 
-What is compared, at the left of the operator, is one of
+The left side of the comparison is one of
 
     median(latency.mean_ms)                                     a statistic of a figure of summary.json
-    median(latency.mean_ms where roles.client=9)                the same of some of the runs
+    median(latency.mean_ms where roles.client=9)                the same for some of the runs
     max(latency.p99_ms where x=1) / max(latency.p99_ms where x=2)
-    argmin(parameters.fanout, median(latency.mean_ms))          the swept value at which it is least
+    argmin(parameters.fanout, median(latency.mean_ms))          the swept value with the least statistic
 
-and `by PATH, PATH` after it makes a comparison for each value of swept fields, all of which must hold. A
-figure that one of the runs does not have makes the statistic unknown, and what is unknown never holds.
+and `by PATH, PATH` after it makes one comparison for each combination of values of swept fields; all must
+hold. If one of the runs lacks the figure, the statistic is unknown and the expectation does not hold.
 """
 
 import math
@@ -30,7 +30,7 @@ EXAMPLE = "median(latency.mean_ms) by topology <= 20"
 
 
 def _quantile(percent: int) -> Callable[[Sequence[float]], float]:
-    """The nearest-rank percentile: a value that was measured."""
+    """Return the nearest-rank percentile, which is one of the measured values."""
     return lambda values: sorted(values)[max(0, math.ceil(percent / 100 * len(values)) - 1)]
 
 
@@ -63,7 +63,7 @@ _ALONG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run of a sweep. values: of the swept fields, by path. summary: summary.json's content."""
+    """The result of one run of a sweep. values: of the swept fields, by path. summary: from summary.json."""
 
     values: Mapping[str, Any]
     summary: Mapping[str, Any]
@@ -71,7 +71,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class GroupJudgement:
-    """A comparison over a group of runs. of: `topology=ring-6`. value: None if it is unknown."""
+    """The result for a group of runs. of: `topology=ring-6`. value: None if unknown."""
 
     value: int | float | Text | None
     held: bool
@@ -80,8 +80,8 @@ class GroupJudgement:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What became of an expectation. value: that of the group that is furthest from holding; None if one is
-    unknown. groups: empty unless it asks for a comparison `by` fields.
+    """The result of an expectation. value: that of the group furthest from holding; None if one is unknown.
+    groups: empty without `by`.
     """
 
     text: Text
@@ -92,7 +92,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """`median(latency.mean_ms where roles.client=9)`."""
+    """A statistic, such as `median(latency.mean_ms where roles.client=9)`."""
 
     name: str
     path: str
@@ -100,17 +100,17 @@ class Statistic:
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The text as in the file."""
         where = " and ".join(f"{path}={value}" for path, value in self.where)
         return f"{self.name}({self.path}{f' where {where}' if where else ''})"
 
     @property
     def statistics(self) -> tuple["Statistic", ...]:
-        """All that it is made of."""
+        """The statistics that it uses."""
         return (self,)
 
     def value(self, results: Sequence[Result]) -> float | None:
-        """Over these runs; None if there are none, or one does not have the figure."""
+        """Compute it over these runs; None if there are none, or one lacks the figure."""
         chosen = [each for each in results if all(has(each, *condition) for condition in self.where)]
         found = [value_at(each.summary, self.path) for each in chosen]
         known = [float(value) for value in found if number_of(value)]
@@ -119,30 +119,30 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """`max(latency.p99_ms where x=1) / max(latency.p99_ms where x=2)`."""
+    """A ratio, such as `max(latency.p99_ms where x=1) / max(latency.p99_ms where x=2)`."""
 
     over: Statistic
     under: Statistic
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The text as in the file."""
         return f"{self.over.text} / {self.under.text}"
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
-        """All that it is made of."""
+        """The statistics that it uses."""
         return (self.over, self.under)
 
     def value(self, results: Sequence[Result]) -> float | None:
-        """None if one of them is unknown, or there is nothing to divide by."""
+        """Compute it over these runs; None if one statistic is unknown or the divisor is 0."""
         over, under = self.over.value(results), self.under.value(results)
         return over / under if over is not None and under else None
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """`argmin(parameters.fanout, median(latency.mean_ms))`. name: a key of BEST."""
+    """A best value, such as `argmin(parameters.fanout, median(latency.mean_ms))`. name: a key of BEST."""
 
     name: str
     along: str
@@ -150,18 +150,18 @@ class Best:
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The text as in the file."""
         return f"{self.name}({self.along}, {self.of.text})"
 
     @property
     def statistics(self) -> tuple[Statistic, ...]:
-        """All that it is made of."""
+        """The statistics that it uses."""
         return (self.of,)
 
     def value(self, results: Sequence[Result]) -> str | None:
-        """The swept value, as text, where the statistic is best; all of them where several tie.
+        """Return the swept value, as text, with the best statistic, or all such values.
 
-        None if it is unknown anywhere.
+        None if the statistic is unknown for a value.
         """
         found = [(at, self.of.value(group)) for (at,), group in grouped(results, (self.along,)).items()]
         known = [(at, value) for at, value in found if value is not None]
@@ -173,7 +173,7 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class SweepExpectation:
-    """One comparison, for each group of runs. op: a key of OPERATORS. by: swept fields."""
+    """A comparison for each group of runs. op: a key of OPERATORS. by: swept fields."""
 
     left: Statistic | Ratio | Best
     by: tuple[str, ...]
@@ -182,7 +182,7 @@ class SweepExpectation:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read it. Raises ValueError that says what is wrong."""
+        """Parse the text. Raises ValueError with the problem."""
         match = WRITTEN.fullmatch(text.strip()) if len(text) <= TEXT_MAX else None
         left = _left(match["left"].strip()) if match else None
         if match is None or left is None:
@@ -192,12 +192,12 @@ class SweepExpectation:
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The text as in the file."""
         by = f" by {', '.join(self.by)}" if self.by else ""
         return f"{self.left.text}{by} {self.op} {self.value}"
 
     def evaluate(self, results: Sequence[Result]) -> Judgement:
-        """Hold it against what the runs came to."""
+        """Evaluate it on the results of the runs."""
         groups = tuple(
             self._judged(members, " ".join(map("=".join, zip(self.by, key, strict=True))))
             for key, members in grouped(results, self.by).items()
@@ -210,7 +210,7 @@ class SweepExpectation:
         )
 
     def problem(self, sweep: Mapping[str, Sequence[Any]], fault_names: Iterable[str]) -> str | None:
-        """Why this cannot be expected of a sweep over these values, or None."""
+        """Return why a sweep over these values cannot meet this expectation, or None."""
         names = list(fault_names)
         wrong = (path_problem(each.path, names) for each in self.left.statistics)
         return next(filter(None, wrong), None) or next(self._unswept(sweep), None)
@@ -230,7 +230,7 @@ class SweepExpectation:
         return next((value for value in values if not OPERATORS[self.op](value, self.value)), values[0])
 
     def _unswept(self, sweep: Mapping[str, Sequence[Any]]) -> Iterator[str]:
-        """What it names that is not swept."""
+        """Yield the fields and values in it that are not swept."""
         paths = [*self.by, *(path for each in self.left.statistics for path, _ in each.where)]
         values = [condition for each in self.left.statistics for condition in each.where]
         if isinstance(self.left, Best):
@@ -246,7 +246,7 @@ class SweepExpectation:
 
 
 def grouped(results: Sequence[Result], paths: Sequence[str]) -> dict[tuple[str, ...], list[Result]]:
-    """The runs by their values for these fields, as text, in the order in which they first come."""
+    """Group the runs by their values for these fields, as text, in order of first appearance."""
     found: dict[tuple[str, ...], list[Result]] = {}
     for each in results:
         found.setdefault(tuple(value_text(each.values.get(path)) for path in paths), []).append(each)
@@ -254,7 +254,7 @@ def grouped(results: Sequence[Result], paths: Sequence[str]) -> dict[tuple[str, 
 
 
 def has(result: Result, path: str, value: str) -> bool:
-    """Whether a run had this value, as text, for a swept field."""
+    """Return whether a run had this value, as text, for a swept field."""
     return value_text(result.values.get(path)) == value
 
 
@@ -268,7 +268,7 @@ def _left(text: str) -> Statistic | Ratio | Best | None:
 
 def _statistic(text: str) -> Statistic:
     match = _OF_RUNS.fullmatch(text)
-    assert match is not None  # what it is part of has matched
+    assert match is not None  # the pattern around it matched
     name, path, where = match.groups()
     if name not in STATISTICS:
         raise ValueError(f"there is no statistic {name}{suggestion(name, STATISTICS)}")

@@ -1,14 +1,14 @@
-"""The directory of a sweep: one run directory for every combination of values and repetition, below one roof.
+"""The directory of a sweep, with one run directory for every combination of values and repetition.
 
     runs/<UTC time>-<experiment>-<6 hex>/
-      sweep.json       its record (`campaign`): what is swept, and what became of each run
-      report.html      one page for all of it
+      sweep.json       its record (`campaign`): the swept values and the result of each run
+      report.html      one page for the whole sweep
       systems.html     its variants side by side, if it has any
       figures/
       points/<number>-<values>-r<repetition>/     a run directory like any other
 
-Every path of it stands here and nowhere else, and none is read: paths follow from the names that the plan
-gives. A run that does not stand in sweep.json as done was torn or broke, and is made again on resumption.
+All its paths are defined here and nowhere else, and computed from the plan's names instead of read. A run
+that is not recorded as done in sweep.json was interrupted or failed; resuming the sweep repeats it.
 """
 
 import re
@@ -47,7 +47,8 @@ VALUES_TEXT_MAX = 60
 class SweepRun(CampaignRun):
     """A run of a sweep: a combination of values, with one repetition's seed.
 
-    name: its directory's, as "03-driver-4-r0". number: of the combination, from 1. values: by dotted path.
+    name: of its directory, such as "03-driver-4-r0". number: of the combination, from 1. values: by dotted
+    path.
     """
 
     name: FileName
@@ -56,7 +57,7 @@ class SweepRun(CampaignRun):
 
     @property
     def label(self) -> str:
-        """Its values, as after `--set`."""
+        """Its values, as for `--set`."""
         return values_text(self.values)
 
 
@@ -64,7 +65,7 @@ class SweepRun(CampaignRun):
 class SweepRecord(CampaignRecord[SweepRun]):
     """The content of sweep.json.
 
-    experiment: as it is in its file, overrides included. seed: of repetition 0. expectations: of all runs
+    experiment: in the form of its file, overrides included. seed: of repetition 0. expectations: on all runs
     together.
     """
 
@@ -79,22 +80,22 @@ class SweepRecord(CampaignRecord[SweepRun]):
 
     @property
     def complete(self) -> bool:
-        """Whether each run came to its end or was left out, so that there is none to go on with."""
+        """Whether each run is done or skipped, so that there is nothing to resume."""
         return all(run.state in {State.DONE, State.SKIPPED} for run in self.runs)
 
     @property
     def made(self) -> list[SweepRun]:
-        """The runs that were not left out."""
+        """The runs that were not skipped."""
         return [run for run in self.runs if run.state is not State.SKIPPED]
 
     @property
     def missed(self) -> list[Judgement]:
-        """What was expected of all runs together and did not hold."""
+        """The expectations on all runs together that did not hold."""
         return [expectation for expectation in self.expectations if not expectation.held]
 
     @property
     def passed(self) -> bool:
-        """Whether every run ended and passed, and what was expected of all together held."""
+        """Whether every run passed, and the expectations on all together held."""
         return self.complete and not self.missed and all(run.verdict == "passed" for run in self.made)
 
 
@@ -105,7 +106,9 @@ def _comparison(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Swept:
-    """What of its experiment a sweep's pages read, beside a run's (`run_record.Request`)."""
+    """The fields of its experiment that a sweep's pages read, besides those of a run
+    (`run_record.Request`).
+    """
 
     sweep: dict[Name, list[Any]] | None
     variants: dict[Name, dict[str, Any]] | None
@@ -113,9 +116,9 @@ class _Swept:
 
 
 def runs(sweep: Mapping[str, Sequence[Any]], repeat: int, seed: int) -> list[SweepRun]:
-    """All runs, in their order: first every combination once, then every one again.
+    """Return all runs in order: every combination once, then the next repetition.
 
-    seed: of the first repetition; each further one has the next.
+    seed: of the first repetition; each further one has the next seed.
     """
     combinations = points(sweep)
     width, repetition_width = len(str(len(combinations))), len(str(repeat - 1))
@@ -139,13 +142,13 @@ def runs(sweep: Mapping[str, Sequence[Any]], repeat: int, seed: int) -> list[Swe
 
 @dataclass(frozen=True, slots=True)
 class SweepDirectory:
-    """A sweep's directory, there or not yet there."""
+    """A sweep's directory, which may not exist yet."""
 
     path: Path
 
     @classmethod
     def create(cls, out: Path, experiment_name: str, now: datetime, token: str) -> Self:
-        """Make the directory of a new sweep below `out`; named as a run is. Raises OSError."""
+        """Create the directory of a new sweep below `out`, named like a run. Raises OSError."""
         sweep = cls(out / f"{now:%Y%m%dT%H%M%SZ}-{experiment_name}-{token}")
         check_encoding(sweep.path)
         sweep.points.mkdir(parents=True)
@@ -153,7 +156,7 @@ class SweepDirectory:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """An existing sweep. Raises InputError if there is none, or `check_folders` refuses it."""
+        """Open an existing sweep. Raises InputError if there is none, or `check_folders` refuses it."""
         check_encoding(path)
         sweep = cls(path)
         if not sweep.sweep_json.is_file():
@@ -162,7 +165,7 @@ class SweepDirectory:
         return sweep
 
     def check_folders(self) -> None:
-        """As of a run, and for the runs below it. Raises InputError."""
+        """Check the folders of the sweep and of its runs, as for a run. Raises InputError."""
         for folder in (self.figures, self.points):
             check_folder(folder)
         for run in sorted(self.points.iterdir()) if self.points.is_dir() else ():
@@ -172,22 +175,22 @@ class SweepDirectory:
 
     @property
     def name(self) -> str:
-        """The sweep's name: that of its directory."""
+        """The sweep's name, which is that of its directory."""
         return self.path.absolute().name
 
     @property
     def sweep_json(self) -> Path:
-        """What is swept, and what became of each run."""
+        """The record of the sweep."""
         return self.path / "sweep.json"
 
     @property
     def report_html(self) -> Path:
-        """The page for the whole sweep."""
+        """The report on the whole sweep."""
         return self.path / "report.html"
 
     @property
     def systems_html(self) -> Path:
-        """The page of its variants side by side; its picture is beside it, as PNG and SVG."""
+        """The page with its variants side by side; its figure is beside it, as PNG and SVG."""
         return self.path / "systems.html"
 
     @property
@@ -201,16 +204,17 @@ class SweepDirectory:
         return self.path / POINTS
 
     def figure(self, name: str, extension: str) -> Path:
-        """A figure, as "png" or "svg"."""
+        """Return a figure's path, as "png" or "svg"."""
         return self.figures / f"{name}.{extension}"
 
     def run_of(self, run: SweepRun) -> RunDirectory:
-        """The directory of a run, there or not yet there: by its name, whatever the record says."""
+        """Return the directory of a run, existing or not, computed from its name instead of the record."""
         return RunDirectory(self.points / plain_name(run.name, self.sweep_json))
 
     def make_run(self, run: SweepRun) -> RunDirectory:
-        """An empty run directory for a run; what an earlier attempt left is taken away. Raises OSError,
-        and InputError if it would be taken away elsewhere.
+        """Create an empty directory for a run; remove what an earlier attempt left.
+
+        Raises OSError, and InputError if a symbolic link would redirect the removal.
         """
         made = self.run_of(run)
         refuse_link(self.points)
@@ -220,7 +224,7 @@ class SweepDirectory:
         return made
 
     def read(self) -> SweepRecord:
-        """The content of sweep.json. Raises InputError if it cannot be read."""
+        """Read sweep.json. Raises InputError if it cannot be read."""
         content = read_json(self.sweep_json)
         if content.get("schema") == 1:
             content = schema_1_as_now(content, {"place": "backend", "points": "runs"}, _run_as_now)
@@ -240,7 +244,7 @@ class SweepDirectory:
 
 
 def replay_command(experiment: str, overrides: Sequence[str], run: SweepRun, backend: str) -> str:
-    """The command that makes this one run again. `experiment` as it was given, `overrides` to `--set`."""
+    """Return the command that repeats this run. experiment, overrides: as the user gave them."""
     values = [f"{path}={value_text(value)}" for path, value in run.values.items()]
     settings = [*overrides, *(["sweep=null"] if values else []), *values]
     options = [f"--set {shlex.quote(setting)}" for setting in settings]
@@ -249,7 +253,7 @@ def replay_command(experiment: str, overrides: Sequence[str], run: SweepRun, bac
 
 
 def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
-    """A run of schema 1, whose `outcome` was a state, and whose paths stood there before they were made."""
+    """Convert a run of schema 1, whose `outcome` was a state and which listed paths of pending runs."""
     states = {"None": State.PENDING, "completed": State.DONE, "crashed": State.FAILED}
     state = states.get(str(run.get("outcome")), run.get("outcome"))
     made = None if state is State.PENDING else f"{POINTS}/{run.get('name')}"
@@ -258,6 +262,6 @@ def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _slug(values: Mapping[str, Any]) -> str:
-    """`driver-4-rate-5000-s`: of use to a person who looks for a run; the number alone tells runs apart."""
+    """Return `driver-4-rate-5000-s`, for users who look for a run; the number alone identifies it."""
     text = "-".join(f"{path.split('.')[-1]}-{value_text(value)}" for path, value in values.items())
     return re.sub(r"[^A-Za-z0-9.]+", "-", text)[:VALUES_TEXT_MAX].strip("-.")

@@ -1,10 +1,11 @@
-"""Locks on files and folders, which the kernel lets go of however their holder ends.
+"""Locks on files and folders, which the kernel releases however their holder ends.
 
-A file's lock is between processes (fcntl(2), F_SETLK): within one it keeps nobody away, and processes that
-were forked do not have it. The file says who has it, for people. A folder's lock is between whoever opened
-it (flock(2)), and processes that were forked have it, too; who has it is looked up in /proc/locks.
+A file's lock works between processes (fcntl(2), F_SETLK): it does not exclude threads of one process, and a
+forked process does not inherit it. The file names its holder, for users. A folder's lock belongs to an open
+file description (flock(2)), which forked processes share; its holder is looked up in /proc/locks.
 
-Some file systems have no locks (of folders: NFS, which makes byte ranges of them; of anything: some of FUSE).
+Some file systems have no locks (on folders: NFS, which maps them to byte ranges; at all: some FUSE file
+systems).
 """
 
 import errno
@@ -23,26 +24,26 @@ COMMAND_CHARACTERS_MAX = 100
 NO_LOCKS: Final = frozenset(
     {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.EBADF, errno.EISDIR}
 )
-"""What locking fails with where there are none; EBADF: NFS, of a folder, which is not open for writing."""
+"""Errors of locking where locks are not supported; EBADF: a folder on NFS, which is not open for writing."""
 
 
 class HeldError(Exception):
-    """Somebody else has the lock; its text is who, if that is known."""
+    """Another process holds the lock; the text names it, if known."""
 
 
 @contextmanager
 def file_lock(path: Path, *, who: str) -> Iterator[None]:
-    """Have the lock on a file, which is made and stays.
+    """Hold the lock on a file, which is created and stays.
 
-    who: what to tell others, in a few words. Raises HeldError, InputError for a link, by which another file
-    would be written, and OSError if the file cannot be written, or not be locked.
+    who: a short name of the holder, for users. Raises HeldError, InputError for a symbolic link (another file
+    would be written), and OSError if the file cannot be written or locked.
     """
     refuse_link(path)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):  # fcntl(2) leaves it open which
+        except (BlockingIOError, PermissionError):  # fcntl(2) allows either
             other = os.pread(descriptor, NOTE_BYTES_MAX, 0).decode(errors="replace")
             raise HeldError(sanitize(other).strip() or "unknown") from None
         except OSError as error:
@@ -59,10 +60,11 @@ def file_lock(path: Path, *, who: str) -> Iterator[None]:
 
 @contextmanager
 def folder_lock(folder: Path, *, wait: bool, shared: bool = False, needed: bool = True) -> Iterator[int]:
-    """Have the lock on a folder; yields a descriptor of it.
+    """Hold the lock on a folder and yield a descriptor of it.
 
-    wait: until nobody else has it. shared: with others that share it. needed: whether to fail where the file
-    system has no locks, rather than to go on without. Raises HeldError if it may not wait, and OSError.
+    wait: wait until it is free. shared: hold it together with others that share it. needed: raise an error if
+    the file system has no locks, instead of continuing without. Raises HeldError if it may not wait, and
+    OSError.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -82,20 +84,20 @@ def folder_lock(folder: Path, *, wait: bool, shared: bool = False, needed: bool 
 def _explained(error: OSError, path: Path) -> OSError:
     if error.errno not in NO_LOCKS:
         return error
-    return OSError(error.errno, "its file system has no locks: take a folder on another one", str(path))
+    return OSError(error.errno, "its file system has no locks: use a folder on another one", str(path))
 
 
 def _holder(descriptor: int) -> str:
-    """Who has the lock on a folder, by proc(5): its process, and the command if it may be seen."""
+    """Return the holder of the lock on a folder, by proc(5): its process, and the command if readable."""
     found = os.fstat(descriptor)
     inode = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     try:
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
         process = next((fields[4] for fields in locks if fields[1] == "FLOCK" and fields[5] == inode), "0")
-        if process == "0":  # of another PID namespace
+        if process == "0":  # in another PID namespace
             return "unknown"
         words = Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except (OSError, IndexError):  # it has ended meanwhile, or is not for us to see
+    except (OSError, IndexError):  # the holder has ended, or /proc hides it
         return "unknown"
     command = sanitize(" ".join([Path(words[0]).name, *words[1:]])).strip()
     return f"process {process}, `{command[:COMMAND_CHARACTERS_MAX]}`" if command else f"process {process}"

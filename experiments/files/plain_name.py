@@ -1,18 +1,18 @@
-"""Names that stand in files of a run and become parts of paths: none leads out of its folder.
+"""Names in files of a run that become parts of paths: none may lead out of its folder.
 
-A run, a sweep or a night may come from anybody. Where a path can be computed it is computed; a name that has
-to be read, as a host's, is a single part of a path or refused.
+Runs, sweeps and nights are not trusted. Paths are computed if possible; a name that must be read, such as a
+host's, has to be a single part of a path.
 """
 
 from pathlib import Path
 
 from topologies.errors import InputError
 
-NAME_BYTES_MAX = 200  # file systems take 255; leave room for what is appended
+NAME_BYTES_MAX = 200  # file systems allow 255; leave room for suffixes
 
 
 def plain_name(name: object, file: Path | str) -> str:
-    """The name, if it is one file's or folder's. file: where it was read. Raises InputError."""
+    """Return the name if it is a single part of a path. file: where it was read. Raises InputError."""
     if (
         not isinstance(name, str)
         or name in {"", ".", ".."}
@@ -26,13 +26,13 @@ def plain_name(name: object, file: Path | str) -> str:
 
 
 def refuse_link(path: Path) -> None:
-    """Raises InputError if the path is a symbolic link: what it leads to is not ours to write or remove."""
+    """Refuse a symbolic link, whose target is outside the folder. Raises InputError."""
     if path.is_symlink():
         raise InputError(str(path), None, "", "is a symbolic link, which leads elsewhere")
 
 
 def check_folder(path: Path) -> None:
-    """Raises InputError if the path is there, and no folder: as a link it would lead elsewhere."""
+    """Refuse a path that exists and is no folder, or is a symbolic link. Raises InputError."""
     refuse_link(path)
     if path.exists() and not path.is_dir():
         raise InputError(str(path), None, "", "is no folder: move it away")

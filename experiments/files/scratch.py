@@ -1,8 +1,8 @@
-"""Temporary folders that go with their process, even if it is killed.
+"""Temporary folders that are removed when their process ends, even if it is killed.
 
-A small process waits until a pipe from ours is closed, and then removes the folder. If it is killed too, or
-the machine stops, the next folder of the same kind removes what is left: each is locked for as long as its
-process lives, so one that can be locked is left over.
+A small helper process waits until a pipe from this process closes, then removes the folder. If it is killed
+too, or the machine stops, the next folder of the same kind removes the remains: a process locks its folder
+while it runs, so a folder that can be locked is stale.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 @contextlib.contextmanager
 def scratch(prefix: str, inside: Path) -> Iterator[Path]:
-    """A temporary folder below `inside`, for the length of this block; those left over go first.
+    """Create a temporary folder below `inside` for the length of the block; first remove stale ones.
 
-    prefix: what names of its kind begin with, and no others. Raises OSError.
+    prefix: with which only names of this kind begin. Raises OSError.
     """
     _remove_left_over(prefix, inside)
     with contextlib.ExitStack() as stack:
@@ -38,26 +38,27 @@ def scratch(prefix: str, inside: Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            if os.getpid() == owner:  # a child that was forked ends here too
+            if os.getpid() == owner:  # a forked child also gets here
                 remover.communicate()
-                shutil.rmtree(folder, ignore_errors=True)  # the remover was killed
+                shutil.rmtree(folder, ignore_errors=True)  # in case the remover was killed
 
 
 def _made(prefix: str, inside: Path, stack: contextlib.ExitStack) -> Path:
-    """A new folder, locked until the stack is closed."""
+    """Create a folder and lock it until the stack is closed."""
     for _ in range(_TRIES):
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as locked:
             locked.enter_context(folder_lock(folder, wait=True, needed=False))
-            if folder.exists():  # nobody took it for left over, before it was locked
+            if folder.exists():  # no other process removed it as stale before the lock
                 stack.push(locked.pop_all())
                 return folder
-    raise FileNotFoundError(f"{inside}: folders {prefix}* vanish as soon as they are made")
+    raise FileNotFoundError(f"{inside}: folders {prefix}* are removed as soon as they are created")
 
 
 def _remover(folder: Path) -> "subprocess.Popen[bytes]":
-    """A process that removes a folder when its standard input ends. It is in a session of its own, so that
-    what ends ours, such as Ctrl-C, does not end it.
+    """Start a process that removes a folder when its standard input ends.
+
+    It has its own session, so that signals to this one, such as Ctrl-C, do not end it.
     """
     command = program_command(_REMOVER, str(folder.absolute()))
     return subprocess.Popen(
@@ -73,8 +74,8 @@ def _remover(folder: Path) -> "subprocess.Popen[bytes]":
 def _remove_left_over(prefix: str, inside: Path) -> None:
     for folder in inside.glob(f"{prefix}*"):
         with (
-            contextlib.suppress(OSError, HeldError),  # another user's, or in use, or somebody else removes it
+            contextlib.suppress(OSError, HeldError),  # another user's, in use, or being removed
             folder_lock(folder, wait=False) as lock,
         ):
             if os.fstat(lock).st_uid == os.geteuid():
-                shutil.rmtree(folder)  # which follows no link
+                shutil.rmtree(folder)  # follows no symbolic link

@@ -1,7 +1,7 @@
-"""Files that stand whole or not at all: written beside their place, and renamed (rename(2)).
+"""Atomic file replacement: files are written beside their place and renamed (rename(2)).
 
-Whatever ends the writer, at any moment, a reader sees the old content or the new, never a part. What a killed
-writer leaves beside it ends with `BEGUN`, and begins with a dot, so that readers of whole folders pass it by.
+Whenever the writer ends, a reader sees either the old content or the new. The temporary file of a killed
+writer ends with `BEGUN` and begins with a dot, so that readers of folders ignore it.
 """
 
 import errno
@@ -18,13 +18,13 @@ _NO_FSYNC: Final = frozenset({errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS})
 
 @contextmanager
 def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
-    """A stream that becomes the file at `path` at the end of the block, unless the block raises.
+    """Yield a stream that becomes the file at `path` at the end of the block, unless the block raises.
 
-    Processes may replace the same file at once: it is one's, or another's. sync: whether it also has to
-    outlive a power cut, which what can be made again need not. Raises OSError.
+    Several processes may replace the same file at the same time: one of them wins. sync: whether the file
+    must survive a power cut; files that can be rebuilt need not. Raises OSError.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{BEGUN}")
-    temporary.unlink(missing_ok=True)  # what a crash left, or a link that leads elsewhere
+    temporary.unlink(missing_ok=True)  # left by a crash, or a symbolic link to another place
     try:
         with temporary.open("xb") as stream:
             yield stream
@@ -33,19 +33,19 @@ def replacing(path: Path, *, sync: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(stream.fileno())
         temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)  # nothing, if all went well
+        temporary.unlink(missing_ok=True)  # does nothing after a successful rename
     if sync:
         sync_folder(path.parent)
 
 
 def write_whole(path: Path, text: str, *, sync: bool = True) -> None:
-    """Write text as UTF-8; see `replacing`. Raises OSError."""
+    """Write text as UTF-8, see `replacing`. Raises OSError."""
     with replacing(path, sync=sync) as stream:
         stream.write(text.encode())
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link, or a folder with all that is in it, if it is there. Raises OSError."""
+    """Remove a file, a symbolic link, or a folder with its content, if it exists. Raises OSError."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
     else:
@@ -53,10 +53,10 @@ def remove(path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk. Raises OSError.
+    """Write a folder's entries to the disk. Raises OSError.
 
-    Where the file system has no fsync(2) for folders it keeps names in its own time: what is lost in a power
-    cut then is the last change, and a file is still whole.
+    A file system without fsync(2) for folders writes them later: a power cut then loses the last change, and
+    files stay intact.
     """
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

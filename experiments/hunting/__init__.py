@@ -1,1 +1,1 @@
-"""What a hunt runs: cases, how they are drawn, changed and shrunk, what systems must survive. Plain data."""
+"""Hunt cases: generation, placement, shrinking, and the limits of what systems must survive. Plain data."""

@@ -1,24 +1,25 @@
-"""Which cases a system promises to survive: only these are run, so that what breaks is the system's fault.
+"""Which cases a system promises to survive. Hunts run only these, so that each breach is the system's fault.
 
-As for faults by chance (`experiments.planned.nemesis_schedule`): nothing is disturbed at the beginning and
-in the quiet time at the end; a process is disturbed by one thing at a time, and is left alone for a while
-after it; of replicas one at least is undisturbed and settled at any time, and, while others are disturbed,
-not kept from whoever says which of them count; a region loses power only while none of its processes is
-disturbed, and only where replicas or the experiment's nemesis are for that. Where it then loses what only
-it had, losses are no breach (`written.forgetting`), and all else is.
+The rules are those of random faults (`experiments.planned.nemesis_schedule`): nothing is disturbed at the
+start and in the quiet time at the end. A process has at most one disturbance at a time, and then a pause.
+At any time at least one replica is undisturbed and settled and, while others are disturbed, connected to
+the coordinator that decides which replicas count. A region loses power only while none of its processes is
+disturbed, and only if there are replicas or the experiment's nemesis asks for it. If it then loses data
+that only it had, losses are no breach (`written.forgetting`), but everything else is.
 
-Beyond that, for what a nemesis seldom draws and a search does:
+More rules cover what a nemesis seldom draws and a search does:
 
-- links that are never cut for good connect all regions, both ways, and are all those over which somebody
-  publishes in another region's stream: only what is read goes round a cut;
-- where no role is replicated, servers keep for each other what they have: at most `FORGETTING_MAX` of them
-  lose their memory, or come and have none yet, or are alone, before the others have noticed and settled; as
-  many as there are copies, where content decides and subscriptions end during the run: what all servers
-  forget of one, they learn only when its subscriber speaks of it again;
-- not all servers of regions that are cut off from others lose their memory meanwhile: nobody else has it;
-- where who gets an event depends on its content, regions that are cut off from each other cannot hear of
-  each other's new subscriptions, and no system can make up for that: links that are up both ways connect
-  all regions at any time.
+- links that are never cut for good connect all regions in both directions, and include every link over which
+  a process publishes in another region's stream: only reads take a detour around a cut;
+- if no role is replicated, servers keep copies for each other: at most `FORGETTING_MAX` of them lose their
+  memory, or arrive and have none yet, or are alone, before the others have noticed and settled. If content
+  decides who gets an event and subscriptions end during the run, the limit is the number of copies: servers
+  that have all forgotten a subscription learn of it only when its subscriber renews it;
+- the servers of regions that are cut off from others do not all lose their memory meanwhile: no other process
+  has the data;
+- if an event's content decides who gets it, regions that are cut off from each other cannot learn of each
+  other's new subscriptions, and no system can compensate for that: links that are up in both directions
+  connect all regions at any time.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,35 +50,35 @@ from topologies.routes import connected, reached_from
 FORGETTING_MAX = 2
 OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "sever", "power", "power-and-disks")
 TAKING: tuple[Kind, ...] = ("crash", "die", "pause", "fill", *COMING_AND_GOING, *ON_REGIONS)
-"""What needs its processes for itself."""
+"""Disturbances that exclude any other on the same process."""
 Span = tuple[int, int]
 
 
 def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
-    """Why a system need not survive these, or None."""
+    """Return why a system need not survive these disturbances, or None."""
     all_processes = {name for names in ground.of_region.values() for name in names}
     for each in disturbances:
-        over_us = each.end_us + (each.amount if each.kind == "slow-disk" else 0)  # with the last sync
+        over_us = each.end_us + (each.amount if each.kind == "slow-disk" else 0)  # until the last sync ends
         if not ground.first_us <= each.at_us <= over_us <= ground.last_us:
             return f"{each.kind} is not within the time for disturbances"
         if each.for_us > ground.longest_us:
             return f"{each.kind} lasts too long"
         if each.kind in {"cut", "flap", "delay", "loss", "sever"} and not _is_link(each.target, ground):
-            return f"{each.kind} is of a link that there is not"
+            return f"{each.kind} names an unknown link"
         if each.kind == "delay" and each.amount < _jitter_us(each.target, ground):
             return "delay is less than the link's jitter"
         if each.kind in {"isolate", "partition", *ON_REGIONS} and not {*each.target, *each.others} <= set(
             ground.of_region
         ):
-            return f"{each.kind} is of a region that there is not"
+            return f"{each.kind} names an unknown region"
         if each.kind == "partition" and not any(
             _is_link(link, ground) for link in product(each.target, each.others)
         ):
-            return "partition is of regions that no link joins"
+            return "partition separates regions that no link joins"
         if each.kind in ON_DISKS and not ground.of_kind(each.kind):
-            return f"{each.kind} is of a disk that there is not"
+            return f"{each.kind} names an unknown disk"
         if each.kind in ON_PROCESSES and not {*each.target, *each.others} <= all_processes:
-            return f"{each.kind} is of a process that there is not"
+            return f"{each.kind} names an unknown process"
     taken = list(_taken(disturbances, ground))
     for number, (process, span, kind) in enumerate(taken):
         for other, its_span, its_kind in taken[:number]:
@@ -91,7 +92,7 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
 
 
 def is_valid(case: Case, base: Experiment, nemesis: Nemesis) -> bool:
-    """Whether a case can be run, and its system has to survive it."""
+    """Return whether a case can be run and its system must survive it."""
     try:
         ground = ground_of(base, case.settings, nemesis)
         if breach(case.disturbances, ground) is not None:
@@ -109,7 +110,7 @@ def _is_link(target: tuple[str, ...], ground: Ground) -> bool:
 
 def _jitter_us(target: tuple[str, ...], ground: Ground) -> int:
     link = ground.topology.link_between(target)
-    assert link is not None  # it was looked up before
+    assert link is not None  # `_is_link` was checked before
     return max(link.forward_parameters.jitter_us, link.backward_parameters.jitter_us)
 
 
@@ -122,18 +123,18 @@ def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tupl
 
 
 def _span(each: Disturbance, ground: Ground) -> Span:
-    """While its processes cannot be disturbed by anything else: they are not there, or settle."""
+    """Return the period in which its processes cannot have another disturbance: they are absent or settle."""
     begin_us, end_us = _over(each, ground)
     return 0 if each.kind == "join" else begin_us, end_us + ground.nemesis.settle_us
 
 
 def _over(each: Disturbance, ground: Ground) -> Span:
-    """From when until when it is so."""
+    """Return the period of the disturbance."""
     return each.at_us, ground.experiment.duration_us if each.kind in FOR_GOOD else each.end_us
 
 
 def _away(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span]]:
-    """Replicas that whoever says which of them count cannot speak to: it goes on without them."""
+    """Yield replicas that the coordinator cannot reach, with the period: it continues without them."""
     declared = ground.declared
     for each in disturbances:
         if each.kind != "separate":
@@ -155,7 +156,7 @@ def _lost_replicas(
             out = [*spans, *(each for each in away if each[0] in group)]
             instants = [begin_us for _, (begin_us, _) in out]
             if any(_at(instant, spans) and len(_at(instant, out)) >= len(group) for instant in instants):
-                return f"no replica of {group[0].partition('/')[0]} is left alone"
+                return f"no replica of {group[0].partition('/')[0]} is undisturbed"
     lone = [process for process, _, _ in single if _is_lone_replica(process, ground)]
     return f"{lone[0]} has no replica" if lone else None
 
@@ -190,12 +191,13 @@ def _lost_memory(
 def _lost_apart(
     spans: Sequence[tuple[str, Span]], disturbances: Sequence[Disturbance], ground: Ground
 ) -> str | None:
-    """Whether all servers that some regions have lose their memory at once, while these are cut off: nobody
-    else has what they took.
+    """Return a breach if all servers of some regions lose their memory at once while those are cut off.
+
+    No other server has the data of their clients then.
     """
     outages = [each for each in disturbances if each.kind in ON_LINKS and each.kind in OUTAGES]
     if programs_of(ground.experiment.system) is not None:
-        return None  # they keep for themselves what they have, if they promise to
+        return None  # programs store their own data, if they promise to
     for _, (instant, _) in spans:
         those = [(process, span) for process, span in spans if span[0] <= instant < span[1]]
         down = [each for each in outages if any(overlap(span, _over(each, ground)) for _, span in those)]
@@ -214,8 +216,9 @@ def _lost_apart(
 
 
 def _alone(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span, Kind]]:
-    """Processes kept from others of their region while it is cut off from another one, too: who has what they
-    have may be those alone whom they still reach.
+    """Yield processes separated from others of their region while the region is cut off from another one.
+
+    The only other copies of their data may be with the few processes that they still reach.
     """
     outages = [each for each in disturbances if each.kind in OUTAGES]
     for each in disturbances:
@@ -232,7 +235,7 @@ def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
     if not _are_connected(for_good, ground):
         return "regions are cut off from each other for good"
     if any(frozenset(each.target) in ground.straight for each in for_good):
-        return "somebody is cut off for good from a region in whose stream it publishes"
+        return "a publisher is cut off for good from the region of its stream"
     if ground.declared.contract.audience != "content":
         return None
     outages = [each for each in disturbances if each.kind in OUTAGES]
@@ -245,12 +248,12 @@ def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
 
 
 def _are_connected(outages: Sequence[Disturbance], ground: Ground) -> bool:
-    """Whether links that are up both ways connect all regions during these."""
+    """Return whether links that are up in both directions connect all regions during these outages."""
     return connected(tuple(ground.topology.regions), _links_left(outages, ground))
 
 
 def _links_left(outages: Sequence[Disturbance], ground: Ground) -> list[tuple[str, str]]:
-    """The links that none of these takes."""
+    """Return the links that none of these outages affects."""
     left = ground.links
     for each in outages:
         one, other = set(each.target), set(each.others)
@@ -264,7 +267,7 @@ def _links_left(outages: Sequence[Disturbance], ground: Ground) -> list[tuple[st
 
 
 def _at(instant_us: int, spans: Sequence[tuple[str, Span]]) -> set[str]:
-    """Whose span it is in."""
+    """Return the processes whose span contains the instant."""
     return {process for process, (begin_us, end_us) in spans if begin_us <= instant_us < end_us}
 
 

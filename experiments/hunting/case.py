@@ -1,8 +1,8 @@
-"""A case of a hunt: settings, a few disturbances and a seed. Plain data, and JSON.
+"""A case of a hunt: settings, a few disturbances and a seed. Plain data and JSON.
 
-A *disturbance* is something that goes wrong and is put right again, as a link cut for two seconds, a process
-killed and started again; or a process that comes or goes, or a link that does. It stands for one or more
-faults as experiments have them (`written`). What is put right again is so before the run's drivers stop.
+A *disturbance* is a fault and its repair, such as a link cut for two seconds or a process killed and
+restarted; or a process that arrives or leaves; or a link cut for good. It stands for one or more faults of an
+experiment (`written`). Every repair happens before the run's drivers stop.
 """
 
 from collections.abc import Mapping
@@ -41,14 +41,14 @@ ON_PROCESSES: tuple[Kind, ...] = (
 )  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
-"""Left and came back, was not there before, left for good: of processes that may."""
+"""Leave and come back, arrive late, leave for good: only for processes that may."""
 FOR_GOOD: tuple[Kind, ...] = ("sever", "die", "depart")
-"""Cut, killed, left, and never there again."""
+"""Cut, killed or departed, and never back."""
 ON_DISKS: tuple[Kind, ...] = ("fill", "slow-disk")
 AT_ONCE: tuple[Kind, ...] = ("join", "reset", *FOR_GOOD)
-"""What is over when it has begun."""
+"""Disturbances without a duration."""
 FORGETTING: tuple[Kind, ...] = ("crash", "die", "leave", "depart", "power", "power-and-disks")
-"""What ends processes, and with them what they have in memory."""
+"""Disturbances that end processes and lose their memory."""
 FAULTS: Mapping[Kind, str] = {
     "delay": "set",
     "loss": "set",
@@ -60,9 +60,9 @@ FAULTS: Mapping[Kind, str] = {
     "power": "kill",
     "power-and-disks": "kill",
 }
-"""The kind of fault that a disturbance is, where it has another name."""
+"""The kind of fault that a disturbance is, if the names differ."""
 DISTURBANCES_MAX = 60
-STEP_US = 1_000  # drawn times are whole milliseconds; right after something happened, microseconds count
+STEP_US = 1_000  # drawn times are whole milliseconds; times after a trigger are in microseconds
 
 TimeUs = Annotated[int, Field(ge=0, le=24 * 3600 * 1_000_000)]
 Direction = Literal["both", "forward", "backward"]
@@ -70,7 +70,7 @@ Direction = Literal["both", "forward", "backward"]
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """What a disturbance waits for: a process sends such a message for the so-manieth time since then."""
+    """The trigger of a disturbance: a process sends its n-th such message since `since_us`."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -82,14 +82,14 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """One thing that goes wrong, and is put right `for_us` later.
+    """A fault that is repaired `for_us` later.
 
-    target: two regions of a link, a region whose links or all of whose processes it is, the regions of one
-    side of a partition, or processes. others: the other side, or from whom a process is separated. amount: of
-    a delay, microseconds; of a loss, parts per thousand; of a flap, for how long the link is down each time,
-    and up, in microseconds; of a slow disk, how much longer a sync takes, in microseconds. after: of
-    links, or of a process that is killed, stopped, told to leave, cut off from its connections or kept from
-    others: it begins then, at about `at_us`; it ends at its time.
+    target: two regions of a link, a region (its links or all its processes), the regions of one side of a
+    partition, or processes. others: the other side, or the processes from which a process is separated.
+    amount: for a delay microseconds; for a loss parts per thousand; for a flap the time down and the time up
+    in microseconds; for a slow disk the time added to a sync in microseconds. after: the trigger, for links
+    and for a process that is killed, stopped, asked to leave, disconnected or separated: the disturbance
+    begins then, at about `at_us`, and ends at its time.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -105,12 +105,12 @@ class Disturbance:
 
     @property
     def end_us(self) -> int:
-        """When all is as it was."""
+        """The time of the repair."""
         return self.at_us + self.for_us
 
     @property
     def regions(self) -> frozenset[str]:
-        """In which it is, or between which."""
+        """The regions that it affects."""
         return frozenset({name.partition("/")[0] for name in (*self.target, *self.others)})
 
 
@@ -125,18 +125,18 @@ class Case:
     disturbances: Annotated[tuple[Disturbance, ...], Field(max_length=DISTURBANCES_MAX)]
 
     def key(self) -> str:
-        """The same for equal cases."""
+        """Return a text that is equal for equal cases."""
         settings = sorted((path, repr(value)) for path, value in self.settings.items())
         return repr((self.seed, settings, self.disturbances))
 
 
 def by_time(disturbances: Any) -> tuple[Disturbance, ...]:
-    """Disturbances in the order of a case."""
+    """Return disturbances in the order of a case."""
     return tuple(sorted(disturbances, key=lambda each: (each.at_us, each.kind, each.target)))
 
 
 def case_to_json(case: Case) -> dict[str, Any]:
-    """A case as plain JSON."""
+    """Convert a case to plain JSON."""
     return {
         "seed": case.seed,
         "settings": dict(case.settings),
@@ -145,5 +145,5 @@ def case_to_json(case: Case) -> dict[str, Any]:
 
 
 def case_from_json(content: Any, file: object = "case") -> Case:
-    """The case that `case_to_json` wrote. Raises InputError with the field."""
+    """Read the case that `case_to_json` wrote. Raises InputError with the field."""
     return from_json(Case, content, file)

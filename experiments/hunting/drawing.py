@@ -1,7 +1,7 @@
-"""The case that a seed means. Pure: the same ground and seed give the same case.
+"""The case of a seed. Pure: the same base and seed give the same case.
 
-Each seed draws from a few kinds of disturbance and a few settings only (swarm testing: Groce et al., 2012):
-what one kind hides another shows.
+Each seed draws from only a few kinds of disturbance and a few settings (swarm testing: Groce et al., 2012),
+because one kind may hide a defect that another reveals.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,53 +17,53 @@ from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from topologies.errors import InputError
 
-ATTEMPTS = 40  # to find settings that are possible
+ATTEMPTS = 40  # to find possible settings
 COUNTS = (1, 2, 3, 4, 5, 6, 8, 8, 11, 14)
 CHEAPLY = 0.98
-"""How often settings that decide what a run costs are drawn, mostly for little: many short runs with few
+"""Probability that a setting that determines a run's cost is drawn, mostly low: many short runs with few
 events and processes find more than a few large ones.
 """
 LEAST_OF = 3
-"""Of so many values that are drawn the first, which costs least, is taken."""
+"""Values drawn for such a setting; the first in its list, which costs least, is taken."""
 TOPOLOGY = "topology"
 ELSEWHERE = 0.6
-"""How often the topology is another one, at least."""
+"""Least probability of another topology."""
 SMALLEST = 0.7
-"""How often one that is not drawn at large is of two regions: where there is no third, nobody makes up for
-what one of two does wrong, and a run costs little. Some way apart, since in no time nothing gets in between.
+"""Probability that a named topology has two regions: without a third, no other region hides an error of one
+of the two, and a run costs little. The regions have some delay between them, since events interleave only in
+time.
 """
 HASTY = 0.2
-"""How often all periods are half as long: a short run then has room for what takes several, one after the
-other.
+"""Probability that all periods are half as long: a short run then has room for several periods in sequence.
 """
 MORE_SERVERS = 0.4
-"""How often counts of servers are drawn: several in few regions cost less than as many regions."""
+"""Probability that counts of servers are drawn: several in few regions cost less than as many regions."""
 SOONER = 0.2
-"""How often long periods are short."""
+"""Probability that long periods are short."""
 PRESSED = 0.15
-"""How often all limits are small together."""
+"""Probability that all limits are small together."""
 MEANWHILE = 0.5
-"""How often subscribers also subscribe while things are disturbed."""
+"""Probability that subscribers also subscribe during disturbances."""
 PLAIN: tuple[Kind, ...] = ("cut", "crash", "separate", "pause")
-"""Partial partitions and single processes: what takes several of them is drawn seldom among all others."""
+"""Partial partitions and single processes: sequences of several of them are rare among all kinds."""
 PLAINLY = 0.35
-"""How often there is nothing else."""
+"""Probability that there are only plain kinds."""
 PLAIN_WEIGHT = 3
-"""Of these among all kinds; the others have 1."""
+"""Weight of a plain kind among all; the others have 1."""
 IN_ONE_REGION = 0.3
-"""How often all disturbances of a case are of one region and its links."""
+"""Probability that all disturbances of a case are in one region and its links."""
 THINNED = 0.15
-"""How often links are cut so that others only just connect all regions: each reaches some of the others, and
-few or none reach all.
+"""Probability that links are cut until the rest only just connects all regions: each region reaches some
+others directly, and few or none reach all.
 """
 ENDED = 0.15
-"""How often several servers end at once, up to as many as their system is to survive: who would have taken
-over from the first is among them.
+"""Probability that several servers end at once, up to as many as their system must survive: the successor of
+the first may be among them.
 """
 
 
 class Drawing:
-    """Draws cases. knobs: of `knobs_of`."""
+    """Draws cases. knobs: those of `knobs_of`."""
 
     def __init__(self, base: Experiment, nemesis: Nemesis, knobs: Mapping[str, Sequence[Any]]) -> None:
         self._base, self._nemesis, self._knobs = base, nemesis, knobs
@@ -77,10 +77,10 @@ class Drawing:
         )
 
     def case(self, seed: int) -> Case:
-        """The case of a seed."""
-        rng = Random(f"hunt {seed}")  # noqa: S311  to be replayed, not to be kept secret
+        """Return the case of a seed."""
+        rng = Random(f"hunt {seed}")  # noqa: S311  reproducible, not secret
         ground, settings = self._ground(rng)
-        if not ground.kinds:  # settings and sizes are all that can be tried
+        if not ground.kinds:  # no disturbance is possible: vary only settings and sizes
             return Case(rng.randrange(1 << 32), settings, ())
         kinds = _few(rng, ground.kinds)
         place = ANYWHERE
@@ -95,11 +95,11 @@ class Drawing:
         return Case(rng.randrange(1 << 32), settings, by_time(disturbances))
 
     def ground(self, settings: Mapping[str, Any]) -> Ground:
-        """What cases with these settings stand on. Raises InputError."""
+        """Return the targets of cases with these settings. Raises InputError."""
         return ground_of(self._base, settings, self._nemesis)
 
     def settings(self, rng: Random) -> dict[str, Any]:
-        """Some settings, which may be impossible together."""
+        """Draw some settings, which may be impossible together."""
         varied = [path for path in self._knobs if path in self._nemesis.vary and rng.random() < 0.8]
         others = [path for path in self._knobs if path not in self._nemesis.vary]
         few = rng.sample(others, min(len(others), rng.choice((0, 0, 1, 2, 3, 5))))
@@ -124,7 +124,7 @@ class Drawing:
             try:
                 return self.ground(settings), settings
             except InputError:
-                continue  # these settings do not go together: other ones
+                continue  # impossible together: draw others
         return self.ground({}), {}
 
 
@@ -135,12 +135,12 @@ def _topology(rng: Random, names: Sequence[str]) -> Any:
 
 
 def _outermost(path: str) -> tuple[int, str]:
-    """Whole sections before their fields."""
+    """Sort key that puts whole sections before their fields."""
     return path.count("."), path
 
 
 def _few(rng: Random, kinds: Sequence[Kind]) -> list[Kind]:
-    """From one to five kinds, by their weights (Efraimidis and Spirakis, 2006); or a few plain ones."""
+    """Draw one to five kinds by weight (Efraimidis and Spirakis, 2006), or a few plain ones."""
     plain = [kind for kind in PLAIN if kind in kinds]
     if len(plain) > 1 and rng.random() < PLAINLY:
         return rng.sample(plain, rng.randint(2, len(plain)))

@@ -1,5 +1,6 @@
-"""What the cases of some settings stand on: the experiment, its topology, who and what may be disturbed, and
-how long that may last. No link is to carry more than it can, unless the experiment itself asks for as much.
+"""The base of all cases with the same settings: the experiment, its topology, the possible targets of
+disturbances and their longest duration. Links carry no more than their rate, unless the experiment itself
+asks for it.
 """
 
 from collections.abc import Mapping
@@ -30,12 +31,12 @@ from topologies.model import Topology
 from topologies.round_trips import hops
 
 LONGEST_US = 6_000_000
-"""A disturbance may last as long as a time of the system, up to this; else as the nemesis says."""
+"""A disturbance may last as long as a timeout of the system, up to this; else as the nemesis says."""
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What a case with some settings stands on: the experiment with them, its topology and limits of time."""
+    """The base of all cases with the same settings: the experiment, its topology and limits of time."""
 
     experiment: Experiment
     topology: Topology
@@ -43,28 +44,30 @@ class Ground:
 
     @cached_property
     def declared(self) -> Declared:
-        """What the system says of itself, with the experiment's parameters."""
+        """The system's declaration with the experiment's parameters."""
         return self.experiment.declared()
 
     @cached_property
     def groups(self) -> dict[str, list[list[str]]]:
-        """Processes by role, those of a region together; roles that may be disturbed."""
+        """Processes by role and region, for roles that may be disturbed."""
         roles = self.nemesis.roles or all_roles(self.declared)
         return victims(roles, self.experiment.roles, self.topology, (), self.declared)
 
     @cached_property
     def of_region(self) -> dict[str, list[str]]:
-        """All processes of each region."""
+        """All processes by region."""
         return regions_of(self.experiment.roles, self.topology, ())
 
     @cached_property
     def links(self) -> list[tuple[str, str]]:
-        """The regions that each link joins."""
+        """The two regions of each link."""
         return [link.between for link in self.topology.links]
 
     @cached_property
     def straight(self) -> frozenset[frozenset[str]]:
-        """The links over which somebody publishes in another region's stream: that has no way round them."""
+        """The links over which a process publishes in another region's stream: publications take no
+        detour.
+        """
         workload = self.experiment.workload
         if not isinstance(workload, StreamWorkload):
             return frozenset()
@@ -79,8 +82,8 @@ class Ground:
 
     @property
     def burden(self) -> float:
-        """What is published, as a share of what the narrowest link carries, were all of it sent over that
-        link to each peer, or else to each region.
+        """The load as a share of the narrowest link's rate, if all events cross it once per peer or
+        region.
         """
         workload, declared = self.experiment.workload, self.declared
         links = [
@@ -100,17 +103,17 @@ class Ground:
 
     @property
     def first_us(self) -> int:
-        """Nothing is disturbed before."""
+        """The start of the time for disturbances."""
         return self.nemesis.start_us
 
     @property
     def last_us(self) -> int:
-        """Nothing is disturbed from then on."""
-        return self.experiment.duration_us - max(self.nemesis.quiet_us, STEP_US)  # else it would not end
+        """The end of the time for disturbances."""
+        return self.experiment.duration_us - max(self.nemesis.quiet_us, STEP_US)  # else none could end
 
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
-        """What may be done here."""
+        """The kinds of disturbance that are possible here."""
         found: list[Kind] = []
         if self.links:
             found += [
@@ -128,13 +131,14 @@ class Ground:
         return tuple(kind for kind in found if contract.holds_through(FAULTS.get(kind, kind)))
 
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
-        """Roles to whose processes it may be done: not all leave and come back, can be spared for good, or
-        keep things on disks.
+        """Return the roles whose processes may have this disturbance.
+
+        Only some can leave and come back, can be missed for good, or store data on disks.
         """
         if kind in COMING_AND_GOING:
             return tuple(role for role in self.groups if self.declared.has(role, Trait.TRANSIENT))
         if kind == "die":
-            ours = programs_of(self.experiment.system) is None  # programs' clients may know one server only
+            ours = programs_of(self.experiment.system) is None  # clients of programs may know only one server
             return tuple(role for role in self.groups if ours and self._is_only_a_server(role))
         if kind in ON_DISKS:
             durable = is_durable(self.experiment.system, self.experiment.all_parameters())
@@ -144,16 +148,14 @@ class Ground:
         return tuple(self.groups)
 
     def _is_only_a_server(self, role: str) -> bool:
-        """Whether its processes pass on and keep events, and neither publish nor want any: all go on without
-        one of them.
-        """
+        """Return whether its processes only forward and store events, so that all continue without one."""
         declared = self.declared
         ends = (Trait.PUBLISHER, Trait.SUBSCRIBER)
         return declared.has(role, Trait.SERVER) and not any(declared.has(role, each) for each in ends)
 
     @cached_property
     def timeouts_us(self) -> tuple[int, ...]:
-        """Times of the system that a disturbance may be as long as, or the time between two."""
+        """Times of the system that serve as a disturbance's duration or as the time between two."""
         parameters, system = self.experiment.all_parameters(), known(self.experiment.system)
         times = [
             int(value)
@@ -166,8 +168,10 @@ class Ground:
 
     @cached_property
     def longest_us(self) -> int:
-        """A disturbance lasts so long at most: a little longer than any of the system's own times, and short
-        enough that nobody is forgotten, also while another one follows.
+        """The longest duration of a disturbance.
+
+        A little longer than any time of the system, and short enough that no process is forgotten, even if
+        another disturbance follows.
         """
         longest_us = max(self.nemesis.longest_us, *(time * 6 // 5 for time in self.timeouts_us), 0)
         remembered_us = known(self.experiment.system).remembers(self.experiment.all_parameters())
@@ -175,7 +179,7 @@ class Ground:
 
 
 def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis) -> Ground:
-    """What cases with these settings stand on. Raises InputError if the settings are not possible."""
+    """Return the base of cases with these settings. Raises InputError if the settings are impossible."""
     experiment = with_settings(base, settings)
     topology = load_topology(experiment.topology)
     for path, said in problems(experiment, topology):
@@ -184,5 +188,5 @@ def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis
     if ground.first_us + nemesis.shortest_us > ground.last_us:
         raise InputError(experiment.name, None, "duration", "leaves no time for any disturbance")
     if ground.burden > 1 and ground.burden > Ground(base, load_topology(base.topology), nemesis).burden:
-        raise InputError(experiment.name, None, "workload.rate", "is more than some link may carry")
+        raise InputError(experiment.name, None, "workload.rate", "is more than a link can carry")
     return ground

@@ -1,4 +1,4 @@
-"""Whether an experiment can be hunted, where, and what may go wrong there."""
+"""Whether an experiment can be hunted, on which backend, and which faults may occur."""
 
 from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.checks import problems
@@ -10,12 +10,12 @@ from topologies.loader import load_topology
 
 
 def usual_place(experiment: Experiment) -> str:
-    """Where it is hunted unless somebody says otherwise: in virtual time, if its system can run there."""
+    """Return the default backend: virtual time if the system can run there, otherwise this machine."""
     return SIMULATOR if programs_of(experiment.system) is None else LOCAL
 
 
 def refuse_unusable(experiment: Experiment, place: str) -> None:
-    """Raises InputError for what cannot be hunted there."""
+    """Check that an experiment can be hunted on a backend. Raises InputError."""
 
     def refuse(field: str, said: str) -> None:
         raise InputError(experiment.name, None, field, said)
@@ -28,15 +28,15 @@ def refuse_unusable(experiment: Experiment, place: str) -> None:
         refuse("traffic", "is made of real packets, which virtual time does not have")
     for path, said in problems(experiment, load_topology(experiment.topology)):
         refuse(".".join(map(str, path)), said)
-    for trait, what in ((Trait.PUBLISHER, "publishes"), (Trait.SUBSCRIBER, "is to get events")):
+    for trait, what in ((Trait.PUBLISHER, "publishes"), (Trait.SUBSCRIBER, "receives events")):
         roles = experiment.declared().having(trait)
         if not any(counts.get(role) for counts in experiment.roles.values() for role in roles):
-            refuse("roles", f"nobody {what}: a hunt would find that alone")
+            refuse("roles", f"no process {what}: a hunt would find only that")
     nemesis = nemesis_of(experiment)
     if found := nemesis.time_problem(experiment.duration_us):
         refuse("duration", f"{found}: a longer one is needed")
 
 
 def nemesis_of(experiment: Experiment) -> Nemesis:
-    """What may go wrong: as the experiment says, or the usual."""
+    """Return the experiment's nemesis, or the default one."""
     return experiment.nemesis or Nemesis.model_validate({})

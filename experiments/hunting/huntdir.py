@@ -4,7 +4,7 @@ interrupted hunt can resume.
     hunt.json             the experiment, and how the hunt is made
     progress.json         how many cases were run, and what was seen
     findings/<nn>-<name>/ experiment.yaml, experiment-when.yaml, finding.json, finding.txt, diagram.txt
-    runs/<run>/           of a hunt on real processes: runs that broke, with their packets
+    runs/<run>/           for a hunt on real processes: runs with a breach, and their packets
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ FINDINGS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A case whose run broke something, before it is shrunk: which run it was, and what the oracle said.
+    """A case whose run had a breach, before it is shrunk. number: of the run. violations: from the oracle.
     directory: of a run on real processes.
     """
 
@@ -37,9 +37,10 @@ class Broken:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a hunt is. elapsed_s: over all of its sittings. invalid: runs on real processes with which the
-    machine did not keep up. causes: how often what broke alike was seen;
-    shrunk: how often it was shrunk. waiting: what is to be shrunk.
+    """The progress of a hunt.
+
+    elapsed_s: over all sessions. invalid: runs on real processes for which the machine was too slow. causes:
+    how often each cause was seen; shrunk: how often it was shrunk. waiting: cases to shrink.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -57,11 +58,11 @@ class Progress:
 
     @property
     def of_use(self) -> int:
-        """Runs that say something about the system."""
+        """Runs that allow a conclusion about the system."""
         return self.runs - self.refused - self.unfinished - self.invalid
 
     def no_use(self) -> str:
-        """Why no run was of use, in a line."""
+        """Return one line that says why no run was valid."""
         why = {
             "refused": self.refused,
             "did not finish": self.unfinished,
@@ -73,28 +74,28 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class HuntDirectory:
-    """A hunt's folder, there or not yet there."""
+    """A hunt's folder, which may not exist yet."""
 
     path: Path
 
     @property
     def hunt_json(self) -> Path:
-        """What is hunted, and how."""
+        """The experiment and the hunt's options."""
         return self.path / "hunt.json"
 
     @property
     def progress_json(self) -> Path:
-        """How far it is."""
+        """The progress."""
         return self.path / "progress.json"
 
     @property
     def findings(self) -> Path:
-        """What was found."""
+        """The folder of findings."""
         return self.path / "findings"
 
     @property
     def runs(self) -> Path:
-        """Runs on real processes."""
+        """The folder of runs on real processes."""
         return self.path / "runs"
 
     @property
@@ -110,13 +111,13 @@ class HuntDirectory:
             folder.mkdir(parents=True, exist_ok=True)
 
     def progress(self) -> Progress:
-        """How far it is; nothing yet if it has not begun. Raises InputError."""
+        """Read the progress, which is empty before the start. Raises InputError."""
         if not self.progress_json.exists():
             return Progress()
         return from_json(Progress, _read(self.progress_json), self.progress_json)
 
     def found(self) -> list[tuple[Path, dict[str, Any]]]:
-        """The folder of each finding, and its finding.json, in order. Raises InputError."""
+        """Return the folder of each finding and its finding.json, in order. Raises InputError."""
         found = []
         for file in sorted(self.findings.glob("*/finding.json"))[:FINDINGS_MAX]:
             content = _read(file)
@@ -128,7 +129,7 @@ class HuntDirectory:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """A JSON object in a plain file; of a pipe nothing might ever come. Raises InputError."""
+    """Read a JSON object from a regular file; a pipe might block forever. Raises InputError."""
     if not file.is_file():
         raise InputError(str(file), None, "", "is no file")
     return read_json(file)

@@ -1,11 +1,10 @@
-"""Which settings a hunt draws, beside those that the experiment's nemesis varies, and from which values.
-Parameters of programs are drawn only if the nemesis says so: nothing is known of what they mean.
+"""The settings that a hunt draws, besides those that the experiment's nemesis varies, and their values.
+Parameters of programs are drawn only if the nemesis says so: their meaning is unknown.
 
-Times and counts of the system's parameters at half and twice what they are, so that what a system promises
-within bounded time still fits into a run; limits of memory and large counts also at a small share, where a
-short run reaches them; choices and switches that the experiment does not settle itself; the duration, the
-rate, how many processes there are, and the topology. A value that the experiment, or the system, refuses is
-left out by whoever draws.
+Values are: times and counts of the system's parameters, halved and doubled, so that every promised time still
+fits into a run; limits of memory and large counts also at a small share, which a short run reaches; choices
+and switches that the experiment does not set; the duration, the rate, the number of processes, and the
+topology. The generator drops values that the experiment or the system refuses.
 """
 
 from bisect import bisect_left
@@ -26,30 +25,30 @@ from topologies.quantities import DURATION, EVENT_RATE, SIZE, Quantity, quantity
 
 Settings = dict[str, Any]
 LONG_US = 8_000_000
-"""Periods from here on end seldom or never within a run."""
+"""Longer periods seldom or never end within a run."""
 LONG_FACTORS = (1 / 16, 1 / 4)
 TOPOLOGIES = ("two-regions", "three-regions", "four-regions", "line-3", "ring-4", "star-4")
 FACTORS = (0.5, 2)
 SMALL_FACTORS = (1 / 1024, 1 / 64)
-"""Also of limits of memory, and of counts from `MANY` on, unless they limit what is promised."""
+"""Factors for limits of memory, and for counts from `MANY` on, unless they limit a promise."""
 MANY = 64
 RATE_FACTORS = (0.02, 0.05, 1)
 BATCHING_FACTORS = (8, 4, 2, 1, 0.5)
-"""Of periods in which what is to be sent gathers; those that cost little first."""
+"""Factors for batching periods; cheap ones first."""
 PRESSING = 0.1
-"""Of the rate, where limits are small together."""
+"""Factor of the rate if all limits are small together."""
 INSTEAD_OF_NONE = (4, 16)
-"""Of counts that are 0."""
+"""Values for counts that are 0."""
 RATE_MIN = 5
-"""Events a second."""
+"""Events per second."""
 RATE_FEWEST = 0.5
-"""With that, nothing follows soon that would make up for what went wrong."""
+"""At this rate no later event soon hides the effect of a fault."""
 SHORTEST_US = 4_000_000
-"""At least so long is left for disturbances."""
+"""Least time for disturbances."""
 
 
 def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
-    """The values of each setting that may be drawn, by dotted path; those that are possible by themselves."""
+    """Return the values of each setting to draw, by dotted path; each value is possible by itself."""
     ours = {} if programs_of(base.system) is not None else dict(_parameters(base))
     asked = {**ours, **nemesis.vary}
     for path, values in _sizes(base, nemesis):
@@ -65,9 +64,7 @@ def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
 
 
 def _least(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, list[Any]]]:
-    """The least possible power of two of each limit and large count, where that is less than what is drawn
-    of it anyway.
-    """
+    """Yield the least possible power of two of each limit and large count, if less than the drawn values."""
     for path, (name, value) in _limits(base).items():
         quantity = quantity_of(name)
         exponents = range(max(0, int(value * min(SMALL_FACTORS)).bit_length() - 1))
@@ -78,7 +75,7 @@ def _least(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, list[Any]]
 
 
 def _limits(base: Experiment) -> dict[str, tuple[str, Any]]:
-    """The parameters that may be small: by path, the name and the value."""
+    """Return the parameters that may be small: name and value by path."""
     if programs_of(base.system) is not None:
         return {}
     system, current = known(base.system), base.all_parameters()
@@ -91,15 +88,16 @@ def _limits(base: Experiment) -> dict[str, tuple[str, Any]]:
 
 
 def _may_be_small(name: str, value: Any, system: Any) -> bool:
-    """Whether it is a limit of memory or a large count, and no limit of what is promised."""
+    """Return whether a parameter is a limit of memory or a large count, and does not limit a promise."""
     quantity = quantity_of(name)
     is_large = quantity is SIZE or (quantity is None and type(value) is int and value >= MANY)
     return is_large and name not in (*system.promise_limits, *system.declared.ports)
 
 
 def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
-    """Long periods of the system's parameters, all made shorter together so that they end within a run: alone
-    they are often impossible. What limits what is promised stays.
+    """Shorten all long periods of the parameters together, so that they end within a run.
+
+    Shortening one alone is often impossible. Periods that limit a promise stay.
     """
     long = {path: us for path, us in _periods(base).items() if us >= LONG_US}
     asked = [
@@ -109,8 +107,9 @@ def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
 
 
 def hasty(base: Experiment, nemesis: Nemesis) -> list[Settings]:
-    """All periods of the system's parameters half as long, as far as that is possible together, but for those
-    of batching, which decide what a run costs, and those that limit what is promised.
+    """Halve all periods of the parameters, as far as that is possible together.
+
+    Exceptions are batching periods, which determine a run's cost, and periods that limit a promise.
     """
     batching = {f"parameters.{yaml_name(name)}" for name in known(base.system).batching}
     together: Settings = {}
@@ -122,7 +121,7 @@ def hasty(base: Experiment, nemesis: Nemesis) -> list[Settings]:
 
 
 def _periods(base: Experiment) -> dict[str, int]:
-    """Times among the parameters, by path, but for those that limit what is promised; none of programs."""
+    """Return the times among the parameters by path, without those that limit a promise; {} for programs."""
     if programs_of(base.system) is not None:
         return {}
     system, current = known(base.system), base.all_parameters()
@@ -135,7 +134,7 @@ def _periods(base: Experiment) -> dict[str, int]:
 
 
 def meanwhile(base: Experiment, nemesis: Nemesis) -> list[Settings]:
-    """Subscribers that subscribe, or change what they subscribe to, while things are disturbed."""
+    """Return settings with subscribers that subscribe or change subscriptions during disturbances."""
     within = DURATION.format(nemesis.start_us + SHORTEST_US)
     later = {"workload.subscriptions.within": within}
     asked = [later, {**later, "workload.subscriptions.change": DURATION.format(SHORTEST_US)}]
@@ -143,8 +142,9 @@ def meanwhile(base: Experiment, nemesis: Nemesis) -> list[Settings]:
 
 
 def pressed(base: Experiment, nemesis: Nemesis) -> list[Settings]:
-    """All limits of memory and large counts small at once, so that what one keeps from growing meets what
-    another does, and enough events for that.
+    """Make all limits of memory and large counts small at once, with a rate high enough to reach them.
+
+    The effects of several limits then meet.
     """
     drawn = [(path, values) for path, values in _parameters(base) if path in _limits(base)]
     least, rate = dict(_least(base, nemesis)), getattr(base.workload, "rate_per_s", None)
@@ -165,12 +165,12 @@ def pressed(base: Experiment, nemesis: Nemesis) -> list[Settings]:
 
 
 def servers(base: Experiment) -> tuple[str, ...]:
-    """Settings that say how many servers there are."""
+    """Return the paths of settings that count servers."""
     return tuple(f"roles.{role}" for role in known(base.system).declared.having(Trait.SERVER))
 
 
 def costly(base: Experiment) -> tuple[str, ...]:
-    """Settings that decide what a run costs."""
+    """Return the paths of settings that determine a run's cost."""
     system = known(base.system)
     roles = system.declared.having(Trait.SUBSCRIBER)
     batching = (f"parameters.{yaml_name(name)}" for name in system.batching)
@@ -187,7 +187,7 @@ def _is_possible(base: Experiment, settings: Settings, nemesis: Nemesis) -> bool
 
 
 def _parameters(base: Experiment) -> Iterator[tuple[str, list[Any]]]:
-    """Values of the system's own parameters."""
+    """Yield values of the system's own parameters."""
     system = known(base.system)
     types = get_type_hints(system.parameters)
     current = base.all_parameters()
@@ -224,7 +224,7 @@ def _values(
 
 
 def _sizes(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, Sequence[Any]]]:
-    """How long it takes, how much is published, by how many, for how many, and where."""
+    """Yield durations, rates, event sizes, streams, process counts and topologies."""
     around_us = nemesis.start_us + nemesis.quiet_us
     shorter = (SHORTEST_US, 2 * SHORTEST_US, 3 * SHORTEST_US)
     lasting = [around_us + us for us in shorter if around_us + us < base.duration_us]
@@ -243,7 +243,9 @@ def _sizes(base: Experiment, nemesis: Nemesis) -> Iterator[tuple[str, Sequence[A
 
 
 def _streams(base: Experiment) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Several streams of a region, also with publishers elsewhere; and rules by which few events collect."""
+    """Yield several streams per region, some with publishers elsewhere, and rules by which few events
+    collect.
+    """
     one, other, *_ = [*load_topology(base.topology).regions, ""]
     shared = {"region": one, "name": "shared", "publishers": [one, other]}
     yield "workload.streams", [2, 3, [{"region": one}, shared, {"region": other}]]

@@ -1,7 +1,7 @@
-"""Networks that a hunt draws: a kind of graph, how many regions, how far apart they are, and what else the
-links do. They are the content of a topology file, so a finding's experiment says all of it.
+"""Networks that a hunt draws: kind of graph, number of regions, distances, and link impairments. They have
+the form of a topology file, so a finding's experiment contains the whole network.
 
-Links stay so wide that what a hunt publishes fits: a system need not get through where it does not.
+Links are wide enough for what a hunt publishes: a system need not work beyond their rate.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,12 +10,12 @@ from typing import Any
 
 from topologies.loader import load_topology
 
-Network = dict[str, Any]  # as in a topology file
+Network = dict[str, Any]  # content of a topology file
 
 DRAWN = 0.4
-"""How often a network is drawn, where the topology is varied, instead of taken by its name."""
+"""Probability that a network is drawn instead of taken by name, if the topology is varied."""
 LEAST: Mapping[str, int] = {"mesh": 2, "line": 2, "tree": 2, "ring": 3, "star": 3}
-"""Kinds that count their regions, and how many they need."""
+"""Kinds with a number of regions, and their least number."""
 KINDS = frozenset({*LEAST, "grid", "cliques"})
 SHAPES: Mapping[str, str] = {"mesh": "full mesh", "cliques": "chain of meshes"}
 FEW, REGIONS_MAX = 3, 6
@@ -27,12 +27,12 @@ LOSSES = ("0.1%", "0.5%", "1%")
 
 
 def network(rng: Random) -> Network:
-    """A network; small ones are drawn more often than large ones."""
+    """Draw a network; small ones are more frequent."""
     return _linked(rng, rng.choice((_counted, _counted, _counted, _counted, _grid, _cliques))(rng))
 
 
 def pair(rng: Random) -> Network:
-    """A network of two regions."""
+    """Draw a network of two regions."""
     return _linked(rng, {"kind": "mesh", "regions": 2})
 
 
@@ -48,13 +48,11 @@ def _linked(rng: Random, shape: Network) -> Network:
 
 
 def smaller(given: Network) -> Iterator[Network]:
-    """Networks like this one that are smaller or plainer, the smallest first. None if it is of no kind that
-    is drawn here.
-    """
-    if not _is_alike(given):
+    """Yield smaller or plainer variants of a network, the smallest first; none for a kind not drawn here."""
+    if not _is_drawn_kind(given):
         return
     if _region_count(given) > FEW:
-        yield from ({**_alike(given), "kind": kind, "regions": FEW} for kind in LEAST)
+        yield from ({**_drawn_fields(given), "kind": kind, "regions": FEW} for kind in LEAST)
     if "regions" in given:
         yield from ({**given, "regions": fewer} for fewer in range(LEAST[given["kind"]], given["regions"]))
     if "link" in given:
@@ -70,10 +68,10 @@ def smaller(given: Network) -> Iterator[Network]:
 
 
 def told(topology: str | Network) -> str:
-    """A topology in a few words, for a sentence."""
+    """Describe a topology in a few words, for a sentence."""
     if isinstance(topology, str):
         return topology
-    if not _is_alike(topology):
+    if not _is_drawn_kind(topology):
         return str(topology.get("name", "of its own"))
     delays, link = topology["delays"], topology.get("link", {})
     far = delays["from"] if delays["from"] == delays["to"] else f"{delays['from']} to {delays['to']}"
@@ -97,8 +95,8 @@ def _cliques(rng: Random) -> Network:
     return {"kind": "cliques", "cliques": 2, "size": size, "joined_by": rng.choice((1, 2))}
 
 
-def _is_alike(given: Network) -> bool:
-    """Whether a network could have been drawn, so that its fields are known."""
+def _is_drawn_kind(given: Network) -> bool:
+    """Return whether a network could have been drawn here, so that its fields are known."""
     return given.get("kind") in KINDS and isinstance(given.get("delays"), dict)
 
 
@@ -106,12 +104,13 @@ def _region_count(given: Network) -> int:
     return len(load_topology(given).regions)
 
 
-def _alike(given: Network) -> Network:
+def _drawn_fields(given: Network) -> Network:
     return {key: given[key] for key in ("delays", "seed", "link") if key in given}
 
 
 def _link(rng: Random, least_ms: int) -> Network:
-    """What links do beside their delay: one, two or three things."""
+    """Draw one to three impairments of the links besides delay."""
+
     possible: Network = {
         "jitter": f"{rng.randint(1, least_ms)}ms",
         "loss": rng.choice(LOSSES),

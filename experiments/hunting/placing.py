@@ -1,10 +1,9 @@
-"""One more disturbance beside others: whom it befalls, when it begins and how long it lasts. Pure: the same
-ground and generator give the same.
+"""Draws one more disturbance beside others: target, start and duration. Pure: the same base and generator
+give the same result.
 
-Targets are drawn by their part in the system: one process of a role, some or most of a region's, all of
-them, two of any regions. What lasts, lasts as long as one of the system's own times, give or take a little,
-as often as anything else, and disturbances come close to each other's beginnings and ends as often as
-anywhere.
+Targets depend on their part in the system: one process of a role, some or most of a region's, all of them, or
+two of any regions. Half of the durations are close to one of the system's own times. Disturbances begin close
+to the starts and ends of others as often as anywhere.
 """
 
 from collections.abc import Sequence, Set
@@ -29,17 +28,17 @@ ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
 NARROW: tuple[Direction, ...] = ("forward", "backward")
 Size = Literal["one", "some", "most", "all"]
 BESIDE = 0.5
-"""How often a disturbance is put beside another one: at its begin or end."""
+"""Probability that a disturbance is placed at the start or end of another one."""
 IN_PLACE = 0.7
-"""How often that is also in the same place; else anywhere."""
+"""Probability that it is then also at the same target or region."""
 APART = 0.25
-"""How often processes that are disturbed at once are of one role and of any regions, rather than of one."""
+"""Probability that processes disturbed together are of one role in any regions, instead of one region."""
 ENDING: tuple[Kind, ...] = ("crash", "crash", "die")
-"""What ends a server."""
+"""Kinds that end a server."""
 FOR_GOOD_THEN = 0.5
-"""How often links that are cut together are so for good."""
+"""Probability that links cut together are cut for good."""
 SYNCS = (1, 2, 5, 20, 100)
-"""How many syncs a slow disk does, one after the other, before it is fast again."""
+"""Number of consecutive syncs that a slow disk delays."""
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
 
 
@@ -62,7 +61,7 @@ def draw(
     others: Sequence[Disturbance],
     place: Place = ANYWHERE,
 ) -> Disturbance | None:
-    """One more disturbance beside others, within the bounds, or None if none was found."""
+    """Draw one more disturbance within the bounds, or return None if none was found."""
     for _ in range(ATTEMPTS):
         kind = rng.choice(kinds)
         beside = rng.choice(others) if others and rng.random() < BESIDE else None
@@ -76,8 +75,9 @@ def draw(
 
 
 def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Disturbance]:
-    """Cuts, all at once and often for good, that leave just so many links that they connect all regions, as
-    far as the bounds allow it. None where no fewer links do.
+    """Cut links at the same time, often for good, until the rest only just connects all regions.
+
+    Stay within the bounds; return [] if no link is redundant.
     """
     at_us, for_us = span(rng, ground, others, None)
     kind: Kind = "sever" if rng.random() < FOR_GOOD_THEN else "cut"
@@ -96,8 +96,9 @@ def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[
 
 
 def ended(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Disturbance]:
-    """Servers that end at once or soon after each other, anywhere: some, or as many as the bounds allow, each
-    for a time of its own or for good.
+    """End servers at once or shortly after each other, in any regions.
+
+    Some, or as many as the bounds allow, each for a time of its own or for good.
     """
     names = [
         name
@@ -131,7 +132,7 @@ def ended(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Di
 def span(
     rng: Random, ground: Ground, others: Sequence[Disturbance], beside: Disturbance | None
 ) -> tuple[int, int]:
-    """When something begins, and how long it lasts. beside: near which other one."""
+    """Draw a start and a duration. beside: the disturbance near which to start."""
     window_us = ground.last_us - ground.first_us
     longest_us = min(ground.longest_us, window_us)
     for_us = length(rng, ground, longest_us)
@@ -146,7 +147,7 @@ def span(
 
 
 def length(rng: Random, ground: Ground, longest_us: int) -> int:
-    """How long something lasts: any time, or one of the system's own, give or take a little."""
+    """Draw a duration: any, or close to one of the system's own times."""
     shortest_us = min(ground.nemesis.shortest_us, longest_us)
     times = [time for time in ground.timeouts_us if time <= longest_us]
     if times and rng.random() < 0.5:
@@ -156,7 +157,7 @@ def length(rng: Random, ground: Ground, longest_us: int) -> int:
 
 
 def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], where: Place) -> Disturbance:
-    """over: when it begins, and how long it lasts."""
+    """Draw a disturbance of one kind. over: start and duration."""
     at_us, for_us = over
     near = where.regions
     if kind in ON_LINKS:
@@ -178,7 +179,7 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int],
 
 
 def _on_processes(rng: Random, kind: Kind, over: tuple[int, int], group: Sequence[str]) -> Disturbance:
-    """Of all of these."""
+    """Return a disturbance of all processes of the group."""
     at_us, for_us = over
     chosen = tuple(sorted(group))
     if kind == "slow-disk":
@@ -188,7 +189,7 @@ def _on_processes(rng: Random, kind: Kind, over: tuple[int, int], group: Sequenc
 
 
 def _group_near(rng: Random, ground: Ground, kind: Kind, where: Place) -> list[str] | None:
-    """Processes of one role that are there; None if none are."""
+    """Draw a group of processes of one role at that place, or return None."""
     groups = [group for role in ground.of_kind(kind) for group in ground.groups[role] if group]
     groups = [group for group in groups if group[0].partition("/")[0] in where.regions]
     same = [group for group in groups if set(group) & where.processes]
@@ -214,7 +215,7 @@ def _of_one_role(rng: Random, processes: Sequence[str]) -> list[str]:
 
 
 def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], near: Set[str]) -> Disturbance:
-    """near: in or from which regions rather than elsewhere."""
+    """Draw a disturbance of links, in or from the regions `near` if possible."""
     at_us, for_us = over
     regions = tuple(ground.topology.regions)
     between = [link for link in ground.links if near >= set(link)]
@@ -225,7 +226,7 @@ def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], ne
     if kind == "partition":
         side = rng.sample(regions, rng.randint(1, len(regions) - 1))
         rest = [region for region in regions if region not in side]
-        if len(regions) > 2 and rng.random() < 0.5:  # partial: some reach both sides
+        if len(regions) > 2 and rng.random() < 0.5:  # partial: some regions reach both sides
             rest = rng.sample(rest, rng.randint(1, len(rest)))
         return Disturbance(kind, at_us, for_us, tuple(sorted(side)), tuple(sorted(rest)))
     if kind == "flap":
@@ -244,7 +245,7 @@ def _direction(rng: Random) -> Direction:
 
 
 def _size(rng: Random, count: int) -> int:
-    """Of how many of a group."""
+    """Draw how many processes of a group are affected."""
     match rng.choice(SIZES):
         case "one":
             return 1

@@ -1,11 +1,11 @@
-"""The least case that still breaks what a larger one broke: delta debugging (Zeller and Hildebrandt, 2002).
+"""Shrinks a case while it still causes a breach: delta debugging (Zeller and Hildebrandt, 2002).
 
-In turn: a shorter run, fewer disturbances, settings back to what the experiment has, fewer processes and
-regions, a lower rate, fewer targets of a disturbance, shorter ones. Whatever is taken away changes when all
-else happens, and what then does not break may with another seed: while more than a few disturbances are left,
-fewer are also tried with other seeds. Candidates are tried in a fixed order,
-and the first that still breaks is taken, so the result does not depend on how many are tried at once. What a
-system need not survive is never tried.
+In turn: a shorter run, fewer disturbances, settings as in the experiment, fewer processes and regions, a
+lower rate, fewer targets of a disturbance, shorter disturbances. Each removal changes the timing of
+everything else, so a smaller case may break only with another seed: while more than a few disturbances are
+left, fewer are also tried with other seeds. Candidates are tried in a fixed order and the first that still
+breaks is taken, so the result does not depend on the number of parallel runs. Cases that a system need not
+survive are never tried.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,15 +21,15 @@ from experiments.roles import DEFAULT
 from topologies.quantities import DURATION, EVENT_RATE
 
 RUNS_MAX = 150
-"""Cases that are tried for one finding."""
+"""Limit of cases tried for one finding."""
 OTHERWISE_RUNS_MAX = 150
-"""Cases with other seeds, beyond these."""
+"""Additional limit of cases with other seeds."""
 FEW = 3
-"""Disturbances: so few are left as they are."""
+"""Number of disturbances that needs no further reduction."""
 SEEDS = 6
-"""Other seeds that a smaller case is tried with."""
+"""Number of other seeds for each smaller case."""
 FirstFailing = Callable[[Sequence[Case]], int | None]
-"""The place of the first of these cases that still breaks, or None."""
+"""Returns the index of the first case that still breaks, or None."""
 SMALLER = ("two-regions", "three-regions")
 RATES = (5, 10, 50)
 SLOW_PER_S = 10
@@ -38,7 +38,7 @@ CHEAP = ("duration", "workload.rate")
 
 @dataclass(slots=True)
 class Shrinking:
-    """The shrinking of one case. runs: how many cases were tried so far."""
+    """The shrinking of one case. runs: cases tried so far."""
 
     base: Experiment
     nemesis: Nemesis
@@ -48,7 +48,7 @@ class Shrinking:
     runs: int = 0
 
     def shrink(self, case: Case) -> Case:
-        """The least case found. `case` breaks."""
+        """Return the smallest case found. `case` must break."""
         for cheaper in (self._shorter, self._slower):
             case = self._taken(case, cheaper)
         case = self._fewer(case)
@@ -65,7 +65,7 @@ class Shrinking:
         return self._taken(case, self._shorter)
 
     def _taken(self, case: Case, candidates: Callable[[Case], Iterator[Case]]) -> Case:
-        """The case after all steps of one kind that still break, until none does."""
+        """Apply steps of one kind until none still breaks."""
         while True:
             smaller = self._first(list(candidates(case)))
             if smaller is None:
@@ -85,7 +85,7 @@ class Shrinking:
         return None
 
     def _fewer(self, case: Case) -> Case:
-        """With as few disturbances as possible: ddmin."""
+        """Minimize the disturbances (ddmin)."""
         parts = 2
         nothing = self._first([replace(case, disturbances=())]) if case.disturbances else None
         if nothing is not None:
@@ -109,7 +109,7 @@ class Shrinking:
         return case
 
     def _fewer_otherwise(self, case: Case) -> Case:
-        """With fewer disturbances, whatever the seed."""
+        """Minimize the disturbances, also with other seeds."""
         while len(case.disturbances) > FEW:
             pieces = _pieces(case.disturbances, 2)
             rests = [*pieces, *(_without(case.disturbances, (each,)) for each in case.disturbances)]
@@ -126,7 +126,7 @@ class Shrinking:
         return case
 
     def _shorter(self, case: Case) -> Iterator[Case]:
-        """A run that ends soon after the last disturbance."""
+        """Yield runs that end soon after the last disturbance."""
         ends_us = max((each.end_us for each in case.disturbances), default=self.nemesis.start_us)
         least_us = ends_us + self.nemesis.quiet_us + self.nemesis.shortest_us
         now_us = self._duration_us(case)
@@ -136,12 +136,12 @@ class Shrinking:
                 yield _with(case, "duration", DURATION.format(rounded_us))
 
     def _slower(self, case: Case) -> Iterator[Case]:
-        """So few events that all further runs take little time."""
+        """Yield a run with few events, so that all further runs are short."""
         if self._rate(case) > SLOW_PER_S:
             yield _with(case, "workload.rate", EVENT_RATE.format(SLOW_PER_S))
 
     def _plainer(self, case: Case) -> Iterator[Case]:
-        """Settings as the experiment has them."""
+        """Yield cases with settings as in the experiment."""
         odd = [path for path in case.settings if path not in CHEAP]
         if len(odd) > 1:
             yield replace(
@@ -151,7 +151,7 @@ class Shrinking:
             yield replace(case, settings={key: value for key, value in case.settings.items() if key != path})
 
     def _usual(self, case: Case) -> Iterator[Case]:
-        """Parameters as the experiment has them: what needed another may have gone."""
+        """Yield cases with one parameter as in the experiment: earlier steps may have made it unnecessary."""
         for path in case.settings:
             if path.startswith("parameters."):
                 yield replace(
@@ -159,7 +159,7 @@ class Shrinking:
                 )
 
     def _smaller(self, case: Case) -> Iterator[Case]:
-        """Fewer regions, processes and events."""
+        """Yield cases with fewer regions, processes and events."""
         topology = case.settings.get("topology", self.base.topology)
         for name in SMALLER:
             if name == topology:
@@ -179,7 +179,7 @@ class Shrinking:
                 yield _with(case, "workload.rate", EVENT_RATE.format(slower))
 
     def _single(self, case: Case) -> Iterator[Case]:
-        """Disturbances of one process each, and from one other."""
+        """Yield cases with a disturbance of one process only, or separated from one other only."""
         for at, each in enumerate(case.disturbances):
             if each.kind in ON_PROCESSES and len(each.target) > 1:
                 for process in each.target:
@@ -189,7 +189,7 @@ class Shrinking:
                     yield _with_one(case, at, replace(each, others=(process,)))
 
     def _brief(self, case: Case) -> Iterator[Case]:
-        """Shorter disturbances, down to the shortest that the nemesis has."""
+        """Yield cases with shorter disturbances, down to the nemesis's shortest."""
         for at, each in enumerate(case.disturbances):
             for part in (4, 2):
                 for_us = each.for_us // part // STEP_US * STEP_US
@@ -197,7 +197,7 @@ class Shrinking:
                     yield _with_one(case, at, replace(each, for_us=for_us))
 
     def _rate(self, case: Case) -> float:
-        """Events a second; 0 where the workload has no such field."""
+        """Return the events per second; 0 if the workload has no rate."""
         written = case.settings.get("workload.rate")
         whole = case.settings.get("workload")
         if written is None and isinstance(whole, dict):

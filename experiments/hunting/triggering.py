@@ -1,6 +1,6 @@
-"""A case whose disturbances begin after what their processes do, in place of at a time.
+"""A case whose disturbances begin after actions of processes instead of at a time.
 
-What real processes do at other times than simulated ones, they do in the same order more often than not.
+Real processes act at other times than simulated ones, but mostly in the same order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,15 @@ from experiments.hunting.case import ON_LINKS, After, Case, Disturbance
 OF_PROCESSES = ("crash", "die", "pause", "leave", "reset", "separate")
 OF_LINKS = ("cut", "isolate", "partition", "delay", "loss", "sever")
 NEAR_US = 50_000
-"""What a process sent so long before a disturbance began can be what it begins after."""
+"""A message triggers a disturbance if it was sent at most this long before."""
 
 
 def triggered(case: Case, messages: Sequence[Mapping[str, Any]], since_us: int) -> Case | None:
-    """The case with all disturbances of a single process begun by the last message that it sent before, and
-    those of links, where none meet, by the last that anybody did; None if there is none such. messages: all
-    that was sent since `since_us`: time_us, source and kind of each.
+    """Return the case with triggers instead of times, or None if no disturbance can have one.
+
+    The trigger of a disturbance on one process is the last message that it sent before; for links it is the
+    last message of any process, unless disturbances overlap. messages: all sent since `since_us`, each with
+    time_us, source and kind.
     """
     found = tuple(
         each if _meets_another(each, case) else _triggered(each, messages, max(0, since_us))
@@ -28,8 +30,8 @@ def triggered(case: Case, messages: Sequence[Mapping[str, Any]], since_us: int) 
 
 
 def _meets_another(each: Disturbance, case: Case) -> bool:
-    """Whether links are disturbed by it and by another one at once, or processes kept apart, so that neither
-    can wait.
+    """Return whether another disturbance of links, or another separation, overlaps it, so that it cannot
+    wait.
     """
     alike = ON_LINKS if each.kind in ON_LINKS else ("separate",)
     return each.kind in alike and any(

@@ -1,4 +1,4 @@
-"""A case as an experiment: its settings, and its disturbances as faults like those that people write."""
+"""A case as an experiment: its settings, and its disturbances as faults in the form of a file."""
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
@@ -20,16 +20,16 @@ from topologies.errors import InputError
 from topologies.model import Topology
 from topologies.quantities import DURATION
 
-Given = dict[str, Any]  # a fault as in a file
+Given = dict[str, Any]  # a fault in the form of a file
 HUNTED = "hunt"
 LOOKED_AT = ("events.", "subscriptions.", "streams.")
-"""How expectations begin that a hunt holds a run against."""
+"""Prefixes of expectations that a hunt checks."""
 LOST, TWICE = "lost", "duplicated"
 OF_MANY_RUNS = ("sweep", "variants", "repeat", "expect_sweep")
 
 
 def base_of(experiment: Experiment) -> Experiment:
-    """What cases are made from: the experiment without faults of its own and without sweeps."""
+    """Return the base of all cases: the experiment without sweeps and without faults of its own."""
     data = experiment.to_json()
     for field in (*OF_MANY_RUNS, "nemesis", "faults", "arrivals", "departures"):
         data.pop(field, None)
@@ -38,7 +38,7 @@ def base_of(experiment: Experiment) -> Experiment:
 
 
 def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experiment:
-    """The experiment that a case is. Raises InputError if its settings are not possible."""
+    """Return the experiment of a case. Raises InputError if its settings are impossible."""
     experiment = with_settings(base, case.settings)
     of_region = regions_of(experiment.roles, topology, ())
     faults = [fault for each in named(case.disturbances) for fault in faults_of(*each, of_region)]
@@ -55,7 +55,8 @@ def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experimen
 
 
 def forgetting(experiment: Experiment, case: Case) -> frozenset[str]:
-    """The regions that lose what only they had: then losses of their streams are none of their system's.
+    """Return the regions that lose data that only they had: losses in their streams are no breach.
+
     experiment: with the case's settings.
     """
     durable = is_durable(experiment.system, experiment.all_parameters())
@@ -64,7 +65,7 @@ def forgetting(experiment: Experiment, case: Case) -> frozenset[str]:
 
 
 def _streams(experiment: Experiment, topology: Topology, regions: Set[str]) -> tuple[list[str], list[str]]:
-    """Where figures of these regions' streams stand in summary.json, and of the others'."""
+    """Return the paths of these regions' streams in summary.json, and those of the others."""
     if not isinstance(experiment.workload, StreamWorkload):
         return [], []
     named = list(named_streams(experiment.workload.streams_in(tuple(topology.regions))))
@@ -78,8 +79,9 @@ def _streams(experiment: Experiment, topology: Topology, regions: Set[str]) -> t
 
 
 def _is_outlived(experiment: Experiment, topology: Topology) -> bool:
-    """Whether a region that loses all it knows may have publishers that go on: what was delivered, and not
-    acknowledged to them, they publish again, and nobody there knows it any more.
+    """Return whether publishers in other regions may outlive a region that loses all its data.
+
+    They publish unacknowledged events again, and the region no longer knows that it delivered them.
     """
     if not isinstance(experiment.workload, StreamWorkload):
         return False
@@ -90,7 +92,7 @@ def _is_outlived(experiment: Experiment, topology: Topology) -> bool:
 
 
 def with_settings(base: Experiment, settings: Mapping[str, Any]) -> Experiment:
-    """The experiment with these values by dotted path. Raises InputError if they are not possible."""
+    """Set these values by dotted path. Raises InputError if they are impossible."""
     if not settings:
         return base
     document = Document(HUNTED, _shorter(base.to_json()), {})
@@ -100,13 +102,13 @@ def with_settings(base: Experiment, settings: Mapping[str, Any]) -> Experiment:
 
 
 def named(disturbances: tuple[Disturbance, ...]) -> Iterator[tuple[str, Disturbance]]:
-    """Each with the name that its faults have."""
+    """Yield each disturbance with the name of its faults."""
     for number, each in enumerate(disturbances, 1):
         yield f"h{number:02}-{each.kind}", each
 
 
 def faults_of(name: str, each: Disturbance, of_region: Mapping[str, Sequence[str]]) -> Iterator[Given]:
-    """The faults that a disturbance stands for, in order of time. of_region: the processes of each region."""
+    """Yield the faults of a disturbance in order of time. of_region: the processes of each region."""
     at, lasting = _text(each.at_us), _text(each.for_us)
     over = {"name": name, "at": at, "for": lasting}
     if each.kind in {*ON_LINKS, "separate"} and each.after is not None:
@@ -167,7 +169,7 @@ def _of_processes(each: Disturbance, name: str, of_region: Mapping[str, Sequence
     processes = _each(each, name)
     if each.kind in ON_REGIONS:
         (region,) = each.target
-        if len(of_region) > 1:  # silent, so that no connection is reset
+        if len(of_region) > 1:  # drop packets silently, so that no connection is reset
             yield {"name": name, "at": _text(each.at_us), "for": _text(each.for_us), "isolate": region}
         processes = ((process, f"{name}-{process.replace('/', '-')}") for process in of_region[region])
     for process, one in processes:
@@ -176,7 +178,7 @@ def _of_processes(each: Disturbance, name: str, of_region: Mapping[str, Sequence
 
 
 def _begin(each: Disturbance) -> Given:
-    """When it begins: at its time, or after something."""
+    """Return the fields that start a fault: its time, or its trigger."""
     after = each.after
     if after is None:
         return {"at": _text(each.at_us)}
@@ -185,18 +187,18 @@ def _begin(each: Disturbance) -> Given:
 
 
 def _each(each: Disturbance, name: str) -> Iterator[tuple[str, str]]:
-    """Its processes, each with the name of its fault."""
+    """Yield its processes, each with the name of its fault."""
     for process in each.target:
         yield process, name if len(each.target) == 1 else f"{name}-{process.replace('/', '-')}"
 
 
 def _counts(expectation: str) -> bool:
-    """Whether it is about what a hunt looks at."""
+    """Return whether a hunt checks the expectation."""
     return expectation.startswith(LOOKED_AT)
 
 
 def _shorter(data: dict[str, Any]) -> dict[str, Any]:
-    """Roles as they are written where all regions have the same, so that paths lead to them."""
+    """Shorten roles that are the same in all regions, so that `--set` paths reach them."""
     if list(data["roles"]) == [DEFAULT]:
         return {**data, "roles": data["roles"][DEFAULT]}
     return data

@@ -1,4 +1,4 @@
-"""What faults do to links and processes during a run: changes of a plan, by time, or by what happens."""
+"""Changes that faults make to links and processes during a run, at a time or on a trigger."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,13 +10,13 @@ from experiments.planned.plan_values import Impairments, Port
 from experiments.records.validated_json import Name, TimeUs
 
 MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
-"""Kinds of faults that end a disturbance, or add a process."""
+"""Kinds of faults that end a disturbance or add a process."""
 
 
 class LinkState(StrEnum):
-    """Whether frames cross: BLACKHOLE drops every frame silently, also those in flight.
+    """Whether a link carries frames. BLACKHOLE silently drops every frame, also those in flight.
 
-    DOWN takes the interfaces down, too, so that the kernels at both ends know.
+    DOWN also sets the interfaces down, so that the kernels at both ends see it.
     """
 
     UP = "up"
@@ -32,10 +32,12 @@ class Direction(StrEnum):
 
 
 class ProcessAction(StrEnum):
-    """What a fault does to a node process: SIGKILL, SIGSTOP, SIGCONT, start it again after its end, the same
-    on an empty disk, tell all others that it will not come back, start it for the first time, let it end,
-    keep its packets from others of its region, reset its connections, block some of its packets, fill its
-    file system, or make its disk slow.
+    """Action of a fault on a node process.
+
+    SIGKILL, SIGSTOP or SIGCONT it; restart it; restart it on an empty disk; announce to all others that it
+    will not come back; start it for the first time; end it in an orderly way; separate it from others of its
+    region and rejoin it; reset its connections; block some of its packets; fill its file system; slow its
+    disk.
     """
 
     KILL = "kill"
@@ -58,7 +60,7 @@ class ProcessAction(StrEnum):
 
     @property
     def is_of_environment(self) -> bool:
-        """Whether it is done to a process's packets, file system or disk, and not to itself."""
+        """Whether it acts on a process's packets, file system or disk instead of the process."""
         return self in _OF_ENVIRONMENT
 
 
@@ -77,7 +79,7 @@ _OF_ENVIRONMENT = {
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A process sends a message of this name for the so-manieth time since the change's `at_us`."""
+    """The `times`-th message of this name that a process sends after the change's `at_us`."""
 
     process: Name
     sends: Name
@@ -86,40 +88,40 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """From `at_us` on, this direction of this link is in `state` with `parameters`, because of `fault`."""
+    """A change of one direction of a link to `state` with `parameters` at `at_us`, made by `fault`."""
 
     at_us: TimeUs
     fault: Name
     link: Name
     direction: Direction
     state: LinkState
-    parameters: Annotated[Impairments, Field(alias="shape")]  # its name in run.json
+    parameters: Annotated[Impairments, Field(alias="shape")]  # the name in run.json
     when: Trigger | None = None
-    """After what it is so; from its time on unless given."""
+    """The trigger after which the change applies; None: at `at_us`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessChange:
-    """At `at_us`, `action` is done to `process`, because of `fault`."""
+    """An `action` on `process` at `at_us`, made by `fault`."""
 
     at_us: TimeUs
     fault: Name
     process: Name
     action: ProcessAction
     peers: tuple[Name, ...] = ()
-    """From whom its packets are kept, to whom they go again, or whose connections are reset."""
+    """The peers it is separated from or rejoined with, or whose connections are reset."""
     port: Port | None = None
-    """Of the connections that are reset, or the packets that are blocked."""
+    """The port of the connections to reset or of the packets to block."""
     rule: Name | None = None
-    """Of a block, fill or slow disk: the fault that begins or ends here."""
+    """For a block, fill or slow disk: the fault that begins or ends here."""
     new: bool = False
-    """Of a block: whether it is for attempts to connect alone."""
+    """For a block: whether it blocks only new connections."""
     refuse: bool = False
-    """Of a block: whether connections are answered with a RST."""
+    """For a block: whether connections are answered with a RST."""
     slower_us: TimeUs | None = None
-    """Of a slow disk: how much longer each sync takes."""
+    """For a slow disk: the time added to each sync."""
     when: Trigger | None = None
-    """After what it is done; at its time unless given."""
+    """The trigger after which the action happens; None: at `at_us`."""
 
 
 def _kind_of_change(change: Any) -> str:

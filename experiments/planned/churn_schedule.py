@@ -1,8 +1,8 @@
-"""Which process comes and goes when: the changes that a seed makes of `arrivals:` and `departures:`.
+"""The schedule of arrivals and departures that a seed gives.
 
-Made before anything starts, in order of time, from the seed alone. Arrivals take processes that are then not
-there from the beginning. Departures draw among those that are there at the time, or end each one's lifetime;
-where nobody is left to go, nobody goes. Processes that the experiment's own faults act on are left alone.
+It is computed before the run from the seed alone, in order of time. Processes that arrive are absent at the
+start. Departures draw among the processes present at that time, or end each process's lifetime; if none is
+present, none leaves. Processes on which the experiment's own faults act are excluded.
 """
 
 import heapq
@@ -20,19 +20,19 @@ _ENDS = {"leave": ProcessAction.LEAVE, "crash": ProcessAction.KILL}
 
 @dataclass(frozen=True, slots=True)
 class ChurnSchedule:
-    """All of it, and what it comes to by group."""
+    """All changes, and the summary of each group."""
 
     changes: tuple[ProcessChange, ...] = ()
     groups: tuple[ChurnPlan, ...] = ()
 
     @property
     def processes(self) -> frozenset[str]:
-        """Those that come or go."""
+        """The processes that arrive or leave."""
         return frozenset(change.process for change in self.changes)
 
 
 def candidates(churn: Churn, roles: Mapping[str, RoleCounts], regions: Sequence[str]) -> list[str]:
-    """The processes of its role in its regions, in the plan's order."""
+    """Return the processes of the group's role in its regions, in the plan's order."""
     return [
         f"{region}/{churn.role}-{index}"
         for region in regions
@@ -51,7 +51,7 @@ def churn_schedule(
     spared: frozenset[str],
     seed: int,
 ) -> ChurnSchedule:
-    """What this seed means. Pure: the same arguments give the same changes."""
+    """Return the changes that this seed gives. Pure: the same arguments give the same changes."""
     if not arrivals and not departures:
         return ChurnSchedule()
     drawing = _Drawing(duration_us, seed)
@@ -84,8 +84,8 @@ def _summary(churn: Churn, changes: Sequence[ProcessChange]) -> ChurnPlan:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Due:
-    """Something that is to happen. number: in order of planning. process: "" for one by chance; life: only if
-    it is still in that one; 0 for any.
+    """A due action. number: in order of planning. process: "" for one drawn at random. generation: the
+    process generation it applies to, 0 for any.
     """
 
     at_us: int
@@ -93,12 +93,12 @@ class _Due:
     group: str
     action: ProcessAction
     process: str = ""
-    life: int = 0
+    generation: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class _Going:
-    """A group of departures: who may go, and by a lifetime who does."""
+    """A group of departures: its candidates, and those of them that have a lifetime."""
 
     churn: Departures
     among: list[str]
@@ -107,7 +107,7 @@ class _Going:
 
 
 class _Drawing:
-    """Goes through the run by time. `there`: of processes that run, how often each was started."""
+    """Simulation of arrivals and departures over the run. `_generations`: starts of each process so far."""
 
     def __init__(self, duration_us: int, seed: int) -> None:
         self.changes: list[ProcessChange] = []
@@ -116,12 +116,12 @@ class _Drawing:
         self._newcomers: set[str] = set()
         self._going: dict[str, _Going] = {}
         self._there: set[str] = set()
-        self._lives: dict[str, int] = {}
+        self._generations: dict[str, int] = {}
         self._planned = 0
         self._agenda: list[_Due] = []
 
     def add_arrivals(self, churn: Arrivals, among: Sequence[str]) -> None:
-        """Choose who comes, and when."""
+        """Choose the processes that arrive, and when."""
         rng = self._rng(churn)
         free = [name for name in among if name not in self._newcomers]
         times = churn.times_us(rng, self._duration_us, len(free))
@@ -131,7 +131,7 @@ class _Drawing:
             self._plan(at_us, churn.name, ProcessAction.JOIN, name)
 
     def add_departures(self, churn: Departures, among: list[str]) -> None:
-        """Choose when some go, or who has a lifetime."""
+        """Choose the times of departures, or the processes that have a lifetime."""
         rng = self._rng(churn)
         count = len(among) if churn.count is None else min(churn.count, len(among))
         mortal = frozenset(rng.sample(among, count)) if churn.lifetime is not None else frozenset()
@@ -143,7 +143,7 @@ class _Drawing:
                 self._plan(at_us, churn.name, _ENDS[churn.how])
 
     def run(self) -> None:
-        """Let everybody come and go."""
+        """Execute all planned arrivals and departures in order of time."""
         for name in dict.fromkeys(name for going in self._going.values() for name in going.among):
             if name not in self._newcomers:
                 self._began(name, 0)
@@ -157,24 +157,24 @@ class _Drawing:
 
     def _began(self, name: str, at_us: int) -> None:
         self._there.add(name)
-        self._lives[name] = self._lives.get(name, 0) + 1
+        self._generations[name] = self._generations.get(name, 0) + 1
         for going in self._going.values():
             lifetime = going.churn.lifetime
             if lifetime is not None and name in going.mortal:
                 end_us = max(at_us, going.churn.from_us) + lifetime.drawn_us(going.rng)
                 if end_us <= (going.churn.to_us or self._duration_us):
                     how = _ENDS[going.churn.how]
-                    self._plan(end_us, going.churn.name, how, name, self._lives[name])
+                    self._plan(end_us, going.churn.name, how, name, self._generations[name])
 
     def _end(self, due: _Due, going: _Going) -> None:
-        """One goes: a certain one, if that is still in the same life; or one by chance."""
+        """Let one process leave: the given one if its generation is unchanged, or one drawn at random."""
         at_us, name = due.at_us, due.process
         if not name:
             there = [each for each in going.among if each in self._there]
             if not there:
                 return
             name = going.rng.choice(there)
-        elif name not in self._there or self._lives[name] != due.life:
+        elif name not in self._there or self._generations[name] != due.generation:
             return
         self._there.remove(name)
         self.changes.append(ProcessChange(at_us, going.churn.name, name, _ENDS[going.churn.how]))
@@ -182,10 +182,12 @@ class _Drawing:
             back_us = at_us + going.churn.away.drawn_us(going.rng)
             self._plan(back_us, going.churn.name, ProcessAction.RESTART, name)
 
-    def _plan(self, at_us: int, group: str, action: ProcessAction, process: str = "", life: int = 0) -> None:
+    def _plan(
+        self, at_us: int, group: str, action: ProcessAction, process: str = "", generation: int = 0
+    ) -> None:
         if at_us < self._duration_us:
             self._planned += 1
-            heapq.heappush(self._agenda, _Due(at_us, self._planned, group, action, process, life))
+            heapq.heappush(self._agenda, _Due(at_us, self._planned, group, action, process, generation))
 
     def _rng(self, churn: Churn) -> Random:
-        return Random(f"churn {self._seed} {churn.kind} {churn.name}")  # noqa: S311  to be replayed
+        return Random(f"churn {self._seed} {churn.kind} {churn.name}")  # noqa: S311  must be reproducible

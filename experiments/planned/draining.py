@@ -1,8 +1,8 @@
-"""When a run has drained: publishers have all answers, and nothing that must come is on its way any more.
+"""When a run has drained: publishers have all answers, and no required event is in flight.
 
-Counts are the highest sequence numbers by stream, as processes report them. Where the contract allows losses,
-or where no count says what a subscriber is to get, nothing is waited for but the time to settle. What each
-client must have got to the event, the analysis says (`analysis.timelines.delivery.expected`).
+Counts are the highest sequence numbers by stream, as processes report them. If the contract allows losses, or
+if counts do not show what a subscriber must get, only the settle time is waited for. The analysis decides
+which events each client must have got (`analysis.timelines.delivery.expected`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,20 +13,21 @@ LOSSLESS = ("exactly-once", "at-least-once")
 
 
 def settles_by_time(contract: Contract) -> bool:
-    """Whether counts cannot tell that everything came."""
+    """Return whether counts cannot show that everything arrived."""
     return contract.delivery not in LOSSLESS or contract.audience == "content"
 
 
 def reached(published: Mapping[int, int], delivered: Iterable[Mapping[int, int]], contract: Contract) -> bool:
-    """Whether each subscriber has as much as was published, of all that it is to get.
+    """Return whether each subscriber has every event published so far that it must get.
 
-    Where that depends on its subscriptions, a subscriber reports the streams that it is subscribed to.
+    If that depends on its subscriptions, a subscriber reports the streams to which it is subscribed.
     """
+
     if settles_by_time(contract):
         return True
-    everybody = contract.audience == "all"
+    to_all = contract.audience == "all"
     return all(
         client.get(stream, 0) >= published.get(stream, 0)
         for client in delivered
-        for stream in (published if everybody else client)
+        for stream in (published if to_all else client)
     )

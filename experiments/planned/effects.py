@@ -1,9 +1,9 @@
-"""What each fault of an experiment does, where, and from when until when: its *effects*.
+"""The effects of each fault of an experiment: what it does, where, and from when until when.
 
 An effect keeps one link direction in a state, or sets some of its parameters, from one instant until another.
-A `restore` ends what earlier faults (by time, then order in the file) do to a link, or all that one fault
-does. An effect with `for` ends by itself. What a link does while effects overlap is the matter of
-`testbed.faults.timeline`; from when on each fault's figures count, that of `experiments.planned.strikes`.
+A `restore` ends what earlier faults (by time, then order in the file) do to a link, or everything that one
+fault does. An effect with `for` ends by itself. `testbed.faults.timeline` combines overlapping effects;
+`experiments.planned.strikes` decides from when on each fault's figures count.
 """
 
 from collections import defaultdict
@@ -34,9 +34,9 @@ STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
 
 LastingProcessFault = Separate | Block | DiskFault
 LinkDirection = tuple[str, Direction]  # one direction of the link of this name
-Order = tuple[int, int]  # when a fault begins, and its number in the file
+Order = tuple[int, int]  # start time of a fault, and its number in the file
 ProcessPair = tuple[str, str]  # from one process to another
-Span = tuple[int, int | None, str, str]  # from, to (None: for good), the faults that begin and end it
+Span = tuple[int, int | None, str, str]  # start, end (None: never), the faults that begin and end it
 
 
 @dataclass(slots=True)
@@ -47,34 +47,34 @@ class LinkEffect:
     order: Order
     link_direction: LinkDirection
     start_us: int
-    own_end_us: int  # unless a restore ends it
+    own_end_us: int  # if no restore ends it
     state: LinkState = LinkState.UP
     values: Mapping[str, Any] = field(default_factory=dict)
-    restores: dict[str, int] = field(default_factory=dict)  # that would end it, and when
+    restores: dict[str, int] = field(default_factory=dict)  # the restores that would end it, and their times
 
     @property
     def end_us(self) -> int:
-        """When it ends."""
+        """The time at which it ends."""
         return self.end_without("")
 
     @property
     def ended_by(self) -> str:
-        """The restore that ends it early; "" if none does."""
+        """The restore that ends it early; "" if there is none."""
         return next((name for name, at_us in self.restores.items() if at_us == self.end_us), "")
 
     def end_without(self, restore: str) -> int:
-        """When it would end without the restore of this name."""
+        """Return the time at which it would end without the restore of this name."""
         others = (at_us for name, at_us in self.restores.items() if name != restore)
         return max(self.start_us, min(others, default=self.own_end_us))
 
     def end(self, at_us: int, restore: str) -> None:
-        """Let a restore end the effect at `at_us` unless it ends earlier by itself."""
+        """Let a restore end the effect at `at_us` unless the effect ends earlier."""
         if at_us < self.own_end_us:
             self.restores[restore] = max(at_us, self.start_us)
 
 
 def link_effects(faults: Sequence[Fault], topology: Topology) -> list[LinkEffect]:
-    """The effects of all faults, including those that restores ended early."""
+    """Return the effects of all faults, including those that restores end early."""
     effects = [
         effect
         for number, fault in enumerate(faults)
@@ -110,7 +110,7 @@ def _effects_of(fault: LastingFault, order: Order, topology: Topology) -> Iterat
 
 
 def _link_directions(fault: LastingFault, topology: Topology) -> list[LinkDirection]:
-    """The directions of links that a fault acts on."""
+    """Return the directions of links that a fault acts on."""
     if not isinstance(fault, (Outage, SetLink)):
         return []
     link_directions = []
@@ -126,7 +126,7 @@ def _link_directions(fault: LastingFault, topology: Topology) -> list[LinkDirect
 
 
 def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
-    """The links that a fault acts on, and whether the fault's forward direction is the link's."""
+    """Return the links that a fault acts on, and whether the fault's forward direction is the link's."""
     if isinstance(fault, Isolate):
         others = [region for region in topology.regions if region != fault.region]
         return topology.cut_set([[fault.region], others])
@@ -138,7 +138,7 @@ def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
 
 
 def separations(faults: Sequence[Fault]) -> dict[ProcessPair, list[Span]]:
-    """The times at which each pair of processes is separated, by start."""
+    """Return the periods in which each ordered pair of processes is separated, by start."""
     found: defaultdict[ProcessPair, list[Span]] = defaultdict(list)
     for fault in sorted((each for each in faults if isinstance(each, Separate)), key=lambda each: each.at_us):
         end_us, ended_by = ending(fault, faults)
@@ -151,7 +151,7 @@ def separations(faults: Sequence[Fault]) -> dict[ProcessPair, list[Span]]:
 
 
 def ending(fault: LastingProcessFault, faults: Sequence[Fault]) -> tuple[int | None, str]:
-    """The time at which such a fault ends, and the fault that ends it."""
+    """Return the time at which such a fault ends (None: never), and the fault that ends it."""
     ends = [(fault.at_us + fault.for_us, fault.name)] if fault.for_us is not None else []
     ends += [
         (each.at_us, each.name) for each in faults if isinstance(each, Restore) and each.what == fault.name

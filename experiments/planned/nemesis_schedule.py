@@ -1,16 +1,16 @@
-"""The faults that a seed means: a random schedule, made before anything starts.
+"""The random faults of a seed: a schedule that is made before the run.
 
-It follows from the seed alone, as concrete named faults like those that people write: `cutset plan` shows
-them, run.json keeps them, and the seed replays them. What it stays within, so that recovery is possible:
+It depends only on the seed and consists of concrete named faults like those in a file: `cutset plan` shows
+them, run.json stores them, and the seed reproduces them. Its limits make recovery possible:
 
 - nothing is disturbed in the `quiet` time at the end: links are as configured, every process runs. With
-  `stays: connected` links are lost for good, but those left connect all regions;
-- a process is disturbed by one thing at a time, and is given `settle` before the next;
-- of the replicas of a region's proxy, one at least is undisturbed and settled at any time, so that what was
-  acknowledged is never only where it can be lost. A proxy without replicas is therefore left alone;
-- a process that the experiment itself does something to is left alone, and so is a region with such a one;
-- a region loses its power as a whole, while none of its processes is disturbed by anything else. Then all
-  that it had in memory is gone: what was acknowledged survives if replicas are durable and keep their disks.
+  `stays: connected` links are lost permanently, but the others connect all regions;
+- a process has one disturbance at a time, and the time `settle` before the next;
+- at least one replica of a region's proxy is undisturbed and settled at any time, so that acknowledged data
+  is never only where it can be lost. A proxy without replicas is therefore never disturbed;
+- a process on which the experiment's own faults act is left alone, and so is its region;
+- a region loses power as a whole, and only while none of its processes is disturbed otherwise. Everything in
+  its memory is then lost: acknowledged data survives if replicas are durable and keep their disks.
 """
 
 import random
@@ -27,11 +27,11 @@ from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kin
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Topology
 
-ATTEMPTS = 50  # to find a place for a fault; then there is one fewer
-FLAPS_MAX = 5  # times that a link is cut by one disturbance
+ATTEMPTS = 50  # to place a fault; after that it is dropped
+FLAPS_MAX = 5  # cuts in one disturbance
 PER_MILLE = 1_000
 
-Given = dict[str, Any]  # a fault as in a file, but for `at`, which is in microseconds
+Given = dict[str, Any]  # a fault in the form of a file, except `at` in microseconds
 
 
 def expand(
@@ -45,9 +45,9 @@ def expand(
     spared: Collection[str] = (),
     seed: int,
 ) -> tuple[Fault, ...]:
-    """The faults that this seed means, by time. Pure: the same arguments give the same faults.
+    """Return the faults of a seed by time. Pure: the same arguments give the same faults.
 
-    declared: the system's roles. others: the experiment's own faults. spared: further processes that are left
+    declared: the system's roles. others: the experiment's own faults. spared: further processes to leave
     alone.
     """
     spared = {*spared, *(fault.process for fault in others if isinstance(fault, ProcessFault))}
@@ -62,12 +62,12 @@ def expand(
 
 @cache
 def _reader() -> TypeAdapter[tuple[Fault, ...]]:
-    """Reads faults as they stand in a file; it takes long to make."""
+    """Return the parser of faults in the form of a file; cached, because it is slow to build."""
     return TypeAdapter(Faults)
 
 
 class _Schedule:
-    """The drawing of one schedule."""
+    """The random generation of one schedule."""
 
     def __init__(
         self,
@@ -88,11 +88,11 @@ class _Schedule:
         self._victims = victims
         self._regions = regions
         self._last_us = duration_us - nemesis.quiet_us
-        self._rng = random.Random(f"nemesis {seed}")  # noqa: S311  to be replayed, not to be kept secret
+        self._rng = random.Random(f"nemesis {seed}")  # noqa: S311  reproducible, not secret
         self._taken: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)  # disturbed or not settled
 
     def faults(self) -> Iterator[Given]:
-        """All of them, in the order in which they were drawn."""
+        """Yield all faults in the order in which they are drawn."""
         least, most = self._nemesis.count_range
         count = least if least == most else self._rng.randint(least, most)
         for number in range(1, count + 1):
@@ -108,7 +108,7 @@ class _Schedule:
                 yield from self._on_process(kind, name)
 
     def _possible(self) -> list[Kind]:
-        """The kinds that can be drawn."""
+        """Return the kinds that can be drawn."""
         links = bool(self._links if self._losable is None else self._losable.left)
         losing = links if self._losable is None else bool(self._losable.losable)
         processes = any(self._victims.values())
@@ -129,7 +129,7 @@ class _Schedule:
             yield self._for_a_time(kind, name)
 
     def _flap(self, name: str) -> Given:
-        """A link that is cut again and again, and up in the end."""
+        """Return a flap: a link that is cut repeatedly and ends up."""
         rng, nemesis = self._rng, self._nemesis
         link = rng.choice(self._links if self._losable is None else self._losable.left)
         window_us = self._last_us - nemesis.start_us
@@ -147,7 +147,7 @@ class _Schedule:
         }
 
     def _lost(self, kind: Kind, name: str, links: LosableLinks) -> Given:
-        """A cut for good that leaves all regions connected."""
+        """Return a permanent cut that leaves all regions connected."""
         link = self._rng.choice(links.losable)
         links.lose(link)
         direction = "both" if kind == "cut" else self._rng.choice(["forward", "backward"])
@@ -168,7 +168,7 @@ class _Schedule:
         return {**given, "cut": link, "direction": direction}
 
     def _on_process(self, kind: Kind, name: str) -> Iterator[Given]:
-        """A disturbance of a process and its end, at a place where the bounds allow it."""
+        """Yield a disturbance of a process and its end, within the limits."""
         for _ in range(ATTEMPTS):
             role = self._rng.choice(list(self._victims))
             group = self._rng.choice(self._victims[role])
@@ -181,7 +181,7 @@ class _Schedule:
                 return
 
     def _on_region(self, kind: Kind, name: str) -> Iterator[Given]:
-        """A loss of power and its end. Links are silent meanwhile, so that no connection is reset."""
+        """Yield a power loss and its end. Links drop packets silently, so that no connection is reset."""
         for _ in range(ATTEMPTS):
             region = self._rng.choice(list(self._regions))
             begin_us, end_us = self._span()
@@ -199,7 +199,7 @@ class _Schedule:
             return
 
     def _fits(self, role: str, group: Sequence[str], process: str, span: tuple[int, int]) -> bool:
-        """Take this span for the process, if the bounds allow it."""
+        """Reserve this span for the process if the limits allow it."""
         spare = len(group) - 1 if self._declared.has(role, Trait.REPLICATED) else len(group)
         free = not any(overlap(span, other) for other in self._taken[process])
         if not free or self._most_at_once(group, span) >= spare:
@@ -208,13 +208,13 @@ class _Schedule:
         return True
 
     def _most_at_once(self, processes: Sequence[str], span: tuple[int, int]) -> int:
-        """How many of these processes are taken at one instant of this span, at most."""
+        """Return the largest number of these processes that are disturbed at one instant of the span."""
         spans = [taken for process in processes for taken in self._taken[process]]
         instants = [span[0], *(begin for begin, _ in spans if span[0] < begin < span[1])]
         return max(sum(begin <= at_us < end for begin, end in spans) for at_us in instants)
 
     def _span(self) -> tuple[int, int]:
-        """When a disturbance begins and ends, in whole steps."""
+        """Draw the start and end of a disturbance, in whole steps."""
         nemesis = self._nemesis
         longest_us = min(nemesis.longest_us, self._last_us - nemesis.start_us)
         length_us = self._length(longest_us)
@@ -226,13 +226,16 @@ class _Schedule:
         return self._rng.randint(-(-shortest_us // STEP_US), longest_us // STEP_US) * STEP_US
 
     def _begin(self, length_us: int) -> int:
-        """When something begins that lasts so long."""
+        """Draw the start of a disturbance of this length."""
         latest_us = self._last_us - length_us
         return self._rng.randint(-(-self._nemesis.start_us // STEP_US), latest_us // STEP_US) * STEP_US
 
 
 def all_roles(declared: Declared) -> list[str]:
-    """Servers, then subscribers, publishers, and others. What a seed means depends on this order."""
+    """Return servers, then subscribers, publishers, and others.
+
+    The meaning of a seed depends on this order.
+    """
     order = (Trait.SERVER, Trait.SUBSCRIBER, Trait.PUBLISHER)
 
     def place(role: str) -> int:
@@ -248,7 +251,7 @@ def victims(
     spared: Collection[str],
     declared: Declared,
 ) -> dict[str, list[list[str]]]:
-    """Processes that may be disturbed, by role, those of a region together. spared: those that may not."""
+    """Return the processes that may be disturbed, by role and region. spared: those that may not."""
     found: dict[str, list[list[str]]] = {}
     for role in chosen_roles:
         groups = [
@@ -265,7 +268,7 @@ def victims(
 def regions_of(
     roles: Mapping[str, RoleCounts], topology: Topology, spared: Collection[str]
 ) -> dict[str, list[str]]:
-    """All processes of each region that may lose its power."""
+    """Return all processes of each region that may lose power."""
     found = {
         region: [
             f"{region}/{role}-{index}"
@@ -278,7 +281,7 @@ def regions_of(
 
 
 def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two spans of time have an instant in common."""
+    """Return whether two spans of time have an instant in common."""
     return one[0] < other[1] and other[0] < one[1]
 
 

@@ -1,9 +1,9 @@
-"""What a run will do, as plain data: hosts, addresses, links, captures, processes, changes by time.
+"""The plan of a run as plain data: hosts, addresses, links, captures, processes, changes by time.
 
-Everything that a run needs to know is decided here, before anything is started, from an experiment and its
-topology alone (`testbed.planning` computes it). The sandbox, the network, the links and the fault scheduler
-only carry it out; `cutset plan` prints it; `run.json` records it. Times are microseconds since time 0 of
-the run, when all nodes are ready and the drivers start.
+`testbed.planning` computes everything that a run needs before anything starts, from an experiment and its
+topology alone. The sandbox, the network, the links and the fault scheduler execute the plan; `cutset plan`
+prints it; `run.json` records it. Times are microseconds since time 0 of the run, when all nodes are ready and
+the drivers start.
 """
 
 from collections import Counter
@@ -44,16 +44,16 @@ from topologies.link_trace import LinkTrace
 SETTLE_US_MAX = 10**11
 
 GATEWAY_ROLE, TRAFFIC_ROLE = "gateway", "traffic-host"
-"""Of hosts without a process of the system's."""
+"""Roles of hosts without a process of the system."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
     """A Mininet host. Gateways have role "gateway", index 0 and one more interface per WAN link; hosts of
-    other people's traffic have role "traffic-host" and index 0.
+    background traffic have role "traffic-host" and index 0.
     """
 
-    name: FileName  # "r2-proxy-0"; gateways "r2-gw"; of traffic "r2-traffic"
+    name: FileName  # "r2-proxy-0"; gateways "r2-gw"; traffic hosts "r2-traffic"
     region: Name
     role: Name
     index: Number
@@ -72,7 +72,7 @@ class RegionPlan:
 
 @dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """What numbers events, the region that owns it, and who publishes on it: regions, single processes."""
+    """A stream of numbered events: the region that owns it, and its publishers (regions or processes)."""
 
     number: Annotated[int, Field(ge=0, lt=1 << 31)]
     region: Name
@@ -93,16 +93,16 @@ class LinkPlan:
     a_address: str = ""  # wan only: the gateways' addresses on it
     b_address: str = ""
     subnet: str = ""  # wan only: "10.255.0.4/30"
-    weight: Count = 0  # wan only: policy weight, by which routes are chosen before their delays
-    forward_trace: Trace | None = None  # what the direction follows from time 0 on
+    weight: Count = 0  # wan only: policy weight; routing compares it before delays
+    forward_trace: Trace | None = None  # trace of the direction from time 0 on
     backward_trace: Trace | None = None
 
     def trace(self, direction: str) -> LinkTrace | None:
-        """What this direction follows from time 0 on."""
+        """Return the trace that this direction follows from time 0 on."""
         return self.forward_trace if direction == Direction.FORWARD else self.backward_trace
 
     def towards(self, direction: str) -> LinkParameters:
-        """What this direction does to packets."""
+        """Return the impairments of this direction."""
         return self.forward if direction == Direction.FORWARD else self.backward
 
 
@@ -116,62 +116,64 @@ class ProcessPlan:
     role: Name
     index: Number
     seed: Seed
-    subscriptions: tuple[Subscription, ...] = ()  # of a subscriber, where the workload has them
-    rows: Text = ""  # of a publisher, where events stand in a file: `experiments.workloads.workload`
+    subscriptions: tuple[Subscription, ...] = ()  # for a subscriber, if the workload has subscriptions
+    rows: Text = ""  # for a publisher, if events are from a file: `experiments.workloads.workload`
 
 
 @dataclass(frozen=True, slots=True)
 class CapturePlan:
-    """One capture file. A host's (`host` set) or one side of an emulated WAN link (`link` and `side` set)."""
+    """A capture file of a host (`host` set) or of one side of an emulated WAN link (`link`, `side` set)."""
 
     file: FileName  # "r2-proxy-0-eth0.pcap", "r2-r3@r2.pcap"
     host: Name | None = None
     interface: Name = "eth0"
     link: Name | None = None
-    side: Name | None = None  # the region at whose side of the emulator it listens
-    in_parts: bool = False  # of a second each, for who watches the run; one file in the end
+    side: Name | None = None  # the region on whose side of the emulator it captures
+    in_parts: bool = False  # parts of one second while the run is watched; one file at the end
     wire: bool = False  # behind the emulator, on the way to another machine: headers only, to compare clocks
 
 
 @dataclass(frozen=True, slots=True)
 class Strike:
-    """From when on, and where, the network does what a fault says: its figures count from there. Nowhere: it
-    never does (`experiments.planned.strikes`).
+    """The time and place from which a fault's figures count; no place if it never has an effect
+    (`experiments.planned.strikes`).
     """
 
     at_us: TimeUs
-    directions: tuple[tuple[Name, Direction], ...] = ()  # of links
+    directions: tuple[tuple[Name, Direction], ...] = ()  # link and direction
     processes: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """A fault as it was asked for."""
+    """A fault as the experiment requests it."""
 
     name: Name
-    kind: Name  # that of `experiments.faults`: cut, restore, set, kill...
+    kind: Name  # as in `experiments.faults`: cut, restore, set, kill...
     target: Text  # "r2-r3", "r2", "r2/proxy-0", "r0 r1 | r2 r3"
     at_us: TimeUs
-    until_us: TimeUs | None = None  # when its last effect on links ends, if it does within the run
-    strike: Strike | None = None  # None: a plan of before; the changes that carry its name say it
+    until_us: TimeUs | None = None  # end of its last effect on links, if within the run
+    strike: Strike | None = None  # None in plans of older versions: see the changes of this name
 
 
 @dataclass(frozen=True, slots=True)
 class ChurnPlan:
-    """Arrivals or departures as they were asked for; the changes that they come to carry their name."""
+    """Arrivals or departures as the experiment requests them; the resulting changes carry their name."""
 
     name: Name
     kind: Literal["arrivals", "departures"]
     target: Text  # "12 member of r0 r1: uniform, by crash"
-    count: Count  # processes that come or go
-    returns: Count  # of those that went, so often one is started again
+    count: Count  # processes that arrive or leave
+    returns: Count  # restarts of processes that left
     at_us: TimeUs
     until_us: TimeUs
 
 
 @dataclass(frozen=True, slots=True)
 class BurstPlan:
-    """A time during which an entry of traffic sends; its server waits at `port`, which no other one has."""
+    """A period in which an entry of traffic sends; its server listens on `port`, which no other burst
+    uses.
+    """
 
     at_us: TimeUs
     length_s: Annotated[int, Field(ge=1, le=10**7)]
@@ -180,14 +182,14 @@ class BurstPlan:
 
 @dataclass(frozen=True, slots=True)
 class TrafficPlan:
-    """Other people's traffic (`experiments.traffic`), from one host to another in another region."""
+    """Background traffic (`experiments.traffic`), from one host to another in another region."""
 
     name: FileName
-    host: FileName  # that sends
-    target: FileName  # that receives
+    host: FileName  # the sender
+    target: FileName  # the receiver
     protocol: Literal["tcp", "udp"]
     flows: Annotated[int, Field(ge=1, le=NUMBER_MAX)]
-    rate_bits_per_s: Count | None  # of all flows together; None: as fast as they can
+    rate_bits_per_s: Count | None  # of all flows together; None: unlimited
     at_us: TimeUs
     until_us: TimeUs
     bursts: tuple[BurstPlan, ...]
@@ -195,7 +197,9 @@ class TrafficPlan:
 
 @dataclass(frozen=True, slots=True)
 class CollectPlan:
-    """Which earlier events an event collects, and how often events do (`experiments.workload`)."""
+    """The earlier events that an event collects, and how often events collect
+    (`experiments.workloads.stream`).
+    """
 
     predicate: Literal["last", "older_than", "same_key"]
     argument: Count
@@ -216,7 +220,7 @@ class Plan:
     seed: Seed
     duration_us: TimeUs
     drain_us: TimeUs  # bound on the drain after the drivers stop
-    links_kind: str  # auto | netem | relay; relay for auto where netem lacks something
+    links_kind: str  # auto | netem | relay; auto uses relay if netem lacks a feature
     congestion_control: Name | None  # TCP's, on all hosts; None is the kernel's own choice
     snaplen_bytes: Count | None  # None captures whole packets
     regions: tuple[RegionPlan, ...]
@@ -228,39 +232,41 @@ class Plan:
     changes: tuple[Change, ...]  # sorted by time
     churn: tuple[ChurnPlan, ...] = ()
     streams: tuple[StreamPlan, ...] = ()  # by number
-    declared: Declared = field(default_factory=oldest)  # what the system says of itself: roles, contract
-    programs: Programs | None = None  # of a system whose nodes are programs
-    traffic: tuple[TrafficPlan, ...] = ()  # other people's, between hosts of its own
+    declared: Declared = field(default_factory=oldest)  # the system's declaration: roles, contract
+    programs: Programs | None = None  # for a system whose nodes are programs
+    traffic: tuple[TrafficPlan, ...] = ()  # background traffic, between hosts of its own
 
     def having(self, *traits: str) -> tuple[ProcessPlan, ...]:
-        """The processes whose roles have any of these traits."""
+        """Return the processes whose roles have any of these traits."""
         roles = self.declared.having(*traits)
         return tuple(process for process in self.processes if process.role in roles)
 
     def streams_of(self, region: str) -> tuple[StreamPlan, ...]:
-        """The streams that a region owns."""
+        """Return the streams that a region owns."""
         return tuple(stream for stream in self.streams if stream.region == region)
 
     @property
     def collect(self) -> CollectPlan | None:
-        """The rule by which events are collected, if they are."""
+        """The rule by which events are collected, or None."""
         given = self.workload.get("collect")
         return None if given is None else from_json(CollectPlan, given, "workload.collect")
 
     @property
     def port(self) -> int | None:
-        """The port of the system's servers, if it has one."""
+        """The port of the system's servers, or None."""
         port = self.parameters.get("port")
         return port if isinstance(port, int) and 0 < port < 1 << 16 else None
 
     @property
     def triggered(self) -> tuple[Change, ...]:
-        """The changes that wait until something happens."""
+        """The changes that wait for a trigger."""
         return tuple(change for change in self.changes if change.when is not None)
 
     def waits_until_us(self, index: int) -> int:
-        """Until when a change that waits may be made: what is done to a link later ends it, or what puts it
-        right for a process, and comes first if it comes before it has begun.
+        """Return the time until which a triggered change may be applied.
+
+        That is the next change of the same link, or the change that ends its effect on a process. If the
+        latter comes before the trigger, the triggered change is dropped.
         """
         change = self.changes[index]
         later = (each.at_us for each in self.changes[index + 1 :] if _ends(each, change))
@@ -268,7 +274,7 @@ class Plan:
 
     @property
     def joining(self) -> tuple[str, ...]:
-        """The processes that are not started before time 0 but later."""
+        """The processes that start after time 0."""
         return tuple(
             change.process
             for change in self.changes
@@ -282,11 +288,11 @@ ENDING: Mapping[ProcessAction, tuple[ProcessAction, ...]] = {
     ProcessAction.STOP: (ProcessAction.CONTINUE,),
     ProcessAction.SEPARATE: (ProcessAction.REJOIN,),
 }
-"""What puts right what is done to a process."""
+"""The actions that end an action on a process."""
 
 
 def _ends(later: Change, change: Change) -> bool:
-    """Whether a later change ends what another one, which waits, has done."""
+    """Return whether a later change ends the effect of a triggered one."""
     if isinstance(later, LinkChange):
         return isinstance(change, LinkChange) and (later.link, later.direction) == (
             change.link,
@@ -301,20 +307,21 @@ def _ends(later: Change, change: Change) -> bool:
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
-    """The plan as plain JSON, for run.json."""
+    """Convert the plan to plain JSON, for run.json."""
     return to_json(plan)
 
 
 def plan_from_json(content: Any, file: object = "run.json") -> Plan:
-    """The plan that `plan_to_json` wrote, consistent in itself. Raises InputError with the field."""
+    """Read and check the plan that `plan_to_json` wrote. Raises InputError with the field."""
     plan = from_json(Plan, as_now(content), file)
     check_plan(plan, file)
     return plan
 
 
 def as_now(content: Any) -> Any:
-    """A plan in JSON as this version writes it: older ones say in their regions which streams there are, and
-    of a system of programs as what text events are written.
+    """Convert a plan in JSON to this version's form.
+
+    Older plans list streams in their regions and, for systems of programs, the text form of events.
     """
     match content:
         case {"declared": {"marked": {"form": _} as marked} as declared}:
@@ -343,13 +350,13 @@ def as_now(content: Any) -> Any:
 
 
 def check_plan(plan: Plan, file: object, within: str = "") -> None:
-    """Raises InputError if parts of a plan name others that it does not have. within: `plan.`, or nothing."""
+    """Check that all references in a plan are defined. within: `plan.`, or "". Raises InputError."""
     for field_, problem in _contradictions(plan):
         raise InputError(str(file), None, within + field_, problem)
 
 
 def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Field and problem."""
+    """Yield field and problem of each contradiction."""
     regions = {region.name for region in plan.regions}
     hosts = {host.name for host in plan.hosts}
     links = {link.name for link in plan.links}
@@ -372,7 +379,7 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
     for kind, names in named.items():
         for name, count in Counter(names).items():
             if count > 1:
-                yield kind, f"{name} stands there {count} times"
+                yield kind, f"{name} is listed {count} times"
     for field_, name, known in (
         *((f"streams.{n}.region", stream.region, regions) for n, stream in enumerate(plan.streams)),
         *((f"hosts.{n}.region", host.region, regions) for n, host in enumerate(plan.hosts)),
@@ -399,7 +406,7 @@ def _contradictions(plan: Plan) -> Iterator[tuple[str, str]]:
 def _struck(
     faults: Sequence[FaultPlan], links: Set[str], processes: Set[str]
 ) -> Iterator[tuple[str, str, Set[str]]]:
-    """Field, what is named there, and what there is."""
+    """Yield field, name and known names of each strike."""
     for number, strike in enumerate(fault.strike for fault in faults):
         for link, _ in () if strike is None else strike.directions:
             yield f"faults.{number}.strike", link, links

@@ -5,7 +5,7 @@ from topologies.routes import Edge, Hop, next_edges, routes
 
 
 def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
-    """For each region, the WAN link by which it sends to each other region that it can reach."""
+    """Return, for each region, the WAN link towards each other region that it can reach."""
     links = {link.name: link for link in plan.links}
     table = next_edges(_names(plan), _edges(plan))
     return {
@@ -14,7 +14,7 @@ def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
 
 
 def hops(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
-    """The route between any two regions, hop by hop; unconnected regions have none."""
+    """Return the route between any two connected regions, hop by hop."""
     return routes(_names(plan), _edges(plan))
 
 

@@ -1,6 +1,4 @@
-"""Values of a plan that are more than numbers and texts, and what they may be: addresses, ports, links'
-impairments, traces.
-"""
+"""Validated value types of a plan: addresses, ports, link impairments, traces."""
 
 from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated
@@ -11,11 +9,11 @@ from topologies.link_parameters import DELAY_US_MAX, LinkParameters
 from topologies.link_trace import LinkTrace, steps_of
 
 NUMBER_MAX = (1 << 32) - 1
-"""Of places among others of a kind."""
+"""Limit of an index."""
 
 
 def _sound(parameters: LinkParameters) -> LinkParameters:
-    """Raises ValueError if no link can be so."""
+    """Check that a link can have these impairments. Raises ValueError."""
     wrong = {
         "delay_us": not 0 <= parameters.delay_us <= 2 * DELAY_US_MAX,
         "jitter_us": not 0 <= parameters.jitter_us <= 2 * DELAY_US_MAX,
@@ -33,7 +31,7 @@ def _sound(parameters: LinkParameters) -> LinkParameters:
 
 
 def _sound_trace(trace: LinkTrace) -> LinkTrace:
-    """Raises ValueError if no link can follow it."""
+    """Check that a link can follow this trace. Raises ValueError."""
     for name, steps, most in (("rate", trace.rate, 1 << 62), ("delay", trace.delay, 2 * DELAY_US_MAX)):
         if steps is None:
             continue

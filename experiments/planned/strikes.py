@@ -1,17 +1,17 @@
-"""From when on, and where, each fault's figures count: its *strike*.
+"""The time and place from which each fault's figures count: its *strike*.
 
-A fault strikes as soon as a link direction does what the fault says, whatever else happens to it:
+A fault strikes as soon as a link direction behaves as the fault specifies:
 
-- an outage strikes when it begins, also where another one already keeps packets from crossing;
-- a `set` strikes when packets cross and one of its values is the one that holds: not while an outage or a
-  later `set` of the same parameter hides it;
-- a `restore` strikes when the link does otherwise than it would without it: not while another fault does the
-  same;
-- a fault of processes strikes them when it begins.
+- an outage strikes when it begins, even if another outage already blocks packets;
+- a `set` strikes when packets cross and one of its values is in effect: not while an outage or a later `set`
+  of the same parameter hides it;
+- a `restore` strikes when the link behaves differently than without it: not while another fault has the same
+  effect;
+- a fault on processes strikes them when it begins.
 
-The first instant at which this is so anywhere is the fault's instant. What it reaches later, since something
-else hid it there, is not part of its strike. A fault that strikes nothing has no figures. Faults with the
-same strike have the same figures, whatever comes of them: see `strike_problems`.
+The first instant of this on any link is the fault's instant. Links that it reaches later, because another
+fault hid it there, are not part of its strike. A fault that strikes nothing has no figures. Faults with the
+same strike have the same figures: see `strike_problems`.
 """
 
 from collections import defaultdict
@@ -42,12 +42,12 @@ from experiments.planned.plan import Strike
 from topologies.model import Topology
 from topologies.quantities import DURATION
 
-State = Mapping[str, Any] | None  # the values that faults set; None: nothing crosses
-Begins = dict[str, dict[LinkDirection, int]]  # by fault: where it acts, and from when on
+State = Mapping[str, Any] | None  # the values that faults set; None: no packet crosses
+Begins = dict[str, dict[LinkDirection, int]]  # by fault: the link directions and start times
 
 
 def strikes(faults: Sequence[Fault], topology: Topology, duration_us: int = FOREVER_US) -> dict[str, Strike]:
-    """The strike of each fault, by its name, if it is before `duration_us`."""
+    """Return the strike of each fault by name; one at or after `duration_us` has no place."""
     effects_of: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
     for effect in link_effects(faults, topology):
         effects_of[effect.link_direction].append(effect)
@@ -71,9 +71,10 @@ def strikes(faults: Sequence[Fault], topology: Topology, duration_us: int = FORE
 def strike_problems(
     faults: Sequence[Fault], topology: Topology, duration_us: int, asked: Container[str]
 ) -> Iterator[tuple[int, str]]:
-    """Which faults have no figures of their own, by number, and why: one that never acts before
-    `duration_us`, and one that no figure can tell from another one. asked: the names of those whose figures
-    are expected to be something; the others may have none.
+    """Yield the faults without figures of their own, by number, and why.
+
+    A fault may never act before `duration_us`, or no figure may distinguish it from another fault. asked:
+    names of faults in expectations; others may lack figures.
     """
     struck = strikes(faults, topology, duration_us)
     for number, fault in enumerate(faults):
@@ -90,7 +91,7 @@ def strike_problems(
 
 
 def _begins_on(effects: Sequence[LinkEffect]) -> Iterator[tuple[str, int]]:
-    """Each fault and restore that acts on one link direction, and from when on, the earliest first."""
+    """Yield each fault and restore that acts on one link direction with its start, the earliest first."""
     ends = {at_us for effect in effects for at_us in (effect.own_end_us, *effect.restores.values())}
     starting: defaultdict[int, list[LinkEffect]] = defaultdict(list)
     for effect in effects:
@@ -114,7 +115,7 @@ def _begins_on(effects: Sequence[LinkEffect]) -> Iterator[tuple[str, int]]:
 
 
 def _state(active: Iterable[LinkEffect]) -> State:
-    """What effects on one link direction, in their order, come to."""
+    """Return the combined state of effects on one link direction, in their order."""
     values: dict[str, Any] = {}
     for effect in active:
         if isinstance(effect.fault, Outage):
@@ -124,7 +125,7 @@ def _state(active: Iterable[LinkEffect]) -> State:
 
 
 def _struck_processes(fault: Fault, faults: Sequence[Fault]) -> tuple[int, tuple[str, ...]]:
-    """When a fault strikes processes, and which; none if it is one of links."""
+    """Return the time at which a fault strikes processes, and which; none for a fault on links."""
     if isinstance(fault, Restore):
         ended = next((each for each in faults if each.name == fault.what), None)
         return (
@@ -141,7 +142,7 @@ def _struck_processes(fault: Fault, faults: Sequence[Fault]) -> tuple[int, tuple
 def _rejoined(
     restore: Restore, ended: LastingProcessFault, faults: Sequence[Fault]
 ) -> tuple[int, tuple[str, ...]]:
-    """The same of a restore of a fault of processes: when they are as before, unless others keep them so."""
+    """Return the strike of a restore of a process fault: when no other fault still separates them."""
     if ending(ended, faults) != (restore.at_us, restore.name):
         return restore.at_us, ()
     _, processes = _struck_processes(ended, faults)
@@ -162,7 +163,7 @@ def _rejoined(
 
 
 def _shared(fault: Fault, other: Fault, mine: Strike, theirs: Strike) -> str | None:
-    """Where two faults cannot be told apart; None if they can."""
+    """Return where two faults cannot be distinguished, or None."""
     same_start = mine.at_us == theirs.at_us and _waits(fault) == _waits(other)
     if not same_start or (fault.kind in MENDING) is not (other.kind in MENDING):
         return None
@@ -189,7 +190,7 @@ def _alike(fault: Fault, other: Fault, strike: Strike, where: str) -> str:
 
 
 def _idle(fault: Fault, faults: Sequence[Fault], topology: Topology) -> str:
-    """Why a fault never acts."""
+    """Explain why a fault never acts."""
     said = f"{fault.name}: {fault.kind} {fault.target} would change nothing"
     effects = link_effects(faults, topology)
     own = [each for each in effects if each.fault is fault or fault.name in each.restores]
@@ -208,7 +209,7 @@ def _idle(fault: Fault, faults: Sequence[Fault], topology: Topology) -> str:
 
 
 def _text(directions: Iterable[tuple[str, Direction]], processes: Iterable[str]) -> str:
-    """`a-b forward, b-c`: a link whose directions both are named stands alone."""
+    """Return `a-b forward, b-c`: a link with both directions has no suffix."""
     of_link: defaultdict[str, list[Direction]] = defaultdict(list)
     for link, direction in directions:
         of_link[link].append(direction)

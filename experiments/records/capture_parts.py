@@ -1,14 +1,13 @@
-"""A capture in parts of about a second, as a run that is watched writes it; and how parts become the one file
-that any other run has.
+"""A capture in parts of about one second, as a watched run writes it, and joining the parts into one file.
 
-The parts of `captures/x.pcap` stand in `captures/x.pcap.parts/`, each a whole classic pcap file that is named
-by the second in which it was begun, so that names ascend. All but the last are closed: tcpdump closes a part
-before it opens the next. Joining writes the first part and the records of the others beside the capture's
-place, moves that file there, and only then takes the parts away. So a crash at any moment leaves either all
-parts or the whole capture, and joining again does what is left.
+The parts of `captures/x.pcap` lie in `captures/x.pcap.parts/`. Each is a complete classic pcap file, named by
+the second in which it was opened, so names ascend. All parts but the last are closed: tcpdump closes a part
+before it opens the next. Joining writes the first part and the records of the others to a file beside the
+capture's place, renames that file, then removes the parts. After a crash either all parts or the whole
+capture exist, and joining again completes the work.
 
-Who writes parts holds the folder of captures, and who joins them waits for nobody: while they are
-still written, joining is an error.
+The writer of the parts holds a lock on the folder of captures. Joining does not wait for that lock: it raises
+an error while the parts are still being written.
 """
 
 import os
@@ -29,34 +28,34 @@ _COPY_BYTES = 64 << 20
 
 
 def folder_of(capture: Path) -> Path:
-    """Where the parts of a capture stand."""
+    """Return the folder that holds the parts of a capture."""
     return capture.with_name(capture.name + SUFFIX)
 
 
 def capture_of(folder: Path) -> Path:
-    """The capture whose parts stand in this folder."""
+    """Return the capture whose parts this folder holds."""
     return folder.with_name(folder.name.removesuffix(SUFFIX))
 
 
 def folders(captures: Path) -> list[Path]:
-    """The folders of parts below a run's folder of captures, by name."""
+    """Return the folders of parts below a run's folder of captures, by name."""
     return sorted(path for path in captures.glob("*" + SUFFIX) if path.is_dir() and not path.is_symlink())
 
 
 def parts(folder: Path) -> list[Path]:
-    """All parts in the order in which they were written; none if there is no such folder."""
+    """Return all parts in the order in which they were written; [] if the folder does not exist."""
     found = [path for path in folder.glob("*.pcap") if path.stem.isdecimal()]
     return sorted(found, key=number)
 
 
 def number(part: Path) -> int:
-    """A part's number: greater than that of any part before it."""
+    """Return a part's number, which is greater than that of any earlier part."""
     return int(part.stem)
 
 
 @contextmanager
 def held(captures: Path) -> Iterator[None]:
-    """Hold a run's folder of captures, while parts are written below it or joined.
+    """Hold the lock on a run's folder of captures while parts are written below it or joined.
 
     Raises InputError if another process holds it.
     """
@@ -71,7 +70,7 @@ def held(captures: Path) -> Iterator[None]:
 
 
 def join_all(captures: Path) -> int:
-    """Join the parts of every capture of a run; returns of how many. Does nothing where all are joined.
+    """Join the parts of every capture of a run and return the number of captures joined.
 
     Raises InputError if they are still being written, or cannot be joined.
     """
@@ -89,11 +88,11 @@ def join_all(captures: Path) -> int:
 
 
 def join(folder: Path) -> None:
-    """Make one capture of the parts in a folder, and take them away. Raises InputError, OSError."""
+    """Join the parts in a folder into one capture and remove them. Raises InputError, OSError."""
     capture = capture_of(folder)
     if not capture.exists():
         joining = capture.with_name(capture.name + ".joining")
-        joining.unlink(missing_ok=True)  # what a crash left, or a link that leads elsewhere
+        joining.unlink(missing_ok=True)  # left by a crash, or a symbolic link to another place
         with joining.open("xb") as whole:
             begun = b""
             for part in parts(folder):
@@ -103,9 +102,9 @@ def join(folder: Path) -> None:
 
 
 def _append(whole: int, part: Path, begun: bytes) -> bytes:
-    """Append a part: with its file header if nothing was begun before, else its records alone.
+    """Append a part, with its file header if it is the first, and return the header.
 
-    A part of less than a header (begun as tcpdump died, or empty) holds nothing. Returns the header.
+    A part shorter than a header (empty, or tcpdump died early) holds no packets and is skipped.
     """
     with part.open("rb") as source:
         header = source.read(FILE_HEADER_BYTES)
@@ -118,11 +117,11 @@ def _append(whole: int, part: Path, begun: bytes) -> bytes:
 
 
 def _copy(source: int, target: int, start: int) -> None:
-    """Copy from an offset to the end, to the end of the target: in the kernel where it can."""
+    """Copy from an offset to the end of the target, inside the kernel if possible."""
     size = os.fstat(source).st_size
     os.lseek(source, start, os.SEEK_SET)
     os.lseek(target, 0, os.SEEK_END)
-    with suppress(OSError):  # between some file systems it cannot: the rest is copied by hand
+    with suppress(OSError):  # not supported between some file systems: the loop below copies the rest
         while os.lseek(source, 0, os.SEEK_CUR) < size and os.copy_file_range(source, target, _COPY_BYTES):
             pass
     while data := os.read(source, _COPY_BYTES):

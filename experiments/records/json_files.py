@@ -1,4 +1,4 @@
-"""JSON objects in files: written whole, read with what is wrong in one line."""
+"""JSON objects in files: written atomically, read with one-line errors."""
 
 import json
 import re
@@ -13,17 +13,17 @@ _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write JSON so that a crash at any moment leaves the old content or the new, never a part."""
+    """Write JSON atomically: a crash at any moment leaves the old content or the new."""
     write_whole(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object in a file. Raises InputError if it is missing or unreadable."""
+    """Read a JSON object from a file. Raises InputError if it is missing or unreadable."""
     return parse_json(read_text(path), path)
 
 
 def read_text(path: Path) -> bytes:
-    """A file's content. Raises InputError."""
+    """Read a file's content. Raises InputError."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -31,10 +31,10 @@ def read_text(path: Path) -> bytes:
 
 
 def parse_json(text: bytes, file: object) -> dict[str, Any]:
-    """A JSON object. file: where it stood. Raises InputError if it is none."""
+    """Parse a JSON object. file: named in errors. Raises InputError if it is none."""
     try:
         content = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-        if _SURROGATE.search(text):  # half of a pair is no text, and can be written nowhere
+        if _SURROGATE.search(text):  # half a surrogate pair is no text and cannot be encoded
             json.dumps(content, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(str(file), None, "", f"is not JSON: {error}") from None

@@ -1,9 +1,9 @@
-"""Key logs of TLS: lines by which whoever has them can decrypt captured connections.
+"""Key logs of TLS, whose lines allow to decrypt captured connections.
 
-A line is a label, the connection's client random and a secret, both in hexadecimal digits
-(draft-ietf-tls-keylogfile; NSS's format). A program that was killed may leave half a line, and nobody knows
-what else may stand in a file that a program wrote: only whole lines of this form count, and of a file no more
-than KEY_LOG_BYTES_MAX.
+A line is a label, the connection's client random and a secret, the latter two in hexadecimal
+(draft-ietf-tls-keylogfile; NSS's format). A killed program may leave half a line, and a file that a program
+wrote may hold anything: only complete lines of this form count, and only the first KEY_LOG_BYTES_MAX of a
+file.
 """
 
 import re
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 KEY_LOG_BYTES_MAX = 64 << 20
-"""A connection of TLS 1.3 takes some 900 bytes."""
+"""A TLS 1.3 connection takes about 900 bytes."""
 PRIVATE = 0o600
-"""The mode of such files."""
+"""The file mode of key logs."""
 _LINE = re.compile(rb"^([A-Z][A-Z0-9_]{2,63}) ([0-9a-fA-F]{64}) ([0-9a-fA-F]{2,512})\r?$", re.MULTILINE)
 
 
 def key_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a key log, each with its end. Raises OSError."""
+    """Yield the valid lines of a key log, each with a newline. Raises OSError."""
     with path.open("rb") as file:
         content = file.read(KEY_LOG_BYTES_MAX)
     whole = content[: content.rfind(b"\n") + 1]
@@ -27,5 +27,5 @@ def key_lines(path: Path) -> Iterator[bytes]:
 
 
 def client_randoms(path: Path) -> frozenset[bytes]:
-    """The connections whose keys a key log has, by the client's random (RFC 8446, 4.1.2). Raises OSError."""
+    """Return the client randoms of the connections in a key log (RFC 8446, 4.1.2). Raises OSError."""
     return frozenset(bytes.fromhex(line.split()[1].decode()) for line in key_lines(path))

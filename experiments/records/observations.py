@@ -1,8 +1,8 @@
-"""What is noted of a run while it goes on: changes, processes, captures, probes, counters, machines.
+"""Observations during a run: changes, processes, captures, probes, counters, machines.
 
-These are the entries of run.json's lists (`experiments.records.run_record`). Times are CLOCK_REALTIME
-nanoseconds; an entry of a run on several machines names the machine that it was seen on, and has times by
-that one's clock.
+These are the entries of run.json's lists (`experiments.records.run_record`). Times are CLOCK_REALTIME in
+nanoseconds. In a run on several machines an entry names the machine that observed it, and its times are
+from that machine's clock.
 """
 
 from dataclasses import dataclass, field
@@ -31,15 +31,15 @@ def _capture_path(text: str) -> str:
 Duration = Annotated[float, Field(ge=0)]
 OffsetNs = Annotated[float, Field(gt=-(1 << 62), lt=1 << 62)]
 When = Literal["before", "after"]
-"""The nodes started, or ended."""
+"""Before the nodes start, or after they end."""
 ExitNumber = Annotated[int, Field(ge=-(1 << 31), lt=1 << 31)]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRecord:
-    """A change that was carried out, by its place in `Plan.changes`; applied_ns is None if it could not be.
+    """A change that was executed. index: in `Plan.changes`. applied_ns: None if it could not be applied.
 
-    One that each machine carries out (`give-up`) stands there once for each.
+    A change that every machine applies (`give-up`) has one entry per machine.
     """
 
     index: Count
@@ -50,7 +50,7 @@ class ChangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class ProcessExit:
-    """How a process ended: by exit code or by signal, and whether it was told to."""
+    """The end of a process: exit code or signal, and whether the run requested it."""
 
     code: ExitNumber | None
     signal: ExitNumber | None
@@ -60,10 +60,10 @@ class ProcessExit:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """A process from a start to its end; exit is None while it runs, or if its end was not seen.
+    """A process from one start to its end. exit: None while it runs, or if its end was not observed.
 
-    processor_s: of all processors together, with what it started, from time 0 or its start until everything
-    was delivered; None if it had ended by then.
+    processor_s: processor time of the process and its children, from time 0 or its start until all was
+    delivered; None if it had ended by then.
     """
 
     name: Name
@@ -75,13 +75,13 @@ class ProcessRecord:
 
     @property
     def died(self) -> bool:
-        """Whether it ended without being told to."""
+        """Whether it ended unexpectedly."""
         return self.exit is not None and not self.exit.expected
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureRecord:
-    """A capture, of a host or of one side of a link. What it holds and dropped is None if it did not say."""
+    """A capture of a host or of one side of a link. packets, kernel_drops: None if tcpdump reported none."""
 
     file: Annotated[str, AfterValidator(_capture_path)]  # "captures/r2-r3@r2.pcap"
     host: Name | None = None
@@ -100,7 +100,7 @@ class CaptureRecord:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Round trips from one region to another, before the nodes started or after they ended."""
+    """Round trips from one region to another, before the nodes start or after they end."""
 
     when: When
     origin: Annotated[Name, Field(alias="from")]
@@ -118,8 +118,8 @@ class LinkCounters:
     dropped_loss: Count
     dropped_queue: Count
     dropped_blackhole: Count
-    dropped_kernel: Count  # lost before they reached the emulator: any makes the run invalid
-    lateness_p50_us: Duration | None = None  # how late frames left; None where the kernel emulates
+    dropped_kernel: Count  # lost before the emulator: any loss makes the run invalid
+    lateness_p50_us: Duration | None = None  # delay beyond the due time; None with kernel emulation
     lateness_p99_us: Duration | None = None
     dropped_size: Count = 0  # larger than the link's MTU
     dropped_send: Count = 0  # refused by the outgoing interface, for example while it is down
@@ -137,7 +137,7 @@ class LinkCounts(LinkCounters):
 
 @dataclass(frozen=True, slots=True)
 class CpuSample:
-    """How busy a machine's processors were within the last second, as a part of all of them."""
+    """The processor load of a machine in the last second, as a fraction of all its processors."""
 
     t_ns: TimeNs
     busy: Duration
@@ -146,19 +146,19 @@ class CpuSample:
 
 @dataclass(frozen=True, slots=True)
 class MachineShare:
-    """A machine that took part: its hosts, its time 0, and its clock over the control connection."""
+    """A machine of the run: its hosts, its time 0, and its clock relative to the controller's."""
 
     name: FileName
     hosts: tuple[Name, ...] = ()
     zero_ns: TimeNs | None = None
     control_offset_ns: OffsetNs | None = None
     control_error_ns: OffsetNs | None = None
-    versions: dict[Text, Text | None] = field(default_factory=dict)  # of what programs need there
+    versions: dict[Text, Text | None] = field(default_factory=dict)  # versions of the required programs
 
 
 @dataclass(frozen=True, slots=True)
 class UnshippedFile:
-    """A file of a machine that is not here, or not all of it."""
+    """A machine's file that was not, or not completely, copied here."""
 
     file: Text
     bytes: Count
@@ -168,7 +168,7 @@ class UnshippedFile:
 
 @dataclass(frozen=True, slots=True)
 class Shipment:
-    """What came of a machine's files. said: what a reader must know of it."""
+    """The result of copying a machine's files. said: notes for the reader."""
 
     machine: Name
     complete: bool

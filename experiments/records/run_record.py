@@ -1,8 +1,8 @@
-"""The record of a run: run.json as one typed, validated model. All who read or write it do so here.
+"""The record of a run: run.json as one typed, validated model. All readers and writers use it.
 
-Types, ranges, names and references are checked when it is read, and what is wrong is one line with the field.
-Applied changes name their planned change by its index; `carried_out` joins the two, nowhere else. Records of
-schema 1 described the change instead: they are joined once, when they are read.
+Reading checks types, ranges, names and references; an error is one line with the field. An applied change
+names its planned change by index; only `carried_out` joins the two. Records of schema 1 describe the
+change instead: they are joined when they are read.
 """
 
 import json
@@ -47,13 +47,13 @@ from topologies.errors import InputError
 
 SCHEMA = 2
 SIMULATOR = "simulator"
-"""The kind of links of a run in virtual time."""
+"""The kind of links in virtual time."""
 _OF_APPLIED = ("index", "requested_ns", "applied_ns", "machine")
 _OPTIONAL = ("simulation", "inventory", "shaping", "shell", "assignment")
 
 
 class Phase(StrEnum):
-    """How far a run got."""
+    """The progress of a run."""
 
     PLANNED = "planned"
     BUILDING = "building"
@@ -63,7 +63,7 @@ class Phase(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a run ended. A crash is the testbed's, not a node's: that is a problem of a completed run."""
+    """The end of a run. A crash is the testbed's; a node's crash is a problem of a completed run."""
 
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
@@ -72,7 +72,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When something happened; None: not yet, or never."""
+    """Times of the phases; None: not reached."""
 
     started_ns: TimeNs | None = None
     network_ns: TimeNs | None = None
@@ -94,14 +94,14 @@ class MachineRecord:
 
 @dataclass(frozen=True, slots=True)
 class TcpRecord:
-    """What TCP was on the hosts."""
+    """TCP settings of the hosts."""
 
     congestion_control: Text | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """What a run in virtual time cost."""
+    """The cost of a run in virtual time."""
 
     wall_s: Annotated[float, Field(ge=0)] = 0.0
     virtual_s: Annotated[float, Field(ge=0)] = 0.0
@@ -110,14 +110,14 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True)
 class ShellRecord:
-    """Of a run at the prompt."""
+    """The record of a run at the prompt."""
 
-    with_faults: bool  # whether those of the experiment's file were to happen, too
+    with_faults: bool  # whether the experiment's faults were also scheduled
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryRecord:
-    """Which machines a run was on: their inventory, and the digest of the code that they had."""
+    """The machines of a run: their inventory, and the digest of the code on them."""
 
     file: str
     code: str
@@ -125,7 +125,7 @@ class InventoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class PaperReference:
-    """Where in the literature an experiment comes from."""
+    """The source of an experiment in the literature."""
 
     document: Text = ""
     section: Text = ""
@@ -139,7 +139,7 @@ def _comparison(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The fields of an experiment's file that readers of a run ask for by name."""
+    """The fields of an experiment's file that readers of a run need."""
 
     name: Text = ""
     description: str = ""
@@ -150,10 +150,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """What ran, and how far it got.
+    """The record of a run.
 
-    experiment, topology: resolved, as their files would have them. left_out: by part, why the directory no
-    longer has it. assignment: on one of several machines, its part of the plan (`testbed.assignment`).
+    experiment, topology: resolved, in the form of their files. left_out: parts that the directory no longer
+    has, with the reason. assignment: on one of several machines, its part of the plan (`testbed.assignment`).
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -164,7 +164,7 @@ class RunRecord:
     experiment: Free = field(default_factory=dict)
     topology: Free = field(default_factory=dict)
     seed: Seed = 0
-    links: Text = ""  # what carried them; before that is known, as asked
+    links: Text = ""  # the kind in use; until it is known, the requested one
     commit: Text | None = None
     versions: dict[Text, Text | None] = field(default_factory=dict)
     machine: MachineRecord = MachineRecord()
@@ -191,12 +191,12 @@ class RunRecord:
 
     @property
     def carried_out(self) -> tuple[tuple[Change, ChangeRecord], ...]:
-        """Each planned change with what came of it, in the order in which they were recorded."""
+        """Each applied change with its planned one, in the order in which they were recorded."""
         return tuple((self.plan.changes[applied.index], applied) for applied in self.changes)
 
     @property
     def listed_captures(self) -> tuple[CaptureRecord, ...]:
-        """The captures that there should be: a run that crashed early has only those of its plan."""
+        """The expected captures; if the run crashed early, those of its plan."""
         return self.captures or tuple(
             CaptureRecord(each.file, each.host, each.link, each.side, each.interface)
             for each in self.plan.captures
@@ -204,27 +204,27 @@ class RunRecord:
 
     @property
     def wires(self) -> frozenset[str]:
-        """Names of captures that are there to compare clocks by: what they show is in others too."""
+        """Names of captures that serve only to compare clocks: their packets are in other captures too."""
         return frozenset(each.file for each in self.plan.captures if each.wire)
 
     @property
     def machine_of(self) -> dict[str, str]:
-        """The machine of each host, of a run on several machines."""
+        """The machine of each host, for a run on several machines."""
         return {host: machine.name for machine in self.machines for host in machine.hosts}
 
     @property
     def simulated(self) -> bool:
-        """Whether it was carried out in virtual time."""
+        """Whether it ran in virtual time."""
         return self.simulation is not None or self.links == SIMULATOR
 
     @property
     def request(self) -> Request:
-        """What the experiment's file says, as far as readers ask for it by name."""
+        """The fields of the experiment's file that readers need."""
         return read_request(self.experiment, "run.json")
 
 
 def record_from_json(content: Any, file: object = "run.json") -> RunRecord:
-    """The record that `record_to_json` wrote, or an older version. Raises InputError with file and field."""
+    """Read a record of this or an older version. Raises InputError with file and field."""
     if isinstance(content, dict):
         content = {**content, "plan": as_now(content["plan"])} if "plan" in content else content
         content = _indexed(content) if content.get("schema", 1) == 1 else content
@@ -232,13 +232,13 @@ def record_from_json(content: Any, file: object = "run.json") -> RunRecord:
 
 
 def record_from_text(text: bytes, file: object = "run.json") -> RunRecord:
-    """The same from the text: what this version wrote makes no JSON objects on the way."""
+    """Read a record from text; text of this version is parsed without intermediate JSON objects."""
     record = from_text(RunRecord, text)
     return record_from_json(parse_json(text, file), file) if record is None else _consistent(record, file)
 
 
 def _consistent(record: RunRecord, file: object) -> RunRecord:
-    """Raises InputError if parts of a record contradict each other."""
+    """Check a record for contradictions. Raises InputError."""
     read_request(record.experiment, file)
     check_plan(record.plan, file, "plan.")
     for place, problem in _contradictions(record):
@@ -247,14 +247,14 @@ def _consistent(record: RunRecord, file: object) -> RunRecord:
 
 
 def read_request(experiment: Mapping[str, Any], file: object) -> Request:
-    """What of an experiment readers ask for by name. file: where it stood. Raises InputError."""
+    """Read the fields of an experiment that readers need. file: named in errors. Raises InputError."""
     known = {each.name for each in fields(Request)}
     asked = {key: value for key, value in experiment.items() if key in known and value is not None}
     return from_json(Request, asked, file)
 
 
 def _contradictions(record: RunRecord) -> Iterator[tuple[str, str]]:
-    """Field and problem."""
+    """Yield field and problem of each contradiction."""
     planned = len(record.plan.changes)
     for number, change in enumerate(record.changes):
         if change.index >= planned:
@@ -266,7 +266,7 @@ def _contradictions(record: RunRecord) -> Iterator[tuple[str, str]]:
 
 
 def _indexed(content: dict[str, Any]) -> dict[str, Any]:
-    """A record of schema 1, whose changes said what they changed: the k-th of a kind is the k-th planned."""
+    """Convert schema 1, where changes describe themselves: the k-th of a kind is the k-th planned one."""
     if "links_without_middle" in content:
         content = {**content, "links_without_emulator": content["links_without_middle"]}
         del content["links_without_middle"]
@@ -283,7 +283,7 @@ def _indexed(content: dict[str, Any]) -> dict[str, Any]:
     found = []
     for change in changes:
         described = _described(change)
-        turn = (described, str(change.get("machine")))  # a change may be carried out on each machine
+        turn = (described, str(change.get("machine")))  # several machines may apply one change
         left = places[described][seen[turn] :]
         seen[turn] += 1
         times = {key: change[key] for key in _OF_APPLIED if key in change}
@@ -297,9 +297,9 @@ def _described(change: dict[str, Any]) -> str:
 
 
 def read_record(path: Path) -> RunRecord:
-    """The content of run.json. Raises InputError if it is missing, unreadable or malformed.
+    """Read run.json. Raises InputError if it is missing, unreadable or malformed.
 
-    A command reads it several times; it is parsed once for as long as it stays as it is.
+    A command reads it several times; it is parsed once while its content is unchanged.
     """
     text = read_text(path)
     key = (path, sha256(text).digest())
@@ -311,20 +311,20 @@ def read_record(path: Path) -> RunRecord:
 
 
 _read: dict[tuple[Path, bytes], RunRecord] = {}
-"""What was read last, by its file and the digest of its text."""
+"""The record read last, by its file and the digest of its text."""
 
 
 def record_to_json(record: RunRecord) -> dict[str, Any]:
-    """The record as plain JSON."""
+    """Convert the record to plain JSON."""
     content = to_json(record)
     return {key: value for key, value in content.items() if value is not None or key not in _OPTIONAL}
 
 
 def record_text(record: RunRecord, *, indent: int | None = 1) -> str:
-    """The content of run.json."""
+    """Return the content of run.json."""
     return json.dumps(record_to_json(record), indent=indent, allow_nan=False) + "\n"
 
 
 def write_record(path: Path, record: RunRecord) -> None:
-    """Write run.json so that a crash at any moment leaves the old content or the new. Raises OSError."""
+    """Write run.json atomically. Raises OSError."""
     write_whole(path, record_text(record))

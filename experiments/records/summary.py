@@ -1,7 +1,7 @@
-"""The names in summary.json (schema 1) that expectations may rely on: mistyped ones are noticed early.
+"""The names in summary.json (schema 1) on which expectations may rely, so that mistyped ones are found early.
 
-The figures that nights follow, with what they are called and which direction is better, stand here, once. A
-section that has None takes any name below it. summary.json is written by the analysis.
+This is the only definition of the figures that nights follow: their titles and which direction is better. A
+section with None accepts any name below it. The analysis writes summary.json.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,10 @@ Better = Literal["lower", "higher", ""]
 
 
 class Figure(NamedTuple):
-    """A figure of summary.json: what it is called, which direction is better, whether nights follow it.
+    """A figure of summary.json: its title, which direction is better, and whether nights follow it.
 
-    meaning: of a time of recovery, when it ends; those with a meaning stand in the report and in comparisons.
+    meaning: for a recovery time, the event that ends it; figures with a meaning are in reports and
+    comparisons.
     """
 
     title: str
@@ -47,8 +48,8 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
         "delivered": Figure("Deliveries"),
         "tombstoned": Figure("Came as tombstones"),
         "lost": Figure("Events lost", "lower"),
-        "unacknowledged": Figure("Missing of publishers that died before they were acknowledged"),
-        "stray": Figure("Events at clients that were not to get them", "lower"),
+        "unacknowledged": Figure("Missing events of publishers that died before the acknowledgement"),
+        "stray": Figure("Events at clients that must not get them", "lower"),
         "duplicated": Figure("Events duplicated", "lower"),
         "out_of_order": Figure("Events out of order", "lower"),
         "resurrected": Figure("Events resurrected", "lower"),
@@ -88,11 +89,11 @@ METRICS: Mapping[str, Mapping[str, Figure]] = {
 }
 """The figures by section, in the order in which they are shown."""
 OF_STREAMS = tuple(name for name in METRICS["events"] if name != "unordered_publishers")
-"""Those of each stream, where there are a few."""
+"""The event figures of each stream, if there are few streams."""
 STREAMS_MAX = 100
-"""Of so many streams at most each has figures of its own; where there are thousands of topics none has."""
+"""Largest number of streams for which each has figures of its own."""
 WRONG = tuple(name for name, figure in METRICS["events"].items() if figure.better == "lower")
-"""What may be wrong with events."""
+"""Figures that count wrong events."""
 SECTION_TITLES: Mapping[str, str] = {
     "throughput": "Throughput",
     "latency": "Latency",
@@ -104,7 +105,7 @@ SECTION_TITLES: Mapping[str, str] = {
     "fidelity": "Machine",
     "measures": "Measured by the system",
 }
-"""What pages call the sections, in their order."""
+"""Titles of the sections on pages, in their order."""
 RECOVERY: Mapping[str, Figure] = {
     "detect_s": Figure(
         "Noticed",
@@ -112,16 +113,14 @@ RECOVERY: Mapping[str, Figure] = {
         meaning="the first node acts on the silence",
     ),
     "resubscribe_s": Figure(
-        "Subscribed anew", "lower", meaning="the last affected region has asked another one for the stream"
+        "Subscribed again", "lower", meaning="the last affected region has asked another one for the stream"
     ),
     "switch_s": Figure(
         "Events flow again",
         "lower",
         meaning="every affected stream has brought an event published after the fault",
     ),
-    "catch_up_s": Figure(
-        "Caught up", "lower", meaning="nothing that was published in the gap is missing any more"
-    ),
+    "catch_up_s": Figure("Caught up", "lower", meaning="no event published in the gap is missing any more"),
     "settled_s": Figure(
         "Latency settled", "lower", meaning="p95 stays within 20 % of what the path allows, for 2 s"
     ),
@@ -142,7 +141,7 @@ RECOVERY: Mapping[str, Figure] = {
     "connectivity_lost_s": Figure("Longest silence"),
     "impaired": Figure("Impaired"),
 }
-"""Those of each fault."""
+"""The figures of each fault."""
 FAULT_FIELDS = tuple(RECOVERY)
 TRAFFIC: Mapping[str, Figure] = {
     "asked_bits_per_s": Figure("Asked for"),
@@ -154,9 +153,9 @@ TRAFFIC: Mapping[str, Figure] = {
     "loss": Figure("Datagrams lost"),
     "wan_bytes": Figure("Bytes over links"),
 }
-"""Those of each entry of other people's traffic (`analysis.timelines.links.traffic`)."""
+"""The figures of each entry of background traffic (`analysis.timelines.links.traffic`)."""
 OPEN = ("fidelity", "agreement", "recovery", "measures")
-"""Sections that have more than figures: any name may stand below. `measures` are the system's own."""
+"""Sections that accept any name. `measures` are the system's own."""
 SECTIONS: dict[str, tuple[str, ...] | None] = {
     "verdict": (),
     **{section: tuple(figures) for section, figures in METRICS.items()},
@@ -167,7 +166,9 @@ SECTIONS: dict[str, tuple[str, ...] | None] = {
 
 
 def path_problem(path: str, fault_names: Iterable[str], traffic: Iterable[str] = ()) -> str | None:
-    """Why this path cannot be in the summary of an experiment with these faults and this traffic, or None."""
+    """Return why this path cannot be in the summary of an experiment with these faults and traffic, or
+    None.
+    """
     section, *rest = path.split(".")
     if section not in SECTIONS:
         return f"summary.json has no {section}{suggestion(section, SECTIONS)}"
@@ -178,7 +179,7 @@ def path_problem(path: str, fault_names: Iterable[str], traffic: Iterable[str] =
     names = SECTIONS[section]
     if names is None:
         return None
-    if section == "streams":  # whose names only the plan knows, with dots or without
+    if section == "streams":  # only the plan knows their names, which may have dots
         section, rest = "streams.<stream>", rest[max(1, len(rest) - 1) :]
     if not names:
         return f"{section} is a single value" if rest else None

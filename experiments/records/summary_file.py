@@ -1,7 +1,7 @@
-"""What summary.json holds, checked when it is read: a run's directory may come from anybody.
+"""The content of summary.json, checked on reading, because run directories are not trusted.
 
-Readers take it as plain JSON, of which anything may be missing, as in runs of older versions; what is there
-has the type that they rely on, and any other field may stand beside it.
+Readers use it as plain JSON. Any field may be missing, as in runs of older versions; existing ones have the
+expected type, and unknown ones are allowed.
 """
 
 from typing import Annotated, Any
@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from experiments.records.validated_json import Count, from_json
 
 WHOLE_MAX, MAX = 9 * 10**18, 1e300
-"""Of figures, by their amount."""
+"""Limits of absolute values."""
 Whole = Annotated[int, Field(ge=-WHOLE_MAX, le=WHOLE_MAX)]
 Figure = bool | Whole | Annotated[float, Field(ge=-MAX, le=MAX)] | None
-"""Null: it could not be measured."""
+"""None: it could not be measured."""
 Figures = dict[str, Figure]
 
 
@@ -78,6 +78,6 @@ class _Summary(_Part):
 
 
 def check_summary(content: dict[str, Any], file: object) -> dict[str, Any]:
-    """The content as it is. file: where it stood. Raises InputError with the field."""
+    """Check the content and return it unchanged. file: named in errors. Raises InputError with the field."""
     from_json(_Summary, content, file)
     return content

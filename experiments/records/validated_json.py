@@ -1,8 +1,8 @@
-"""JSON files that may come from anybody, as frozen dataclasses and back: one reader, one writer.
+"""Converts untrusted JSON files to frozen dataclasses and back: one reader, one writer.
 
-A dataclass's annotations are the whole truth about its file: types, ranges, names. What is wrong is one line
-that names the file and the field; unknown fields are refused, so that nothing is silently left out. Fields
-that have a default may be missing, as in files of older versions.
+A dataclass's annotations define its file: types, ranges, names. An error is one line that names the file and
+the field; unknown fields are refused, so that none is silently ignored. Fields with a default may be missing,
+as in files of older versions.
 """
 
 import gc
@@ -19,9 +19,9 @@ from topologies.errors import InputError
 Kind = TypeVar("Kind")
 
 LARGE_BYTES = 32 << 20
-"""Of a file: what is read of it is worth giving back."""
+"""Size of a file from which freeing the parser's memory is worthwhile."""
 STRICT: ConfigDict = ConfigDict(extra="forbid", allow_inf_nan=False)
-"""For the outermost dataclass of a file, as its `__pydantic_config__`."""
+"""The `__pydantic_config__` of a file's outermost dataclass."""
 
 
 def _printable(text: str) -> str:
@@ -49,20 +49,20 @@ Seed = Annotated[int, Field(gt=-(1 << 64), lt=1 << 64)]
 TimeNs = Annotated[int, Field(ge=0, lt=1 << 62)]
 """CLOCK_REALTIME; the bound leaves room for differences and margins within 64 bits."""
 TimeUs = Annotated[int, Field(ge=0, le=10**13)]
-"""Since time 0 of a run, or a duration; the bound is some four months."""
+"""Since time 0 of a run, or a duration; the bound is about four months."""
 Share = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, AfterValidator(_printable)]
 Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
 FileName = Annotated[str, AfterValidator(_part_of_a_path)]
-"""A single part of a path, which leads nowhere else."""
+"""A single part of a path."""
 
 
 def from_json(kind: type[Kind], content: Any, file: object) -> Kind:
-    """The dataclass that `to_json` wrote. file: where it stood. Raises InputError with the field."""
+    """Read the dataclass that `to_json` wrote. file: named in errors. Raises InputError with the field."""
     try:
         found: Kind = _adapter(kind).validate_python(content)
     except ValidationError as error:
-        from topologies.document import dotted  # noqa: PLC0415 - what is right needs no YAML
+        from topologies.document import dotted  # noqa: PLC0415 - only errors need YAML
 
         details = error.errors(include_url=False)[0]
         raise InputError(str(file), None, dotted(details["loc"]), _problem(details)) from None
@@ -70,9 +70,9 @@ def from_json(kind: type[Kind], content: Any, file: object) -> Kind:
 
 
 def from_text(kind: type[Kind], text: bytes) -> Kind | None:
-    """The same straight from a file's text, in a third of the time and memory; None if anything is wrong."""
+    """Parse a file's text directly, in a third of the time and memory; return None on any error."""
     collecting = gc.isenabled()
-    gc.disable()  # nothing of what is made goes, and it has no cycles
+    gc.disable()  # all new objects stay, and none has cycles
     try:
         found: Kind = _adapter(kind).validate_json(text)
     except ValidationError:
@@ -86,7 +86,7 @@ def from_text(kind: type[Kind], text: bytes) -> Kind | None:
 
 
 def _trim() -> None:
-    """Give back what the parser took, several times the text, which the C library would keep; glibc can."""
+    """Return the parser's memory, several times the text, to the kernel; only glibc supports it."""
     import ctypes  # noqa: PLC0415 - for large files only
 
     with suppress(AttributeError):
@@ -94,7 +94,7 @@ def _trim() -> None:
 
 
 def to_json(value: Any) -> dict[str, Any]:
-    """The dataclass as plain JSON, all of its fields."""
+    """Convert the dataclass to plain JSON with all its fields."""
     content: dict[str, Any] = _adapter(type(value)).dump_python(value, mode="json", by_alias=True)
     return content
 
@@ -111,7 +111,7 @@ _adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 
 def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """Made once of each dataclass, when it is first needed."""
+    """Return the dataclass's adapter, which is made at first use."""
     if kind not in _adapters:
         _adapters[kind] = TypeAdapter(kind)
     return _adapters[kind]

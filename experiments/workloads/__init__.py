@@ -1,1 +1,1 @@
-"""What is published and who is to get it, by kind: `kinds` chooses, a file each says the rest."""
+"""Workloads: the events that are published and their subscribers. `kinds` selects the model."""

@@ -1,4 +1,4 @@
-"""What events have values of, as people write it: names, types, bounds, and how values are distributed."""
+"""The attributes of events, as users write them: names, types, bounds and distributions of values."""
 
 from math import inf, isfinite
 from typing import Annotated, Any, Literal, Self
@@ -15,7 +15,7 @@ PARTS_MAX = 100_000
 LABELS_MAX = 10_000
 LABEL_LENGTH_MAX = 60
 WHOLE_MAX = float(1 << 53)
-"""Up to which whole numbers are exact as doubles."""
+"""Largest whole number up to which all are exact as doubles."""
 
 
 def _bound(given: Any) -> float | str:
@@ -44,49 +44,49 @@ Label = Annotated[str, Field(min_length=1, max_length=LABEL_LENGTH_MAX)]
 
 
 class Drawn(StrictModel):
-    """How values are distributed."""
+    """A distribution of values."""
 
     distribution: Literal["uniform", "zipf"] = "zipf"
-    """uniform: all alike. zipf: the k-th most popular part of the values in proportion to 1 / k^skew."""
+    """uniform: all with equal probability. zipf: the k-th most popular part in proportion to 1 / k^skew."""
     skew: float = Field(1.0, gt=0, le=SKEW_MAX, strict=True)
     """The exponent of zipf."""
     parts: WholeNumber = Field(1000, ge=1, le=PARTS_MAX)
-    """Into so many equal parts all values are cut; within one all are alike."""
+    """The number of equal parts of the range; within a part all values have equal probability."""
     peak: Value | None = None
-    """The most popular value; the others by their distance from it. The lowest one unless given."""
+    """The most popular value; popularity falls with the distance from it. Default: the lowest value."""
 
     def as_plan(self, attribute: content.Attribute) -> dict[str, Any]:
-        """As the draws read it. Raises a problem if the peak is none of the attribute's values."""
+        """Return the plan's form. Raises a problem if the peak is not a value of the attribute."""
         peak = None if self.peak is None else number(self.peak, attribute, "peak")
         return {"kind": self.distribution, "skew": self.skew, "parts": self.parts, "peak": peak}
 
 
 class Wanted(Drawn):
-    """How the values that subscriptions name are distributed."""
+    """The distribution of the values in subscriptions."""
 
     distribution: Literal["uniform", "zipf", "events"] = "zipf"  # type: ignore[assignment]
-    """Also events: as an event of the stream has them, the same one for all such attributes."""
+    """Also events: the value of an event of the stream, the same event for all such attributes."""
 
 
 class Attribute(StrictModel):
-    """What an event has a value of."""
+    """An attribute of events."""
 
     name: Name
-    """What templates call it."""
+    """Its name in templates."""
     type: Literal["real", "integer", "string", "date"] = "real"
-    """Of its values."""
+    """The type of its values."""
     min: Value | None = None
-    """The lowest value; 0, or a, unless given."""
+    """The lowest value; default: 0 or a."""
     max: Value | None = None
     """The highest value."""
     values: Annotated[tuple[Label, ...], Field(min_length=2, max_length=LABELS_MAX)] | None = None
-    """The strings that there are, in order, where they are not all words from min to max."""
+    """The possible strings in order, instead of all words from min to max."""
     unspecified: Fraction = 0.0
-    """So many of the events leave it out."""
+    """The share of events without this attribute."""
     drawn: Drawn | None = None
-    """How values of events are distributed; all are alike unless given."""
+    """The distribution of values in events; default: uniform."""
     wanted: Wanted | None = None
-    """How the values that subscriptions name are distributed; all are alike unless given."""
+    """The distribution of values in subscriptions; default: uniform."""
 
     @model_validator(mode="after")
     def _some_values(self) -> Self:
@@ -106,7 +106,7 @@ class Attribute(StrictModel):
         return self
 
     def core(self) -> content.Attribute:
-        """As the nodes know it. Raises a problem if it has no such values."""
+        """Return the attribute as nodes know it. Raises a problem if its bounds are invalid."""
         if self.values is not None:
             return self._labelled(self.values)
         if self.max is None:
@@ -134,8 +134,8 @@ class Attribute(StrictModel):
         return content.Attribute(self.name, self.type, 0.0, len(labels) - 1.0, labels=labels)
 
     def as_plan(self) -> dict[str, Any]:
-        """{"name", "kind", "low", "high"}, and, where they are given, "length", "labels", "unspecified",
-        "drawn", "wanted".
+        """Return {"name", "kind", "low", "high"} and, if given, "length", "labels", "unspecified", "drawn"
+        and "wanted".
         """
         attribute = self.core()
         more: dict[str, Any] = {
@@ -150,7 +150,7 @@ class Attribute(StrictModel):
 
 
 def number(value: float | str, attribute: content.Attribute, *path: str | int) -> float:
-    """The value's number. Raises a problem at `path` if it is none of the attribute's."""
+    """Return the value as a number. Raises a problem at `path` if the attribute has no such value."""
     is_text = attribute.kind in {"string", "date"}
     if isinstance(value, str) != is_text:
         hint = "" if is_text else number_hint(value, is_whole=attribute.is_whole)

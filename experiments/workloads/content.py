@@ -1,10 +1,9 @@
-"""Events with attributes, for who subscribes to ranges of their values.
+"""Events with attributes, for subscribers to ranges of their values.
 
-Subscriptions are drawn from templates: which attributes they name, and what they want of each; a template
-is as frequent as its weight says. Where ranges lie, and the values of events, are drawn with all values
-alike, by Zipf's law, or as a stream of events has them: quotes of stocks, or rows of a user's file. Who asks
-for what follows from the run's seed and the subscriber's name alone. The draws themselves stand in
-`node.core`: what the plan says is all that publishers, and studies, need.
+Subscriptions are drawn from templates: the attributes they name and the ranges of each. A template is as
+frequent as its weight. Ranges and values are drawn uniformly, by Zipf's law, or from a stream of events:
+stock quotes, or rows of a user's file. A subscriber's subscriptions depend only on the run's seed and its
+name. `node.core` draws: publishers and studies need only the plan.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,34 +46,34 @@ TEMPLATES_MAX = 100
 EACH_MAX = 10_000
 STOCKS_MAX = 10_000
 VALUE_BYTES = 8
-"""Of an attribute in an event, if a system writes it as a double."""
+"""Size of an attribute in an event, if a system encodes it as a double."""
 ROWS_TEXT_MAX = 6 << 20
-"""Of what one publisher is told of its rows."""
+"""Limit of the rows sent to one publisher."""
 US_PER_S = 1_000_000
 
 
 class Asking(Subscribing):
-    """What subscribers ask for."""
+    """The subscriptions of subscribers."""
 
     each: WholeNumber = Field(1, ge=1, le=EACH_MAX)
-    """Subscriptions of each subscriber; one with several ranges of an attribute counts once."""
+    """The number of subscriptions per subscriber; several ranges of an attribute count as one."""
     templates: tuple[Template, ...] = Field((), max_length=TEMPLATES_MAX)
-    """What they are like; the preset's unless given."""
+    """The templates; default: the preset's."""
 
 
 class Events(StrictModel):
-    """Where events come from, if they are not drawn as the attributes say."""
+    """The source of events, unless they are drawn from the attributes' distributions."""
 
     file: Annotated[str, Field(max_length=4096)] | None = None
-    """Rows of a CSV or Parquet file, relative to this one; after the last one the first follows again."""
+    """A CSV or Parquet file with rows, relative to this file; after the last row it starts again."""
     columns: dict[Name, str] = Field(default_factory=dict, max_length=ATTRIBUTES_MAX)
-    """What the file calls attributes, where that is not their name."""
+    """The columns of attributes whose column has another name."""
     stocks: WholeNumber | None = Field(None, ge=1, le=STOCKS_MAX)
-    """How many stocks a preset's quotes are of; 100 unless given."""
+    """The number of stocks in a preset's quotes; default: 100."""
     skew: float | None = Field(None, gt=0, le=SKEW_MAX, strict=True)
-    """By Zipf's law, of the stocks' popularity with subscribers, and of their volumes; 1 unless given."""
+    """The Zipf exponent of the stocks' popularity with subscribers and of their volumes; default: 1."""
     seed: WholeNumber | None = Field(None, ge=0)
-    """Of the quotes, which are the same whatever the run's seed is; 1 unless given."""
+    """The seed of the quotes, which do not depend on the run's seed; default: 1."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -88,30 +87,30 @@ class Events(StrictModel):
 
     @property
     def quotes(self) -> dict[str, Any]:
-        """What is asked of the quotes."""
+        """The options of the quotes that are set."""
         asked = {"stocks": self.stocks, "skew": self.skew, "seed": self.seed}
         return {name: value for name, value in asked.items() if value is not None}
 
 
 class ContentWorkload(Workload):
-    """Events are for who wants what they are about."""
+    """A workload whose subscribers select events by content."""
 
     kind: Literal["content"]
-    """What is published: events with values, for those whose subscriptions match."""
+    """The kind: events with values, for subscribers whose subscriptions match."""
     preset: Literal["stock-quotes", "stock-quotes-uniform"] | None = None
-    """Attributes and templates of Meghdoot's evaluation; its events, or uniform ones."""
+    """Attributes and templates of Meghdoot's evaluation, with its events or with uniform ones."""
     attributes: tuple[Attribute, ...] = Field((), max_length=ATTRIBUTES_MAX)
-    """What events have values of; the preset's unless given."""
+    """The attributes of events; default: the preset's."""
     events: Events = Field(default_factory=lambda: Events.model_validate({}))
-    """Where events come from; drawn as the attributes say unless given."""
+    """The source of events; default: drawn from the attributes' distributions."""
     rate_per_s: EventRatePerS = Field(gt=0, le=RATE_PER_S_MAX)
-    """Events a second of each publisher."""
+    """Events per second of each publisher."""
     subscriptions_: Asking = Field(alias="subscriptions")
-    """Who asks for what, and when."""
+    """The subscriptions and their times."""
 
     @property
     def is_changing(self) -> bool:
-        """See `Workload`."""
+        """Whether subscriptions change during the run."""
         return self.subscriptions_.change_us is not None
 
     @model_validator(mode="after")
@@ -147,7 +146,7 @@ class ContentWorkload(Workload):
 
     @cached_property
     def described(self) -> Mapping[str, Any]:
-        """{"attributes", "events", "templates"} as nodes are told them. Raises a problem."""
+        """{"attributes", "events", "templates"} as nodes receive them. Raises a problem."""
         if self.preset is None:
             given: dict[str, Any] = {
                 "attributes": [each.as_plan() for each in self.attributes],
@@ -176,8 +175,9 @@ class ContentWorkload(Workload):
                 yield template.as_plan(attributes)
 
     def as_plan(self) -> dict[str, Any]:
-        """{"kind", "attributes", "events", "templates", "event_size_bytes", "rate_per_s"}: subscribers are
-        told theirs, publishers their rows.
+        """Return {"kind", "attributes", "events", "templates", "event_size_bytes", "rate_per_s"}.
+
+        Subscribers receive their subscriptions separately, publishers their rows.
         """
         return {
             "kind": self.kind,
@@ -188,13 +188,15 @@ class ContentWorkload(Workload):
         }
 
     def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
-        """One of each region."""
+        """Return one stream per region."""
         return tuple(Stream(region=region) for region in regions)
 
     def subscriptions(
         self, subscribers: Sequence[str], duration_us: int, seed: int
     ) -> Mapping[str, tuple[Subscription, ...]]:
-        """See `Workload.subscriptions`. Numbers count the subscriptions of each subscriber."""
+        """Return the subscriptions of each subscriber, numbered per subscriber: see
+        `Workload.subscriptions`.
+        """
         import numpy as np
 
         from node.core.content.event_values import EventValues
@@ -207,7 +209,7 @@ class ContentWorkload(Workload):
         found = {}
         for name in subscribers:
             who = f"subscriptions {seed} {name}"
-            rng = Random(who)  # noqa: S311  to be replayed, not to be kept secret
+            rng = Random(who)  # noqa: S311  reproducible, not secret
             begin_us, changes_us = asking.times(duration_us, rng)
             times_us = [begin_us] * asking.each + list(changes_us)
             generator = np.random.default_rng(int.from_bytes(blake2b(who.encode(), digest_size=8).digest()))
@@ -216,7 +218,7 @@ class ContentWorkload(Workload):
         return found
 
     def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
-        """See `Workload.problems`."""
+        """Yield what does not fit the run or the file: see `Workload.problems`."""
         yield from self.subscriptions_.problems(duration_us)
         try:
             self.rows(streams, duration_us)
@@ -224,7 +226,7 @@ class ContentWorkload(Workload):
             yield ("events", "file"), str(error)
 
     def rows(self, streams: int, duration_us: int) -> Sequence[str]:
-        """See `Workload.rows`. A stream has every so many rows, as many as it can publish."""
+        """Return the rows of each stream: every n-th of n streams, as many as it can publish."""
         rows = self._rows()
         if rows is None:
             return ()
@@ -244,7 +246,7 @@ class ContentWorkload(Workload):
         return InputError(shown_path(Path(str(self.events.file))), None, "", said)
 
     def _rows(self) -> "Floats | None":
-        """Of the file, if there is one. Raises InputError."""
+        """Read the file's rows, or return None without a file. Raises InputError."""
         if self.events.file is None:
             return None
         from experiments.workloads.event_rows import columns_of, read_rows
@@ -256,7 +258,7 @@ class ContentWorkload(Workload):
 def _numbered(
     times_us: Sequence[int], wishes: Sequence[Sequence[tuple[content.Range, ...]]]
 ) -> list[list[Subscription]]:
-    """The subscriptions of each wish."""
+    """Return the subscriptions of each wish."""
     number, found = 0, []
     for at_us, wish in zip(times_us, wishes, strict=True):
         found.append([Subscription(at_us, number + n, ranges=ranges) for n, ranges in enumerate(wish)])
@@ -265,7 +267,7 @@ def _numbered(
 
 
 def _with_ends(wishes: Sequence[Sequence[Subscription]], each: int, rng: Random) -> Iterator[Subscription]:
-    """The subscriptions; each wish after the first ones takes the place of one before it, which ends."""
+    """Yield the subscriptions; each later wish replaces an earlier one, which ends."""
     now = list(wishes[:each])
     for wish in now:
         yield from wish

@@ -1,5 +1,5 @@
-"""What a plan publishes and asks for by content, as lines for people: attributes, events, subscriptions, and
-how many of these an event matches, by the plan's own first events.
+"""The content of a plan as lines for users: attributes, events, subscriptions, and how many subscriptions an
+event matches, measured on the plan's first events.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +17,13 @@ from node.core.content.value_distributions import Floats
 
 Row = tuple[str, ...]
 SHOWN = 3
-"""Events and subscriptions, as examples."""
+"""Number of example events and subscriptions."""
 MATCHED = 2000
-"""Events by which it is told how selective subscriptions are."""
+"""Number of events used to measure selectivity."""
 
 
 def attribute_rows(plan: Plan) -> Iterator[Row]:
-    """Each attribute with its type, its bounds, and how its values are distributed."""
+    """Yield each attribute with its type, bounds and distributions."""
     described = plan.workload["attributes"]
     for attribute, given in zip(attributes_of(plan.workload), described, strict=True):
         parts = [
@@ -45,7 +45,7 @@ def _distribution(whose: str, given: Mapping[str, Any] | None, attribute: Attrib
 
 
 def event_rows(plan: Plan) -> Iterator[Row]:
-    """Where events come from, and the first ones of the first publisher."""
+    """Yield the source of events and the first events of the first publisher."""
     events, share = plan.workload["events"], f"every {_nth(len(plan.streams))} of each publisher"
     sources = {
         "drawn": "values are drawn",
@@ -65,7 +65,7 @@ def _nth(number: int) -> str:
 
 
 def _values(plan: Plan) -> Iterator[tuple[ProcessPlan, EventValues]]:
-    """The publishers with their events."""
+    """Yield the publishers with their events."""
     for process in plan.having(Trait.PUBLISHER):
         for stream in plan.streams:
             if not {process.region, process.name}.isdisjoint(stream.publishers):
@@ -75,7 +75,7 @@ def _values(plan: Plan) -> Iterator[tuple[ProcessPlan, EventValues]]:
 
 
 def subscription_rows(plan: Plan) -> Iterator[Row]:
-    """Templates with their shares, some subscriptions, and how selective all are."""
+    """Yield templates with their shares, example subscriptions, and the selectivity of all."""
     attributes = attributes_of(plan.workload)
     templates = plan.workload["templates"]
     weights = sum(template["weight"] for template in templates)
@@ -110,7 +110,7 @@ def _predicates(wanted: Sequence[Mapping[str, Any]], attributes: Sequence[Attrib
 
 
 def _ranges(ranges: Sequence[Range], attributes: Sequence[Attribute]) -> str:
-    """Of those that are not everything."""
+    """Describe the ranges that exclude a value."""
     said = [
         f"{each.name} {_range(wanted, each)}"
         for wanted, each in zip(ranges, attributes, strict=True)
@@ -129,7 +129,7 @@ def _range(wanted: Range, attribute: Attribute) -> str:
 
 
 def _selectivity(plan: Plan, ranges: Floats) -> str:
-    """How many of the first subscriptions the first events match."""
+    """Describe how many of the first subscriptions the first events match."""
     publishers = list(_values(plan))
     values = [each.many(0, -(-MATCHED // len(publishers))) for _, each in publishers]
     if not values:

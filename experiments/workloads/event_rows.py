@@ -1,8 +1,8 @@
-"""Events that are rows of a user's file, CSV or Parquet: read within limits, each cell a value of its
+"""Events from rows of a user's CSV or Parquet file, read within limits; each cell is a value of its
 attribute.
 
-A column goes by its attribute's name unless the workload says otherwise; other columns are not read. An
-empty cell, or a null, is unspecified. What is wrong is one line that names row (of data, from 1) and column.
+A column has its attribute's name unless the workload maps it; other columns are not read. An empty cell or a
+null is an unspecified value. An error is one line that names the row (of data, from 1) and the column.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,16 +27,16 @@ BLOCK_BYTES = 1 << 22
 PARQUET = ".parquet"
 SUFFIXES = (".csv", ".csv.gz", PARQUET)
 SEPARATORS = (";", "\t", "|")
-"""What programs write between columns in place of a comma."""
+"""Column separators that programs write instead of a comma."""
 NO_UTF_8 = "invalid utf8"
-"""In what Arrow says of a cell in another encoding."""
+"""Part of Arrow's error message for a cell in another encoding."""
 
 Columns = tuple[tuple[Attribute, str], ...]
-"""Attributes, and what their columns are called."""
+"""Attributes and the names of their columns."""
 
 
 def read_rows(path: Path, columns: Columns) -> Floats:
-    """The file's rows, a column for each attribute. Raises InputError."""
+    """Read the file's rows, one column per attribute. Raises InputError."""
     file = shown_path(path)
     if not path.name.endswith(SUFFIXES):
         raise InputError(file, None, "", f"should end in {', '.join(SUFFIXES)}")
@@ -50,7 +50,7 @@ def read_rows(path: Path, columns: Columns) -> Floats:
 
 
 class _CellError(Exception):
-    """A cell that is no value of its attribute; `row` counts from 0 within the batch."""
+    """A cell with an invalid value; `row` counts from 0 within the batch."""
 
     def __init__(self, row: int, problem: str) -> None:
         super().__init__(problem)
@@ -59,7 +59,7 @@ class _CellError(Exception):
 
 @lru_cache(maxsize=4)
 def _read(path: Path, file: str, columns: Columns, _state: tuple[int, int]) -> Floats:
-    """Read once as long as the file is the same: every point of a sweep asks for it."""
+    """Read the rows, cached while the file is unchanged: every point of a sweep needs them."""
     read = _parquet if path.name.endswith(PARQUET) else _csv
     parts: list[Floats] = []
     before = 0
@@ -78,7 +78,7 @@ def _read(path: Path, file: str, columns: Columns, _state: tuple[int, int]) -> F
 
 
 def _said(error: Exception) -> str:
-    """What Arrow found; of text in another encoding, what to do about it."""
+    """Return Arrow's message; for text in another encoding, the remedy."""
     said = str(error).partition("\n")[0]
     if isinstance(error, UnicodeDecodeError) or NO_UTF_8 in said.lower():
         return "is not UTF-8 text: save it as UTF-8"
@@ -97,7 +97,7 @@ def _rows(batch: pa.RecordBatch, columns: Columns, before: int, file: str) -> Fl
 
 
 def _csv(path: Path, file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Everything as text: what a cell should be is its attribute's matter."""
+    """Yield all columns as text: the attribute parses the cells."""
     options = pa.csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
     )
@@ -126,13 +126,13 @@ def _refuse_missing(there: Sequence[str], names: Sequence[str], file: str) -> No
 
 
 def _values(cells: pa.Array, attribute: Attribute) -> Floats:
-    """One column's values. Raises _CellError."""
+    """Parse the values of one column. Raises _CellError."""
     numeric = pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)
     if numeric and attribute.kind in {"real", "integer"}:
         return _numbers(cells, attribute)
     if pa.types.is_timestamp(cells.type) and attribute.kind == "date":
         cells = cells.cast(pa.date32(), safe=False)
-    texts = cells.cast(pa.string()).dictionary_encode()  # each text is read once
+    texts = cells.cast(pa.string()).dictionary_encode()  # each distinct text is parsed once
     known = np.full(len(texts.dictionary) + 1, UNSPECIFIED)
     for place, text in enumerate(texts.dictionary.to_pylist()):
         try:
@@ -158,5 +158,5 @@ def _numbers(cells: pa.Array, attribute: Attribute) -> Floats:
 
 
 def columns_of(attributes: Sequence[Attribute], named: Mapping[str, str]) -> Columns:
-    """The attributes with the columns that these names lead to."""
+    """Pair the attributes with their columns."""
     return tuple((each, named.get(each.name, each.name)) for each in attributes)

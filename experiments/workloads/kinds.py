@@ -1,4 +1,4 @@
-"""The kinds of workloads: which one a file means, and its model."""
+"""The kinds of workloads: selects the model of a file's workload."""
 
 from typing import Annotated, Any
 
@@ -33,4 +33,4 @@ AnyWorkload = Annotated[
     Discriminator(lambda given: f"<{_kind_of(given)}>"),
     BeforeValidator(_known),
 ]
-"""A workload of any kind; `kind` says which."""
+"""A workload of the kind that `kind` names."""

@@ -1,5 +1,5 @@
-"""Streams of events, each for everybody: at a rate (open loop) or as fast as they are acknowledged; and, if
-asked for, what each event collects (paper 3.4) and which keys events are about (paper 5.4).
+"""Streams of events, each for all clients: at a rate (open loop) or as fast as they are acknowledged;
+optionally with the events that each event collects (paper 3.4) and the keys of events (paper 5.4).
 """
 
 from collections import Counter
@@ -26,18 +26,20 @@ KEYS_MAX = 1_000_000_000
 
 
 class Collect(StrictModel):
-    """The predicate of the garbage collection events that drivers publish: one of these, and how often."""
+    """The predicate of garbage collection events that drivers publish: exactly one rule, and its
+    frequency.
+    """
 
     last: WholeNumber | None = Field(None, ge=1, le=LAST_MAX)
     """Event i collects the events before i - N."""
     older_than_us: DurationUs | None = Field(None, gt=0)
-    """An event collects those that are older by so much, such as 1d."""
+    """An event collects those that are older by this time, such as 1d."""
     same_key: WholeNumber | None = Field(None, ge=1, le=KEY_BYTES_MAX)
-    """An event collects the earlier ones with the same key: so many bytes at its beginning."""
+    """An event collects the earlier ones with the same key, which is this many bytes at its beginning."""
     every_us: DurationUs | None = Field(None, gt=0)
-    """Only one event in so long collects, such as 1d; of each driver. The others are data."""
+    """Only one event per period of each driver collects, such as 1d; the others are data."""
     one_of: WholeNumber | None = Field(None, ge=2, le=ONE_OF_MAX)
-    """Only one of so many events collects; of each driver. The others are data."""
+    """Only one of this many events of each driver collects; the others are data."""
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
@@ -48,7 +50,9 @@ class Collect(StrictModel):
         return self
 
     def as_plan(self) -> dict[str, Any]:
-        """Predicate and argument: events, microseconds or bytes; and "every_us" or "one_of", if given."""
+        """Return predicate and argument (events, microseconds or bytes), and "every_us" or "one_of" if
+        given.
+        """
         arguments = {"last": self.last, "older_than": self.older_than_us, "same_key": self.same_key}
         [(predicate, argument)] = [item for item in arguments.items() if item[1] is not None]
         seldom = {"every_us": self.every_us, "one_of": self.one_of}
@@ -57,16 +61,16 @@ class Collect(StrictModel):
 
 
 class Keys(StrictModel):
-    """Whose keys the events carry at their beginning, by popularity (paper 5.4)."""
+    """The keys at the beginning of events, by popularity (paper 5.4)."""
 
     distribution: Literal["zipf", "zeta", "uniform"] = "zipf"
     """zipf: over `count` keys. zeta: over all positive numbers. uniform: over `count` keys."""
     skew: float = Field(1.1, gt=0, le=SKEW_MAX, strict=True)
     """The exponent of zipf and zeta."""
     count: WholeNumber = Field(100_000, ge=1, le=KEYS_MAX)
-    """How many keys there are at first."""
+    """The number of keys at the start."""
     insertions: Fraction = Field(0.0, lt=1)
-    """Share of events that bring a key of their own into the system; 0% keeps the keys fixed."""
+    """The share of events that add a new key; 0% keeps the keys fixed."""
 
     @model_validator(mode="after")
     def _zeta_converges(self) -> Self:
@@ -83,38 +87,39 @@ Streams = Annotated[
 
 
 class StreamWorkload(Workload):
-    """Every event is for everybody."""
+    """A workload whose events go to all clients."""
 
     kind: Literal["stream"] = "stream"
-    """What is published: streams of events, numbered one after the other."""
+    """The kind: streams of numbered events."""
     streams: Streams = 1
-    """How many streams each region has, if the system can have several; or a list of all streams."""
+    """The number of streams per region, if the system supports several; or a list of all streams."""
     rate_per_s: EventRatePerS | None = Field(None, gt=0, le=RATE_PER_S_MAX)
-    """Open loop: events a second of each driver, whatever the system makes of them."""
+    """Open loop: events per second of each driver, whether or not the system keeps up."""
     closed_loop: Flag = False
     """Closed loop: each driver publishes as fast as its events are acknowledged."""
     collect: Collect | None = None
-    """What events collect: those that do are garbage collection events. Nothing unless given."""
+    """The events that an event collects: it is then a garbage collection event. Default: none."""
     keys: Keys | None = None
-    """Which keys the events are about. Every event is about something else unless given."""
+    """The keys of events. Default: every event has a key of its own."""
 
     @property
     def most_streams(self) -> int:
-        """How many a region has, at most."""
+        """The largest number of streams of a region."""
         if isinstance(self.streams, int):
             return self.streams
         return max(Counter(stream.region for stream in self.streams).values())
 
     def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
-        """Those that are listed, or so many of each region, region by region."""
+        """Return the listed streams, or the given number for each region, region by region."""
         if not isinstance(self.streams, int):
             return self.streams
         return tuple(Stream(region=region) for region in regions for _ in range(self.streams))
 
     def as_plan(self) -> dict[str, Any]:
-        """As the nodes are told: {"event_size_bytes", "rate_per_s", "closed_loop"}, and, if they are given,
-        "collect" {"predicate", "argument"} and "keys" {"distribution", "skew", "count", "insertions"}.
-        Streams stand in the plan by themselves.
+        """Return {"event_size_bytes", "rate_per_s", "closed_loop"} for the nodes.
+
+        If given, also "collect" {"predicate", "argument"} and "keys" {"distribution", "skew", "count",
+        "insertions"}. The plan holds streams separately.
         """
         plain: dict[str, Any] = {
             "event_size_bytes": self.event_size_bytes,
@@ -130,7 +135,7 @@ class StreamWorkload(Workload):
     @model_validator(mode="after")
     def _one_kind_of_loop(self) -> Self:
         if self.closed_loop and self.rate_per_s is not None:
-            raise problem("a closed loop has no rate: take one of the two away", "closed_loop")
+            raise problem("a closed loop has no rate: remove one of the two", "closed_loop")
         if not self.closed_loop and self.rate_per_s is None:
             raise problem("needs a rate, such as 20000/s, or closed_loop: true")
         return self

@@ -1,4 +1,4 @@
-"""Kinds of subscriptions, as people write them: what is wanted of which attribute."""
+"""Templates of subscriptions, as users write them: the wanted ranges of each attribute."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -17,14 +17,14 @@ WORDS = ("equal", "between", "below", "above")
 
 
 class Range(StrictModel):
-    """A range that is the same in all subscriptions."""
+    """A range that is the same in all subscriptions of a template."""
 
     value: Value | None = None
-    """One value; or from min to max."""
+    """A single value, instead of min and max."""
     min: Value | None = None
-    """The lowest value; all up to max unless given."""
+    """The lowest value; default: no lower limit."""
     max: Value | None = None
-    """The highest value; all from min on unless given."""
+    """The highest value; default: no upper limit."""
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -33,7 +33,7 @@ class Range(StrictModel):
         return self
 
     def as_plan(self, attribute: content.Attribute) -> dict[str, Any]:
-        """A predicate of the attribute's. Raises a problem if it has no such values."""
+        """Return a predicate on the attribute. Raises a problem if it has no such values."""
         if self.value is not None:
             low = high = number(self.value, attribute, "value")
         else:
@@ -71,19 +71,19 @@ Several = Annotated[
     Field(min_length=1, max_length=RANGES_MAX),
 ]
 Wish = Annotated[One | Annotated[Several, Tag("<several>")], Discriminator(_kind_of), BeforeValidator(_known)]
-"""What is wanted of an attribute: a share of all values, such as 10%; equal: one value; below, above: up to
-or from a value on; between: from a value to another one; a range; or a list of these.
+"""The wanted values of an attribute: a share of all values, such as 10%; equal: one value; below, above: up
+to or from a value; between: from one value to another; a range; or a list of these.
 """
 
 
 class Template(StrictModel):
-    """A kind of subscription."""
+    """A template of subscriptions."""
 
     weight: float = Field(1.0, gt=0, le=WEIGHT_MAX)
-    """How frequent it is beside the others."""
+    """Its frequency relative to the others."""
     ranges: dict[Name, Wish] = Field(max_length=ATTRIBUTES_MAX)
-    """What it wants of each attribute: 10% of all values, equal, between, below, above, {min: 10, max: 30},
-    or several of these; of one that is not named, everything."""
+    """The wanted values of each attribute: 10% of all values, equal, between, below, above, {min: 10, max:
+    30}, or several of these; all values of attributes that are not named."""
 
     @model_validator(mode="after")
     def _not_too_many(self) -> Self:
@@ -95,9 +95,9 @@ class Template(StrictModel):
         return self
 
     def as_plan(self, attributes: dict[str, content.Attribute]) -> dict[str, Any]:
-        """{"weight", "ranges": {attribute: [predicate]}}, see `node.core.content.subscription_draws`.
+        """Return {"weight", "ranges": {attribute: [predicate]}}, see `node.core.content.subscription_draws`.
 
-        Raises a problem if a range has values that its attribute has not.
+        Raises a problem if a range has values that its attribute does not have.
         """
         ranges = {}
         for name, wish in self.ranges.items():

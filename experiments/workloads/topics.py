@@ -1,8 +1,8 @@
-"""Topics, of which subscribers follow some: how many, how popular each is, who joins and leaves when.
+"""Topics and their followers: how many, how popular each topic is, who joins and leaves when.
 
-A stream is a publisher in a topic: a topic with several publishers has as many streams, one after the other,
-of regions in turn, and who follows it is subscribed to all of them. Regions own topics in turn, too, from the
-most popular one, 0, on. Who follows what follows from the run's seed and the subscriber's name alone.
+A stream is a publisher in a topic: a topic with several publishers has as many consecutive streams, of the
+regions in turn, and its followers subscribe to all of them. Regions also own topics in turn, from the most
+popular one, 0, on. The topics of a subscriber depend only on the run's seed and its name.
 """
 
 from bisect import bisect
@@ -30,18 +30,20 @@ from topologies.strict import EventRatePerS, WholeNumber, problem
 
 MEMBERS_MAX = 1_000_000
 DRAWS_MAX = 20
-"""For each topic of a subscriber; then the rest is taken from all that are left, weighing each."""
+"""Random draws for each topic of a subscriber; after that, the rest is sampled from the topics left by
+weight.
+"""
 
 
 class Following(Subscribing):
-    """How subscribers choose topics: so many of each, or so many of each topic."""
+    """How subscribers choose topics: a number per subscriber, or a number per topic."""
 
     each: WholeNumber | None = Field(None, ge=1, le=STREAMS_MAX)
-    """Topics of each subscriber; popular ones more often."""
+    """The number of topics per subscriber; popular ones are chosen more often."""
     members: WholeNumber | None = Field(None, ge=1, le=MEMBERS_MAX)
-    """Subscribers of each topic; of the most popular one, where some are more popular."""
+    """The number of subscribers per topic; with zipf, of the most popular one."""
     distribution: Literal["uniform", "zipf"] = "uniform"
-    """Popularity: all alike, or in proportion to 1 / rank^skew."""
+    """Popularity: equal, or in proportion to 1 / rank^skew."""
     skew: float = Field(1.25, gt=0, le=SKEW_MAX, strict=True)
     """The exponent of zipf."""
 
@@ -54,27 +56,27 @@ class Following(Subscribing):
         return self
 
     def popularity(self, rank: int) -> float:
-        """Of the topic of this rank, from 1 on; the first one's is 1."""
+        """Return the popularity of the topic of this rank, counted from 1; that of rank 1 is 1."""
         return rank**-self.skew if self.distribution == "zipf" else 1.0
 
 
 class TopicsWorkload(Workload):
-    """Events are for who follows their topic."""
+    """A workload whose events go to the followers of their topic."""
 
     kind: Literal["topics"]
-    """What is published: events of topics, for those who follow them."""
+    """The kind: events of topics, for their followers."""
     topics: WholeNumber = Field(ge=1, le=STREAMS_MAX)
-    """How many there are, all regions together."""
+    """The number of topics in all regions together."""
     publishers: WholeNumber = Field(1, ge=1, le=PUBLISHERS_MAX)
-    """Regions that publish in each topic."""
+    """The number of regions that publish in each topic."""
     rate_per_s: EventRatePerS = Field(gt=0, le=RATE_PER_S_MAX)
-    """Events a second of each publisher, over its region's streams."""
+    """Events per second of each publisher, over its region's streams."""
     subscriptions_: Following = Field(alias="subscriptions")
-    """Who follows what, and when."""
+    """The followed topics and the times."""
 
     @property
     def is_changing(self) -> bool:
-        """See `Workload`."""
+        """Whether subscriptions change during the run."""
         return self.subscriptions_.change_us is not None
 
     @model_validator(mode="after")
@@ -86,7 +88,10 @@ class TopicsWorkload(Workload):
         return self
 
     def as_plan(self) -> dict[str, Any]:
-        """{"kind", "topics", "publishers", "event_size_bytes", "rate_per_s"}: subscribers are told theirs."""
+        """Return {"kind", "topics", "publishers", "event_size_bytes", "rate_per_s"}.
+
+        Subscribers receive their subscriptions separately.
+        """
         return {
             "kind": self.kind,
             "topics": self.topics,
@@ -97,7 +102,7 @@ class TopicsWorkload(Workload):
         }
 
     def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
-        """Topic by topic those of its publishers; regions own topics in turn."""
+        """Return the streams topic by topic; regions own topics in turn."""
         return tuple(
             Stream(
                 name=f"t{topic}" if self.publishers == 1 else f"t{topic}-{number}",
@@ -110,14 +115,14 @@ class TopicsWorkload(Workload):
     def subscriptions(
         self, subscribers: Sequence[str], duration_us: int, seed: int
     ) -> Mapping[str, tuple[Subscription, ...]]:
-        """See `Workload.subscriptions`."""
+        """Return the subscriptions of each subscriber: see `Workload.subscriptions`."""
         following = self.subscriptions_
         following.refuse_too_many(duration_us)
-        popularity = _Popularity.of(self.topics, following)
+        popularity = _Popularity.of_topics(self.topics, following)
         members = popularity.members(subscribers, following.members or 0, seed)
         found = {}
         for name in subscribers:
-            rng = Random(f"subscriptions {seed} {name}")  # noqa: S311  to be replayed, not to be kept secret
+            rng = Random(f"subscriptions {seed} {name}")  # noqa: S311  reproducible, not secret
             begin_us, changes_us = following.times(duration_us, rng)
             topics = members[name] if following.each is None else popularity.drawn(following.each, rng)
             first = [Subscription(begin_us, topic) for topic in topics]
@@ -126,30 +131,30 @@ class TopicsWorkload(Workload):
         return found
 
     def problems(self, streams: int, duration_us: int) -> Iterator[tuple[FieldPath, str]]:
-        """See `Workload.problems`."""
+        """Yield what does not fit the run: see `Workload.problems`."""
         return self.subscriptions_.problems(duration_us)
 
     def _streams_of(self, topic: Subscription) -> Iterator[Subscription]:
-        """The subscriptions to a topic's streams."""
+        """Return the subscriptions to a topic's streams."""
         first = topic.number * self.publishers
         return (replace(topic, number=first + number) for number in range(self.publishers))
 
 
 @dataclass(frozen=True, slots=True)
 class _Popularity:
-    """The topics' weights, and these added up."""
+    """The topics' weights and their running sums."""
 
     weights: Sequence[float]
     up_to: Sequence[float]
 
     @classmethod
-    def of(cls, topics: int, following: Following) -> Self:
-        """From the most popular one on."""
+    def of_topics(cls, topics: int, following: Following) -> Self:
+        """Compute the weights, from the most popular topic on."""
         weights = [following.popularity(rank) for rank in range(1, topics + 1)]
         return cls(weights, list(accumulate(weights)))
 
     def drawn(self, count: int, rng: Random, without: Sequence[int] = ()) -> list[int]:
-        """So many different topics by popularity, none of which is in `without`."""
+        """Draw this many different topics by popularity, none of them in `without`."""
         found: dict[int, None] = {}
         for _ in range(DRAWS_MAX * count):
             if len(found) == count:
@@ -165,7 +170,7 @@ class _Popularity:
         return list(found)
 
     def members(self, subscribers: Sequence[str], most: int, seed: int) -> defaultdict[str, list[int]]:
-        """The topics of each subscriber, where the most popular topic has so many."""
+        """Return the topics of each subscriber; the most popular topic has `most` subscribers."""
         rng = Random(f"members {seed}")  # noqa: S311  as above
         found: defaultdict[str, list[int]] = defaultdict(list)
         for topic, weight in enumerate(self.weights):
@@ -174,7 +179,7 @@ class _Popularity:
         return found
 
     def changes(self, topics: Sequence[int], times_us: Sequence[int], rng: Random) -> Iterator[Subscription]:
-        """At each time one topic is left and another one joined, where there are others."""
+        """Yield one topic left and one joined at each time, if there are other topics."""
         following = list(topics)
         for at_us in times_us if len(following) < len(self.weights) else ():
             [joined] = self.drawn(1, rng, following)

@@ -10,7 +10,7 @@ from analysis.session import spark_session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A local session, set up as the analysis sets it up. Tests that take it are marked `spark`."""
+    """Yield a local session with the analysis's settings. Tests that use it are marked `spark`."""
     session = spark_session("local[2]", {"spark.sql.shuffle.partitions": "2"})
     yield session
     session.stop()

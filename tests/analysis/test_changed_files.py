@@ -1,5 +1,5 @@
-"""JSON files of a run that somebody changed, field by field: the analysis and the pages take them, or refuse
-them in one line. What only reads run.json is tried in `tests.experiments.records.test_run_record`.
+"""Changed JSON files of a run, field by field: the analysis and the pages accept them, or refuse them in one
+line. `tests.experiments.records.test_run_record` covers code that only reads run.json.
 """
 
 import json
@@ -49,11 +49,11 @@ SHORT = Scenario(duration_s=12.0, cut_s=4.0, restore_s=8.0, switched_s={"r2": 4.
 
 
 def silent(_: str) -> None:
-    """Progress that nobody looks at."""
+    """Discard progress messages."""
 
 
 def recorded(path: Path) -> RunDirectory:
-    """The directory of a run without captures, in which drivers and clients wrote down a few events."""
+    """Create a run without captures, with a few events in the logs of drivers and clients."""
     run = RunDirectory(path / "20260101T000000Z-link-failure-0a1b2c")
     run.make()
     for region in range(4):
@@ -82,7 +82,7 @@ def work(run: RunDirectory) -> None:
     render(record, (), moments(run, record), ())
 
 
-def test_a_run_json_that_somebody_changed_is_analysed_or_refused(tmp_path: Path) -> None:
+def test_a_changed_run_json_is_analysed_or_refused(tmp_path: Path) -> None:
     run = recorded(tmp_path)
 
     def read(content: Json) -> None:
@@ -116,7 +116,7 @@ def test_times_out_of_order_are_analysed_or_refused(tmp_path: Path, times: Json)
         work(run)
 
 
-def test_a_summary_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path) -> None:
+def test_a_changed_summary_json_is_shown_or_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path, replace(SHORT, captures=False))
     content = json.loads(run.summary_json.read_text())
     content["content"] = {"subscriptions": {"mean": 1.5, "p50": 1, "p95": 2, "max": 3, "none": 0.5}}
@@ -136,7 +136,7 @@ def test_a_summary_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path
     assert broken(content, WRONG, read, every=EVERY) == []
 
 
-def test_a_sweep_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path) -> None:
+def test_a_changed_sweep_json_is_shown_or_refused(tmp_path: Path) -> None:
     sweep = SWEEPS["zoo"](tmp_path / "20260101T000000Z-zoo-0a1b2c")
     content = json.loads(sweep.sweep_json.read_text())
 
@@ -148,7 +148,7 @@ def test_a_sweep_json_that_somebody_changed_is_shown_or_refused(tmp_path: Path) 
     assert broken(content, WRONG, read, every=5) == []
 
 
-def test_a_clocks_json_that_somebody_changed_is_used_or_refused(tmp_path: Path) -> None:
+def test_a_changed_clocks_json_is_used_or_refused(tmp_path: Path) -> None:
     run = recorded(tmp_path)
     hosts = [host["name"] for host in whole_run()["plan"]["hosts"]]
     machines = [
@@ -196,7 +196,7 @@ NUMBERS = {True: (math.nan, math.inf, -1e300), False: (-1, 1 << 62)}
 
 
 def changed_tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """What somebody may have made of a table: another, an empty one, and each column changed in one way."""
+    """Yield changed tables: another one, an empty one, and each column changed in one way."""
     yield "all", pa.table({"other": [1, 2, 3]})
     yield "none", table.slice(0, 0)
     for place, field in enumerate(table.schema):
@@ -215,7 +215,7 @@ def changed_tables(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 @pytest.mark.parametrize("name", list(TABLES))
-def test_a_table_that_somebody_changed_is_shown_or_said_to_be_missing(tmp_path: Path, name: str) -> None:
+def test_a_changed_table_is_shown_or_reported_as_missing(tmp_path: Path, name: str) -> None:
     run = write_run(tmp_path, SHORT)
     unchanged = moments(run, read_record(run))
     path = run.table(name)

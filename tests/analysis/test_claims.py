@@ -55,7 +55,7 @@ def test_the_same_bears_everything_out():
         ({"more": 1}, [Broken("more", None, 1)]),
     ],
 )
-def test_what_is_not_borne_out_is_named(found, expected):
+def test_unsupported_claims_are_named(found, expected):
     assert broken(SUMMARY, SUMMARY | found) == expected
 
 
@@ -78,7 +78,7 @@ def test_claims_are_read_as_they_were_written():
         ({"claims": [{"figure": "a", "value": 1, "bar": None, "tolerance": 0}] * 2}, "names a figure twice"),
     ],
 )
-def test_what_are_no_claims_is_refused_in_a_line(content, said):
+def test_invalid_claims_are_refused_in_one_line(content, said):
     with pytest.raises(InputError) as refused:
         claims_from_json(content, "claims.json")
     assert said in str(refused.value)

@@ -62,7 +62,7 @@ def test_one_more_run_lies_within_its_bounds_as_often_as_they_say(runs: int) -> 
     assert within / 2000 == pytest.approx(0.9, abs=0.02)
 
 
-def test_what_never_differs_leaves_one_more_run_no_room_and_what_is_not_positive_counts_as_it_is() -> None:
+def test_constant_values_give_an_empty_interval_and_non_positive_ones_stay_unscaled() -> None:
     assert next_interval(np.array([40.0, 40.0, 40.0])) == pytest.approx((40.0, 40.0))
     low, high = next_interval(np.array([-1.0, 0.0, 1.0]))
     assert low == pytest.approx(-high)

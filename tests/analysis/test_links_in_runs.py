@@ -1,5 +1,5 @@
-"""What analysis, report and comparison write stands in the run, whatever symbolic links somebody left in it;
-a run that is itself reached by one works.
+"""Analysis, report and comparison write only inside the run, whatever symbolic links are in it; a run that is
+itself reached by a link works.
 """
 
 import gzip
@@ -52,7 +52,7 @@ def run(made: RunDirectory, tmp_path: Path) -> RunDirectory:
 
 @pytest.fixture
 def precious(tmp_path: Path) -> Iterator[Path]:
-    """A folder of somebody's, in which nothing changes."""
+    """Create a user's folder, and check that nothing in it changes."""
     folder = tmp_path / "precious"
     folder.mkdir()
     (folder / "thesis.tex").write_text(TEXT)
@@ -87,14 +87,14 @@ def test_a_folder_of_a_run_that_is_a_link_is_refused(
     assert said == f"cutset: {run.path / folder}: is a symbolic link, which leads elsewhere\n"
 
 
-def test_who_analyses_or_reports_without_a_command_is_refused_too(run: RunDirectory, precious: Path) -> None:
+def test_links_are_also_refused_without_the_command_line(run: RunDirectory, precious: Path) -> None:
     put_link(run.figures, precious)
     for write in (write_report, lambda run: analyze_here(run, progress=lambda _: None)):
         with pytest.raises(InputError, match="is a symbolic link"):
             write(run)
 
 
-def test_a_file_in_the_place_of_a_folder_is_refused(run: RunDirectory) -> None:
+def test_a_file_in_place_of_a_folder_is_refused(run: RunDirectory) -> None:
     remove(run.figures)
     run.figures.write_text("figures")
     with pytest.raises(InputError, match="is no folder: move it away"):
@@ -127,9 +127,7 @@ def test_files_and_tables_that_are_links_are_replaced(run: RunDirectory, preciou
     assert not [path for path in linked if path.is_symlink()]
 
 
-def test_an_index_and_what_is_unpacked_are_put_in_the_place_of_links(
-    run: RunDirectory, precious: Path
-) -> None:
+def test_an_index_and_unpacked_captures_replace_symbolic_links(run: RunDirectory, precious: Path) -> None:
     capture = run.capture(f"{PROXY_2}-eth0.pcap")
     put_link(run.capture_index(capture), precious / "thesis.tex")
     load_index(capture)

@@ -29,7 +29,9 @@ print(peak() - before)
 
 @pytest.fixture
 def analysed(tmp_path, monkeypatch):
-    """Makes a run and analyses it; its summary, and by how many KiB that made a process grow."""
+    """Return a function that makes and analyses a run; its result: the summary, and the memory growth in
+    KiB.
+    """
     monkeypatch.setenv(systems.MODULES_VARIABLE, str(MODULE))
     systems.systems.cache_clear()
 

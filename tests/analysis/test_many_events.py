@@ -16,7 +16,7 @@ MODULE = Path(__file__).parents[1] / "broker" / "exchange.py"
 
 @pytest.fixture
 def exchange(monkeypatch):
-    """The system is known, here and in processes that are started."""
+    """Make the system known, here and in child processes."""
     monkeypatch.setenv(systems.MODULES_VARIABLE, str(MODULE))
     systems.systems.cache_clear()
     yield
@@ -24,7 +24,7 @@ def exchange(monkeypatch):
 
 
 def grown(run):
-    """The summary of a run, and by how many KiB its analysis made a process grow."""
+    """Analyse a run; return its summary, and the memory growth of the process in KiB."""
     command = [sys.executable, "-c", ANALYSE, str(run.path)]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return run.read_summary(), int(said)
@@ -52,7 +52,7 @@ def test_memory_grows_with_matches_and_not_with_clients_times_events(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("exchange")
-def test_what_came_to_nobody_is_all_lost(tmp_path):
+def test_undelivered_events_are_all_lost(tmp_path):
     came, lost = (
         analyze_here(
             make_run(tmp_path / str(all_of_it), clients=80, each=2, events=500, lose_all=all_of_it),

@@ -17,7 +17,7 @@ NOTEBOOK = Path(__file__).parents[2] / "docs" / "run.ipynb"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with runs/, in which one run was analysed and a later one was not."""
+    """Create a folder with runs/, with an analysed run and a later one without analysis."""
     folder = tmp_path_factory.mktemp("checkout")
     around_the_cut().write(folder / "runs" / "20260314T020000Z-a-0a1b2c")
     later = around_the_cut().write(folder / "runs" / "20260315T020000Z-b-0a1b2c")
@@ -49,7 +49,7 @@ def test_questions_are_answered(runs):
     assert analysis.open().sql("SELECT count(*) AS n FROM streams").to_pylist() == [{"n": 4}]
 
 
-def test_what_is_not_there_is_said(runs, tmp_path):
+def test_missing_runs_are_reported(runs, tmp_path):
     with pytest.raises(AnalysisError, match="there is no table latencies: did you mean latency"):
         analysis.open().table("latencies")
     with pytest.raises(InputError, match="is not analysed yet"):

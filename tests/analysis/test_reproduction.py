@@ -41,12 +41,12 @@ def test_a_count_that_is_0_in_all_repeats_has_no_room():
     assert one(0, [0] * 5, figure="events.lost").verdict is HOLDS
 
 
-def test_what_the_clocks_of_a_unit_do_not_resolve_is_no_difference():
+def test_differences_below_the_clock_resolution_do_not_count():
     assert one(0.01, [0.0] * 5, figure="recovery.switch_s").verdict is HOLDS
     assert one(0.5, [0.0] * 5, figure="recovery.switch_s").verdict is DIFFERS
 
 
-def test_its_own_error_bar_counts_for_a_claim():
+def test_a_claims_own_error_counts():
     assert one(30.0, [20.0] * 5).verdict is DIFFERS
     assert one(30.0, [20.0] * 5, bar=9.0).verdict is HOLDS
 
@@ -78,7 +78,7 @@ def test_a_run_like_its_repeats_is_seldom_told_that_anything_differs():
             {"m": {str(k): v for k, v in enumerate(rng.lognormal(3, 0.3, 40))}} for _ in range(6)
         )
         told += any(each.verdict is DIFFERS for each in judge(claims(first), others))
-    assert told <= 20  # of which chance makes 10
+    assert told <= 20  # 10 are expected by chance
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_a_run_like_its_repeats_is_seldom_told_that_anything_differs():
         ("events.lost", True),
     ],
 )
-def test_what_tells_of_one_run_alone_is_not_judged(figure, judged):
+def test_figures_of_one_run_only_are_not_judged(figure, judged):
     assert is_judged(figure) is judged

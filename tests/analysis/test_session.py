@@ -72,7 +72,7 @@ class RunResult:
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    """It works in its temporary directory, where a killed one left something; Java is killed twice."""
+    """Run a session in a temporary directory with remains of a killed one; its Java is killed twice."""
     folder = tmp_path_factory.mktemp("session")
     (folder / "cutset-spark-killed" / "blockmgr-0" / "00").mkdir(parents=True)
     done = in_python(SESSION_OF_ITS_OWN, folder, TMPDIR=str(folder))
@@ -86,7 +86,7 @@ def test_a_session_of_its_own_computes_and_is_quiet(ended: RunResult) -> None:
 
 
 @pytest.mark.spark
-def test_java_that_was_killed_is_started_anew(ended: RunResult) -> None:
+def test_killed_java_is_restarted(ended: RunResult) -> None:
     assert (ended.code, ended.said[3:]) == (0, ["5"]), ended.errors
 
 
@@ -125,9 +125,7 @@ def listening(process: psutil.Process) -> list[tuple[str, int]]:
 
 
 def answer_to(port: int, body: bytes) -> bytes:
-    """What Spark says to an RPC of somebody who has not shown a secret, as its frames stand on the wire;
-    nothing if it is silent.
-    """
+    """Return Spark's answer to an RPC without a secret, as frames on the wire; b"" if it does not answer."""
     request, kind, number = 21 + len(body), 3, 7
     with socket.create_connection(("127.0.0.1", port), 10) as connection:
         connection.sendall(struct.pack(">qbqi", request, kind, number, len(body)) + body)
@@ -138,7 +136,7 @@ def answer_to(port: int, body: bytes) -> bytes:
 
 
 @pytest.mark.spark
-def test_who_does_not_have_the_secret_is_not_heard(spark: SparkSession) -> None:
+def test_requests_without_the_secret_are_ignored(spark: SparkSession) -> None:
     py4j = spark.sparkContext._gateway.gateway_parameters.port
     driver = int(spark.sparkContext.getConf().get("spark.driver.port"))
     ports = [port for _, port in listening(java_of(spark)) if port != py4j]
@@ -215,7 +213,7 @@ os._exit(0)
 
 
 @pytest.mark.spark
-def test_ctrl_c_while_java_is_waited_for_tells_nothing_of_how(tmp_path: Path) -> None:
+def test_ctrl_c_while_waiting_for_java_shows_no_traceback(tmp_path: Path) -> None:
     script = tmp_path / "interrupted.py"
     script.write_text(INTERRUPTED)
     done = subprocess.run(

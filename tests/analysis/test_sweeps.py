@@ -34,7 +34,7 @@ def test_runs_of_a_combination_are_put_together(throughput: SweepDirectory) -> N
     assert found[3, 18].low < found[3, 18].mean < found[3, 18].high
 
 
-def test_what_came_before_things_settled_and_after_the_drivers_stopped_does_not_count(tmp_path: Path) -> None:
+def test_events_before_settling_and_after_the_drivers_stop_do_not_count(tmp_path: Path) -> None:
     run = read_sweep(synthetic_sweep.latency_load(tmp_path / "load")).runs[0]
     assert run.offered_per_s == 3 * 144_000
     assert run.settled_per_s == pytest.approx(432_000)
@@ -55,6 +55,6 @@ def test_a_torn_run_is_not_measured(tmp_path: Path) -> None:
     assert len(read_sweep(directory).measured) == 11
 
 
-def test_what_is_no_sweep_is_refused(tmp_path: Path) -> None:
+def test_directories_that_are_no_sweeps_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"sweep\.json"):
         read_sweep(SweepDirectory(tmp_path))

@@ -99,7 +99,7 @@ def test_a_run_without_captures_has_empty_tables(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.spark
-def test_a_failing_task_is_told_and_leaves_the_old_tables(
+def test_a_failing_task_is_reported_and_leaves_the_old_tables(
     spark: SparkSession, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables.extract(Executors(spark.sparkContext), run)

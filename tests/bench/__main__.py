@@ -50,7 +50,7 @@ MODULES = {
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
+    """Return the machine of the measurement."""
     model = next(
         (
             line.split(":", 1)[1].strip()
@@ -69,7 +69,7 @@ def machine() -> dict[str, Any]:
 
 
 def figure(value: float | None) -> str:
-    """A number with about three digits that mean something."""
+    """Format a number with about three significant digits."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

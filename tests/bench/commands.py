@@ -1,6 +1,6 @@
-"""What commands cost before they do their work: processor time of a process, beside one that imports click.
+"""The start-up cost of commands: processor time of a process, compared with one that imports click.
 
-Each command and its peer run in turn; the ratio is the median of the pairs', as machines are noisy.
+Each command and its peer run in turn; the ratio is the median of the pairs', because machines are noisy.
 """
 
 import os

@@ -30,7 +30,7 @@ STREAMS = 4
 EVENTS = 100  # in a message, of 10 bytes
 SINGLE_FLOW_BYTES = (1_000_000_000, 4_000_000_000, 10_000_000_000)
 SPARE_BYTES = 8_000_000_000
-"""Of the disk, that are left for others."""
+"""Disk space that stays free."""
 
 Row = dict[str, Any]
 TABLES = ("messages", "gaps", "decoding", "captures", "transfers")
@@ -75,7 +75,7 @@ def _delays(run: RunDirectory) -> list[Row]:
 
 
 def _memory(run: RunDirectory, size: int) -> list[Row]:
-    """The sender's side alone: one flow, from the capture to the table of transfers."""
+    """Measure the sender's side alone: one flow, from the capture to the table of transfers."""
     size = _write_run(run, [Flow("10.0.0.2", PORT, "10.0.1.2", 42_000, events(0, EVENTS, 10))], size)
     began = time.perf_counter()
     command = [sys.executable, "-m", "tests.bench.delays", str(run.path)]
@@ -88,7 +88,7 @@ def _memory(run: RunDirectory, size: int) -> list[Row]:
 
 
 def _write_run(run: RunDirectory, flows: Sequence[Flow], size: int) -> int:
-    """A sender and, if it sends more than one flow, its receiver. Returns a capture's size."""
+    """Write a sender and, for several flows, its receiver. Return a capture's size."""
     run.captures.mkdir(parents=True)
     run.analysis.mkdir()
     hosts = [

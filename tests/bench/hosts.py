@@ -1,7 +1,7 @@
-"""How fast twenty machines of a lab are brought up in parallel: a whole `cutset run --on` of five machines a
-region, with an event rate of nothing much. All machines, and whoever starts them, share the processors here.
+"""The time to start twenty machines of a lab in parallel: a complete `cutset run --on` with five machines per
+region and a negligible event rate. All machines and the controller share this machine's processors.
 
-The first run brings our code to the machines, the second finds it there.
+The first run copies Cutset to the machines, the second finds it there.
 """
 
 import json

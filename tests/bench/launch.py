@@ -1,7 +1,8 @@
-"""What a hundred node processes cost: from asking the launcher to the last "ready", and their memory.
+"""The cost of a hundred node processes: time from the request to the launcher to the last "ready", and
+memory.
 
 Real processes on loopback addresses, four regions of one proxy, one driver and 23 clients. Memory is the
-proportional set size, in which what processes share counts once.
+proportional set size, which counts shared memory once.
 """
 
 import statistics

@@ -122,7 +122,7 @@ def throughput() -> float:
 
 
 def cost(frames_per_s: int, delay_us: int) -> dict[str, float]:
-    """The share of a core that the relay takes for small frames over many links."""
+    """Measure the relay's share of a core for small frames over many links."""
     parameters = LinkParameters(delay_us=delay_us, rate_bits_per_s=GIGABIT)
     with Lab("relay", {str(n): parameters for n in range(LINKS)}) as lab:
         pairs = [lab.udp(str(n)) for n in range(LINKS)]
@@ -195,7 +195,7 @@ def _bytes_received(receiver: socket.socket) -> int:
 
 
 def _forked(work: Callable[[Any], None], sockets: Any) -> int:
-    """A child that works until it is killed."""
+    """Fork a child that works until it is killed."""
     if (child := os.fork()) == 0:
         try:
             work(sockets)

@@ -1,8 +1,9 @@
-"""What the live view costs: its start, how fast it reads parts that are there, and how long after a part is
-closed what it tells has been decoded; and the processor time of both.
+"""The cost of the live view: its start, its speed on existing parts, the delay from a closed part to its
+decoding, and the processor time of both.
 
-Captures as clients have them, cut into parts as tcpdump would. All goes through the view's own query and
-decoder; the query asks for new parts all the time rather than every second, so that a delay is work alone.
+The captures are clients' captures, cut into parts as tcpdump would. All data passes the view's own query and
+decoder; the query polls for new parts continuously instead of every second, so that the delay is processing
+time only.
 """
 
 import statistics
@@ -106,7 +107,7 @@ def _backlog(reading: _Reading, folder: Path) -> list[Row]:
 
 
 def _delay(reading: _Reading, folder: Path) -> list[Row]:
-    """A second's parts of all clients are closed, again and again."""
+    """Close a second's parts of all clients repeatedly and measure the delay."""
     made = [
         _cut(folder, number, SECOND_ROUNDS * (SECONDS + 1), SECONDS + 1, folder / "more" / target.name)
         for number, target in enumerate(reading.folders)
@@ -130,7 +131,7 @@ def _delay(reading: _Reading, folder: Path) -> list[Row]:
 
 
 def _cut(folder: Path, number: int, rounds: int, count: int, target: Path) -> Path:
-    """A client's capture in so many parts."""
+    """Write a client's capture in this many parts."""
     capture = folder / "whole.pcap"
     flows = [
         Flow("10.0.0.2", PORT, f"10.0.0.{4 + number}", 41_000 + stream, events(stream, 100, 10))

@@ -50,7 +50,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came out of a run."""
+    """The result of a run."""
 
     lost: int
     valid: bool

@@ -1,8 +1,8 @@
-"""How fast captures are read: by other tools, by our core on one core, through Spark, and a whole run.
+"""The reading speed of captures: other tools, Cutset's core on one core, Spark, and a complete run.
 
-The captures are made for it and deleted afterwards: one of full-size packets (1483 bytes and their
+The captures are generated and deleted afterwards: one of full-size packets (1483 bytes and their
 acknowledgements), one of small ones, one of mixed sizes that all tools read, and a run of the main job's
-size. Each figure is the best of a few tries, the first of which warms the page cache and the workers.
+size. Each figure is the best of a few attempts; the first one warms the page cache and the workers.
 """
 
 import itertools
@@ -115,7 +115,7 @@ def _core(kind: str, capture: Path, packets: int) -> list[Row]:
 
 
 def _peers(context: SparkContext, capture: Path, packets: int) -> list[Row]:
-    """The same fields of the same capture by all."""
+    """Read the same fields of the same capture with all tools."""
     per_s = {
         "scapy": SCAPY_PACKETS / _best(lambda: _read_with_scapy(capture), 1),
         "dpkt": packets / _best(lambda: _read_with_dpkt(capture), 1),

@@ -1,15 +1,15 @@
-"""How many processes a machine holds, and what a batch costs at each of them.
+"""The number of processes that a machine can run, and the cost of a batch at each of them.
 
-Whole runs of three regions: two proxies, a configuration service, a driver of 20 events/s and more and more
-clients in each, without captures. A batch comes to a node every 67 ms; what it costs is the processor time of
-all nodes, and the frames that cross links for it, by batches and nodes. Heartbeats and gossip are in it. On a
-busy machine the processors' share is that of this run alone.
+Complete runs of three regions: two proxies, a configuration service, a driver of 20 events/s and an
+increasing number of clients in each, without captures. A batch reaches a node every 67 ms; its cost is the
+processor time of all nodes and the frames on links for it, divided by batches and nodes, including heartbeats
+and gossip. On a busy machine the processors' share is that of this run alone.
 
-What bounds them is a batch at a node: some 1.4 ms of processor time on a machine beside other jobs, more than
-half of it in clients, a third in the relay. Ten packets cross the LAN for it (20 frames here, one on each of
-two links), seven of them NOTIFYs to neighbours drawn by chance and what TCP acknowledges them with. With 46
-clients a region is measured with `keep_fanout`, too: neighbours that ask stay among the F. What that is worth
-apart from this machine follows from virtual time: NOTIFYs for a batch at a client, and the latency.
+The limit is the cost of a batch at a node: about 1.4 ms of processor time on a machine with other jobs, more
+than half of it in clients, a third in the relay. It takes ten packets on the LAN (20 frames here, one on each
+of two links): seven are NOTIFYs to random neighbours and the TCP acknowledgements. 46 clients per region are
+also measured with `keep_fanout`: neighbours that ask stay among the F. Virtual time shows its benefit
+independent of the machine: NOTIFYs for a batch at a client, and the latency.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ def measure() -> list[dict[str, Any]]:
 
 
 def _simulated_rows() -> list[dict[str, Any]]:
-    """The kept fanout beside the paper's, in virtual time."""
+    """Compare the kept fanout with the paper's, in virtual time."""
     (told, p95_ms), (told_kept, p95_kept_ms) = (
         (_notifies_a_batch(keeps=keeps), _simulated_p95_ms(keeps=keeps)) for keeps in (False, True)
     )

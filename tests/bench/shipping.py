@@ -1,9 +1,8 @@
-"""How fast files come from four machines of a lab: shipped over connections that are cut three times each,
-beside scp and paramiko's sftp, which nobody cuts, of the same files in the same run.
+"""The speed of file transfers from four machines of a lab: shipped over connections that are cut three times
+each, compared with scp and paramiko's sftp without cuts, for the same files in the same run.
 
-Two kinds of content: `captures`, with packets as a run has them, which compress well; and noise, which does
-not compress at all. Everything is on one machine here, so senders, SSH servers and the receiver share its
-processors.
+Two kinds of content: `captures`, with packets as in a run, which compress well; and noise, which does not
+compress. Everything runs on one machine, so senders, SSH servers and the receiver share its processors.
 """
 
 import hashlib
@@ -35,7 +34,7 @@ CONTROLLER = [sys.executable, "-m", "tests.testbed.machines.shipping.controller"
 
 
 def capture(size: int, seed: int) -> Iterator[bytes]:
-    """A classic pcap of about this size: batches of events with numbers and some bytes that differ."""
+    """Generate a classic pcap of about this size: batches of numbered events with some varying bytes."""
     randomness, numbers = random.Random(seed), range(PACKET_BYTES // 10)
     yield struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1)
     for packet in range(size // (PACKET_BYTES + 82)):
@@ -71,14 +70,14 @@ def fill(lab: Lab, kind: str) -> dict[str, str]:
 
 @contextmanager
 def fresh(lab: Lab) -> Iterator[Path]:
-    """A folder for what comes."""
+    """Yield a folder for received files."""
     with tempfile.TemporaryDirectory(dir=lab.place) as place:
         (Path(place) / "captures").mkdir()
         yield Path(place)
 
 
 def came(place: Path) -> dict[str, str]:
-    """The checksums of what came."""
+    """Return the checksums of received files."""
     found = {}
     for path in (place / "captures").iterdir():
         with path.open("rb") as file:
@@ -87,7 +86,7 @@ def came(place: Path) -> dict[str, str]:
 
 
 def size(place: Path, number: int) -> int:
-    """What came of a machine."""
+    """Return the received bytes of a machine."""
     return sum(path.stat().st_size for path in (place / "captures").glob(f"r{number}-*"))
 
 
@@ -116,7 +115,7 @@ def cut(lab: Lab, place: Path, process: ControllerProcess, kind: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """What came how: the rate, how many connections were cut, and which files are not what was there."""
+    """The result of a transfer: the rate, the number of cut connections, and damaged files."""
 
     mb_per_s: float
     cuts: int

@@ -12,7 +12,7 @@ from tests.bench.__main__ import main
 
 
 def bench(monkeypatch: pytest.MonkeyPatch, folder: Path, *rows: dict[str, Any]) -> int:
-    """The exit code if a subject measures these."""
+    """Return the exit code if a subject measures these rows."""
     subject = ModuleType("tests.bench.hosts")
     monkeypatch.setattr(subject, "measure", lambda: list(rows), raising=False)
     monkeypatch.setitem(sys.modules, "tests.bench.hosts", subject)
@@ -20,7 +20,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, folder: Path, *rows: dict[str, Any]) 
     return main()
 
 
-def test_what_was_asked_and_missed_is_named_and_fails(
+def test_missed_targets_are_named_and_fail(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slow = {"name": "bring-up", "value": 11.0, "asked": 10.0, "unit": "s", "missed": True}

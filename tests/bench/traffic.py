@@ -49,7 +49,7 @@ class Flow:
 
 
 def events(stream: int, count: int, event_bytes: int) -> Events:
-    """A batch of events."""
+    """Return a batch of events."""
     return Events(0, 0, stream, 1, count, event_bytes, 0, 0, bytes(count * event_bytes))
 
 
@@ -142,7 +142,7 @@ def _number(address: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What each message of a run's traffic holds, and where it goes: between so many regions."""
+    """The content and flows of a run's traffic between this many regions."""
 
     regions: int
     batch: int
@@ -154,15 +154,15 @@ class Made:
         return list(combinations(range(self.regions), 2))
 
     def events(self, stream: int) -> Events:
-        """A batch of events."""
+        """Return a batch of events."""
         return events(stream, self.batch, self.event_bytes)
 
     def between(self, source: int, target: int) -> Flow:
-        """What one region's proxy sends another's."""
+        """Return the flow from one region's proxy to another's."""
         return Flow(f"10.0.{source}.2", PORT, f"10.0.{target}.2", 42000 + source, self.events(source))
 
     def hosts(self, region: int) -> dict[str, list[Flow]]:
-        """A region's hosts, and what each of them sees."""
+        """Return a region's hosts, and the flows that each of them sees."""
         proxy, driver = f"10.0.{region}.2", f"10.0.{region}.3"
         size = self.batch * self.event_bytes
         publish = Publish(0, 0, region, 1, self.batch, self.event_bytes, 0, bytes(size))
@@ -287,5 +287,5 @@ def write_records(path: Path, host: str, rounds: int, made: Made) -> None:
 
 
 def crc32_on(running: int, payload: bytes) -> int:
-    """The CRC-32 of what came before and of this."""
+    """Extend a CRC-32 by this payload."""
     return zlib.crc32(payload, running)

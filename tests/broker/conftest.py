@@ -29,7 +29,7 @@ def broker_module(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def summary_with(tmp_path):
-    """The summary of a run of an experiment with machines of this build."""
+    """Return a function that gives the summary of a run of an experiment with machines of this build."""
 
     def run(file, build, *settings):
         experiment = load_experiment(str(Path(__file__).with_name(file)), settings)
@@ -44,7 +44,7 @@ def summary_with(tmp_path):
 
 @pytest.fixture
 def wrong_with(summary_with):
-    """What is counted as wrong in such a run."""
+    """Return a function that gives the error counts of such a run."""
 
     def run(file, build, *settings):
         summary = summary_with(file, build, *settings)
@@ -60,7 +60,7 @@ def wrong_with(summary_with):
 
 @pytest.fixture
 def with_role():
-    """Builds machines of which the first of a role is changed by this."""
+    """Return a function that builds machines and applies a change to the first one of a role."""
 
     def changing(role, change):
         def build(spec, rng):

@@ -1,7 +1,7 @@
-"""An exchange: one server holds events against all subscriptions, and passes on what matches, in one order.
+"""An exchange: one server matches events with all subscriptions and forwards them in one order.
 
-Publishers everywhere send it their events; it tells each once to whoever wants it. Nothing is sent again:
-what a broken connection does not take is lost.
+Publishers in all regions send it their events; it sends each event once to each matching subscriber. Nothing
+is retransmitted: a broken connection loses its messages.
 """
 
 import struct
@@ -20,7 +20,7 @@ from node.core.peers.small_machine import SmallMachine
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What an experiment may set."""
+    """The parameters that an experiment may set."""
 
     port: int = 7300
     tick_us: int = 20_000

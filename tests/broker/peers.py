@@ -12,14 +12,14 @@ from node.core.peers.small_machine import SmallMachine
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What an experiment may set."""
+    """The parameters that an experiment may set."""
 
     port: int = 7400
     tick_us: int = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class Batch:
     """Events, from the peer that numbers them."""
 
     reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]")
@@ -53,7 +53,7 @@ class Peer(SmallMachine):
         if count > 0:
             [stream], size = self.spec.published_by(self.spec), self.spec.workload["event_size_bytes"]
             events = b"".join(b"%0*d" % (size, stream << 32 | self.last + n + 1) for n in range(count))
-            told = Tell(stream, self.last + 1, count, events)
+            told = Batch(stream, self.last + 1, count, events)
             self.record(RecordKind.PUBLISHED, stream, told.first_seq, count, events)
             self.last += count
             self.deliver(told)
@@ -80,6 +80,6 @@ SYSTEM = System(
     ),
     Parameters,
     {"peer": Peer},
-    Codec([Layout(Tell, 1)]),
-    Reading(carries=("TELL",), publish=("TELL", "TELL")),
+    Codec([Layout(Batch, 1)]),
+    Reading(carries=("BATCH",), publish=("BATCH", "BATCH")),
 )

@@ -18,7 +18,7 @@ FILE = "exchange.yaml"
 
 
 def from_the_200th(exchange, wrongly):
-    """The 200th telling is done by `wrongly`: it is given the usual way, connection and message."""
+    """Replace the 200th sending by `wrongly`, which gets the original function, connection and message."""
     usual, told = exchange.tell, []
 
     def tell(connection, message):
@@ -52,8 +52,9 @@ def tells_a_stranger(exchange):
 
 
 def swaps_for_one(exchange):
-    """Of two events, one directly after the other, that the same four or more get, one gets the second one
-    first, once: who is late is plain.
+    """Swap two consecutive events with at least four common subscribers for one subscriber, once.
+
+    With four or more subscribers it is clear which one has the wrong order.
     """
     wanted_by, usual, told, held = exchange.wanted_by, exchange.tell, [[]], []
 
@@ -117,7 +118,7 @@ QUOTES = (
 
 
 @pytest.mark.parametrize("settings", [(PARTIAL,), QUOTES], ids=["partial", "quotes"])
-def test_it_does_so_for_partial_events_and_for_quotes_of_stocks(wrong_with, settings):
+def test_partial_events_and_stock_quotes_are_delivered_correctly(wrong_with, settings):
     assert wrong_with(FILE, build_machine, *settings) == {}
 
 
@@ -125,7 +126,7 @@ def test_it_does_so_for_partial_events_and_for_quotes_of_stocks(wrong_with, sett
     ("change", "what"),
     [(drops, "lost"), (repeats, "duplicated"), (tells_a_stranger, "stray"), (swaps_for_one, "out_of_order")],
 )
-def test_a_defect_is_told_as_what_it_is(wrong_with, with_role, change, what):
+def test_a_defect_is_reported_as_itself(wrong_with, with_role, change, what):
     assert wrong_with(FILE, with_role("exchange", change)) == {what: 1}
 
 

@@ -1,4 +1,4 @@
-"""What a broken build of a system that nothing outside knows does wrong is told as exactly that."""
+"""Each defect of a broken build of an external system is reported as exactly that defect."""
 
 from collections import Counter
 
@@ -18,8 +18,9 @@ NINE = "duration=9s"
 
 
 def in_place_of_delivery(machine, deliver):
-    """The 20th delivery of a topic is done by `deliver`: it is given the usual way, the message and the next
-    one.
+    """Replace the 20th delivery of a topic by `deliver`, which gets the original function and two messages.
+
+    They are this message and the next one.
     """
     usual, messages = machine.deliver, []
 
@@ -93,13 +94,13 @@ def test_the_broker_keeps_its_contract_through_a_cut_and_what_was_confirmed_is_c
     assert 0 < found["wait_max_s"] < 0.2
 
 
-def test_what_a_broker_does_wrong_is_told_as_what_it_is(wrong_with, with_role):
+def test_each_defect_of_a_broker_is_reported_as_itself(wrong_with, with_role):
     wrong = wrong_with("brokers.yaml", with_role("broker", tells_a_stranger), NINE)
     assert list(wrong) == ["stray"]
     assert wrong["stray"] in PER_MESSAGE
 
 
-def test_what_each_of_three_subscribers_does_wrong_is_told_as_what_it_is(summary_with, tmp_path):
+def test_each_defect_of_three_subscribers_is_reported_as_itself(summary_with, tmp_path):
     changes = {"r0-subscriber-0": drops, "r1-subscriber-0": repeats, "r2-subscriber-0": reorders}
 
     def build(spec, rng):
@@ -120,7 +121,7 @@ def test_what_each_of_three_subscribers_does_wrong_is_told_as_what_it_is(summary
     assert summary["verdict"] == "failed"
 
 
-def test_events_of_a_stream_that_nobody_planned_are_no_success(wrong_with, with_role):
+def test_events_of_an_unplanned_stream_are_no_success(wrong_with, with_role):
     def renamed(machine):
         usual = machine.emit
         machine.emit = lambda *effects: usual(
@@ -143,7 +144,7 @@ ONE_BROKER = (NINE, "topology=one-region", "faults=[]", *THREE)
 
 @pytest.fixture
 def total_order(monkeypatch, tmp_path, broker_module):
-    """The broker promises one order for all subscribers."""
+    """Let the broker promise one order for all subscribers."""
     path = tmp_path / f"broker_of_{tmp_path.name}.py"  # a module of its own for each test
     path.write_text(broker_module.read_text().replace('"subscription", "stream"', '"subscription", "total"'))
     monkeypatch.setenv(systems.MODULES_VARIABLE, str(path))
@@ -202,13 +203,11 @@ def test_a_run_in_which_nothing_came_to_those_who_subscribed_is_no_success(summa
 
 
 def never_hears(subscriber):
-    """It asks, and is never told that its subscriptions stand; nor does anything come."""
+    """Let a subscriber ignore confirmations and events."""
     subscriber.take = lambda connection, message: None
 
 
-def test_a_client_whose_subscriptions_are_never_confirmed_is_told_though_others_get_events(
-    summary_with, with_role
-):
+def test_a_client_without_confirmations_is_reported_although_others_get_events(summary_with, with_role):
     summary = summary_with("brokers.yaml", with_role("subscriber", never_hears), NINE)
     assert summary["events"]["lost"] == 0 < summary["events"]["delivered"]
     assert summary["verdict"] == "failed"
@@ -222,7 +221,7 @@ ALONE = "faults=[{name: alone, at: 100ms, isolate: r0, for: 4s}]"
 
 
 def hears_from(at_us):
-    """It is told of its subscriptions only then."""
+    """Return a change that delays the record of confirmations until this time."""
 
     def change(subscriber):
         usual, held = subscriber.record, []
@@ -251,7 +250,7 @@ def test_a_fault_excuses_a_subscription_only_while_it_lasts(summary_with, with_r
     assert (found["unconfirmed"] > 0) is unconfirmed
 
 
-def test_what_was_confirmed_once_a_fault_was_over_is_in_time(summary_with, with_role):
+def test_a_confirmation_after_the_end_of_a_fault_is_in_time(summary_with, with_role):
     """The contract gives 1.5 s; it holds through no fault."""
     settings = (NINE, "workload.subscriptions={each: 4, within: 300ms}")
     build = with_role("subscriber", hears_from(5_000_000))
@@ -284,7 +283,7 @@ def test_regions_may_own_no_stream(summary_with):
 
 
 def by_event(machine):
-    """It writes down every event alone, whatever came together."""
+    """Record every event separately, even if several arrived together."""
     usual, size = machine.record, machine.spec.workload["event_size_bytes"]
 
     def record(kind, stream, seq=0, count=0, payload=b""):
@@ -297,7 +296,7 @@ def by_event(machine):
     machine.record = record
 
 
-def test_deliveries_that_cannot_be_compared_are_said(summary_with):
+def test_deliveries_that_cannot_be_compared_are_reported(summary_with):
     def build(spec, rng):
         machine = build_machine(spec, rng)
         if spec.role == "subscriber":

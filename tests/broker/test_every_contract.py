@@ -36,7 +36,7 @@ LOSSLESS, NO_REPEATS = ("exactly-once", "at-least-once"), ("exactly-once", "at-m
 
 
 def nth_delivery(change, number=20):
-    """That delivery of a machine is done by `change`: it is given the usual way and the message."""
+    """Return a change of that delivery of a machine: `change` gets the original function and the message."""
 
     def changed(machine):
         usual, count = machine.deliver, 0
@@ -61,7 +61,7 @@ def repeats(usual, message):
 
 
 def late(machine):
-    """An event comes only after the next one of its stream."""
+    """Deliver an event only after the next one of its stream."""
     usual, held = machine.deliver, []
 
     def deliver(message):
@@ -78,7 +78,7 @@ def late(machine):
 
 
 def subscribes_to_all(machine):
-    """It writes down that it subscribed to everything, from the first event on."""
+    """Record a subscription to all streams before the first event."""
     usual = machine.begin
 
     def begin():
@@ -111,13 +111,13 @@ def in_order(contract):
 
 @pytest.fixture(scope="module")
 def runs():
-    """What came of runs that several tests look at, by what is wrong in them."""
+    """Return a cache of runs that several tests use, by defect."""
     return {}
 
 
 @pytest.fixture
 def records_of(tmp_path_factory):
-    """What the processes of a run with machines of this build wrote down, and what is known of the run."""
+    """Return a function that runs machines of this build and gives their records and metadata."""
 
     def simulated(file, build, *settings):
         experiment = load_experiment(str(Path(__file__).with_name(file)), settings)
@@ -142,7 +142,7 @@ def records_of(tmp_path_factory):
 
 
 def told(run, contract):
-    """The figures that break the contract."""
+    """Return the figures that violate the contract."""
     metadata, publishers, published, got, content = run
     metadata = replace(metadata, declared=replace(metadata.declared, contract=contract))
     found = check(metadata.clients, published, got, metadata, content=content)
@@ -192,7 +192,7 @@ CONTENT = Contract("sent", "content", "subscription", settle_us=1_000_000)
         (BROKERS, "broker", tells_a_stranger, TOPIC, "stray", always),
     ],
 )
-def test_a_defect_is_told_under_every_contract_that_it_breaks(
+def test_a_defect_is_reported_under_every_contract_that_it_breaks(
     records_of, runs, file, role, change, of, figure, breaks
 ):
     def build(spec, rng):
@@ -217,7 +217,7 @@ def test_a_defect_is_told_under_every_contract_that_it_breaks(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("survives", "lost"), [(None, True), (("cut",), True), (("kill",), False)])
-def test_what_a_cut_took_is_lost_where_the_contract_holds_through_cuts(records_of, with_role, survives, lost):
+def test_events_lost_in_a_cut_are_losses_if_the_contract_survives_cuts(records_of, with_role, survives, lost):
     run = records_of(PEERS, with_role("peer", nth_delivery(drops, 150)), CUT)
     found = told(run, replace(ACKNOWLEDGED, survives=survives))
     assert found == ({"events.lost"} if lost else set())
@@ -225,14 +225,14 @@ def test_what_a_cut_took_is_lost_where_the_contract_holds_through_cuts(records_o
 
 @pytest.mark.slow
 @pytest.mark.parametrize("delivery", CHOICES["delivery"])
-def test_an_event_that_nobody_published_is_told_whatever_may_come_again(records_of, with_role, delivery):
-    """Where publications are acknowledged, too: bytes that are none of the published events'."""
+def test_an_event_without_publisher_is_reported_under_every_delivery(records_of, with_role, delivery):
+    """Also with acknowledged publications: the bytes are those of no published event."""
 
-    def of_nobody(usual, told):
+    def unpublished(usual, told):
         usual(told)
         usual(replace(told, first_seq=told.first_seq + 1_000_000, payload=b"?" * len(told.payload)))
 
-    run = records_of(PEERS, with_role("peer", nth_delivery(of_nobody)))
+    run = records_of(PEERS, with_role("peer", nth_delivery(unpublished)))
     found = told(run, replace(ACKNOWLEDGED, delivery=delivery, order="none"))
     assert found == {"events.stray" if delivery in ("at-least-once", "best-effort") else "events.duplicated"}
 

@@ -19,7 +19,7 @@ FAILS = {
 
 @pytest.fixture
 def failing(tmp_path):
-    """Writes the peers with a line that raises; gives the module and that line's number."""
+    """Return a function that writes the peers with a raising line; its result: module and line number."""
 
     def written(where):
         text = (HERE / "peers.py").read_text().replace('"peers",', '"broken",')
@@ -34,7 +34,7 @@ def failing(tmp_path):
 
 
 def cutset(folder, *arguments):
-    """A command of its own: the system module is read once in a process."""
+    """Run the command in a new process, because a process reads the system module only once."""
     environment = {key: value for key, value in os.environ.items() if key != "CUTSET_SYSTEM_MODULES"}
     command = [sys.executable, "-P", "-m", main.__name__, "--system-module", "broken.py", *arguments]
     return subprocess.run(
@@ -60,7 +60,7 @@ def test_in_virtual_time_it_is_one_line(failing, where, what):
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_of_a_real_process_the_run_says_with_what_it_died(failing):
+def test_a_run_reports_the_cause_of_a_real_process_crash(failing):
     module, line = failing("take")
     ran = cutset(module.parent, "run", "broken.yaml")
     told = [each for each in ran.stdout.splitlines() if "ended unexpectedly" in each]

@@ -1,4 +1,4 @@
-"""Where nothing tells which route events took, gaps in what clients got tell what a fault did."""
+"""If no message shows the route of events, gaps in the deliveries show the effect of a fault."""
 
 import pyarrow.parquet as pq
 import pytest
@@ -10,7 +10,7 @@ HUB = "r0"
 
 
 def over_a_hub(spec, rng):
-    """A broker that passes events on to other regions over one of them."""
+    """Build a broker that forwards events to other regions via a hub region."""
     machine = build_machine(spec, rng)
     if spec.role == "broker":
         usual, at_hub = machine.pass_on, spec.region == HUB
@@ -32,7 +32,7 @@ def over_a_hub(spec, rng):
 
 @pytest.fixture
 def recovery_with(summary_with, tmp_path):
-    """The summary of the fault `cut` and its rows of the table, with brokers of this build."""
+    """Return a function that gives the summary of the fault `cut` and its table rows, for this build."""
 
     def run(build, *settings):
         summary = summary_with("brokers.yaml", build, *settings)
@@ -45,7 +45,7 @@ def recovery_with(summary_with, tmp_path):
 
 
 def ends(row):
-    """The region of a row's stream, and its client's."""
+    """Return the region of a row's stream, and its client's."""
     return f"r{row['stream'] % 4}", row["client"].partition("-")[0]
 
 
@@ -74,7 +74,7 @@ def test_a_cut_that_nothing_crosses_affects_no_pair_by_gaps(recovery_with):
     assert figures["affected_pairs"] == sum(row["affected_by"] == "route" for row in rows)
 
 
-def test_where_too_little_came_before_the_cut_the_summary_says_so(recovery_with):
+def test_the_summary_reports_too_few_events_before_the_cut(recovery_with):
     early = ("faults=[{name: cut, at: 600ms, cut: [r0, r3], for: 3s}]", STEADY)
     _, rows, notes = recovery_with(over_a_hub, *early)
     unknown = [row for row in rows if row["affected_by"] == "unknown"]

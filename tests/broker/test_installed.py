@@ -35,12 +35,12 @@ def installed(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_it_runs_from_an_empty_folder(installed, capsys):
+def test_an_installed_system_runs_from_an_empty_folder(installed, capsys):
     installed("installed_peers.system:SYSTEM")
     assert main.run(["run", "peers.yaml", "--on", "simulator"]) == 0, capsys.readouterr()
 
 
-def test_a_package_that_cannot_be_imported_is_told_by_its_name(installed, capsys):
+def test_a_package_that_cannot_be_imported_is_reported_by_its_name(installed, capsys):
     installed("broken_peers.no_such_module:SYSTEM")
     assert main.run(["plan", "peers.yaml"]) == 2
     said = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What is shown while a run goes on is what its analysis says afterwards, whoever the events are for."""
+"""The live view shows what the analysis finds afterwards, for every kind of audience."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -26,7 +26,7 @@ PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
 
 
 def batches_of(run: RunDirectory, record: RunRecord) -> list[Batch]:
-    """What publishers published and what came to clients, in order of time."""
+    """Return the publications and deliveries in order of time."""
     kinds = {int(RecordKind.PUBLISHED): True, int(RecordKind.DELIVERED): False}
     found = [
         Batch(
@@ -41,7 +41,7 @@ def batches_of(run: RunDirectory, record: RunRecord) -> list[Batch]:
 
 
 def measures_of(run: RunDirectory, host: str) -> list[tuple[int, Measure]]:
-    """What a host's process measured, in order of time."""
+    """Return the measurements of a host's process in order of time."""
     found = [
         (at, Measure(name, dict(zip(names, row, strict=True))))
         for name, blocks in read_measures(host, run.host_measures(host)).items()

@@ -12,7 +12,7 @@ FILE = str(Path(__file__).with_name("brokers.yaml"))
 
 @pytest.fixture
 def cutset(broker_module, capsys):
-    """Gives a command line, with the module of the system, to `cutset`; its exit code and what it printed."""
+    """Return a function that runs `cutset` with the system's module; its result: exit code and output."""
 
     def run(*arguments):
         code = main.run(["--system-module", str(broker_module), *map(str, arguments)])

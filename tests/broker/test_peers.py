@@ -11,7 +11,7 @@ SHIFT = 1_000_000
 
 
 def of_one_delivery(change):
-    """The 20th delivery is done by `change`: it is given the usual way and the message."""
+    """Return a change of the 20th delivery: `change` gets the original function and the message."""
 
     def changed(machine):
         usual, count = machine.deliver, 0
@@ -30,7 +30,7 @@ def of_one_delivery(change):
 
 
 def invents(usual, told):
-    """Besides what came: events under numbers that nobody ever published."""
+    """Deliver the message, and events with numbers that were never published."""
     usual(told)
     usual(replace(told, first_seq=told.first_seq + SHIFT))
 
@@ -39,18 +39,18 @@ def garbles(usual, told):
     usual(replace(told, payload=bytes(told.payload)[::-1]))
 
 
-def test_whoever_publishes_and_subscribes_gets_its_own_events_right(wrong_with):
+def test_a_peer_that_publishes_and_subscribes_gets_its_own_events_correctly(wrong_with):
     assert wrong_with("peers.yaml", build_machine) == {}
 
 
 @pytest.mark.parametrize(
     ("change", "what"), [(garbles, "corrupted"), (invents, "stray"), (lambda *both: None, "lost")]
 )
-def test_a_defect_of_such_a_role_is_told_as_what_it_is(wrong_with, with_role, change, what):
+def test_a_defect_of_such_a_role_is_reported_as_itself(wrong_with, with_role, change, what):
     assert list(wrong_with("peers.yaml", with_role("peer", of_one_delivery(change)))) == [what]
 
 
-def test_what_no_contract_allows_fails_a_run_that_expects_nothing(summary_with, with_role):
+def test_breaches_of_every_contract_fail_a_run_without_expectations(summary_with, with_role):
     garbled = summary_with("peers.yaml", with_role("peer", of_one_delivery(garbles)), "expect=[]")
     assert (garbled["verdict"], garbled["events"]["corrupted"] > 0) == ("failed", True)
     broken = [each["text"] for each in garbled["expectations"] if not each["held"]]
@@ -69,5 +69,5 @@ def records_twice(peer):
     ]
 
 
-def test_publications_that_a_publisher_records_twice_are_told_as_that(wrong_with, with_role):
+def test_double_records_of_a_publisher_are_reported_as_such(wrong_with, with_role):
     assert list(wrong_with("peers.yaml", with_role("peer", records_twice))) == ["published_twice"]

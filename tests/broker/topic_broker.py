@@ -20,7 +20,7 @@ On = Annotated[int, Field("B", "", "1: from now on; 0: no longer")]
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What an experiment may set."""
+    """The parameters that an experiment may set."""
 
     port: int = 7100
     tick_us: int = 50_000  # between two publications, and between two heartbeats of brokers
@@ -71,7 +71,7 @@ CODEC = Codec([Layout(message, number) for number, message in enumerate(MESSAGES
 
 
 class Node(SmallMachine):
-    """What all roles share: a connection to the region's broker, which makes them ready."""
+    """The base of all roles: a connection to the region's broker, which makes them ready."""
 
     def __init__(self, spec, rng):
         self.parameters = Parameters(**spec.parameters)
@@ -112,7 +112,7 @@ class Publisher(Node):
 
 
 class Broker(Node):
-    """Passes events on, once, to whoever follows their topic."""
+    """Forwards each event once to the followers of its topic."""
 
     def begin(self):
         self.followers, self.heard_us, self.passed = {}, {}, {}

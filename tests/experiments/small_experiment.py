@@ -26,7 +26,7 @@ expect:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch):
-    """Loads an experiment from its text, with overrides."""
+    """Return a function that loads an experiment from its text, with overrides."""
     monkeypatch.chdir(tmp_path)
 
     def load_text(text: str, *overrides: str) -> Experiment:

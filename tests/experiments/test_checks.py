@@ -1,4 +1,4 @@
-"""What an experiment expects of streams is checked before it runs."""
+"""Expectations on streams are checked before the run."""
 
 import pytest
 

@@ -48,7 +48,7 @@ def changes(tmp_path, churn, **more):
 
 
 def assert_in_turn(plan):
-    """Nobody ends who does not run, or starts who does."""
+    """Check that only running processes end and only stopped ones start."""
     runs = {process.name: process.name not in plan.joining for process in plan.processes}
     for change in plan.changes:
         starts = change.action in (ProcessAction.JOIN, ProcessAction.RESTART)
@@ -77,7 +77,7 @@ def test_all_at_once_or_at_equal_distances(tmp_path):
     assert times == [10_000_000, 20_000_000, 30_000_000, 40_000_000, 50_000_000]
 
 
-def test_at_a_rate_times_in_between_are_exponential_and_nobody_comes_twice(tmp_path):
+def test_at_a_rate_intervals_are_exponential_and_no_process_arrives_twice(tmp_path):
     counts = [
         len(changes(tmp_path, "arrivals: [{role: member, rate: 0.4/s, from: 10s}]", seed=seed))
         for seed in range(20)
@@ -90,13 +90,13 @@ def test_at_a_rate_times_in_between_are_exponential_and_nobody_comes_twice(tmp_p
 
 
 @pytest.mark.parametrize(("how", "action"), [("leave", ProcessAction.LEAVE), ("crash", ProcessAction.KILL)])
-def test_who_goes_for_good_goes_once(tmp_path, how, action):
+def test_a_process_that_leaves_for_good_leaves_once(tmp_path, how, action):
     plan = planned(tmp_path, f"departures: [{{role: member, how: {how}, count: 100}}]")
     assert len({change.process for change in plan.changes}) == len(plan.changes) == 100
     assert {change.action for change in plan.changes} == {action}
 
 
-def test_who_is_away_for_a_while_comes_back_and_may_go_again(tmp_path):
+def test_a_process_that_is_away_comes_back_and_may_leave_again(tmp_path):
     plan = planned(tmp_path, "departures: [{role: member, rate: 5/s, away: {from: 2s, to: 5s}}]")
     assert_in_turn(plan)
     gone, back = {}, []
@@ -134,7 +134,7 @@ departures: [{{role: member, lifetime: {span}, away: {{mean: 4s}}}}]
     assert least - 4 < sum(ended) / len(ended) < most
 
 
-def test_nobody_goes_twice_where_groups_overlap(tmp_path):
+def test_no_process_of_overlapping_groups_leaves_twice(tmp_path):
     churn = """
 arrivals:
   - {role: member, count: 30, to: 50s}
@@ -158,7 +158,7 @@ def test_the_seed_decides_and_repeats(tmp_path):
     assert changes(tmp_path, churn) != changes(tmp_path, churn, seed=2)
 
 
-def test_who_has_a_fault_of_its_own_is_left_alone(tmp_path):
+def test_processes_with_faults_of_their_own_are_excluded_from_churn(tmp_path):
     churn = """
 departures: [{role: member, count: 99, how: crash}]
 faults: [{at: 99s, stop: r0/member-3}]
@@ -221,7 +221,7 @@ def named(plan):
         ("arrivals", "count: 2, many: 3", "arrivals.0.many: unknown field"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(tmp_path, kind, asked, said):
+def test_impossible_churn_is_refused_in_one_line(tmp_path, kind, asked, said):
     role = "" if "role" in asked[:4] else "role: member, "
     churn = f"{kind}: [{{{role}{asked}}}]\nfaults: [{{at: 1s, name: cut, cut: [r2, r3]}}]"
     with pytest.raises(InputError) as refused:
@@ -230,7 +230,7 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path, kind, asked, said):
     assert "\n" not in str(refused.value)
 
 
-def test_a_system_of_which_nobody_may_come_and_go_says_so(tmp_path):
+def test_a_system_without_transient_roles_refuses_churn(tmp_path):
     churn = "arrivals: [{role: driver, count: 1}]"
     with pytest.raises(
         InputError, match="driver of sprinkler may not come and go while it runs; only client may"

@@ -38,7 +38,7 @@ def held(text: str) -> bool:
         "verdict != failed",
     ],
 )
-def test_what_is_so_holds(text):
+def test_true_expectations_hold(text):
     assert held(text)
 
 
@@ -52,7 +52,7 @@ def test_what_is_so_holds(text):
         "fidelity.links.r0-r1.delay_p50_ms <= 15.3",
     ],
 )
-def test_what_is_not_so_does_not_hold(text):
+def test_false_expectations_do_not_hold(text):
     assert not held(text)
 
 
@@ -60,7 +60,7 @@ def test_what_is_not_so_does_not_hold(text):
 @pytest.mark.parametrize(
     "path", ["events.delivered", "recovery.cut.settled_s", "nothing.here", "events", "fidelity.cpu_max"]
 )
-def test_what_was_not_measured_never_holds(path, operator):
+def test_expectations_on_unmeasured_figures_never_hold(path, operator):
     assert not held(f"{path} {operator} 0")
 
 
@@ -95,7 +95,7 @@ def test_the_outcome_has_the_text_and_the_value_found():
         ("verdict < passed", "passed has no order"),
     ],
 )
-def test_what_cannot_be_read_is_refused(text, said):
+def test_invalid_expectations_are_refused(text, said):
     with pytest.raises(ValueError) as error:  # noqa: PT011  what it says is compared below
         Expectation.parse(text)
     assert said in str(error.value)

@@ -14,7 +14,7 @@ TRACED = "{regions: {r0: {}, r1: {}}, links: [{between: [r0, r1], delay: 1ms, tr
 RING = "{kind: ring, regions: 4, delays: {from: 5ms, to: 20ms}}"
 
 
-def test_a_topology_may_stand_in_the_experiment_itself(load):
+def test_a_topology_may_be_in_the_experiment_itself(load):
     experiment = load(changed("three-regions", RING), "topology.regions=5")
     topology = load_topology(experiment.topology)
     assert topology.name == "inline"
@@ -60,7 +60,7 @@ def test_traces_of_a_topology_in_an_experiment_start_from_its_file(load, tmp_pat
         ),
     ],
 )
-def test_an_error_in_a_topology_that_stands_in_the_experiment_names_its_place(load, topology, said):
+def test_an_error_in_a_topology_that_is_in_the_experiment_names_its_place(load, topology, said):
     with pytest.raises(InputError) as error:
         load(changed("three-regions", topology))
     assert str(error.value).startswith(said)
@@ -82,7 +82,7 @@ def test_an_error_in_a_topology_that_stands_in_the_experiment_names_its_place(lo
         (TRACED.replace("t.csv", 300 * "x"), "small.yaml:2: topology.links.0.trace.delay: there is no file "),
     ],
 )
-def test_of_a_topology_in_the_experiment_the_first_wrong_line_is_named(load, topology, said):
+def test_the_first_wrong_line_of_an_inline_topology_is_named(load, topology, said):
     with pytest.raises(InputError) as error:
         load(changed(" three-regions", topology if topology.startswith("\n") else f" {topology}"))
     assert str(error.value).startswith(said)
@@ -125,7 +125,7 @@ def test_paths_in_overrides_start_from_the_working_directory_and_those_of_varian
     assert delays(load_experiment("sub/varied.yaml", ["variant=y"])) == {"delay": str(folder / "u.csv")}
 
 
-def test_where_an_experiment_is_read_from_changes_nothing_in_it(tmp_path, monkeypatch):
+def test_an_experiment_does_not_depend_on_its_place(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text("time_s,delay_ms\n0,10\n1,20\n")
     (tmp_path / "net.yaml").write_text(
         "name: net\nregions: {r0: {}, r1: {}}\nlinks: [{between: [r0, r1], delay: 1ms}]\n"

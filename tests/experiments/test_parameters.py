@@ -53,7 +53,7 @@ def test_names_have_no_units_and_values_have():
     }
 
 
-def test_what_is_not_given_has_the_systems_default():
+def test_omitted_parameters_have_the_systems_defaults():
     assert parameters.complete_parameters("toy", {}) == {
         field: getattr(Parameters(), field) for field in Parameters.__dataclass_fields__
     }

@@ -12,7 +12,7 @@ def test_counts_are_for_every_region():
     assert counts_in(roles, "r0") == counts_in(roles, "r9") == {"proxy": 1, "client": 2}
 
 
-def test_a_region_of_its_own_stands_beside_the_default():
+def test_a_region_may_have_counts_beside_the_default():
     roles = read({"r0": {"proxy": 1, "driver": 4}, "default": {"proxy": 1}})
     assert counts_in(roles, "r0") == {"proxy": 1, "driver": 4}
     assert counts_in(roles, "r1") == {"proxy": 1}
@@ -22,6 +22,6 @@ def test_without_a_default_other_regions_have_none():
     assert counts_in(read({"r0": {"proxy": 1}}), "r1") == {}
 
 
-def test_what_was_read_reads_back():
+def test_roles_read_back():
     roles = read({"proxy": 1})
     assert read(roles) == roles

@@ -24,11 +24,11 @@ SHIPPED = sorted(
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_it_asks_that_nothing_is_wrong_with_any_event(name):
+def test_shipped_experiments_expect_no_wrong_events(name):
     asked = [expectation.text for expectation in read_experiment(name, []).experiment.expect]
     promised = [each for each in PROMISED if each != "lost" or name not in MAY_LOSE]
     assert [each for each in promised if f"events.{each} == 0" not in asked] == []
 
 
-def test_they_are_found():
+def test_shipped_experiments_are_found():
     assert "link-failure" in SHIPPED

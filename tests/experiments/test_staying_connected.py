@@ -33,7 +33,7 @@ nemesis:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch):
-    """Loads an experiment on a topology."""
+    """Return a function that loads an experiment on a topology."""
     monkeypatch.chdir(tmp_path)
 
     def load_text(
@@ -52,7 +52,7 @@ def load(tmp_path: Path, monkeypatch):
 
 
 def left_in_the_end(experiment: Experiment, topology: Topology, seed: int) -> list[tuple[str, str]]:
-    """The links that are up in both directions after the last change."""
+    """Return the links that are up in both directions after the last change."""
     faults = experiment.all_faults(topology, seed)
     states = {}
     for change in link_changes(faults, topology, experiment.duration_us):
@@ -101,7 +101,7 @@ def test_seeds_draw_all_kinds_and_every_number(load):
     assert kinds == {"cut", "one-way-cut", "flap"}
 
 
-def test_what_the_experiment_itself_cuts_for_good_counts(load):
+def test_permanent_cuts_of_the_experiment_count_as_lost_links(load):
     experiment = load("ring-4", faults="[{at: 1s, cut: [r0, r1]}]")
     for seed in range(30):
         by_chance = experiment.all_faults(load_topology("ring-4"), seed)[1:]

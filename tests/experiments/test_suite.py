@@ -22,7 +22,7 @@ entries:
 
 @pytest.fixture
 def read(tmp_path: Path, monkeypatch):
-    """Reads a suite from its text."""
+    """Return a function that reads a suite from its text."""
     monkeypatch.chdir(tmp_path)
 
     def read_text(text: str):
@@ -131,7 +131,7 @@ def test_paths_start_from_the_suites_folder(tmp_path: Path, monkeypatch):
         ("allow_failure: true", "allow_failures: true", "did you mean allow_failure?"),
     ],
 )
-def test_what_is_wrong_is_said_with_file_line_and_field(read, old, new, said):
+def test_errors_name_file_line_and_field(read, old, new, said):
     assert said in refused(read, old, new)
 
 
@@ -153,7 +153,7 @@ def test_the_only_entry_is_blamed_for_its_own_mistake(read, field, said):
     assert str(caught.value) == f"small.yaml:6: entries.0.{said}"
 
 
-def test_a_name_that_is_none_is_told_how_to_be_one(read):
+def test_an_invalid_name_is_refused_with_the_rules(read):
     said = (
         "small.yaml:4: entries.0.name: should be a letter of a-z, then any of a-z, 0-9, _ and -, not 'a b/c'"
     )

@@ -46,14 +46,14 @@ def test_probes_that_give_up_before_an_answer_by_a_detour_can_come_are_refused(w
     )
 
 
-def test_what_is_advised_is_enough_and_less_is_not(written):
+def test_the_advised_timeout_suffices_and_a_shorter_one_does_not(written):
     load_experiment(written("ring-8", "{probe_timeout: 333ms}"))
     with pytest.raises(Exception, match="probe_timeout=333ms or more"):
         load_experiment(written("ring-8", "{probe_timeout: 332ms}"))
     load_experiment(written("ring-8", "{probe_timeout: 250ms, probes: 4}"))
 
 
-def test_where_no_detour_helps_the_route_itself_counts(written):
+def test_without_a_shorter_detour_the_route_itself_counts(written):
     direct = greatest_direct(load_topology("star-4"))
     assert greatest_detour(load_topology("star-4")) is None
     with pytest.raises(Exception, match=f"round trip {direct} of star-4 takes"):

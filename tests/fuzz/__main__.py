@@ -1,11 +1,10 @@
-"""`make fuzz`: let a coverage-guided fuzzer look for input that makes a reader of files from elsewhere fail.
+"""`make fuzz`: let a coverage-guided fuzzer search for input that makes a reader of untrusted files fail.
 
     python -m tests.fuzz TARGET --seconds 60
 
-The targets are those of `tests.fuzz.targets`. What was learned about a target is kept in `.cache/fuzz/`, so
-that the next time goes on from there. Input that makes the target fail, hang or grow is written there too;
-moved to `tests/fuzz/found/TARGET/` under a name that says what was wrong, it is tried by every run of the
-tests from then on.
+The targets are those of `tests.fuzz.targets`. `.cache/fuzz/` keeps the corpus of a target, so that the next
+run continues from there. Input that makes the target fail, hang or grow is also written there; move it to
+`tests/fuzz/found/TARGET/` under a name that describes the defect, and every run of the tests replays it.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-"""What the fuzzer feeds to readers of files that come from elsewhere, other than captures: each takes bytes,
-and refuses them with an InputError (an AnalysisError, where the analysis does), or makes something of them.
+"""Fuzzer targets for readers of untrusted files other than captures: each takes bytes, and refuses them with
+an InputError (or, in the analysis, an AnalysisError) or reads them.
 """
 
 import shutil
@@ -34,7 +34,7 @@ MEMORY = Path("/dev/shm")  # a file system in memory, where there is one
 
 
 def run(content: bytes) -> None:
-    """A run.json: what is read is consistent, and reads back."""
+    """Read a run.json: the result must be consistent and read back."""
     with suppress(InputError):
         record = record_from_text(content)
         metadata = read_metadata(record)
@@ -45,7 +45,7 @@ def run(content: bytes) -> None:
 
 
 def summary(content: bytes) -> None:
-    """A summary.json: what stands on the first screen, and what nights follow."""
+    """Read a summary.json: the first screen, and the figures that nights follow."""
     with suppress(InputError):
         found = check_summary(parse_json(content, "summary.json"), "summary.json")
         headline(found, everything=True)
@@ -55,7 +55,7 @@ def summary(content: bytes) -> None:
 
 
 def sweep(content: bytes) -> None:
-    """A sweep.json."""
+    """Read a sweep.json."""
     with _file("sweep.json", content) as path, suppress(InputError):
         record = SweepDirectory(path.parent).read()
         names = [run.name for run in record.runs]
@@ -64,7 +64,7 @@ def sweep(content: bytes) -> None:
 
 
 def archive(content: bytes) -> None:
-    """An archive, as it is, or packed first (an even first byte): what comes of it stands in its folder."""
+    """Unpack an archive, as it is or compressed first (an even first byte); it must stay in its folder."""
     packed = content[1:] if content[:1] and content[0] % 2 else zstandard.compress(content[1:])
     with _file("run.tar.zst", packed) as path:
         runs = path.parent / "runs"
@@ -78,7 +78,7 @@ def archive(content: bytes) -> None:
 
 
 def deliveries(content: bytes) -> None:
-    """A record of deliveries."""
+    """Read a delivery log."""
     with _file("r0-client-0.deliveries", content) as path, suppress(AnalysisError):
         rows = read_file("r0-client-0", path)
         rows.validate(full=True)
@@ -86,7 +86,7 @@ def deliveries(content: bytes) -> None:
 
 
 def inventory(content: bytes) -> None:
-    """An inventory."""
+    """Read an inventory."""
     with _file("lab.yaml", content) as path, suppress(InputError):
         found = load_inventory(path)
         names = [machine.name for machine in found.machines]

@@ -1,5 +1,5 @@
-"""Where the fuzzer begins: small good captures of each format, frames of each layer, messages of each type,
-and other files that come from elsewhere; and every input that once made a target fail, in `found/TARGET/`.
+"""The fuzzer's seeds: small valid captures of each format, frames of each layer, messages of each type, and
+other untrusted files; and every input that once made a target fail, in `found/TARGET/`.
 """
 
 import io
@@ -36,7 +36,7 @@ FOUND = Path(__file__).with_name("found")
 
 
 def seeds(target: str) -> list[bytes]:
-    """Inputs for a target, in a fixed order."""
+    """Return the inputs for a target, in a fixed order."""
     made = list(_MADE[target]())
     return made + [path.read_bytes() for path in sorted((FOUND / target).glob("*"))]
 

@@ -1,7 +1,7 @@
-"""What the fuzzer feeds: from any bytes to whatever the analysis makes of them, with what must hold of it.
+"""The fuzzer's targets: from any bytes to the analysis's result, with its invariants.
 
-Each target takes bytes and returns, or raises AssertionError or something that should never be raised. Input
-that is no capture is refused with a CaptureError, and with nothing else. Of other files see `readers`.
+Each target takes bytes and returns, or raises AssertionError or another error that must not occur. Input that
+is no capture must be refused with a CaptureError, and with nothing else. For other files see `readers`.
 """
 
 import itertools
@@ -45,7 +45,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 def index(content: bytes) -> None:
-    """A whole file: where its records are, and what is wrong with it."""
+    """Index a complete file: where its records are, and what is wrong with it."""
     with _file(content) as path, suppress(CaptureError):
         _check_index(build_index(path), len(content))
 
@@ -94,7 +94,9 @@ def reassemble(content: bytes) -> None:
 
 
 def decode(content: bytes) -> None:
-    """The bytes of a stream, behind one that says how they are cut: as many frames as nodes would read."""
+    """Decode a stream's bytes after one byte with the segment size; the frames must be those that nodes
+    read.
+    """
     step = 1 + content[0] if content else 1
     data = content[1:]
     sent = [Sent(START_NS, 5, SYN, b"", 0)]
@@ -117,7 +119,7 @@ def decode(content: bytes) -> None:
 
 
 def capture(content: bytes) -> None:
-    """A whole file, all the way to messages."""
+    """Read a complete file, up to its messages."""
     with _file(content) as path:
         try:
             found = build_index(path)
@@ -135,9 +137,7 @@ def capture(content: bytes) -> None:
 
 
 def history(content: bytes) -> None:
-    """A file of a history, read as one of each table: refused in a line, or every value is one that a row may
-    have.
-    """
+    """Read a file of a history as one of each table: refused in a line, or every value is valid."""
     with _file(content) as path:
         for table, schema in SCHEMAS.items():
             try:
@@ -204,7 +204,7 @@ def _check_fields(columns: Columns) -> int:
 
 
 def _windowed(sent: list[Sent], windows: int, patience: WaitLimits) -> Tables:
-    """The tables of a capture of these segments, read in so many windows."""
+    """Return the tables of a capture of these segments, read in this many windows."""
     records = [
         Record(
             one.t_ns,

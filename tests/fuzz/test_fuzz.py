@@ -16,7 +16,7 @@ RUNS = 150
 
 
 def mutant(content: bytes, chance: random.Random) -> bytes:
-    """The same with a few bytes changed, left out or said twice."""
+    """Return the content with a few bytes changed, removed or doubled."""
     data = bytearray(content)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(data) + 1)

@@ -33,7 +33,7 @@ ATTRIBUTE = {"name": "value", "kind": "real", "low": 0.0, "high": 1.0}
 
 
 def run(text: str) -> str:
-    """The script with what follows."""
+    """Run the script and return it with its results."""
     return with_followed(text, Scenario(read(text)).play())
 
 

@@ -54,7 +54,7 @@ class Hello:
 
 
 def run(text: str) -> str:
-    """The script with what follows."""
+    """Run the script and return it with its results."""
     script = read(text)
     return with_followed(text, Scenario(script).play())
 

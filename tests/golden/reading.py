@@ -12,7 +12,7 @@ U32 = struct.Struct(">I")
 
 
 def in_words(message: Any, is_shown: Callable[[Any], bool]) -> tuple[str, str]:
-    """The message's name and its phrases, of its rows those that are shown."""
+    """Return the message's name and its phrases, with only the shown rows."""
     layout = Layout(type(message))
     if layout.row is not None:
         rows = tuple(row for row in getattr(message, layout.tail_name) if is_shown(row))

@@ -1,21 +1,18 @@
-"""Golden scenarios: a few simulated processes do as a script says, and all that follows stands in the script.
+"""Golden scenarios: a few simulated processes follow a script, and the script contains all that happens.
 
-The text's form is `tests.golden.script`'s. Its commands, after the second at which each is done:
+The text's form is that of `tests.golden.script`. Its commands, after the second of their execution:
 
-    start Y0 Y1               processes start, or start again
-    kill, stop, resume Y0     as signals do
-    new-disk Y0               what a dead process had stored is gone
-    give-up Yc Y1             the operator tells configuration service Yc that replica Y1 will not come back
-    publish X 3               client X publishes three events, one by one; `publish X a b` these
-    publish X 3 on s1         on this stream, in place of the first one of its region
-    collect X last 2          client X publishes a garbage collection event with this predicate and argument
-    cut Y Z, cut Y > Z        the way between two regions goes silent; from the first to the second alone
-    heal Y Z, heal Y > Z      the end of that
-    go                        all are told that the run begins
-    end
+    start Y0 Y1               start or restart processes kill, stop, resume Y0     as signals do new-disk Y0
+    delete what a dead process had stored give-up Yc Y1             the operator reports to configuration
+    service Yc that replica Y1 will not come back publish X 3               client X publishes three events,
+    one by one; `publish X a b` these publish X 3 on s1         on this stream, instead of the first one of
+    its region collect X last 2          client X publishes a garbage collection event with this predicate and
+    argument cut Y Z, cut Y > Z        silence the path between two regions; or only from the first to the
+    second heal Y Z, heal Y > Z      end the cut go                        signal all processes that the run
+    begins end
 
-A message that says nothing is left out. What is sent while its way is cut is marked as lost. When it is
-understood why a script's text changed, rewrite it: `python -m tests.golden.scenario FILE…`.
+Messages without content are omitted. A message sent while its path is cut is marked as lost. When a change of
+a script's text is understood, rewrite it: `python -m tests.golden.scenario FILE…`.
 """
 
 import re
@@ -47,7 +44,7 @@ Hop = tuple[str, str]
 
 
 def run(text: str) -> str:
-    """The script with what follows."""
+    """Run the script and return it with its results."""
     script = read(text)
     return with_followed(text, Scenario(script).play())
 

@@ -1,21 +1,21 @@
-"""The text of a golden scenario: what there is, what is done, and what followed.
+"""The text of a golden scenario: the setup, the commands, and the results.
 
-First stands what there is, a line each:
+First comes the setup, one line each:
 
     proxy Y0 Y1 in Y                  processes of a role, in a region
-    link X Y 10 ms                    one-way delay; without any, 10 ms between all regions
+    link X Y 10 ms                    one-way delay; default: 10 ms between all regions
     set advertisement_period_us 200000
-    show SUBSCRIBE epoch_began        messages, lines of logs, and `delivered`, that are to be seen
-    show PATHS*                       of these only what says something else than the one before on its way
-    streams 2 in Y                    so many streams of a region; without, each has one
-    of Y                              only what is about the streams of this region
+    show SUBSCRIBE epoch_began        messages, log lines, and `delivered`, to show
+    show PATHS*                       show these only if they differ from the one before on the same path
+    streams 2 in Y                    the number of streams of a region; default: one
+    of Y                              show only the streams of this region
 
-Then commands, each with its second, and below each, set in by four spaces, what followed it:
+Then come the commands, each with its second, and below each, indented by four spaces, its results:
 
     4.0 cut X Y
         4.612  X -> Z  SUBSCRIBE s0 after 3
 
-Lines that begin with # are for people. What the commands are stands in `tests.golden.scenario`.
+Lines that begin with # are comments. `tests.golden.scenario` lists the commands.
 """
 
 from collections.abc import Iterable
@@ -94,7 +94,7 @@ def _declare(script: Script, number: int, words: list[str]) -> None:
 
 
 def with_followed(text: str, followed: Iterable[tuple[Command, list[str]]]) -> str:
-    """The script with what follows each of its commands now, instead of what followed."""
+    """Return the script with the current results of each command in place of the old ones."""
     after = {command.line: lines for command, lines in followed}
     written = []
     for number, line in enumerate(text.splitlines()):

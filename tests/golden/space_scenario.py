@@ -1,24 +1,24 @@
-"""Golden scenarios of nodes that divide a space: a script says what they do, and what followed.
+"""Golden scenarios of nodes that divide a space: a script contains their actions and the results.
 
-The text's form is `tests.golden.script`'s. A node's region says where it stands, as x,y in milliseconds: how
-long a message takes is the distance. The space has as many dimensions as the points in the script.
+The text's form is that of `tests.golden.script`. A node's region is its position, x,y in milliseconds: the
+delay of a message is the distance. The space has as many dimensions as the points in the script.
 
     node a in 0,10
     show GRANT REPORT takeover
 
-Commands, after the second at which each is done:
+Commands, after the second of their execution:
 
     start b 0.75,0.25         a node joins at a point, through the first one, which takes no point
-    route a 0.75,0.25         a message that only shows its way: HELLO
+    route a 0.75,0.25         a message that only shows its path: HELLO
     leave b
     kill b
-    part a b                  these do not reach the others any more, nor the others them
+    part a b                  separate these nodes from the others, in both directions
     heal
-    zones                     who has what
+    zones                     list each node's zones
     end
 
-Messages are shown with their insides: what is routed stands behind ROUTE. Of ids stand the nodes' names.
-When it is understood why a script changed: `python -m tests.golden.space_scenario FILE…` rewrites it.
+Messages are shown with their content: the routed message follows ROUTE. Ids are shown as the nodes' names.
+When a change of a script is understood: `python -m tests.golden.space_scenario FILE…` rewrites it.
 """
 
 import re
@@ -48,7 +48,7 @@ ADDRESS = re.compile(r"\b0\.0\.0\.(\d+)\b")
 
 
 def run(text: str) -> str:
-    """The script with what follows."""
+    """Run the script and return it with its results."""
     return with_followed(text, Scenario(read(text)).play())
 
 
@@ -129,7 +129,7 @@ class Scenario:
         self._network.watch = self._watch
 
     def address(self, name: str) -> int:
-        """Of a node."""
+        """Return the address of a node."""
         return next(number for number, other in self.names.items() if other == name)
 
     def play(self) -> Iterator[tuple[Command, list[str]]]:
@@ -203,7 +203,7 @@ class Scenario:
             self.say(f"{self.names[address]}: {effect.event} {peer}".rstrip(), effect.event)
 
     def say(self, text: str, kind: str = "") -> None:
-        """A line, if such lines are shown."""
+        """Add a line, if lines of this kind are shown."""
         if kind and kind not in self.script.shown:
             return
         named = DIGITS.sub(lambda found: self._shown_as.get(found[0], found[0]), text)
@@ -212,12 +212,12 @@ class Scenario:
 
 
 def shown(zone: Any) -> str:
-    """A zone as people write it."""
+    """Format a zone."""
     return " x ".join(f"{low:g}..{high:g}" for low, high in zip(zone.low, zone.high, strict=True))
 
 
 def point_of_text(text: str) -> Point:
-    """A point as people write it."""
+    """Parse a point."""
     return tuple(map(float, text.split(",")))
 
 

@@ -105,7 +105,7 @@ def _link(source: str, destination: str) -> None:
 
 
 def _make_own(file: Path, mutant: Mutant) -> None:
-    """A file that is to be changed must not be the one that stands here."""
+    """Replace a hard-linked file by a copy, so that changes do not affect the original."""
     if not file.exists():
         raise PlantingError(f"{mutant.name}: its patch changes {file}, which is not there any more")
     content = file.read_bytes()
@@ -124,16 +124,16 @@ def _apply(mutant: Mutant, destination: Path) -> None:
         timeout=APPLY_TIMEOUT_S, check=False,
     )  # fmt: skip
     if done.returncode:
-        raise PlantingError(f"{mutant.patch} does not apply any more, write it anew: {done.stderr.strip()}")
+        raise PlantingError(f"{mutant.patch} does not apply any more, rewrite it: {done.stderr.strip()}")
     for file, content in before.items():
         if (destination / file).read_bytes() == content:
             raise PlantingError(f"{mutant.patch} leaves {file} as it is, which the catalogue says it changes")
 
 
 def planted_environment(copy: Path) -> dict[str, str]:
-    """The environment of a Python that imports our packages from a copy, and the tests from here.
+    """Return the environment of a Python that imports Cutset from a copy, and the tests from here.
 
-    The command has to begin as `experiments.child_python.python_command` says.
+    The command must begin like `experiments.child_python.python_command`.
     """
     path = os.pathsep.join([str(copy.absolute()), str(PROJECT)])
     return {**os.environ, **SAFE_ENVIRONMENT, "PYTHONPATH": path}

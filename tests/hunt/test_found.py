@@ -1,4 +1,4 @@
-"""What hunts have found in the systems as they were stays mended: each file of `found/` is such a case."""
+"""Defects that hunts found stay fixed: each file of `found/` is such a case."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ FOUND = sorted((Path(__file__).parent / "found").glob("*.yaml"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
-def test_it_breaks_no_more(path: Path):
+def test_found_defects_stay_fixed(path: Path):
     experiment = read_experiment(str(path), []).experiment
     plan = make_plan(experiment, load_topology(experiment.topology), seed=experiment.seed, links_kind="auto")
     run = simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}})

@@ -63,7 +63,7 @@ def test_ten_are_set_aside_and_spread_over_the_systems():
     assert set(aside) == SYSTEMS
 
 
-def test_every_patch_stands_in_the_catalogue_once():
+def test_every_patch_is_in_the_catalogue_once():
     patches = [mutant.patch for mutant in mutants()]
     assert sorted(patches) == sorted(MUTANTS.rglob("*.patch"))
     assert len({mutant.name for mutant in mutants()}) == len(patches)
@@ -106,7 +106,7 @@ def test_a_patch_that_does_not_apply_any_more_says_so(first, tmp_path, monkeypat
 # --- The copies
 
 
-def test_what_stands_here_is_left_alone(first, tmp_path):
+def test_planting_leaves_this_checkout_unchanged(first, tmp_path):
     before = {file: (PROJECT / file).read_bytes() for file in first.files}
     copy = planted_copy(first, tmp_path / "copy")
     assert {file: (PROJECT / file).read_bytes() for file in first.files} == before
@@ -128,7 +128,7 @@ def test_a_child_imports_the_copy(first, tmp_path):
 
 @pytest.fixture(scope="module")
 def fresh_processes() -> Iterator[Pool]:
-    """Runs each call in a fork of a process that has imported all that runs need, but no state machine."""
+    """Yield a pool that runs each call in a fork of a process with all imports but no state machine."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["__main__", broken_in_copy.__module__])
     with context.Pool(1, maxtasksperchild=1) as pool:

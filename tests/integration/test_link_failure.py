@@ -1,4 +1,4 @@
-"""The main job as a check of a night: a link fails and comes back, and nobody misses anything."""
+"""The main job as a nightly check: a link fails and comes back, and no event is lost."""
 
 from typing import Any
 

@@ -46,7 +46,7 @@ Plan = dict[str, Any]
 
 
 def judged(directory: Path, off: Callable[[Plan], None]) -> Iterator[Row]:
-    """The rows of fidelity if something else had been configured."""
+    """Yield the fidelity rows for another configuration of the run."""
     run = json.loads((directory / "run.json").read_text())
     off(run["plan"])
     record = record_from_json(run)

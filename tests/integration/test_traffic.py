@@ -78,7 +78,7 @@ def test_packets_show_as_much_as_the_generators_say(shared: Shared) -> None:
     assert shared.record["versions"]["iperf3"].startswith("iperf 3")
 
 
-def test_it_is_off_when_it_is_to_be_off(shared: Shared) -> None:
+def test_traffic_is_silent_in_its_pauses(shared: Shared) -> None:
     rows = pq.read_table(shared.directory.table("traffic")).to_pylist()
     load = [row["bin"] * 0.2 for row in rows if row["name"] == "bursts" and row["payload_bytes"] > 2000]
     assert min(load) >= 0.8

@@ -1,9 +1,8 @@
-"""A flat network whose nodes share a few processors: what comes waits until one is free for the node.
+"""A flat network whose nodes share a few processors: input waits until one is free for the node.
 
-Inputs of a node are handled in order, all that wait at one turn, as an event loop does; each takes time for
-itself and for each message that came or is sent. Timers come late where processors are busy, and effects
-when the work is done. A timer that is set anew or cancelled while it waits does not fire, as in an
-event loop.
+A node handles its inputs in order, all waiting ones in one turn, like an event loop; each takes time for
+itself and for each message received or sent. Timers fire late if processors are busy, and effects happen when
+the work is done. A waiting timer that is reset or cancelled does not fire, as in an event loop.
 """
 
 from collections import deque

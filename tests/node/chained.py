@@ -26,15 +26,15 @@ def chained(**given) -> Cluster:
 
 
 def chain(cluster: Cluster, region: str = "r0") -> str:
-    """The members' numbers from head to tail, as the region's service has them: "012"."""
+    """Return the members' numbers from head to tail, as the region's service has them: "012"."""
     members = cluster.machine(f"{region}/configuration-0").chain.members
     return "".join(name[-1] for name in members)
 
 
 def check(cluster: Cluster, *, drained_s: float = 4) -> None:
-    """After a drain: nothing lost, duplicated or reordered, and every replica has the same.
+    """Drain, and check that nothing is lost, duplicated or reordered and that all replicas are equal.
 
-    What was acknowledged was delivered to every client, once, with its bytes; nothing else was delivered.
+    Every acknowledged event was delivered to every client once, with its bytes; nothing else was delivered.
     """
     cluster.drain(int(drained_s * S))
     assert cluster.logged("events_lost") == []
@@ -56,7 +56,7 @@ def check(cluster: Cluster, *, drained_s: float = 4) -> None:
 
 
 def _check_counts(cluster: Cluster, published: Mapping[int, int]) -> None:
-    """What the drivers count together is what there is: nothing was published twice."""
+    """Check that the drivers' counts add up to the published events: none was published twice."""
     counts = Counter[int]()
     for node in cluster.network.nodes.values():
         if node.spec.role == "driver":
@@ -68,7 +68,7 @@ ACTIONS = ["kill", "kill", "stop", "start", "start", "resume", "resume", "servic
 
 
 class Chaos:
-    """Kills, stops and cuts at random, never of so many replicas of a region that its state would be lost."""
+    """Kills, stops and cuts at random, but never enough replicas of a region to lose its state."""
 
     def __init__(self, cluster: Cluster, seed: int, regions: int = 2, replicas: int = 3) -> None:
         self.cluster = cluster

@@ -113,7 +113,7 @@ class Cluster:
         self.network.run(self.network.clock.now_us + within_us)
 
     def machine(self, name: str) -> Any:
-        """A node's machine."""
+        """Return a node's machine."""
         return self.network.nodes[name].machine
 
     def logged(self, event: str, from_us: int = 0, until_us: int = 1 << 62) -> list[Line]:
@@ -162,7 +162,7 @@ class Cluster:
                 assert [key for key in got if key[0] == stream] == published, f"{name}, stream {stream}"
 
     def records(self, name: str, kind: RecordKind) -> list[tuple[int, int, int, int]]:
-        """A node's records of a kind: stream, first_seq, count, batch CRC."""
+        """Return a node's records of a kind: stream, first_seq, count, batch CRC."""
         return [
             (record.stream, record.first_seq, record.count, zlib.crc32(record.payload))
             for _, record in self.network.nodes[name].records

@@ -19,7 +19,7 @@ def ring(*delays_ms: int) -> Links:
 
 
 def wires(links: Links) -> Wires:
-    """The network that these links make."""
+    """Return the network of these links."""
     delays = {(f"r{a}", f"r{b}"): delay_us for (a, b), delay_us in links.items()}
     return Wires(LAN_US, delays, routes=routes(delays))
 
@@ -38,7 +38,7 @@ def is_connected(links: Iterable[tuple[int, int]], regions: int) -> bool:
 
 
 def routes(delays: Mapping[Hop, int]) -> dict[Hop, tuple[Hop, ...]]:
-    """The ways of least delay between regions that no link joins, by one-way delays of links."""
+    """Return the paths of least delay between regions without a common link, by one-way delays of links."""
     near: dict[str, dict[str, int]] = {}
     for (a, b), delay_us in delays.items():
         near.setdefault(a, {})[b] = near.setdefault(b, {})[a] = delay_us

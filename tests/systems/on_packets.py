@@ -15,7 +15,7 @@ ALL_VARIABLE = "CUTSET_TEST_SYSTEMS"
 
 
 def needs(system: str, *, always: bool = False) -> list[pytest.MarkDecorator]:
-    """The markers of tests that run a system. always: also in `make test`, which has little time."""
+    """Return the markers of tests that run a system. always: also in `make test`, which has little time."""
     lacking = missing_here(load_system(system).programs)
     absent = f"{system}: not here, `make systems` gets it: {', '.join(map(named, lacking))}"
     left_out = not always and not os.environ.get(ALL_VARIABLE)
@@ -28,7 +28,7 @@ def needs(system: str, *, always: bool = False) -> list[pytest.MarkDecorator]:
 
 
 def carried_out(folder: Path, experiment: str) -> RunDirectory:
-    """The run of this experiment, whatever its verdict."""
+    """Run this experiment and return its directory, whatever its verdict."""
     (folder / "experiment.yaml").write_text(experiment)
     assert main.run(["run", str(folder / "experiment.yaml"), "--out", str(folder / "runs")]) in {0, 1}
     [path] = (folder / "runs").iterdir()

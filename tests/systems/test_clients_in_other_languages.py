@@ -24,13 +24,13 @@ faults:
 
 
 def roles_on_the_page(client: str) -> dict[str, object]:
-    """What the page says of this client."""
+    """Return the roles that the page gives for this client."""
     [said] = re.findall(rf"^`{client}`.*?```yaml\n(.*?)```", (CLIENTS / "README.md").read_text(), re.M | re.S)
     return yaml.safe_load(said)
 
 
 def with_client(system: str, client: str, folder: Path) -> None:
-    """The system that ships, with this client in the place of its own."""
+    """Copy a system that ships and replace its client by this one."""
     shutil.copytree(FOLDER / system, folder / system)
     shutil.copy(CLIENTS / client, folder / system)
     file = folder / system / "system.yaml"

@@ -23,7 +23,7 @@ faults:
   - {name: end, at: 1s, kill: r0/server-0}
   - {name: again, at: 1200ms, restart: r0/server-0}
   - {name: room, at: 3s, restore: full}
-  - {name: anew, at: 3500ms, fill: r0/server-0}
+  - {name: refill, at: 3500ms, fill: r0/server-0}
   - {name: loss, at: 4s, kill: r0/server-0}
   - {name: new, at: 4200ms, replace: r0/server-0}
 """
@@ -77,7 +77,7 @@ def test_a_program_waits_for_its_slow_disk_also_when_it_is_started_again(folder)
 
 
 def without(text: str, *names: str) -> str:
-    """An experiment without the faults of these names."""
+    """Remove the faults of these names from an experiment's text."""
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines if not any(f"{{name: {name}," in line for name in names))
 

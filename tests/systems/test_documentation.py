@@ -21,11 +21,11 @@ RESTARTED = """\
   - {name: end, at: 6s, kill: r1/subscriber-0}
   - {name: again, at: 7s, restart: r1/subscriber-0}
 """
-"""What is published while a subscriber is away is not due to it."""
+"""Events published while a subscriber is away are not due to it."""
 
 
 def written(folder: Path) -> None:
-    """The page's files."""
+    """Write the page's files."""
     for name, text in re.findall(r"^`([\w./]+)`.*?:\n\n```\w+\n(.*?)```", PAGE.read_text(), re.M | re.S):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
@@ -33,7 +33,7 @@ def written(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def the_page(tmp_path_factory) -> RunDirectory:
-    """A run of it."""
+    """Run the page's experiment."""
     tmp_path = tmp_path_factory.mktemp("page")
     written(tmp_path)
     assert sum(len(path.read_text().splitlines()) for path in tmp_path.glob("relay/[sc]*")) < 60
@@ -73,7 +73,7 @@ def unseen(run: RunDirectory, why: str) -> None:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_what_packets_do_not_show_is_said(the_page, capsys):
+def test_facts_that_packets_do_not_show_are_reported(the_page, capsys):
     run = the_page
     before = run.read_summary()["events"]
     unseen(run, "compressed")
@@ -87,7 +87,7 @@ def test_what_packets_do_not_show_is_said(the_page, capsys):
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_it_works_for_an_ordinary_user(tmp_path):
+def test_the_documented_system_works_for_an_ordinary_user(tmp_path):
     written(tmp_path)
     for path in (tmp_path, tmp_path / "relay"):
         path.chmod(0o755)

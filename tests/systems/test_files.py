@@ -73,7 +73,7 @@ def test_a_plan_has_all_that_will_be_started(folder, capsys):
 
 
 def takes_topics(folder: Path) -> None:
-    """The system takes topics, too, and the experiment has some."""
+    """Let the system take topics, and the experiment have some."""
     replace(folder / FILE, "contract: {", "workloads: [stream, topics]\ncontract: {since: subscription, ")
     replace(folder / "letters.yaml", "{event", f"{{{TOPICS}event")
 
@@ -87,7 +87,7 @@ def test_a_plan_is_shown_as_text_and_says_of_nothing_that_it_was_loosened(folder
     assert "loosened" not in said
 
 
-def test_who_gets_an_event_follows_from_the_workload_where_a_system_takes_several(folder, capsys):
+def test_the_workload_determines_the_audience_if_a_system_takes_several_kinds(folder, capsys):
     takes_topics(folder)
     assert planned(folder, capsys)["declared"]["contract"]["audience"] == "topic"
     replace(folder / "letters.yaml", TOPICS, "")
@@ -153,7 +153,7 @@ FILE, TEMPLATES = "post/system.yaml", "post/post.conf.j2"
         ("letters.yaml", "sender: 1", "senders: 1", "has no such role: did you mean sender?"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(folder, capsys, file, said, instead, problem):
+def test_errors_are_one_line(folder, capsys, file, said, instead, problem):
     replace(folder / file, said, instead)
     assert main.run(["plan", str(folder / "letters.yaml")]) == 2
     told = capsys.readouterr().err.strip()
@@ -174,7 +174,7 @@ def test_parameters_are_checked_as_those_of_our_own_systems(folder, capsys, give
     assert problem in capsys.readouterr().err
 
 
-def test_what_is_needed_and_not_here_is_said_before_anything_starts(folder, capsys):
+def test_missing_requirements_are_reported_before_the_start(folder, capsys):
     replace(folder / FILE, "{program: sh, get: apt-get install dash}", "{program: no-sh, get: buy one}")
     assert main.run(["run", str(folder / "letters.yaml"), "--out", str(folder / "runs")]) == 3
     assert "post needs what is not installed: `no-sh` (buy one)" in capsys.readouterr().err
@@ -208,7 +208,7 @@ def test_programs_run_on_real_processes_alone(folder, capsys):
     assert "post is a system of programs, which run on real processes" in capsys.readouterr().err
 
 
-def test_what_has_no_known_messages_has_no_dissector(capsys):
+def test_a_system_without_known_messages_has_no_dissector(capsys):
     assert main.run(["dissector", "--system", "mosquitto"]) == 2
     assert "the messages of mosquitto are not known here" in capsys.readouterr().err
 
@@ -230,7 +230,7 @@ def test_a_system_that_ships_says_what_it_is_and_how_to_get_it(name):
 
 
 @pytest.mark.parametrize("said", ["{seen: never}", "{seen: clear, why: compressed}"])
-def test_why_packets_show_no_events_is_said_where_they_show_none(folder, said, capsys):
+def test_the_reason_is_reported_if_packets_show_no_events(folder, said, capsys):
     file = folder / "post" / "system.yaml"
     replace(file, "ports: [port]", f"ports: [port]\nmessages: {said}")
     assert main.run(["plan", str(folder / "letters.yaml")]) == 2

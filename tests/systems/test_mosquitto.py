@@ -44,7 +44,7 @@ def dropped_for(run: RunDirectory, region: str) -> set[str]:
     return set(re.findall(r"being dropped for client ([^ ]+?)\.\"", log))
 
 
-def test_what_a_bridge_cannot_queue_is_lost_to_those_behind_it(run):
+def test_events_beyond_a_bridges_queue_are_lost_behind_it(run):
     found = lost(run)
     queued = 20
     most = 50 * (3 + 7)  # until TCP tries again
@@ -55,7 +55,7 @@ def test_what_a_bridge_cannot_queue_is_lost_to_those_behind_it(run):
 
 
 @pytest.mark.parametrize(("stream", "region"), [(1, "r1"), (2, "r2")])
-def test_who_is_not_behind_the_bridge_loses_only_what_its_own_broker_says_it_dropped(run, stream, region):
+def test_clients_not_behind_the_bridge_lose_only_what_their_broker_dropped(run, stream, region):
     """A subscriber's queue is as short as a bridge's: a busy machine fills that, too."""
     subscriber = f"{region}/subscriber-0"
     assert lost(run)[stream, subscriber.replace("/", "-")] == 0 or subscriber in dropped_for(run, region)

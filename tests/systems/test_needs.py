@@ -1,4 +1,4 @@
-"""What systems need: programs that are new enough, and packages where Node.js finds them."""
+"""Requirements of systems: recent programs, and packages where Node.js finds them."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from systems.needs import missing, version_of
 
 
 def program(folder: Path, said: str) -> str:
-    """A PATH with one program on it, `tool`, that says this of its version."""
+    """Return a PATH with one program, `tool`, that prints this version."""
     (folder / "tool").write_text(f"#!/bin/sh\necho '{said}'\n")
     (folder / "tool").chmod(0o755)
     return str(folder)

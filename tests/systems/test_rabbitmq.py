@@ -12,7 +12,7 @@ pytestmark = needs("rabbitmq")
 
 CUT_S = 4
 PREFETCH = 1000
-"""What a federation link takes before it has acknowledged any."""
+"""Messages that a federation link takes before it acknowledges any."""
 EXPERIMENT = """\
 name: {name}
 topology: {topology}
@@ -28,7 +28,7 @@ SERVERS = {"rabbitmq": "broker", "rabbitmq-quorum": "node"}
 
 
 def run_of(folder, system: str, **given: str) -> RunDirectory:
-    """A run with a publisher and a subscriber in each region, the link between r1 and r2 down for a while."""
+    """Run a publisher and a subscriber in each region, with the link between r1 and r2 down for a while."""
     usual = {
         "name": system,
         "topology": "three-regions",
@@ -41,7 +41,7 @@ def run_of(folder, system: str, **given: str) -> RunDirectory:
 
 
 def said(run: RunDirectory, host: str) -> str:
-    """What a server wrote."""
+    """Return a server's output."""
     return "\n".join(json.loads(line).get("text", "") for line in run.log(host).read_text().splitlines())
 
 
@@ -61,7 +61,7 @@ def all_came(run: RunDirectory) -> None:
 
 
 @pytest.mark.parametrize("system", SERVERS)
-def test_what_waits_for_the_link_comes_once_it_is_back(tmp_path, system):
+def test_queued_events_arrive_when_the_link_is_back(tmp_path, system):
     run = run_of(tmp_path, system)
     all_came(run)
     assert repeated(run) == {}
@@ -81,7 +81,7 @@ def test_a_link_that_is_given_up_brings_again_what_it_had_not_acknowledged_and_l
     assert all(count <= PREFETCH for count in found.values())
 
 
-def test_what_a_broker_confirmed_outlives_it(tmp_path):
+def test_events_confirmed_by_a_broker_survive_it(tmp_path):
     faults = "{name: end, at: 3s, kill: r0/broker-0}, {name: again, at: 4s, restart: r0/broker-0}"
     run = run_of(tmp_path, "rabbitmq", topology="two-regions", duration="25s", faults=faults)
     ends = [each.exit for each in run.read_run().processes if each.name == "r0/broker-0"]
@@ -93,7 +93,7 @@ def test_what_a_broker_confirmed_outlives_it(tmp_path):
     assert (events["lost"], events["stray"], events["published_twice"]) == (0, 0, 0)
 
 
-def test_what_a_subscriber_missed_is_not_for_its_next_life(tmp_path):
+def test_events_missed_by_a_subscriber_are_not_due_after_its_restart(tmp_path):
     faults = "{name: end, at: 2s, kill: r1/subscriber-0}, {name: again, at: 3s, restart: r1/subscriber-0}"
     run = run_of(tmp_path, "rabbitmq", topology="two-regions", duration="11s", faults=faults)
     all_came(run)

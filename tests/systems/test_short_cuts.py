@@ -28,7 +28,7 @@ faults:
         pytest.param("redis-streams", "server", "{master: r1}", marks=needs("redis-streams")),
     ],
 )
-def test_what_waited_for_the_link_comes_once_it_is_back(tmp_path, system, server, parameters):
+def test_queued_events_arrive_when_the_link_is_back(tmp_path, system, server, parameters):
     run = carried_out(tmp_path, EXPERIMENT.format(system=system, server=server, parameters=parameters))
     summary = run.read_summary()
     events = summary["events"]

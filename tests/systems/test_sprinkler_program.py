@@ -83,7 +83,7 @@ def each(row: dict) -> tuple:
 
 
 def every(row: dict) -> list[tuple]:
-    """The events of a message. Requests to publish are numbered as the publisher's events are."""
+    """Return the events of a message. Requests to publish are numbered like the publisher's events."""
     first = row["request"] if row["type"] == "PUBLISH" else row["first_seq"]
     assert row["covered"] in {None, row["count"]}, "nothing was collected"
     return [each(row | {"first_seq": seq}) for seq in range(first, first + row["count"])]

@@ -31,7 +31,7 @@ faults:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> RunDirectory:
-    """A run with its keys, which no test changes."""
+    """Make a run with its keys, which no test changes."""
     folder = tmp_path_factory.mktemp("tls")
     shutil.copytree(Path(__file__).parent / "tls_relay", folder / "relay")
     certificate(folder / "relay")
@@ -40,18 +40,18 @@ def made(tmp_path_factory) -> RunDirectory:
 
 @pytest.fixture
 def run(made, tmp_path) -> RunDirectory:
-    """The same run, to be changed."""
+    """Return a copy of the run, for a test to change."""
     return RunDirectory(shutil.copytree(made.path, tmp_path / made.name))
 
 
 def analyzed(run: RunDirectory, capsys) -> str:
-    """What is said when it is analysed again."""
+    """Analyse a run again and return the output."""
     capsys.readouterr()
     assert main.run(["analyze", str(run.path)]) in {0, 1}
     return capsys.readouterr().out
 
 
-def test_what_packets_say_agrees_with_what_clients_wrote_down(made, capsys):
+def test_decrypted_packets_agree_with_the_clients_records(made, capsys):
     summary = made.read_summary()
     assert summary["events"]["published"] > 300
     assert summary["events"]["duplicated"] == summary["events"]["stray"] == 0
@@ -66,7 +66,7 @@ def test_what_packets_say_agrees_with_what_clients_wrote_down(made, capsys):
     assert "encrypted" in capsys.readouterr().out
 
 
-def test_keys_of_all_lives_stand_beside_the_captures_for_their_owner_alone(made):
+def test_keys_of_all_process_generations_are_beside_the_captures_for_their_owner_alone(made):
     assert stat.S_IMODE(made.key_log.stat().st_mode) == 0o600
     assert len(client_randoms(made.key_log)) == 2 * 3 + 1, (
         "of two peers' links, four clients, one of them twice"
@@ -89,7 +89,7 @@ def test_wireshark_gets_keys_and_names_of_processes(made, tmp_path, capsys):
 
 
 def shown(path: Path, field: str) -> list[str]:
-    """A field of all packets, by tshark without any option."""
+    """Return a field of all packets, from tshark without options."""
     command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-e", field]
     text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return text.splitlines()
@@ -110,7 +110,7 @@ def test_without_keys_of_some_connections_events_rest_on_records(run, capsys):
         assert why in capsys.readouterr().err
 
 
-def test_without_a_key_log_and_without_tshark_that_is_said(run, tmp_path, capsys, monkeypatch):
+def test_a_missing_key_log_and_missing_tshark_are_reported(run, tmp_path, capsys, monkeypatch):
     kept = run.key_log.rename(tmp_path / "kept")
     assert "not read: no key log of TLS connections was kept" in analyzed(run, capsys)
     kept.rename(run.key_log)
@@ -119,7 +119,7 @@ def test_without_a_key_log_and_without_tshark_that_is_said(run, tmp_path, capsys
 
 
 def without(program: str, folder: Path) -> str:
-    """A search path with all that the usual one leads to but this."""
+    """Return a search path with all programs except this one."""
     folder.mkdir()
     for place in map(Path, os.environ["PATH"].split(os.pathsep)):
         for each in place.iterdir() if place.is_dir() else ():

@@ -82,20 +82,20 @@ class TestCut:
         assert len(got) == 3 * 4
         assert {row["stray"] for row in rows} == {0}
 
-    def test_what_does_not_cross_a_cut_is_lost_to_those_behind_it_who_follow_it(self, cut):
+    def test_events_that_do_not_cross_a_cut_are_lost_to_their_followers_behind_it(self, cut):
         owner = {stream.number: stream.region for stream in cut.read_run().plan.streams}
         lost = {(row["client"], row["stream"]): row["lost"] for row in rows_of(cut, "subscriber")}
         behind = {each for each in lost if {each[0][:2], owner[each[1]]} == {"r1", "r2"}}
         assert behind
         assert all((lost[each] > 0) == (each in behind) for each in lost), lost
 
-    def test_who_subscribes_to_too_much_gets_stray_events(self, cut):
+    def test_subscribing_to_too_much_gives_stray_events(self, cut):
         rows = rows_of(cut, "greedy")
         theirs = follows(cut)
         assert all(bool(row["stray"]) == ((row["client"], row["stream"]) not in theirs) for row in rows)
         assert any(row["stray"] for row in rows)
 
-    def test_who_subscribes_to_too_little_loses_it(self, cut):
+    def test_subscribing_to_too_little_loses_events(self, cut):
         streams = {(row["client"], row["stream"]): row for row in rows_of(cut, "lazy")}
         left_out = [streams[each] for each in follows(cut) if "lazy" in each[0] and each[1] == 0]
         assert left_out

@@ -36,7 +36,7 @@ def test_both_ends_give_the_link_up_and_link_again(run, router):
     assert linked[-3:] == ["all linked", "linked", "all linked"]
 
 
-def test_what_is_lost_was_to_cross_the_link(run):
+def test_only_events_across_the_link_are_lost(run):
     """How long differs: some runs lose the events of a lease, others all of one direction until the heal."""
     summary = run.read_summary()
     events = summary["events"]

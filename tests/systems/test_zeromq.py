@@ -24,7 +24,7 @@ faults:
 
 
 @pytest.mark.parametrize(("high_water", "is_lossy"), [(10, True), (0, False)])
-def test_what_is_over_the_high_water_mark_is_lost_to_those_behind_the_link(tmp_path, high_water, is_lossy):
+def test_events_over_the_high_water_mark_are_lost_behind_the_link(tmp_path, high_water, is_lossy):
     run = carried_out(tmp_path, EXPERIMENT.format(parameters=f"{{high_water: {high_water}}}"))
     summary = run.read_summary()
     events = summary["events"]

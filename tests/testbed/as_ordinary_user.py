@@ -18,7 +18,7 @@ NOBODY = 65534
 
 
 def ordinary(command: Sequence[str], home: Path) -> list[str]:
-    """The argument list that runs `command` as an ordinary user with this writable home."""
+    """Return the argument list that runs `command` as an ordinary user with this writable home."""
     if os.getuid() != 0:
         return list(command)
     os.chown(home, NOBODY, NOBODY)
@@ -44,7 +44,7 @@ def make_reachable(*paths: Path) -> None:
 
 
 def main(home: str, *command: str) -> None:
-    """Does not return."""
+    """Become an ordinary user and execute the command; never returns."""
     make_reachable(Path(sys.base_prefix).resolve(), Path(home).resolve())
     os.setgroups([])
     os.setgid(NOBODY)

@@ -1,7 +1,7 @@
-"""What a run has left behind: processes that carry its token, and whatever its machine had not before.
+"""Leftovers of a run: processes that carry its token, and any change to its machine.
 
-Processes are found by the environment that every process of a run inherits, so this sees those in other PID
-namespaces too, as long as the caller may read them.
+Processes are found by an environment variable that every process of a run inherits, so processes in other PID
+namespaces are found too, if the caller may read them.
 """
 
 import os
@@ -16,9 +16,7 @@ PATIENCE_S = 20.0
 
 
 def processes_of(token: str) -> dict[int, list[str]]:
-    """PID and command line of each process that carries this token; the dead that nobody has reaped are
-    left out.
-    """
+    """Return PID and command line of each process that carries this token, without zombies."""
     wanted = f"{RUN_VARIABLE}={token}".encode()
     found = {}
     for entry in Path("/proc").iterdir():
@@ -28,12 +26,12 @@ def processes_of(token: str) -> dict[int, list[str]]:
             if wanted in (entry / "environ").read_bytes().split(b"\0"):
                 found[int(entry.name)] = (entry / "cmdline").read_text().split("\0")[:-1]
         except OSError:
-            continue  # it ended meanwhile, or belongs to somebody else
+            continue  # it ended meanwhile, or belongs to another user
     return found
 
 
 def process_running(token: str, *beginning: str) -> int:
-    """The PID of the run's process whose command line begins with these words, waiting for it to come."""
+    """Wait for the run's process whose command line begins with these words, and return its PID."""
     found: list[int] = []
 
     def look() -> bool:
@@ -58,12 +56,12 @@ def network_namespaces() -> set[str]:
 
 
 class Namespace:
-    """A network namespace that is held on to: else the kernel would give its number to the next one that
-    somebody makes, as soon as it is empty.
+    """A network namespace that is held open: otherwise the kernel could give its number to the next namespace
+    as soon as it is empty.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError."""
+        """Open the namespace. Raises OSError."""
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.name = str(Path(f"/proc/self/fd/{self._descriptor}").readlink())
 
@@ -79,7 +77,7 @@ class Namespace:
 
 
 def namespaces_of(token: str) -> set[Namespace]:
-    """The network namespaces in which processes of this run are, other than our own."""
+    """Return the network namespaces of this run's processes, except our own."""
     seen = set()
     for pid in processes_of(token):
         try:
@@ -90,7 +88,7 @@ def namespaces_of(token: str) -> set[Namespace]:
 
 
 def host_interfaces() -> set[str]:
-    """The names of the interfaces of this network namespace."""
+    """Return the names of the interfaces of this network namespace."""
     lines = subprocess.run(
         ["ip", "-o", "link"], capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -98,7 +96,7 @@ def host_interfaces() -> set[str]:
 
 
 def assert_nothing_left(token: str, namespaces: set[Namespace], interfaces: set[str]) -> None:
-    """Once the kernel has cleaned up: no process, nobody in a namespace of the run, no new interface here."""
+    """Wait until the kernel has cleaned up: no process, no run namespace in use, no new interface here."""
     names = {namespace.name for namespace in namespaces}
     wait_until(lambda: not processes_of(token), f"the end of {processes_of(token)}")
     wait_until(lambda: not names & network_namespaces(), "the end of the run's network namespaces")

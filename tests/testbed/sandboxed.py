@@ -1,6 +1,6 @@
-"""Runs a test's own function in a sandbox, as whoever runs the tests or as an ordinary user.
+"""Runs a test's own function in a sandbox, as the current user or as an ordinary user.
 
-The function must stand at the top of a module; its arguments and its result are JSON. What it prints goes to
+The function must be defined at the top of a module; its arguments and its result are JSON. Its output goes to
 standard error and is shown if it fails.
 """
 
@@ -30,14 +30,14 @@ def sandboxed(function: Callable[..., Any], *arguments: Any) -> Any:
 
 @cache
 def _warm() -> WarmSandbox:
-    """The one of this process, until it ends."""
+    """Return this process's warm sandbox, which ends with it."""
     warm = WarmSandbox()
     atexit.register(warm.close)
     return warm
 
 
 def sandboxed_as_ordinary_user(function: Callable[..., Any], *arguments: Any, home: Path) -> Any:
-    """The same as an ordinary user, whose home is `home`."""
+    """Run the function as an ordinary user with this home."""
     return finish(_popen(ordinary(_command("outside", function, arguments), home)))
 
 
@@ -47,7 +47,7 @@ def start(function: Callable[..., Any], *arguments: Any) -> subprocess.Popen[str
 
 
 def finish(process: subprocess.Popen[str]) -> Any:
-    """The result of a call that was begun."""
+    """Return the result of a started call."""
     try:
         stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     finally:

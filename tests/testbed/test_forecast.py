@@ -23,7 +23,7 @@ def plan(*overrides: str) -> Plan:
 
 
 def ran(folder: Path, of: Plan, busy: float, **fields: Any) -> None:
-    """A run of an earlier time, with processors so busy."""
+    """Write an earlier run with this processor load."""
     number = len(list(folder.iterdir()))
     run: dict[str, Any] = {
         "plan": plan_to_json(of),
@@ -45,7 +45,7 @@ def test_a_batch_is_taken_once_by_every_proxy_and_client() -> None:
     assert takes_per_s(closed) is None
 
 
-def test_it_is_in_proportion_to_what_earlier_runs_took(tmp_path: Path) -> None:
+def test_a_forecast_is_proportional_to_earlier_runs(tmp_path: Path) -> None:
     for busy in (0.28, 0.3, 0.9):
         ran(tmp_path, plan(), busy)
     found = forecast(plan("roles.client=6"), tmp_path)
@@ -70,7 +70,7 @@ def test_it_is_in_proportion_to_what_earlier_runs_took(tmp_path: Path) -> None:
         {"times": {}},
     ],
 )
-def test_what_says_nothing_of_this_machine_is_passed_over(tmp_path: Path, fields: dict[str, Any]) -> None:
+def test_runs_of_other_machines_are_ignored(tmp_path: Path, fields: dict[str, Any]) -> None:
     ran(tmp_path, plan(), 0.9, **fields)
     (tmp_path / "20260101T000099Z-torn").mkdir()
     (tmp_path / "20260101T000099Z-torn" / "run.json").write_text("{")

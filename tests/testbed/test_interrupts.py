@@ -18,7 +18,7 @@ def wait_for_ever() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.0, -5.0])
-def test_what_takes_too_long_is_interrupted_and_it_is_known_why(seconds):
+def test_work_beyond_its_limit_is_interrupted_with_the_reason(seconds):
     limit = Limit()
     with pytest.raises(KeyboardInterrupt):
         limit.within(seconds, wait_for_ever)
@@ -36,7 +36,7 @@ def test_that_the_user_asked_for_an_end_is_known_even_where_python_drops_the_int
 
 
 class Collected:
-    """What is interrupted as it is collected."""
+    """A run that is interrupted while it is collected."""
 
 
 def interrupt_where_it_is_dropped() -> None:
@@ -90,7 +90,7 @@ def restored():
     assert [signal.getsignal(number) for number in HANDLED] == handlers
 
 
-def test_what_is_over_in_time_is_left_alone(restored):
+def test_work_within_its_limit_is_not_interrupted(restored):
     def work() -> str:
         assert signal.getitimer(signal.ITIMER_REAL)[0] > 900
         return "done"

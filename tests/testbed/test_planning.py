@@ -131,7 +131,7 @@ def test_captures_are_where_they_were_asked_for(captures, count):
     assert len(plan_of(f"captures={captures}").captures) == count
 
 
-def test_changes_of_links_and_processes_stand_in_order():
+def test_changes_of_links_and_processes_are_in_order():
     plan = plan_of(
         "faults=[{name: cut, at: 9s, cut: [r2, r3]}, {at: 5s, kill: r2/proxy-0},"
         " {at: 9s, restart: r2/proxy-0}]"
@@ -188,7 +188,7 @@ def test_a_plan_survives_json():
     assert plan_from_json(json.loads(json.dumps(plan_to_json(plan), allow_nan=False))) == plan
 
 
-def test_what_the_topology_does_not_have_is_bad_input():
+def test_names_missing_in_the_topology_are_bad_input():
     with pytest.raises(InputError, match=r"link-failure: faults\.0\.cut: three-regions has no region r3"):
         make_plan(
             load_experiment("link-failure"), load_topology("three-regions"), seed=None, links_kind="auto"

@@ -15,7 +15,7 @@ BASICS = ("sh", "dirname", "readlink", "sed", "id", "mktemp", "rm")
 
 
 def tools(folder: Path, *names: str) -> Path:
-    """A folder that holds only these programs: everything else is missing for whoever has it as PATH."""
+    """Create a folder with only these programs, for use as PATH."""
     folder.mkdir()
     for name in names:
         (folder / name).symlink_to(
@@ -29,7 +29,7 @@ def tools(folder: Path, *names: str) -> Path:
 
 
 def java(home: Path, path: Path, *, version: str) -> None:
-    """A Java of that version, by what its `release` file says."""
+    """Create a Java of that version, by its `release` file."""
     (home / "bin").mkdir(parents=True)
     (home / "release").write_text(f'JAVA_VERSION="{version}"\n')
     (home / "bin" / "java").write_text("#!/bin/sh\n")
@@ -64,7 +64,7 @@ def provision(job: str, path: Path, *, uid: int) -> subprocess.CompletedProcess[
     )
 
 
-def test_it_names_each_missing_package_with_its_reason_and_exits_3_without_sudo(tmp_path: Path) -> None:
+def test_missing_packages_are_named_with_their_reason_and_exit_code_3_without_sudo(tmp_path: Path) -> None:
     result = provision("run", tools(tmp_path / "bin", *BASICS), uid=1000)
     assert result.returncode == 3
     assert "missing: tcpdump (captures with nanosecond stamps)" in result.stderr
@@ -89,7 +89,9 @@ def test_a_machine_is_provided_with_all_that_machines_are_examined_for() -> None
 
 
 @pytest.mark.parametrize(("job", "is_got"), [("run", False), ("test", False), ("systems", True)])
-def test_what_gets_modules_is_for_systems_under_test_alone(tmp_path: Path, job: str, is_got: bool) -> None:
+def test_packages_that_get_modules_serve_only_systems_under_test(
+    tmp_path: Path, job: str, is_got: bool
+) -> None:
     said = provision(job, tools(tmp_path / "bin", *BASICS), uid=1000).stderr
     assert ("missing: npm" in said) == is_got
 
@@ -155,7 +157,7 @@ def test_services_of_an_erlang_that_was_there_before_are_left_as_they_are(tmp_pa
     assert not [unit for unit in masked if unit.startswith("epmd")]
 
 
-def test_it_is_silent_when_everything_is_there(tmp_path: Path) -> None:
+def test_the_check_is_silent_if_nothing_is_missing(tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", *BASICS)
     for package in packages():
         if package.proof != "java":

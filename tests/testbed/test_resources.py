@@ -17,7 +17,7 @@ GIB = 1 << 30
 
 
 def plan(clients: int) -> Plan:
-    """The main job with so many clients in each of its four regions."""
+    """Return the plan of the main job with this many clients in each of its four regions."""
     experiment = load_experiment("link-failure", [f"roles.client={clients}"])
     return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
 
@@ -43,7 +43,7 @@ def test_a_thousand_processes_on_two_processors_are_refused_with_what_to_do() ->
         check_resources(plan(250))
 
 
-def test_what_takes_more_memory_than_is_free_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plans_beyond_the_free_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     some = plan(23)
     monkeypatch.setattr(resources, "available_bytes", lambda: needed_bytes(some) - 1)
     with pytest.raises(MachineError, match=r"108 processes and \d+ captures need about [\d,]+ MiB of memory"):
@@ -61,6 +61,6 @@ def test_buffers_of_captures_never_take_more_than_a_part_of_the_memory() -> None
     assert buffer_kib(100, GIB) < BUFFER_KIB
 
 
-def test_smaller_buffers_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_smaller_buffers_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "memory_bytes", lambda: 2 * GIB)
     assert "not 8,192" in str(smaller_buffers(plan(23)))

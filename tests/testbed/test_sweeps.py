@@ -1,4 +1,4 @@
-"""What a sweep is made of, and when one that was interrupted may go on."""
+"""The runs of a sweep, and when an interrupted sweep may continue."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_a_point_has_its_values_and_no_sweep():
         (chosen("name=other"), "cannot go on: it is a sweep of link-failure"),
     ],
 )
-def test_what_was_changed_is_refused(again: RunSelection, said: str) -> None:
+def test_a_changed_sweep_is_refused(again: RunSelection, said: str) -> None:
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
     refuse_changed(record, chosen(), Points(chosen()), directory)
@@ -88,7 +88,7 @@ def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() 
 
 
 def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None:
-    """A record's digest is its own: whoever wrote it knows what it should be."""
+    """Forge the record: its digest is no protection, because its author can compute it."""
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
     led_away = replace(record, backend="runs/x/points/lab.yaml", links="relay", seed=7, experiment={})
@@ -96,7 +96,7 @@ def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None
     assert continued(led_away, chosen(), directory) == record
 
 
-def test_what_ended_is_not_run_again_but_what_crashed_is():
+def test_completed_runs_are_not_repeated_but_crashed_ones_are():
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
     first, second, *_ = record.runs

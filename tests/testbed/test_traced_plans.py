@@ -42,7 +42,7 @@ FAULTS = """
 
 @pytest.fixture
 def plan_in(tmp_path: Path):
-    """Makes a plan over a link that follows these files."""
+    """Return a function that makes a plan over a link that follows these files."""
 
     def make(
         rate: str = "50\n150\n200\n", delays: str = "0,20\n0.1,40\n0.2,", more: str = "", faults: str = "[]"
@@ -74,7 +74,7 @@ def test_the_plan_has_the_trace_itself_and_what_follows_from_it(plan_in, tmp_pat
     assert plan_from_json(plan_to_json(plan)) == plan  # elsewhere, without any of the files
 
 
-def test_what_a_fault_sets_stands_instead_of_the_trace_and_a_cut_changes_nothing_of_it(plan_in) -> None:
+def test_a_faults_values_replace_the_trace_and_a_cut_leaves_it_unchanged(plan_in) -> None:
     changes = [
         change
         for change in plan_in(faults=FAULTS).changes

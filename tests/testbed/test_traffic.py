@@ -44,7 +44,7 @@ def plan() -> Plan:
     return plan_of(TRAFFIC)
 
 
-def test_it_has_a_host_of_its_own_where_it_begins_and_ends_and_changes_nothing_else(plan):
+def test_traffic_has_its_own_hosts_and_changes_nothing_else(plan):
     plain = plan_of()
     added = [host for host in plan.hosts if host not in plain.hosts]
     assert [host.name for host in added] == ["hub-traffic", "n-traffic", "w-traffic"]
@@ -92,7 +92,7 @@ def test_commands_say_all_that_was_asked_for(plan):
     assert datagrams[datagrams.index("--time") + 1] == "2"
 
 
-def test_it_is_among_what_captures_take(plan):
+def test_traffic_counts_in_the_capture_size(plan):
     more = capture_bytes_per_s(plan) - capture_bytes_per_s(plan_of())
     least = (
         2 * 10_000_000 / 8 + 2 * 2 * 1_000_000 / 8
@@ -100,7 +100,7 @@ def test_it_is_among_what_captures_take(plan):
     assert least < more < 1.2 * least
 
 
-def test_virtual_time_and_other_machines_refuse_it_in_a_line(plan, tmp_path, capsys):
+def test_virtual_time_and_other_machines_refuse_it_in_one_line(plan, tmp_path, capsys):
     given = ["run", "star-outages", "--set", TRAFFIC, "--out", str(tmp_path / "runs")]
     assert main.run([*given, "--on", "simulator"]) == 2
     assert "traffic: needs real packets, which virtual time does not have" in capsys.readouterr().err

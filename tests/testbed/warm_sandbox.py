@@ -81,7 +81,7 @@ class WarmSandbox:
 
 
 def serve() -> None:
-    """The inside: each call in a fork of this process, which has imported its module."""
+    """Serve calls inside: each in a fork of this process, which has imported its module."""
     for line in sys.stdin:
         asked = json.loads(line)
         importlib.import_module(asked["function"].partition(":")[0])
@@ -115,7 +115,7 @@ def _in_fresh_namespaces(function: str, arguments: list[Any], folder: str) -> in
 
 
 def _in_child(work: Callable[[], int]) -> int:
-    """What `work` returns in a fork, as an exit code; reaps whatever else ends meanwhile."""
+    """Run `work` in a fork and return its exit code; reap other children meanwhile."""
     pid = os.fork()
     if pid == 0:
         code = 1

@@ -27,7 +27,7 @@ def test_every_value_has_its_line():
     assert document.line_of(("links", 1, "rate")) == 5
 
 
-def test_what_is_not_there_has_the_line_of_what_is_around_it():
+def test_a_missing_field_has_the_line_of_its_section():
     document = parse_document("a.yaml", "name: x\nlinks:\n  - {delay: 1ms}\n")
     assert document.line_of(("links", 0, "rate")) == 3
     assert document.line_of(("regions",)) == 1

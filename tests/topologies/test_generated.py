@@ -18,7 +18,7 @@ RANGE = "{from: 1ms, to: 150ms}"
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch):
-    """Loads a topology from the fields that come after its name."""
+    """Return a function that loads a topology from the fields after its name."""
     monkeypatch.chdir(tmp_path)
 
     def load_fields(*fields: str) -> Topology:
@@ -111,7 +111,7 @@ def test_delays_may_be_listed_link_by_link(load):
     assert {link.backward_parameters.rate_bits_per_s for link in topology.links} == {1_000_000}
 
 
-def test_what_is_generated_is_a_plain_topology_that_reads_back():
+def test_a_generated_topology_is_plain_and_reads_back():
     for name in topology_names():
         topology = load_topology(name)
         assert type(topology) is Topology

@@ -1,4 +1,4 @@
-"""Where regions stand in drawings: near to those that they have links with, and not on one another."""
+"""Positions of regions in drawings: near to their neighbours, and not on one another."""
 
 import pytest
 
@@ -9,7 +9,7 @@ APART, SIZE = (490.0, 136.0), (800.0, 460.0)  # as in the plan's picture
 
 
 @pytest.mark.parametrize("name", ["transit-stub-20", "tree-10", "star-6"])
-def test_regions_that_a_link_joins_are_near_to_each_other_and_nobody_covers_anybody(name):
+def test_linked_regions_are_near_to_each_other_and_none_covers_another(name):
     topology = load_topology(name)
     at = {region: number for number, region in enumerate(topology.regions)}
     edges = [(at[link.between[0]], at[link.between[1]]) for link in topology.links]

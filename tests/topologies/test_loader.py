@@ -22,7 +22,8 @@ links:
 
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch):
-    """Loads a topology from its text."""
+    """Return a function that loads a topology from its text."""
+
     monkeypatch.chdir(tmp_path)
 
     def load_text(text: str) -> Topology:
@@ -202,7 +203,7 @@ def test_a_name_is_found_from_any_directory(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", topology_names())
-def test_what_a_run_keeps_of_a_topology_reads_back_as_the_same(name):
+def test_a_topology_in_a_run_reads_back_unchanged(name):
     topology = load_topology(name)
     kept = plain(topology)
     assert Topology.model_validate(kept) == topology

@@ -28,7 +28,7 @@ def test_both_forms_say_the_same_of_round_trips(tmp_path, text):
     assert {pair: each.rtt_ms for pair, each in matrix.pairs.items()} == {("a", "b"): 101, ("a", "cd"): 30}
 
 
-def test_what_one_end_did_not_measure_does_not_count_as_nothing(tmp_path):
+def test_a_value_missing_at_one_end_does_not_count_as_zero(tmp_path):
     measured = the_matrix(tmp_path, LIST).pairs["a", "b"]
     assert (measured.jitter_ms, measured.loss) == (4, 0.02)
 
@@ -74,7 +74,7 @@ def test_the_shipped_matrix_is_whole():
         ('from,"A\nA,1\n', "is no line of CSV"),
     ],
 )
-def test_what_cannot_be_meant_is_said(tmp_path, text, said):
+def test_invalid_matrices_are_refused_with_a_reason(tmp_path, text, said):
     with pytest.raises(InputError) as refused:
         the_matrix(tmp_path, text)
     assert said in str(refused.value)

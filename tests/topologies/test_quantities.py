@@ -72,7 +72,7 @@ def test_units_are_understood(parse, text, value):
         (parse_fraction, "101%", "more than 100%"),
     ],
 )
-def test_what_could_be_misread_is_refused(parse, text, said):
+def test_ambiguous_quantities_are_refused(parse, text, said):
     with pytest.raises(QuantityError) as error:
         parse(text)
     assert said in str(error.value)

@@ -44,5 +44,5 @@ def test_a_detour_leads_through_the_nearest_host_that_does_without_the_link():
 @pytest.mark.parametrize(
     "links", [[("h", "a"), ("h", "b"), ("h", "c")], [("a", "h"), ("h", "b"), ("b", "c")]]
 )
-def test_where_every_way_crosses_the_link_no_host_helps(links):
+def test_no_relay_helps_if_every_path_crosses_the_link(links):
     assert greatest_detour(network(dict.fromkeys(links, ms(10)), "h", "a", "b", "c")) is None

@@ -50,7 +50,7 @@ def test_a_trace_lets_as_many_packets_through_as_it_has_lines_and_each_in_its_ow
         ("9" * 5000, 1, "is no time"),
     ],
 )
-def test_what_is_no_trace_is_refused_with_its_line(
+def test_an_invalid_trace_is_refused_with_its_line(
     file: Path, text: str, line: int | None, said: str
 ) -> None:
     file.write_text(text)
@@ -106,7 +106,7 @@ def test_delays_between_rows_have_their_mean_over_time(file: Path, rows: list[tu
         ("time_s,delay_ms\n0 1\n1,1\n", 2, "should be time_s,delay_ms"),
     ],
 )
-def test_what_is_no_delay_over_time_is_refused_with_its_line(
+def test_an_invalid_delay_trace_is_refused_with_its_line(
     file: Path, text: str, line: int | None, said: str
 ) -> None:
     file.write_text(text)
@@ -119,7 +119,7 @@ rates = st.lists(st.sampled_from([0, 0, 500_000, 3_000_000, 40_000_000]), min_si
 
 
 @given(rates, st.integers(0, 99_999), st.integers(-(10**9), 10**11), st.integers(1, 100_000))
-def test_what_is_sent_is_over_when_the_rates_have_added_up_to_it(
+def test_a_transmission_ends_when_the_rates_add_up_to_its_size(
     values: list[int], more_us: int, begin_ns: int, size: int
 ) -> None:
     steps = TraceSteps("x", "", len(values) * STEP_US + more_us, tuple(values))
@@ -142,7 +142,7 @@ def test_times_since_1970_are_as_exact_as_others() -> None:
     assert far_ns == sent_ns
 
 
-def test_what_comes_in_an_outage_waits_until_it_is_over() -> None:
+def test_packets_in_an_outage_wait_until_its_end() -> None:
     steps = TraceSteps("x", "", 5 * STEP_US, (8_000_000, 0, 0, 0, 8_000_000))
     curve = RateCurve(7 * MS, 1, steps)
     assert curve.sent_ns(207 * MS, 1_000) == pytest.approx(408 * MS, abs=2)

@@ -44,7 +44,7 @@ def payload(event: Event, size: int = SIZE) -> bytes:
 
 
 def framed(sent: Iterable[Event], noise: Iterable[bytes]) -> tuple[bytes, list[int]]:
-    """A stream of these events with something around each; and where each begins."""
+    """Return a stream of these events with noise around each, and where each begins."""
     stream, at = b"", []
     for event, before in zip(sent, noise, strict=True):
         at.append(len(stream) + len(before))
@@ -181,7 +181,7 @@ def test_windows_of_a_long_stream_lose_nothing_at_their_borders(tmp_path, monkey
     assert (events_in(found), found["messages"].column("stream_offset").to_pylist()) == (sent, at)
 
 
-def test_who_publishes_and_who_passes_on_is_told_apart(tmp_path):
+def test_publishers_and_forwarders_are_distinguished(tmp_path):
     frames = [*connection([(0, payload((0, 1)))]), *connection([(0, payload((0, 2)))], port=40001)]
     path = write_pcap(tmp_path / "two.pcap", at_intervals(frames))
     cases = (

@@ -9,7 +9,7 @@ P95, LOST = "latency.p95_ms", "events.lost"
 
 
 def make_record(run: str = "20260314T020000Z-a-000001", night: str = NIGHT, **changes: Any) -> RunRecord:
-    """A run that passed, with two metrics and an expectation, but for these changes."""
+    """Return the record of a passed run with two metrics and an expectation, with these changes."""
     given: dict[str, Any] = {
         "night": night, "run": run, "path": f"/somewhere/runs/{run}", "suite": "quick", "entry": "cut",
         "experiment": "link-failure", "settings": {"duration": "30s"}, "seed": 7, "repeat": 0,

@@ -14,12 +14,12 @@ STEPS_MAX = 60
 
 
 class Killed(BaseException):
-    """As if by kill -9: nobody catches it."""
+    """Simulates kill -9: no code catches it."""
 
 
 @pytest.fixture
 def killed_after(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
-    """Lets so many of the steps that change a disk happen, then none any more; None lets all happen."""
+    """Allow this many disk writes, then fail all further ones; None allows all."""
     left: list[int | None] = [None]
 
     def wrap(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,7 +50,7 @@ def contents(history: History) -> list[list[dict[str, Any]]]:
 def crash_everywhere(
     tmp_path: Path, arm: Callable[[int | None], None], act: Callable[[History], Any]
 ) -> list[History]:
-    """A history of the run `a`, with a crash after each number of steps of `act`; the last is without one."""
+    """Return histories with run `a`, one per crash point of `act`; the last one has no crash."""
     histories = []
     for steps in range(STEPS_MAX):
         history = History(tmp_path / str(steps))
@@ -75,7 +75,7 @@ def test_a_crash_while_appending_leaves_the_run_whole_or_not_at_all(
     histories = crash_everywhere(tmp_path, killed_after, lambda history: history.append(make_record("c")))
     assert len(histories) > 9
     whole = contents(histories[-1])
-    without = contents(_of(tmp_path / "without", "a", "b"))
+    without = contents(_history_with(tmp_path / "without", "a", "b"))
     assert {str(contents(history)) for history in histories} == {str(whole), str(without)}
     for history in histories:
         history.append(make_record("c"))
@@ -90,8 +90,8 @@ def test_a_crash_while_compacting_changes_nothing_that_is_read(
 ) -> None:
     histories = crash_everywhere(tmp_path, killed_after, lambda history: history.compact(NIGHT))
     assert len(histories) > 12
-    right = contents(_of(tmp_path / "right", "a", "b"))
-    with_c = contents(_of(tmp_path / "with-c", "a", "b", "c"))
+    right = contents(_history_with(tmp_path / "right", "a", "b"))
+    with_c = contents(_history_with(tmp_path / "with-c", "a", "b", "c"))
     for history in histories:
         assert contents(history) == right
         assert not history.append(make_record("b"))
@@ -102,7 +102,7 @@ def test_a_crash_while_compacting_changes_nothing_that_is_read(
         assert history.problems == []
 
 
-def _of(folder: Path, *runs: str) -> History:
+def _history_with(folder: Path, *runs: str) -> History:
     history = History(folder)
     for run in runs:
         history.append(make_record(run))

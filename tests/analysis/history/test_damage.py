@@ -48,7 +48,7 @@ def test_no_flipped_bit_is_read_as_something_else_or_stops_the_reader(history: H
 
 
 def odd(history: History, **columns: object) -> Path:
-    """A file of the table `runs` as somebody else might write it, beside that of a good run."""
+    """Write a file of the table `runs` as a foreign program might, beside that of a good run."""
     partition = Partition.of(history.folder, RUNS, NIGHT)
     rows = pq.read_table(partition.of_run("a"), partitioning=None).drop_columns(list(columns))
     rows = rows.set_column(rows.schema.get_field_index("run"), "run", pa.array(["odd"]))

@@ -16,7 +16,7 @@ SUMMARY = {
 }
 
 
-def test_what_was_measured_is_named_by_its_path() -> None:
+def test_measured_figures_are_named_by_path() -> None:
     assert headline(SUMMARY) == [
         Metric("throughput.events_per_s", 79_952.9, "events/s", "higher"),
         Metric("latency.p50_ms", 49.5, "ms", "lower"),
@@ -28,7 +28,7 @@ def test_what_was_measured_is_named_by_its_path() -> None:
     ]
 
 
-def test_what_a_system_measures_itself_is_followed_by_any_name() -> None:
+def test_a_systems_own_measures_may_have_any_name() -> None:
     measures = {"queue": {"wait_ms": {"count": 3, "max": 2.5}, "events": {"mean": 4.0}}, "odd": 3}
     assert headline({"measures": measures}) == [
         Metric("measures.queue.wait_ms.count", 3.0, "number", ""),
@@ -39,7 +39,7 @@ def test_what_a_system_measures_itself_is_followed_by_any_name() -> None:
 
 
 @pytest.mark.parametrize("summary", [{}, {"throughput": None, "recovery": None}, {"events": {"lost": True}}])
-def test_what_was_not_measured_is_left_out(summary: dict[str, object]) -> None:
+def test_unmeasured_figures_are_left_out(summary: dict[str, object]) -> None:
     assert headline(summary) == []
 
 

@@ -75,7 +75,7 @@ def test_each_version_is_brought_to_the_next() -> None:
         (metrics(value=["much"]), "has a column `value` of string, not double"),
     ],
 )
-def test_what_cannot_be_brought_forward_says_why(rows: pa.Table, why: str) -> None:
+def test_a_history_that_cannot_be_migrated_reports_why(rows: pa.Table, why: str) -> None:
     with pytest.raises(UnknownLayoutError, match=why):
         brought_forward(METRICS, rows)
 
@@ -84,7 +84,7 @@ def test_older_runs_were_not_allowed_to_fail() -> None:
     assert brought_forward(RUNS, runs())["allow_failure"].to_pylist() == [False]
 
 
-def test_what_is_not_known_of_a_run_is_empty_as_in_its_record() -> None:
+def test_unknown_fields_of_a_run_are_empty_as_in_its_record() -> None:
     (row,) = brought_forward(RUNS, runs(commit=pa.nulls(1, pa.string()))).to_pylist()
     assert (row["commit"], row["outcome"], row["reasons"], row["problems"]) == ("", "", [], [])
     assert (row["duration_s"], row["repeat"]) == (0.0, 0)

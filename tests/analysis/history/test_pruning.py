@@ -65,7 +65,7 @@ def run_below(runs: Path, name: str, captures_bytes: int = 100_000) -> RunDirect
 
 @pytest.fixture
 def kept(tmp_path: Path) -> tuple[History, RunDirectory, RunDirectory]:
-    """A history of two runs that have directories, and one that has none any more."""
+    """Return a history of two runs with directories and one without."""
     history = History(tmp_path / "history")
     runs = [run_below(tmp_path / "runs", f"2026031{day}T020000Z-a-00000{day}") for day in (3, 4)]
     for run in runs:
@@ -93,7 +93,7 @@ def test_captures_go_and_the_summary_stays(kept: tuple[History, RunDirectory, Ru
     assert history.runs().num_rows == 3
 
 
-def test_what_is_counted_is_what_is_on_the_disk(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+def test_the_counted_size_is_that_on_disk(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
     history, old, new = kept
     folders = (history.folder, old.path, new.path)
     on_disk = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
@@ -128,14 +128,14 @@ def test_a_removal_is_written_down_before_it_happens(
 
 
 def torn_below(runs: Path, name: str, size: int = 10_000_000) -> RunDirectory:
-    """What a run left that was killed before its run.json was whole."""
+    """Create the remains of a run that was killed before its run.json was complete."""
     run = RunDirectory(runs / f"{name}.torn")
     run.make()
     (run.captures / "a.pcap").write_bytes(b"x" * size)
     return run
 
 
-def test_what_a_torn_night_left_goes_whole_and_before_any_capture(
+def test_the_remains_of_an_interrupted_night_go_first_and_completely(
     kept: tuple[History, RunDirectory, RunDirectory],
 ) -> None:
     history, old, _ = kept
@@ -151,7 +151,9 @@ def test_what_a_torn_night_left_goes_whole_and_before_any_capture(
     assert not list(runs.glob("*.torn"))
 
 
-def test_what_nobody_noted_is_a_strangers(kept: tuple[History, RunDirectory, RunDirectory]) -> None:
+def test_directories_that_the_history_does_not_know_are_left_alone(
+    kept: tuple[History, RunDirectory, RunDirectory],
+) -> None:
     history, old, _ = kept
     before = planned(history, 0).before
     stranger = run_below(old.path.parent, "20260311T020000Z-mine-000009")
@@ -180,7 +182,7 @@ NAME = "20260312T020000Z-a-000002"
 
 @pytest.fixture
 def precious(tmp_path: Path) -> Path:
-    """A folder of somebody's that looks like a run, though it stands elsewhere."""
+    """Create a user's folder elsewhere that looks like a run."""
     run = run_below(tmp_path / "home", NAME)
     (run.path / "thesis.tex").write_text("all of it")
     return run.path

@@ -1,4 +1,4 @@
-"""What the history keeps of a run's directory, whole or not."""
+"""The history's rows of a run's directory, complete or not."""
 
 import json
 from pathlib import Path
@@ -105,7 +105,7 @@ def test_a_run_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         kept(run)
 
 
-def test_a_verdict_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_verdict_is_refused(tmp_path: Path) -> None:
     run = directory(tmp_path, RUN, {**SUMMARY, "verdict": "degraded"})
     with pytest.raises(InputError, match=r"summary\.json: verdict: expected one of .*, found degraded"):
         kept(run)

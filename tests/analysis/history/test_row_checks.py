@@ -1,4 +1,6 @@
-"""Every value in a file of a history is checked, whoever wrote it: one line says what is wrong, and how."""
+"""Every value in a file of a history is checked, whatever wrote the file: an error is one line with the
+problem.
+"""
 
 import json
 import os
@@ -33,7 +35,7 @@ def history(tmp_path: Path) -> History:
 
 
 def changed(history: History, table: str, **columns: Any) -> Path:
-    """The file of the run b, with other values in some columns, as somebody else might write it."""
+    """Change columns in the file of run b, as a foreign program might."""
     file = Partition.of(history.folder, table, NIGHT).of_run("b")
     rows = pq.read_table(file, partitioning=None)
     for name, value in columns.items():
@@ -54,7 +56,9 @@ def problem(history: History, table: str, **columns: Any) -> str:
 
 
 @pytest.mark.parametrize(("table", "column"), sorted(SHOWN))
-def test_what_cannot_be_shown_is_told_in_a_line_that_can(history: History, table: str, column: str) -> None:
+def test_unprintable_values_are_reported_in_a_printable_line(
+    history: History, table: str, column: str
+) -> None:
     said = problem(history, table, **{column: ESCAPE})
     assert said == f"has the {column} '\\x1b]0;owned\\x07', which cannot be shown"
 
@@ -80,7 +84,7 @@ def test_a_run_has_the_name_of_a_directory_and_of_no_other_place(history: Histor
         (RUNS, {"verdict": "v" * 1000}, "…, which is none of crashed, failed, invalid, passed"),
     ],
 )
-def test_what_no_row_can_have_is_told_in_a_line(
+def test_impossible_values_are_reported_in_one_line(
     history: History, table: str, columns: dict[str, Any], why: str
 ) -> None:
     said = problem(history, table, **columns)

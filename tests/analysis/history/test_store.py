@@ -35,7 +35,7 @@ def test_a_history_that_is_not_there_is_empty(history: History) -> None:
     assert not history.folder.exists()
 
 
-def test_what_is_appended_is_read_back(history: History) -> None:
+def test_appended_runs_read_back(history: History) -> None:
     record = make_record(reasons=("busy",), settings={"duration": "30s", "roles.client": 3})
     assert history.append(record)
     (row,) = history.runs().to_pylist()

@@ -37,7 +37,7 @@ def test_the_same_seed_gives_the_same_year(tmp_path: Path) -> None:
     assert not first.equals(other)
 
 
-def test_what_is_planted_is_there_from_its_night_on_and_changes_nothing_else(tmp_path: Path) -> None:
+def test_a_planted_change_begins_on_its_night_and_changes_nothing_else(tmp_path: Path) -> None:
     planted = [Planted(ENTRY, P95, 20, 0.3), Planted(ENTRY, "events.lost", 20, 2.0, until=21)]
     quiet = make_year(tmp_path / "quiet", nights=40, experiments=2)
     worse = make_year(tmp_path / "worse", nights=40, experiments=2, planted=planted)

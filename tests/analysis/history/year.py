@@ -88,17 +88,17 @@ _RECOVERY = {
 
 
 def entries(experiments: int = 20) -> list[str]:
-    """The names of the year's experiments."""
+    """Return the names of the year's experiments."""
     return [f"{KINDS[number % len(KINDS)]}-{number:02}" for number in range(experiments)]
 
 
 def metrics_of(entry: str) -> list[str]:
-    """The names of an experiment's metrics."""
+    """Return the names of an experiment's metrics."""
     return list(_shapes(entry))
 
 
 def night_of(number: int, first: date = FIRST) -> str:
-    """The night of that number, from 0, as the history writes it."""
+    """Return the date of a night by its number, from 0, in the history's format."""
     return (first + timedelta(days=number)).isoformat()
 
 
@@ -236,10 +236,10 @@ def _values(
     noise: float,
     invalid: np.ndarray,
 ) -> dict[str, np.ndarray]:
-    """What each run measured, by metric."""
+    """Return each run's measurements by metric."""
     count = len(year.night)
     size = float(np.exp(random.normal(0.0, 0.4)))  # experiments differ, and so does how noisy they are
-    shared = random.standard_t(DEGREES, count)  # what moves all times of a run alike
+    shared = random.standard_t(DEGREES, count)  # noise common to all times of a run
     far_off = np.where(random.random(count) < FAR_OFF, random.uniform(0.3, 1.0, count), 0.0)
     found = {}
     for name, shape in _shapes(entry).items():
@@ -259,7 +259,7 @@ def _values(
 
 
 def _change(year: _Calendar, entry: str, name: str, planted: Sequence[Planted]) -> np.ndarray:
-    """What was planted, as a factor for each run."""
+    """Return the planted change as a factor for each run."""
     factor = np.ones(len(year.night))
     for each in planted:
         if (each.entry, each.metric) == (entry, name):
@@ -329,7 +329,7 @@ def _long(
     names: Mapping[str, list[str]],
     values: Mapping[str, np.ndarray],
 ) -> pa.Table:
-    """A row for each run that is kept and each name, from matrices of runs and names."""
+    """Return a row for each kept run and each name, from matrices of runs and names."""
     width = len(next(iter(names.values())))
     of_run = pa.array(np.repeat(kept, width))
     of_name = pa.array(np.tile(np.arange(width), len(kept)))
@@ -343,7 +343,7 @@ def _long(
 
 
 def _write(folder: Path, table: str, rows: pa.Table, year: _Calendar, suite: str) -> None:
-    """A file for each night, as it stands when the night is over."""
+    """Write a file for each night, as it is after the night."""
     rows = rows.sort_by([("night", "ascending"), ("run", "ascending")])
     ends = np.searchsorted(rows["night"].to_numpy(), np.arange(year.nights + 1))
     count = rows.num_rows

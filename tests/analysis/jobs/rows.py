@@ -1,4 +1,4 @@
-"""What an analysis left, in a form in which two of them can be compared: rows and summary, whatever made
+"""The results of an analysis in a comparable form: rows and summary, independent of the process that wrote
 them.
 """
 
@@ -11,7 +11,7 @@ from experiments.records.rundir import RunDirectory
 
 
 def content_of(run: RunDirectory) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    """The rows of every table in an order of their own, by table; and the summary."""
+    """Return the sorted rows of every table, by table, and the summary."""
     tables = sorted(path.name for path in run.analysis.glob("*.parquet"))
     return {name: _in_order(pq.read_table(run.analysis / name)) for name in tables}, run.read_summary()
 

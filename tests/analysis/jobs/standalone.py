@@ -81,7 +81,7 @@ def standalone(
 
 
 def python(path: Path, *, packages: bool) -> Path:
-    """A Python that knows nothing of our checkout, with or without the packages installed beside it."""
+    """Create a Python that does not see this checkout, with or without the installed packages."""
     path.parent.mkdir(parents=True, exist_ok=True)
     more = f'export PYTHONPATH="$PYTHONPATH:{sysconfig.get_path("platlib")}"\n' if packages else ""
     path.write_text(f'#!/bin/sh\n{more}exec "{sys.executable}" -S "$@"\n')

@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cluster(folder):
-    """A cluster whose executors find `hidden` empty, and everything else as it is."""
+    """Start a cluster whose executors see `hidden` as empty."""
     (folder / "hidden").mkdir()
     with standalone(folder / "spark", folder / "hidden") as running:
         yield running
@@ -49,7 +49,7 @@ def cluster(folder):
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
-    """A run that this machine analysed by itself."""
+    """Return a run that this machine analysed alone."""
     content = run_json()
     for process in content["processes"]:
         process |= {"host": process["name"].replace("/", "-"), "pid": 1}
@@ -59,7 +59,7 @@ def here(tmp_path_factory):
 
 
 def copied(here, place):
-    """The same run somewhere else, not analysed yet."""
+    """Copy the run to another place, without its analysis."""
     run = RunDirectory(Path(shutil.copytree(here.path, place / "a-run")))
     shutil.rmtree(run.analysis)
     run.summary_json.unlink()
@@ -67,7 +67,7 @@ def copied(here, place):
 
 
 def started(runs, url, executors_python, *options, **environment):
-    """The command, started from another folder than ours, as a process group of its own."""
+    """Start the command in another folder, as its own process group."""
     return subprocess.Popen(
         [*COMMAND, *(str(run.path) for run in runs), "--master", url, *options],
         cwd=runs[0].path,
@@ -103,13 +103,13 @@ def ended(process):
 def test_executors_that_see_the_run_work_on_its_files(cluster, here, tmp_path):
     run = copied(here, tmp_path)
     process = started([run], cluster.url, cluster.python)
-    assert "2 executors work on the run in place" in told_until(process, "executors work")
+    assert "2 executors work on the run where it is" in told_until(process, "executors work")
     code, said = ended(process)
     assert code == 0, said
     assert content_of(run) == content_of(here)
 
 
-def test_of_many_runs_some_are_seen_and_others_sent_and_the_cluster_is_asked_once(
+def test_the_cluster_is_probed_once_for_runs_that_it_sees_and_runs_that_are_sent(
     cluster, here, folder, tmp_path
 ):
     seen, other, hidden = copied(here, tmp_path), tmp_path / "other", copied(here, folder / "hidden")
@@ -121,9 +121,9 @@ def test_of_many_runs_some_are_seen_and_others_sent_and_the_cluster_is_asked_onc
     assert [content_of(run) == content_of(here) for run in (seen, hidden, again)] == [True] * 3
     assert [line for line in said.splitlines() if "park" in line or "executors" in line] == [
         f"starting Spark on {cluster.url}",
-        "2 executors work on the run in place",
+        "2 executors work on the run where it is",
         "sending the run's files to 2 executors",
-        "2 executors work on the run in place",
+        "2 executors work on the run where it is",
     ]
     shutil.rmtree(hidden.path)
 
@@ -161,7 +161,7 @@ def test_ctrl_c_in_the_middle_leaves_nothing_and_frees_the_cluster(cluster, here
     wait_until(lambda: cluster.left_behind == [], "the end of what was sent", WAIT_S)
 
 
-def test_a_cluster_with_a_secret_gets_it_from_the_user_s_configuration_and_shows_it_to_nobody(here, tmp_path):
+def test_a_clusters_secret_comes_from_the_users_configuration_and_is_not_shown(here, tmp_path):
     secret = secrets.token_hex()
     configuration = tmp_path / "configuration"
     configuration.mkdir(mode=0o700)
@@ -193,7 +193,7 @@ def test_later_executors_are_waited_for_as_long_as_the_first_one_took(came_s, nu
     assert found == number
 
 
-def test_a_master_that_is_not_there_is_told_at_once(here):
+def test_a_master_that_is_not_there_is_reported_at_once(here):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and does not listen
         url = f"spark://127.0.0.1:{unused.getsockname()[1]}"
@@ -202,8 +202,6 @@ def test_a_master_that_is_not_there_is_told_at_once(here):
 
 
 @pytest.mark.parametrize("url", ["spark://nowhere", "spark://", "spark://host:port"])
-def test_what_is_no_master_is_bad_input(here, url):
-    with pytest.raises(
-        InputError, match=f"{url}: is not a Spark master: it must have the form spark://HOST:PORT"
-    ):
+def test_an_invalid_master_is_bad_input(here, url):
+    with pytest.raises(InputError, match=f"{url}: is no master: it should read spark://HOST:PORT"):
         analyzed_at(here, url)

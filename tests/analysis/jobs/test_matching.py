@@ -45,7 +45,7 @@ def known(found: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def fates(*rows: Row, receivers: Receivers) -> dict[int, str]:
-    """The fate of each message, by its number."""
+    """Return the fate of each message, by its number."""
     sides = [[row for row in rows if row["direction"] == direction] for direction in ("out", "in")]
     found = match(table(sides[0]), table(sides[1]), HOSTS, receivers).to_pylist()
     return {row["stream_offset"] // LENGTH: row["fate"] for row in found}
@@ -56,7 +56,7 @@ numbers = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), unique=True,
 
 @st.composite
 def side(draw: st.DrawFn, direction: str) -> list[list[Row]]:
-    """What one side saw, in stretches; each connection's messages in the order of its stream."""
+    """Draw one side's observations in stretches; each connection's messages are in stream order."""
     seen = draw(numbers)
     streams = {one: sorted(number for other, number in seen if other == one) for one, _ in seen}
     rows = []
@@ -123,7 +123,7 @@ SENT = [row("out", (0, number, number)) for number in range(3)]
     ],
     ids=["whole", "not captured", "dropped packets", "torn", "undecoded", "another's is bad"],
 )
-def test_what_did_not_come_is_lost_only_where_the_receivers_capture_can_tell(
+def test_a_message_is_lost_only_if_the_receivers_capture_shows_it(
     receivers: Receivers, overtaken: str, last: str
 ) -> None:
     came = row("in", (0, 1, 5))
@@ -166,7 +166,7 @@ def test_rows_that_failed_to_come_leave_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_runs_own_words_say_which_captures_cannot_tell(tmp_path: Path) -> None:
+def test_a_runs_record_names_the_inconclusive_captures(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     hosts = {f"10.0.0.{n}": name for n, name in enumerate(("whole", "dropping", "died", "damaged", "absent"))}
     drops = {"whole": 0, "dropping": 3, "died": None, "damaged": 0}

@@ -26,7 +26,7 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_it_goes_on_while_the_block_runs_and_is_done_after_it(tmp_path: Path) -> None:
+def test_background_work_runs_during_the_block_and_is_done_after_it(tmp_path: Path) -> None:
     question, answer = tmp_path / "question", tmp_path / "answer"
     os.mkfifo(question)
     with meanwhile(_answer, question, answer, doing="answering"):
@@ -70,13 +70,13 @@ def test_children_leave_garbage_of_their_parent_alone(tmp_path: Path) -> None:
     assert not told.exists()
 
 
-def test_what_the_work_raises_is_raised() -> None:
+def test_errors_of_background_work_are_raised() -> None:
     with pytest.raises(InputError, match="a-run:3: plan: torn"), meanwhile(_refuse, "torn", doing="drawing"):
         pass
 
 
-def test_a_child_that_is_killed_is_told() -> None:
-    message = "drawing failed: a process was killed, perhaps for lack of memory"
+def test_a_killed_child_is_reported() -> None:
+    message = "drawing failed: a process was killed, perhaps for want of memory"
     with pytest.raises(AnalysisError, match=message), meanwhile(_die, doing="drawing"):
         pass
 

@@ -61,7 +61,7 @@ def test_children_do_the_work_and_are_gone_afterwards():
     ("error", "said"),
     [(AnalysisError("a.pcap: torn"), "a.pcap: torn"), (ValueError("no number"), "ValueError: no number")],
 )
-def test_a_task_that_fails_is_told_with_what_was_being_done(workers, error, said):
+def test_a_task_that_fails_is_reported_with_what_was_being_done(workers, error, said):
     with pytest.raises(AnalysisError, match=f"^doubling failed: {said}$"):
         workers.carry_out([Double(1), Fail(error)], "doubling")
 

@@ -1,4 +1,4 @@
-"""What executors are and what they see is found out before there is work, and told in words."""
+"""The probe of executors reports what they are and see before work starts."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ from analysis.jobs.probe import ProbeAnswer, ProbeQuestion, look
 from tests.analysis.jobs.standalone import python
 
 
-def test_what_executors_lack_is_named(tmp_path):
+def test_missing_packages_of_executors_are_named(tmp_path):
     question = ProbeQuestion(tmp_path, "token", {})
     modules = write_modules(tmp_path / "modules.zip")
     bare = python(tmp_path / "bare", packages=False)

@@ -1,4 +1,4 @@
-"""What is sent to executors is for them alone."""
+"""Files sent to executors are readable only for them."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,8 @@ from analysis.jobs.sending import RemoteWorkers
 from experiments.records.rundir import RunDirectory
 
 
-def test_a_file_is_sent_once_under_a_name_that_nobody_can_guess(tmp_path: Path) -> None:
-    """Spark's server of files asks nobody for the secret."""
+def test_a_file_is_sent_once_under_an_unguessable_name(tmp_path: Path) -> None:
+    """Check the name, because Spark's file server asks for no secret."""
     sent: list[str] = []
     run = RunDirectory(tmp_path / "run")
     run.make()

@@ -26,5 +26,5 @@ from analysis.jobs.spark import cause
         ("it just\nfailed", "it just"),
     ],
 )
-def test_what_spark_says_at_length_becomes_a_line(text, said):
+def test_long_errors_of_spark_become_one_line(text, said):
     assert cause(Exception(text)) == said

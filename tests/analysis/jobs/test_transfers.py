@@ -48,17 +48,17 @@ def test_a_message_that_came_in_part_is_lost_too():
     assert (row["fate"], row["t_arrived_ns"]) == ("lost", 150)
 
 
-def test_where_the_receiver_was_not_captured_nobody_knows():
+def test_without_the_receivers_capture_the_fate_is_unknown():
     (row,) = matched(seen("out", 0, 100, 110), captured=("a",))
     assert row["fate"] == "unseen"
 
 
-def test_a_message_that_only_its_receiver_saw_stands_by_that():
+def test_a_message_seen_only_by_its_receiver_counts_from_there():
     (row,) = matched(seen("in", 0, 150, 170))
     assert (row["t_ns"], row["t_sent_ns"], row["fate"]) == (150, None, "arrived")
 
 
-def test_messages_are_told_apart_by_receiver_and_offset():
+def test_messages_are_distinguished_by_receiver_and_offset():
     rows = matched(
         seen("out", 0, 100, 110), seen("out", 30, 101, 111), seen("out", 0, 102, 112, dst="10.0.0.4"),
         seen("in", 30, 151, 171), seen("in", 0, 152, 172, dst="10.0.0.4"),

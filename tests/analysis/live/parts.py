@@ -33,9 +33,7 @@ def write_parts(capture: Path, records: Sequence[Record], cuts: Iterable[int] = 
 
 
 def rows_in_turns(captures: Path, port: int) -> Iterator[pa.Table]:
-    """The rows that the view's query is given of a folder of captures, part by part, as if none were written
-    any more.
-    """
+    """Yield the rows that the live view's query gets from a folder of complete captures, part by part."""
     ended = captures / "ended"
     ended.touch()
     growing = GrowingCaptures(str(captures / PARTS), ended, Lenience(missing=True, corrupt=True))

@@ -60,7 +60,7 @@ def encoded(message: Any) -> bytes:
 
 
 def streamed(content: bytes, sizes: list[int], isn: int = 1000) -> list[bytes]:
-    """A connection from proxy to client in segments of these sizes, over and over."""
+    """Return a connection from proxy to client in segments of these repeating sizes."""
     frames, at = [segment(isn, src=PROXY, dst=CLIENT, flags=SYN)], 0
     while at < len(content):
         size = sizes[len(frames) % len(sizes)]
@@ -88,7 +88,7 @@ def in_parts(records: list[Record], cuts: set[int], host: Host | None = None) ->
 
 
 def at_once(records: list[Record]) -> list[tuple[int, ...]]:
-    """What the analysis after the run makes of the whole capture."""
+    """Return the result of the analysis after the run for the complete capture."""
     tables: list[pa.RecordBatch] = []
     with TemporaryDirectory() as folder:
         path = write_pcap(Path(folder) / NAME, records)
@@ -125,7 +125,7 @@ MESSAGES = st.lists(
 
 @st.composite
 def troubled(draw: st.DrawFn) -> list[Record]:
-    """A capture of a connection with losses, repetitions, disorder and a snap length, or none of these."""
+    """Draw a capture of a connection with or without losses, repetitions, disorder and a snap length."""
     content = b"".join(draw(MESSAGES))
     sizes = draw(st.lists(st.integers(1, 400), min_size=1, max_size=4))
     isn = draw(st.sampled_from([0, 1000, 2**32 - 200]))
@@ -156,14 +156,14 @@ def test_a_capture_cut_anywhere_tells_the_same_batches(records: list[Record], cu
     assert sorted(in_parts(records, cuts)) == at_once(records)
 
 
-def test_what_the_tests_compare_is_not_nothing() -> None:
+def test_the_compared_tables_are_not_empty() -> None:
     records = at_intervals(streamed(batch(1, 5) + batch(6, 2), [30]))
     found = in_parts(records, {3})
     assert [(first, count) for _, first, count, _, _ in found] == [(1, 5), (6, 2)]
     assert found == at_once(records)
 
 
-def test_ports_that_are_used_again_begin_anew() -> None:
+def test_reused_ports_start_a_new_connection() -> None:
     records = at_intervals([*streamed(batch(1, 5), [50]), *streamed(batch(6, 5), [50], isn=77)])
     assert [row[1] for row in in_parts(records, {2})] == [1, 6]
 
@@ -187,7 +187,7 @@ def test_a_direction_that_is_no_longer_readable_is_named_once() -> None:
         assert list(decoder.newly_stopped()) == []
 
 
-def test_what_a_driver_publishes_gets_its_number_from_the_answer_and_its_time_from_the_first_try() -> None:
+def test_publications_are_numbered_by_the_answer_and_timed_by_the_first_attempt() -> None:
     driver = Host("r0-driver-0", "r0", "driver", CLIENT[0], (1000, 2000))
     ask = encoded(Publish(0, 0, 2, 1, 3, 10, 0, bytes(30)))
     answer = encoded(Published(2, 1, 41, 3))
@@ -230,7 +230,7 @@ def test_an_empty_or_foreign_part_holds_no_segments(tmp_path: Path) -> None:
     assert {rows.num_rows for rows in rows_in_turns(tmp_path, PORT)} == {0}
 
 
-def test_of_what_servers_keep_for_others_a_subscriber_that_is_one_gets_nothing(tmp_path: Path) -> None:
+def test_a_subscribing_server_gets_no_events_stored_for_others(tmp_path: Path) -> None:
     """Its usual message counts, and another one that carries events is for those that it serves."""
     sparse = encoded(SparseEvents(0, 0, 2, 11, 1, 10, 0, 0, (1).to_bytes(4) + bytes(10)))
     write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5) + sparse, [400])), {1})

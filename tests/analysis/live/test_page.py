@@ -58,7 +58,7 @@ def server(board: Board) -> Iterator[Server]:
 
 @pytest.fixture
 def page(browser: Browser, server: Server) -> Iterator[Page]:  # noqa: F811
-    """The page, opened; it must neither complain nor ask anybody else."""
+    """Open the page; it must not log errors or contact other hosts."""
     context = browser.new_context(viewport=WIDE)
     made = context.new_page()
     made.set_default_timeout(LOADED_MS)
@@ -92,7 +92,7 @@ def shown(page: Page, name: str) -> str:
     return page.locator(f"#{name}").inner_text()
 
 
-def test_the_page_says_where_the_run_is_as_it_is_told(page: Page, board: Board) -> None:
+def test_the_page_shows_the_reported_phase_of_the_run(page: Page, board: Board) -> None:
     expect(page.locator("#phase")).to_have_text("building")
     tell_a_minute(board)
     expect(page.locator("#rate")).to_have_text("79\u202f812")
@@ -141,7 +141,7 @@ def test_open_pages_turn_into_the_report(page: Page, board: Board, server: Serve
     assert board.pages == 0
 
 
-def test_what_was_seen_stays_when_the_command_is_gone(
+def test_the_page_keeps_its_content_after_the_commands_end(
     browser: Browser,  # noqa: F811
     board: Board,
     server: Server,
@@ -183,7 +183,7 @@ class WatchedRun:
         sys.stderr.write("".join([*self._said, rest]))  # what pytest shows of a test that failed
 
     def find(self, pattern: str) -> str:
-        """What the pattern's group matches in its next lines on standard error."""
+        """Return the first match of the pattern's group in the next lines on standard error."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self._said.append(line)

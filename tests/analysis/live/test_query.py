@@ -94,7 +94,7 @@ def test_a_query_whose_python_is_slow_to_come_up_starts_again(
 
 
 @pytest.mark.spark
-def test_what_breaks_in_taking_is_told_and_ends_the_query(
+def test_errors_of_the_listener_are_reported_and_end_the_query(
     spark: SparkSession, captures: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     numbers = count()

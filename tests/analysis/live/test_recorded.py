@@ -44,7 +44,7 @@ PUBLISHER, CLIENTS = "r0-publisher-0", ("r0-subscriber-0", "r1-subscriber-0")
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., RunDirectory]:
-    """A run at its beginning, of a system with this contract."""
+    """Return a function that makes a starting run of a system with a contract."""
 
     def made(contract: str = AT_MOST_ONCE) -> RunDirectory:
         (tmp_path / "ours.yaml").write_text(SYSTEM.format(contract=contract))
@@ -124,7 +124,7 @@ def test_a_lost_event_does_not_hold_up_the_latency_of_later_ones(make: Callable[
     assert not [at for at in latencies if 4.1 < at < 5.7]
 
 
-def test_where_nothing_may_be_lost_it_is_waited_for(make: Callable[..., RunDirectory]) -> None:
+def test_lossless_contracts_wait_for_all_events(make: Callable[..., RunDirectory]) -> None:
     run = make(AT_MOST_ONCE.replace("at-most-once", "exactly-once"))
     view, reading = watching(run)
     publish(run, range(1, 151), lost=(40,))
@@ -135,7 +135,7 @@ def test_where_nothing_may_be_lost_it_is_waited_for(make: Callable[..., RunDirec
     assert max(shown(view, "latency", "r0")) > 14.5
 
 
-def test_of_what_is_only_known_to_be_acknowledged_no_latency_is_shown(
+def test_acknowledged_events_without_delivery_show_no_latency(
     make: Callable[..., RunDirectory],
 ) -> None:
     run = make(AT_MOST_ONCE.replace("published: sent", "published: acknowledged"))
@@ -151,7 +151,7 @@ def test_no_captures_of_programs_are_cut_into_parts(make: Callable[..., RunDirec
     assert watched(plan) == plan
 
 
-def test_a_file_that_is_no_record_is_said_once_and_ends_it(make: Callable[..., RunDirectory]) -> None:
+def test_a_file_that_is_no_record_is_reported_once_and_ends_it(make: Callable[..., RunDirectory]) -> None:
     run = make()
     view, _ = watching(run)
     run.host_deliveries(CLIENTS[0]).write_bytes(b"no such record at all")

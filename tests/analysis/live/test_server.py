@@ -46,7 +46,7 @@ def next_event(stream: http.client.HTTPResponse) -> dict:
     return json.loads(line.removeprefix(b"data: "))
 
 
-def test_it_listens_on_loopback_only(server: Server) -> None:
+def test_the_live_server_listens_on_loopback_only(server: Server) -> None:
     port = int(server.url.rstrip("/").rpartition(":")[2])
     listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
     sockets = [line.split() for line in listening.splitlines()]
@@ -116,7 +116,7 @@ def test_a_page_gets_the_whole_and_then_what_changes(server: Server, board: Boar
     assert board.whole()["throughput"] == {"r0": [[0.0, 1.0], [0.2, 7.0]]}  # a bin told again is replaced
 
 
-def test_at_the_end_pages_are_let_go(server: Server, board: Board) -> None:
+def test_at_the_end_page_connections_are_closed(server: Server, board: Board) -> None:
     stream = ask(server, "/events")
     next_event(stream)
     board.tell({"report": "/runs/x/report.html"})

@@ -31,7 +31,7 @@ def metadata() -> RunMetadata:
 
 
 def batches_of(world: World) -> list[Batch]:
-    """What drivers and clients saw, in order of time."""
+    """Return the batches that drivers and clients saw, in order of time."""
     found = [
         Batch(
             row["kind"] == "published", row["host"], row["stream"], row["first_seq"], row["count"],
@@ -76,7 +76,7 @@ def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata, eve
         assert found == pytest.approx([row["p50_ms"], row["p95_ms"], row["p99_ms"]], abs=0.0006)
 
 
-def test_a_bin_is_told_once_every_client_was_read_beyond_it(metadata: RunMetadata) -> None:
+def test_a_bin_is_reported_once_every_client_was_read_beyond_it(metadata: RunMetadata) -> None:
     live = LiveTimelines(metadata)
     newest_ns = dict.fromkeys(metadata.clients, ZERO + 2 * S)
     slow = metadata.clients[0]
@@ -86,7 +86,7 @@ def test_a_bin_is_told_once_every_client_was_read_beyond_it(metadata: RunMetadat
     assert [row[0] for row in live.take([], newest_ns).throughput["r0"]] == [1.0, 1.2, 1.4, 1.6, 1.8]
 
 
-def test_a_client_that_is_silent_for_long_holds_up_nobody(metadata: RunMetadata) -> None:
+def test_a_long_silent_client_delays_nothing(metadata: RunMetadata) -> None:
     newest_ns = dict.fromkeys(metadata.clients, ZERO + 60 * S)
     news = LiveTimelines(metadata).take([], newest_ns | {metadata.clients[0]: ZERO + 60 * S - IDLE_NS - 1})
     assert news.shown_until_ns == ZERO + 60 * S
@@ -99,7 +99,7 @@ def test_a_clock_that_is_set_ahead_leaves_a_gap(metadata: RunMetadata) -> None:
     assert len(news.throughput["r0"]) == BINS_TOLD_MAX
 
 
-def test_before_anything_was_read_nothing_is_told(metadata: RunMetadata) -> None:
+def test_before_anything_was_read_nothing_is_reported(metadata: RunMetadata) -> None:
     news = LiveTimelines(metadata).take([], {})
     assert (news.throughput, news.latency, news.shown_until_ns) == ({}, {}, None)
 
@@ -114,7 +114,7 @@ def arrived(host: str, first_seq: int, count: int, t_ns: int) -> Batch:
 
 @pytest.fixture
 def two(metadata: RunMetadata) -> RunMetadata:
-    """The metadata where these are all clients."""
+    """Return the metadata with these clients only."""
     return replace(metadata, hosts={name: metadata.hosts[name] for name in CLIENTS}, disturbed=frozenset())
 
 
@@ -143,7 +143,7 @@ def test_a_client_that_does_not_count_is_not_waited_for(two: RunMetadata) -> Non
     assert settled(stream, replace(two, disturbed=frozenset(CLIENTS[1:]))) == [(100, 50, 1), (100, 50, 9)]
 
 
-def test_who_need_not_get_an_event_is_not_waited_for(two: RunMetadata) -> None:
+def test_clients_without_a_claim_to_an_event_are_not_waited_for(two: RunMetadata) -> None:
     stream = Latencies(0)
     for batch in (published(1, 10, 100), arrived(CLIENTS[0], 1, 10, 150), arrived(CLIENTS[1], 1, 2, 190)):
         stream.add(batch)
@@ -154,14 +154,14 @@ def test_who_need_not_get_an_event_is_not_waited_for(two: RunMetadata) -> None:
     assert settled(stream, two, (must, must)) == [(100, 80, 4), (100, 50, 4)]
 
 
-def test_what_nobody_must_get_holds_up_nothing(two: RunMetadata) -> None:
+def test_events_that_no_client_must_get_delay_nothing(two: RunMetadata) -> None:
     stream = Latencies(0)
     stream.add(published(1, 10, 100))
     assert settled(stream, two, ({}, {})) == []
     assert not stream.waiting
 
 
-def test_a_stream_of_which_somebody_lost_an_event_goes_on_when_too_much_waits(
+def test_a_stream_with_a_lost_event_continues_when_too_much_waits(
     monkeypatch: pytest.MonkeyPatch, two: RunMetadata
 ) -> None:
     monkeypatch.setattr(live_timelines, "WAITING_MAX", 3)

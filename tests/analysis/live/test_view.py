@@ -22,7 +22,7 @@ NOW = ZERO + 12 * S
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    """A run at its beginning, whose clients' and drivers' captures are in parts."""
+    """Return a starting run whose clients' and drivers' captures are in parts."""
     content = run_json(
         changes=[], times={"started_ns": ZERO - 3 * S}, outcome=None, processes=[], captures=[]
     )
@@ -51,7 +51,7 @@ def change(state: str, direction: str, at_s: float) -> dict[str, Any]:
 
 
 def segments_of(view: View, later_ns: int = 0) -> pa.Table:
-    """A batch of 100 events that came to a client at 10 s, or by its packets so much later."""
+    """Return a batch of 100 events at a client at 10 s, or later by packet time."""
     content = read_json(view.run.run_json)["plan"]
     addresses = {host["name"]: host["address"] for host in content["hosts"]}
     ends = {"src": (addresses["r0-proxy-1"], PORT), "dst": (addresses[CLIENT], 40_000)}
@@ -112,7 +112,7 @@ def test_packets_become_timelines_and_tell_how_far_behind_they_are(view: View) -
     assert view.status()["elapsed_s"] == 12.0
 
 
-def test_what_came_before_time_0_was_known_is_counted_then(view: View) -> None:
+def test_events_before_time_0_is_known_are_counted_later(view: View) -> None:
     segments = segments_of(view)
     view.take(segments)
     assert view.board.whole()["throughput"] == {}

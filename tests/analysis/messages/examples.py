@@ -10,17 +10,17 @@ from node.core.message_layout import Layout
 from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate, SparseEvents
 
 _BITS = {"B": 8, "H": 16, "I": 31, "Q": 50}
-"""How large numbers may be: of streams, columns have 31 bits; of events, nobody gets to 2^50."""
+"""Bits of large numbers: columns have 31 bits for streams; events stay below 2^50."""
 _TEXT = st.text("abcxyz/-0 ü", min_size=1, max_size=30)
 
 
 def message() -> st.SearchStrategy[Any]:
-    """A valid message of any type."""
+    """Draw a valid message of any type."""
     return st.one_of([message_of(layout) for layout in CODEC.by_type.values()])
 
 
 def message_of(layout: Layout) -> st.SearchStrategy[Any]:
-    """A valid message of one type."""
+    """Draw a valid message of one type."""
     names = {field.name for field in layout.fields}
     if layout.tail is not None and layout.tail.numbers:
         return batch_of(layout)
@@ -86,5 +86,5 @@ def batch_of(draw: st.DrawFn, layout: Layout) -> Any:
 
 
 def encoded(one: Any) -> bytes:
-    """The whole frame."""
+    """Return the complete frame."""
     return b"".join(bytes(part) for part in CODEC.encode(one))

@@ -67,7 +67,7 @@ def digits(key: int) -> str:
 
 
 @given(sent)
-def test_what_is_encoded_is_decoded_and_its_size_known(messages: list[Any]) -> None:
+def test_encoded_keys_decode_and_have_a_known_size(messages: list[Any]) -> None:
     data = encoded(messages)
     assert [CODEC.decode(frame) for frame in frames_in(data)] == messages
     assert sum(map(CODEC.size_bytes, messages)) == len(data)

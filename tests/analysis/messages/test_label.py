@@ -36,12 +36,12 @@ def test_a_message_reads_as_in_the_paper(row: dict[str, object], line: str) -> N
     assert label(row, "sprinkler") == line
 
 
-def test_what_was_not_captured_is_left_out() -> None:
+def test_uncaptured_values_are_left_out() -> None:
     row = {"type": "SPARSE_EVENTS", "stream": 0, "first_seq": 10, "count": 3, "covered": None, "kind": 0}
     assert label(row, "sprinkler") == "SPARSE_EVENTS s0 3 left"
 
 
-def test_what_the_table_has_no_column_for_is_left_out() -> None:
+def test_fields_without_a_column_are_left_out() -> None:
     assert label({"type": "HELLO", "stream": None}, "sprinkler") == "HELLO"
 
 
@@ -50,7 +50,7 @@ def test_long_lists_are_shortened() -> None:
     assert label(row, "sprinkler") == "VIEW 0 1 2 3 4 5 6 7 …"
 
 
-def test_a_type_that_nobody_knows_stands_by_its_name() -> None:
+def test_an_unknown_type_is_shown_by_its_name() -> None:
     assert label({"type": "NEW", "stream": 3}, "sprinkler") == "NEW"
 
 

@@ -138,7 +138,7 @@ DETOUR = Detour(0x0A000001, 0x0A000203, Onward(5, LETTER))
         ((bytes(16) + b"\x03") * (NESTED_MAX - 1) + bytes(16) + b"\x02" + bytes(4), 0),
     ],
 )
-def test_what_holds_no_message_is_malformed_and_what_follows_is_not(
+def test_an_envelope_without_a_message_is_malformed_and_later_ones_are_not(
     tmp_path: Path, body: bytes, malformed: int
 ) -> None:
     frame = encoded([Hello(1)])
@@ -148,7 +148,7 @@ def test_what_holds_no_message_is_malformed_and_what_follows_is_not(
     assert len(found["messages"]) == 2 - malformed
 
 
-def test_it_reads_as_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_nested_message_reads_as_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(labels, "codec_of", lambda system: CODEC)
     rows = tables(tmp_path, encoded([DETOUR, Onward(7, Hello(1)), LETTER]))["messages"]
     assert [label(row, "toys") for row in rows] == [

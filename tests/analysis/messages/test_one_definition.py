@@ -1,4 +1,4 @@
-"""A message is defined in one place: whoever adds a field there sees it everywhere."""
+"""A message is defined in one place: a new field there appears everywhere."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ DOCUMENT = Path(protocols.__file__).with_name("sprinkler") / "MESSAGES.md"
 
 
 class Colour(Values):
-    """Of a mark."""
+    """The colour of a mark."""
 
     RED = 1, "stop"
     GREEN = 2, "go"

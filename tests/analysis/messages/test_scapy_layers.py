@@ -36,7 +36,7 @@ def bound() -> Iterator[None]:
 
 
 def read(data: bytes) -> Packet:
-    """What Scapy takes a segment's content for."""
+    """Dissect a segment's content with Scapy."""
     return SPRINKLER.stream(data)
 
 
@@ -50,7 +50,7 @@ def value(packet: Packet, name: str) -> Any:
 
 
 def rebuilt(packet: Packet) -> bytes:
-    """Built anew from the fields' values alone, without the length."""
+    """Rebuild a packet from the fields' values alone, without the length."""
     header = {name for name, *_ in HEADER_FIELDS}
     fields = {name: content for name, content in packet.fields.items() if name not in header}
     rows = {name: [_copy(row) for row in content] for name, content in fields.items() if _are_rows(content)}
@@ -125,7 +125,7 @@ def test_a_packet_with_a_message_goes_to_the_port_and_is_dissected_from_it() -> 
     assert got[SPRINKLER.Notify].counters[0].cnt == 4
 
 
-def test_what_cannot_be_a_message_is_left_as_it_is() -> None:
+def test_bytes_that_are_no_message_stay_raw() -> None:
     good = encoded(Subscribe(1, 2))
     got = read(good + b"GET / HTTP/1.1\r\n")
     assert [one.name for one in got.messages] == ["SUBSCRIBE"]
@@ -150,7 +150,7 @@ def test_a_batch_that_claims_more_sizes_than_it_has_does_not_fool_scapy() -> Non
 
 
 def sniffed(path: Path, segments: Sequence[tuple[int, bytes]], isn: int = 1000) -> list[Packet]:
-    """The messages that Scapy's TCP session takes from a connection's segments (stream offset, payload)."""
+    """Return the messages from Scapy's TCP session for a connection's segments (stream offset, payload)."""
     frames = [segment(isn, flags=SYN)]
     frames += [segment(isn + 1 + offset, payload, flags=ACK) for offset, payload in segments]
     write_pcap(path, at_intervals(frames))
@@ -161,7 +161,7 @@ def sniffed(path: Path, segments: Sequence[tuple[int, bytes]], isn: int = 1000) 
 
 
 def cut(data: bytes, places: Sequence[int]) -> list[tuple[int, bytes]]:
-    """The data in segments that end at these places."""
+    """Cut the data into segments that end at these places."""
     ends = [*sorted({place % len(data) for place in places} - {0}), len(data)]
     return [(start, data[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
@@ -183,7 +183,7 @@ def test_a_session_gives_whole_messages_byte_by_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [10, 24, 40, 72])
-def test_what_is_sent_again_does_not_come_twice(tmp_path: Path, size: int) -> None:
+def test_retransmissions_give_no_duplicates(tmp_path: Path, size: int) -> None:
     sent = [Subscribe(1, number) for number in range(12)]
     data = b"".join(map(encoded, sent))
     segments = [(at, data[at : at + size]) for at in range(0, len(data), size)]

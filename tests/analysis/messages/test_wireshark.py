@@ -172,7 +172,7 @@ def test_after_missing_segments_the_next_message_is_found(tshark: Tshark, tmp_pa
     assert [one.experts for one in seen if one.experts] == []
 
 
-def test_what_is_sent_again_is_shown_once(tshark: Tshark, tmp_path: Path) -> None:
+def test_retransmissions_are_shown_once(tshark: Tshark, tmp_path: Path) -> None:
     data = b"".join(encoded(Subscribe(1, number)) for number in range(9))
     twice = [each for one in in_pieces(data, 25) for each in (one, one)]
     seen = tshark.messages(connection(tmp_path / "a.pcap", twice))

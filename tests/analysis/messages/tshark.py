@@ -1,4 +1,4 @@
-"""What the real tshark, with our dissector, sees in a capture."""
+"""The view of the real tshark, with Cutset's dissector, on a capture."""
 
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class Tshark:
         return done.stdout.decode(errors="replace")  # it cuts long labels within a character
 
     def messages(self, capture: Path, *options: str) -> list[Seen]:
-        """The messages in a capture, in order; also what is none but was sent to the port."""
+        """Return the messages in a capture, in order, and other data sent to the port."""
         root = ElementTree.fromstring(self.run(capture, "-T", "pdml", "-J", SYSTEM, *options))
         return [
             _seen(number, proto)
@@ -47,7 +47,7 @@ class Tshark:
         ]
 
     def lines(self, capture: Path) -> list[str]:
-        """The info column of the packets with messages."""
+        """Return the info column of the packets with messages."""
         shown = self.run(capture, "-Y", SYSTEM, "-T", "fields", "-e", "_ws.col.Info")
         return shown.splitlines()
 
@@ -72,12 +72,12 @@ def _fields(proto: ElementTree.Element) -> Iterator[tuple[str, str]]:
 
 
 def connection(path: Path, parts: Sequence[tuple[int, bytes]], isn: int = 1000) -> Path:
-    """A capture of a connection's beginning and of segments (stream offset, payload) to the port."""
+    """Write a capture of a connection's start and of segments (stream offset, payload) to the port."""
     frames = [segment(isn, flags=SYN)]
     frames += [segment(isn + 1 + offset, payload, flags=ACK | PSH) for offset, payload in parts]
     return write_pcap(path, at_intervals(frames))
 
 
 def in_pieces(data: bytes, size: int) -> list[tuple[int, bytes]]:
-    """The data in segments of this size."""
+    """Cut the data into segments of this size."""
     return [(at, data[at : at + size]) for at in range(0, len(data), size)]

@@ -34,7 +34,7 @@ OTHERS = (
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory) -> list[RunDirectory]:
-    """The same run under a plain name, and under one that is no plain text in SQL."""
+    """Write one run under a plain name, and under a name that needs quoting in SQL."""
     folder = tmp_path_factory.mktemp("runs")
     return [around_the_cut().write(folder / name) for name in ("a-run", "o'brien's \\ run")]
 
@@ -74,7 +74,7 @@ def test_worked_questions_are_answered(ask, question):
     ask(question)
 
 
-def test_what_was_lost_in_the_cut_is_found(ask):
+def test_events_lost_in_the_cut_are_found(ask):
     [question] = [each for each in WORKED if "fate = 'lost'" in each]
     [row] = ask(question).to_pylist()
     assert (row["sender"], row["receiver"], row["type"]) == ("r2-proxy-0", "r3-proxy-0", "EVENTS")
@@ -88,7 +88,7 @@ def test_settings_are_columns(ask, runs):
     assert row["workload_event_size_bytes"] == plan.workload["event_size_bytes"]
 
 
-def test_of_a_generated_topology_that_stands_in_the_experiment_all_is_a_column(runs):
+def test_an_inline_generated_topology_gives_all_its_columns(runs):
     ring = {"kind": "ring", "regions": 3, "delays": {"from": "5ms", "to": "30ms"}}
     found = settings(replace(runs[0].read_run(), experiment={"topology": ring}))
     assert {name: value for name, value in found.items() if name.startswith("topology_")} == {
@@ -99,7 +99,7 @@ def test_of_a_generated_topology_that_stands_in_the_experiment_all_is_a_column(r
     }
 
 
-def test_runs_are_told_apart_by_their_names(runs):
+def test_runs_are_distinguished_by_their_names(runs):
     with duckdb_engine(read_cases(runs)) as engine:
         found = engine.ask("SELECT run, count(*) AS n FROM packets GROUP BY run").table().to_pylist()
     assert len({row["n"] for row in found}) == 1
@@ -123,20 +123,20 @@ def test_a_table_that_a_run_lacks_has_no_rows(runs, ask):
         ("-- nothing", "only statements that return rows"),
     ],
 )
-def test_what_cannot_be_answered_is_said_in_a_line(runs, wrong, said):
+def test_unanswerable_questions_are_refused_in_one_line(runs, wrong, said):
     with duckdb_engine(read_cases(runs[:1])) as engine, pytest.raises(AnalysisError) as raised:
         engine.ask(wrong).table()
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_what_a_function_cannot_know_is_said_in_a_line(runs):
+def test_unknown_arguments_of_functions_are_refused_in_one_line(runs):
     with duckdb_engine(read_cases(runs)) as engine, pytest.raises(AnalysisError) as raised:
         engine.ask("SELECT since_start(t_ns) FROM packets").table()
     assert str(raised.value).startswith("a-run and o'brien's \\ run overlap in time")
 
 
-def test_a_run_that_was_not_analysed_is_not_asked(tmp_path):
+def test_an_unanalysed_run_is_not_queried(tmp_path):
     run = around_the_cut().write(tmp_path / "another")
     run.summary_json.unlink()
     with pytest.raises(InputError, match="is not analysed yet"):

@@ -1,1 +1,1 @@
-"""What systems add to the analysis."""
+"""Extensions of the analysis by systems."""

@@ -36,7 +36,7 @@ BELOW, ABOVE = RIGHT.split(1, 0.5)
 
 
 def write(run: RunDirectory, host: str, t_ns: int, event: str, **fields: object) -> None:
-    """A line of a node's log."""
+    """Append a line to a node's log."""
     run.log(host).parent.mkdir(parents=True, exist_ok=True)
     with run.log(host).open("a") as log:
         log.write(json.dumps({"t_ns": ZERO + t_ns, "event": event, **fields}) + "\n")
@@ -52,7 +52,9 @@ def address(host: str) -> int:
 
 @pytest.fixture
 def run(tmp_path) -> RunDirectory:
-    """A takes B's zone over in the cut and gives it back; then C dies, and A takes its zone over, too."""
+    """Return a run: A takes over B's zone in the cut and returns it; then C dies and A takes over its
+    zone.
+    """
     run = RunDirectory(tmp_path)
     has(run, A, -2 * S, (LEFT, 0))
     has(run, B, -1 * S, (BELOW, 0))
@@ -97,7 +99,7 @@ def test_volume_without_an_owner_and_with_several():
     assert covered([]) == (1.0, 0.0)
 
 
-def test_times_in_which_not_all_has_one_owner_are_told(run):
+def test_times_in_which_not_all_has_one_owner_are_reported(run):
     shared, dead = unsettled(read_zones(run, METADATA).volumes(ZERO))
     assert (shared.since_ns, shared.until_ns, shared.without, shared.several) == (
         ZERO + 7 * S,
@@ -113,7 +115,7 @@ def test_times_in_which_not_all_has_one_owner_are_told(run):
     )
 
 
-def test_slices_meet_all_zones_of_a_partition_and_show_what_nobody_has():
+def test_slices_meet_all_zones_of_a_partition_and_show_unowned_space():
     (drawn,) = slices([LEFT, BELOW, ABOVE], ATTRIBUTES)
     assert (drawn.x, drawn.y, drawn.names) == (0, 1, ("price from", "price to"))
     assert drawn.nobodys([LEFT, BELOW, ABOVE]) == []

@@ -39,7 +39,9 @@ def number(host: str) -> int:
 
 @pytest.fixture
 def run(tmp_path) -> RunDirectory:
-    """The grandchild gets another parent during the cut; the child is sent to through a relay for a while."""
+    """Return a run: the grandchild changes its parent in the cut; the child is reached via a relay for a
+    while.
+    """
     run = RunDirectory(tmp_path)
     write(run, ROOT, (S, "became_root", None))
     write(run, CHILD, (2 * S, "adopted", ROOT))
@@ -112,7 +114,7 @@ def test_the_section_has_a_drawing_for_each_time_and_marks_what_changed(run):
     assert texts["r1-publisher-0"] == ["0"] * 6
 
 
-def test_what_trees_cost_is_told_where_packets_say_it(run):
+def test_the_cost_of_trees_is_reported_if_packets_show_it(run):
     wan = {"messages": 40, "copies_mean": 2.5, "copies_max": 6, "stress_max": 20}
     (section,) = report(analysed({"wan": wan}), run)
     assert "2.5 times on average, 6\u00a0times at most" in section.words[1]

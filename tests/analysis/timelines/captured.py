@@ -31,7 +31,7 @@ class Wire:
     def carry(
         self, sender: str, taker: str, message: Any, arrives_ns: int, *, seen_by: tuple[str, ...]
     ) -> None:
-        """A message in one segment, arriving then; into the captures of hosts and of its link."""
+        """Add a message in one segment with this arrival time to the captures of hosts and of its link."""
         ends = [(self.addresses[host], PORT if "proxy" in host else 40_000) for host in (sender, taker)]
         data = b"".join(CODEC.encode(message))
         if (sender, taker) not in self.sent:

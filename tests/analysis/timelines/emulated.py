@@ -29,7 +29,7 @@ END_NS = 3_600 * S
 
 @dataclass(frozen=True)
 class Change:
-    """What a link is told at a time."""
+    """New parameters of a link at a time."""
 
     at_ns: int
     parameters: LinkParameters
@@ -55,7 +55,7 @@ class Captured:
 def periods_of(
     changes: Sequence[Change], trace: LinkTrace | None = None, zero_ns: int | None = None
 ) -> list[Period]:
-    """What the analysis is told of them."""
+    """Return the periods of these changes for the analysis."""
     trace = trace or NO_TRACE
     ends = [change.at_ns for change in changes[1:]] + [None]
     return [

@@ -91,26 +91,26 @@ def held(packets, deliveries, unfit=(), reset=()):
     return compare(coverage(*packets), said, FACTS, dict.fromkeys(unfit, ""), reset).held
 
 
-def test_what_packets_and_records_say_must_be_the_same():
+def test_packets_and_records_must_agree():
     packets = [(PUBLISHED, 0, 10, 7), ("r0-client-0", 0, 10, 7)]
     assert held(packets, [delivery("r0-client-0", 0, 10, 7)]) is True
     assert held(packets, [delivery("r0-client-0", 0, 9, 8)]) is False
     assert held(packets, [delivery("r0-client-0", 0, 10, 8)]) is False
 
 
-def test_what_only_one_side_has_is_a_disagreement():
+def test_events_on_only_one_side_are_a_disagreement():
     assert held([(PUBLISHED, 0, 10, 7)], [delivery("r0-client-0", 0, 10, 7)]) is False
     assert held([("r0-client-0", 0, 10, 7)], []) is False
 
 
-def test_what_was_published_needs_whole_captures_of_its_proxies_and_drivers():
+def test_comparing_publications_needs_complete_captures_of_proxies_and_drivers():
     packets = [(PUBLISHED, 0, 9, 5), ("r0-client-0", 0, 10, 7)]
     assert held(packets, [delivery("r0-client-0", 0, 10, 7)]) is False
     assert held(packets, [delivery("r0-client-0", 0, 10, 7)], unfit=["r0-proxy-0"]) is True
     assert held(packets, [delivery("r0-client-0", 0, 10, 7)], unfit=["r1-proxy-0"]) is False
 
 
-def test_what_a_reset_connection_had_need_not_have_been_read():
+def test_data_of_a_reset_connection_may_be_unread():
     packets = [(PUBLISHED, 0, 10, 7), ("r0-client-0", 0, 10, 7)]
     fewer = [delivery("r0-client-0", 0, 9, 8)]
     assert held(packets, fewer, reset=["r0-client-0"]) is True

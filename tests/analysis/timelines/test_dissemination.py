@@ -30,7 +30,7 @@ def sums(found):
     return [(row["source"], row["events"]) for row in throughput.arrivals(found, FACTS).to_pylist()]
 
 
-def test_what_a_neighbour_sends_arrives_as_what_the_proxy_sends():
+def test_events_from_a_neighbour_count_like_those_from_the_proxy():
     found = table(
         arrived("r1-client-0", "r1-proxy-0", 1, 10, 0), arrived("r1-client-0", "r1-client-1", 11, 10, 1)
     )
@@ -39,14 +39,14 @@ def test_what_a_neighbour_sends_arrives_as_what_the_proxy_sends():
     assert cut.at("r1-client-0").tolist() == [ZERO, ZERO + MS]
 
 
-def test_what_arrived_stays_in_order_however_many_pieces_it_comes_in():
+def test_arrivals_stay_in_order_for_any_number_of_pieces():
     found = table(
         *(arrived("r1-client-0", "r1-proxy-0", 1 + n, 1, n * schemas.BIN_NS // MS) for n in range(400))
     )
     assert throughput.arrivals(found, FACTS).column("bin").to_pylist() == list(range(400))
 
 
-def test_what_a_second_neighbour_sends_again_counts_once():
+def test_duplicates_from_a_second_neighbour_count_once():
     found = table(
         arrived("r1-client-0", "r1-proxy-0", 1, 10, 0), arrived("r1-client-0", "r1-client-1", 6, 10, 1)
     )
@@ -82,7 +82,7 @@ def test_only_batches_from_other_regions_say_what_a_regions_source_is():
         row("r1-proxy-0", "r0-proxy-2", 0),
         row("r1-proxy-1", "r1-proxy-0", 1),  # down the chain
         row("r1-proxy-2", "r1-proxy-1", 2),
-        row("r1-proxy-1", "r2-proxy-2", 3),  # a new head has it from somebody else
+        row("r1-proxy-1", "r2-proxy-2", 3),  # a new head has another source
     ]
     found = sources(pa.Table.from_pylist(rows, schema=schemas.EVENTS), metadata)
     assert found["r1"].names == ("r0", "r2")

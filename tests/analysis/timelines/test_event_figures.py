@@ -26,9 +26,7 @@ def publishers() -> pa.Table:
     return pa.Table.from_pylist([row | {"published_twice": 0} for row in rows], schema=schemas.PUBLISHERS)
 
 
-def test_each_stream_has_what_came_of_it_and_one_that_nobody_follows_what_was_published(
-    deliveries, publishers
-):
+def test_each_stream_has_its_figures_and_an_unfollowed_one_its_publications(deliveries, publishers):
     found = stream_figures(deliveries, publishers, NAMES)
     assert {name: (each["published"], each["delivered"], each["lost"]) for name, each in found.items()} == {
         "r0.0": (10, 20, 0),

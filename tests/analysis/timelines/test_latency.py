@@ -1,4 +1,4 @@
-"""What latency says of events that nobody had to get."""
+"""Latency with events that no client must get."""
 
 from dataclasses import replace
 
@@ -17,8 +17,8 @@ from tests.analysis.timelines.world import MS, ZERO, facts_of
 
 HOSTS = ("r0-client-0", "r1-client-0")
 DELAY = 30 * MS
-MUST, MAY, NOBODY, LOST = range(4)
-"""What each event is: the first client must have it, has it without need, nobody has it, or it is lost."""
+MUST, MAY, UNDELIVERED, LOST = range(4)
+"""Each event: the first client must get it, gets it optionally, no client gets it, or it is lost."""
 CONTENT = Contract(audience="content", since="subscription", order="none", settle_us=10_000_000)
 
 
@@ -41,7 +41,7 @@ def table_of(events):
 
 
 def pairs_of(events):
-    """The same as pairs of a client and a piece."""
+    """Return the same events as pairs of client and interval."""
     whole = table_of(events)
     arrived, wanted = np.flatnonzero(whole.arrived_ns != NEVER), np.flatnonzero(whole.wanted)
     t_ns = whole.arrived_ns.ravel()[arrived]
@@ -60,8 +60,8 @@ def said(cut, metadata):
     return latency.notes(collected, latency.untimed(0, cut, metadata, collected.num_rows), metadata)
 
 
-def test_events_that_came_and_that_nobody_had_to_get_are_not_measured_and_that_is_said(metadata, cut_of):
-    cut = cut_of([MAY, MUST, NOBODY, MAY, LOST, MAY])
+def test_optional_deliveries_are_not_measured_and_that_is_reported(metadata, cut_of):
+    cut = cut_of([MAY, MUST, UNDELIVERED, MAY, LOST, MAY])
     assert ints(latency.samples(0, cut, metadata), "latency_ns").tolist() == [DELAY]
     assert latency.untimed(0, cut, metadata, 1).to_pylist() == [{"stream": 0, "count": 3, "samples": 1}]
     assert said(cut, metadata) == [
@@ -70,22 +70,24 @@ def test_events_that_came_and_that_nobody_had_to_get_are_not_measured_and_that_i
     ]
 
 
-def test_what_only_a_client_that_was_killed_had_to_get_is_not_measured(metadata, cut_of):
+def test_events_due_only_to_a_killed_client_are_not_measured(metadata, cut_of):
     killed = replace(metadata, disturbed=frozenset({HOSTS[0]}))
     [row] = latency.untimed(0, cut_of([MUST, LOST]), killed, 0).to_pylist()
     assert row == {"stream": 0, "count": 1, "samples": 0}
 
 
-def test_where_all_that_came_is_measured_nothing_is_said(metadata, cut_of):
-    assert said(cut_of([MUST, NOBODY, LOST]), metadata) == []
+def test_complete_measurements_need_no_note(metadata, cut_of):
+    assert said(cut_of([MUST, UNDELIVERED, LOST]), metadata) == []
 
 
-def test_where_nothing_came_no_latency_is_said_to_be_unmeasured(metadata, cut_of):
-    assert said(cut_of([NOBODY, LOST]), metadata) == [latency.NO_LATENCY]
+def test_without_deliveries_no_latency_is_called_unmeasured(metadata, cut_of):
+    assert said(cut_of([UNDELIVERED, LOST]), metadata) == [latency.NO_LATENCY]
 
 
-@pytest.mark.parametrize(("events", "notes"), [([MAY, NOBODY], [convergence.NOTHING_DUE]), ([MAY, MUST], [])])
-def test_where_nobody_had_to_get_anything_it_is_said_that_convergence_is_unknown(metadata, events, notes):
+@pytest.mark.parametrize(
+    ("events", "notes"), [([MAY, UNDELIVERED], [convergence.NOTHING_DUE]), ([MAY, MUST], [])]
+)
+def test_without_due_events_convergence_is_reported_as_unknown(metadata, events, notes):
     assert convergence.notes(convergence.flows(History(metadata, 0, table_of(events), {}))) == notes
 
 
@@ -94,7 +96,7 @@ FAULTS = "faults=[{name: cut, at: 3s, cut: [r2, r3]}, {name: restore, at: 6s, re
 
 @pytest.fixture(scope="module")
 def collected():
-    """Samples of ten seconds; more than are put together one by one."""
+    """Return samples of ten seconds; more than are combined one by one."""
     random = np.random.default_rng(1)
     size = 4 * latency.EXACT_MAX
     columns = {
@@ -107,7 +109,7 @@ def collected():
     return pa.table(list(columns.values()), schema=schemas.SAMPLES)
 
 
-def test_of_many_samples_those_that_are_alike_become_one_and_all_figures_stay_as_right_as_is_said(collected):
+def test_merging_equal_samples_keeps_the_stated_accuracy(collected):
     metadata = facts_of(FAULTS, "expect=[]")
     few = latency.gathered(collected, metadata)
     assert few.num_rows < collected.num_rows / 5

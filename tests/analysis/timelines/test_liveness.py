@@ -34,19 +34,19 @@ def test_the_last_act_decides_who_is_there(failover_events, gone, starts):
     assert found.starts == starts
 
 
-def test_who_nothing_was_done_to_was_there_all_the_time():
+def test_an_undisturbed_process_was_present_all_the_time():
     found = read_presence(run_record())
     assert (found.disturbed, found.gone, found.starts) == (frozenset(), frozenset(), {})
 
 
-def test_who_ended_without_being_told_to_is_gone():
+def test_a_process_that_ended_unexpectedly_is_gone():
     run = run_json()
     (process,) = [process for process in run["processes"] if process["name"] == "r1/client-0"]
     process["exit"] = {"code": None, "signal": 11, "time_ns": 0, "expected": False}
     assert read_presence(record_from_json(run)).gone == {CLIENT}
 
 
-def test_what_was_asked_and_could_not_be_done_did_not_happen():
+def test_changes_that_could_not_be_applied_did_not_happen():
     run = run_json("faults=[{name: dead, at: 1s, kill: r1/client-0}]", "expect=[]")
     run["changes"][0]["applied_ns"] = None
     assert read_presence(record_from_json(run)).gone == frozenset()

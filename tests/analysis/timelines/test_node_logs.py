@@ -1,4 +1,4 @@
-"""What is read of nodes' logs, and that what is no log is one clear error."""
+"""Reading of nodes' logs; an invalid log gives one clear error."""
 
 import re
 
@@ -35,7 +35,7 @@ def test_a_json_line_that_is_no_record_is_an_error_with_its_place(tmp_path, line
         list(log_records(log, ("peer_lost",)))
 
 
-def test_what_is_no_chain_is_none(tmp_path):
+def test_invalid_chains_are_ignored(tmp_path):
     run = RunDirectory(tmp_path)
     run.logs.mkdir()
     metadata = facts_of()

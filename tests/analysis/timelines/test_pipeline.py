@@ -1,4 +1,4 @@
-"""Whole analyses of run directories: every number of the summary, and runs of which parts are missing."""
+"""Complete analyses of run directories: every number of the summary, and runs with missing parts."""
 
 import json
 import shutil
@@ -59,7 +59,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, world):
-    """A run of which everything is there, analysed."""
+    """Return an analysed run with all its files."""
     directory = write_run(tmp_path_factory.mktemp("runs") / "a-run", world, run_json(), SUBSCRIBED)
     analyze(directory, progress=nothing_said)
     return directory
@@ -67,7 +67,7 @@ def whole(tmp_path_factory, world):
 
 @pytest.fixture
 def copy(whole, tmp_path):
-    """A copy to be damaged."""
+    """Return a copy for a test to damage."""
     return RunDirectory(shutil.copytree(whole.path, tmp_path / "a-run"))
 
 
@@ -226,7 +226,7 @@ def test_all_tables_are_written_with_their_schemas(whole):
 
 
 @pytest.mark.slow
-def test_another_analysis_gives_the_same_answer_and_is_told_step_by_step(copy):
+def test_another_analysis_gives_the_same_answer_and_is_reported_step_by_step(copy):
     told, before = [], copy.summary_json.read_bytes()
     shutil.rmtree(copy.table("events"))
     copy.table("packets").with_suffix(".part").mkdir()
@@ -320,7 +320,7 @@ def test_captures_of_links_alone_still_measure_the_links(tmp_path, world):
     assert summary["latency"]["p50_ms"] is not None
 
 
-def test_captures_that_somebody_compressed_or_converted_give_the_same_summary(copy, whole):
+def test_compressed_or_converted_captures_give_the_same_summary(copy, whole):
     shutil.rmtree(copy.analysis)
     for number, path in enumerate(sorted(copy.captures.glob("*.pcap"))):
         kind = ("pcap", "pcapng", "pcap.zst", "pcapng.zst", "pcap.gz")[number % 5]
@@ -424,7 +424,7 @@ def test_a_node_that_died_fails_a_run_that_is_fine_otherwise(copy):
         (lambda content: content.update(plan=["hosts"]), "plan: should be"),
     ],
 )
-def test_a_run_json_that_somebody_spoilt_is_said_in_a_line(spoil, said):
+def test_a_damaged_run_json_is_reported_in_one_line(spoil, said):
     content = run_json()
     spoil(content)
     with pytest.raises(InputError, match=said):

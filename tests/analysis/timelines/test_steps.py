@@ -58,7 +58,7 @@ def checked(rows, metadata):
 
 
 def message(host, direction, other, name, t_ms, **fields):
-    """A row of MESSAGES, between addresses as the plan gives them."""
+    """Return a row of MESSAGES, between addresses of the plan."""
     addresses = {place.name: place.address for place in read_metadata(run_record()).hosts.values()}
     src, dst = (addresses[end] for end in ((other, host) if direction == "in" else (host, other)))
     row = dict.fromkeys(MESSAGES.names) | {
@@ -115,7 +115,7 @@ def test_messages_become_events(metadata):
     ]
 
 
-def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_starts_anew(metadata):
+def test_a_repeated_publish_counts_from_its_first_arrival_and_a_new_process_generation_restarts(metadata):
     def publish(t_ms):
         return message(
             "r0-proxy-0", "in", "r0-driver-0", "PUBLISH", t_ms, stream=0, kind=0, request=1, count=5
@@ -148,7 +148,7 @@ def test_a_repeated_publish_counts_when_it_first_came_and_a_new_incarnation_star
     assert [(row["first_seq"], (row["t_ns"] - ZERO) // MS) for row in found] == [(1, 10), (6, 40)]
 
 
-def test_a_message_that_never_was_complete_reached_nobody(metadata):
+def test_an_incomplete_message_reached_no_receiver(metadata):
     batch = {"stream": 2, "kind": 0, "first_seq": 11, "count": 5}
     rows = [message("r3-proxy-0", "in", "r2-proxy-0", "EVENTS", 13, **batch, t_complete_ns=None)]
     assert events_of(rows, "r3-proxy-0", metadata) == []
@@ -319,7 +319,7 @@ def test_an_interrupted_run_may_have_packets_that_no_client_had_time_to_take(wor
 
 
 def packet(link, side, sender, taker, t_ns, **fields):
-    """A row of PACKETS in a link's capture, from one region's proxy to another's."""
+    """Return a row of PACKETS in a link's capture, from one region's proxy to another's."""
     row = dict.fromkeys(PACKETS.names, 0) | {
         "capture": f"{link}@{side}", "t_ns": t_ns, "length": 166, "wire_length": 166, "proto": 6, "flags": 16,
         "src_lo": (10 << 24) + (int(sender[1]) << 16) + 2, "dst_lo": (10 << 24) + (int(taker[1]) << 16) + 2,
@@ -397,7 +397,7 @@ def from_records(world, metadata, taken=()):
     return latency.samples(0, cut, metadata)
 
 
-def test_without_captures_the_records_stand_in_for_events(world, metadata):
+def test_without_captures_the_records_replace_events(world, metadata):
     samples = from_records(world, metadata)
     assert ints(samples, "count").sum() == 700 * BATCH
     farthest = WAN["r0", "r3"] * MS + 2 * LAN
@@ -407,13 +407,13 @@ def test_without_captures_the_records_stand_in_for_events(world, metadata):
 def test_a_proxys_record_of_what_it_took_dates_publications_better_than_acknowledgements(world, metadata):
     acknowledged = [row for row in world.records if row["host"] == "r0-driver-0"]
     taken = [row | {"host": "r0-proxy-0", "t_ns": row["t_ns"] - 2 * LAN} for row in acknowledged]
-    never = taken[-1] | {"first_seq": 700 * BATCH + 1}  # lost with its head: nobody was told that it is there
+    never = taken[-1] | {"first_seq": 700 * BATCH + 1}  # lost with its head before any advertisement
     samples = from_records(world, metadata, [*taken, never])
     assert ints(samples, "count").sum() == 700 * BATCH
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN}
 
 
-def test_what_a_client_has_was_published_even_if_its_driver_hears_of_it_later(world, metadata):
+def test_delivered_events_count_as_published_before_their_acknowledgement(world, metadata):
     slow = [
         row | {"t_ns": row["t_ns"] + 900 * MS} if row["host"] == "r0-driver-0" else row
         for row in world.records
@@ -424,7 +424,7 @@ def test_what_a_client_has_was_published_even_if_its_driver_hears_of_it_later(wo
 
 
 @pytest.mark.parametrize("direction", ["in", "out"])
-def test_events_in_packets_of_a_stream_that_nobody_planned_are_refused(metadata, direction):
+def test_events_of_an_unplanned_stream_in_packets_are_refused(metadata, direction):
     row = message("r0-proxy-0", direction, "r1-proxy-0", "EVENTS", 5, stream=99, first_seq=1, count=3)
     with pytest.raises(AnalysisError, match="r0-proxy-0 sent or received events of stream 99, which"):
         events_of([row], "r0-proxy-0", metadata)

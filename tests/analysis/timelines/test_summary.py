@@ -78,7 +78,7 @@ def test_a_run_that_did_not_come_to_its_end_crashed(outcome):
     assert found["fidelity"]["valid"] is False
 
 
-def test_each_link_stands_once_as_it_was_at_its_worst():
+def test_each_link_is_listed_once_as_it_was_at_its_worst():
     rows = [link(), link(direction="backward", excess_p99_ms=1.9), link(from_s=9.0, excess_p99_ms=None)]
     (found,) = summary_of(fidelity=rows)["fidelity"]["links"]
     assert (found["link"], found["direction"], found["excess_p99_ms"]) == ("r0-r1", "backward", 1.9)

@@ -62,7 +62,7 @@ def test_a_connection_has_who_opened_it_and_who_ended_it_how():
     assert found.first_arrival_ns(61 * MS) is None
 
 
-def test_what_is_sent_again_is_no_news_and_what_arrives_is():
+def test_a_retransmission_is_no_progress_and_an_arrival_is():
     wire = Wire()
     wire.handshake(0)
     for at_ms in (100, 300, 700, 1500):
@@ -73,7 +73,7 @@ def test_what_is_sent_again_is_no_news_and_what_arrives_is():
     assert found.first_arrival_ns(0) == 1510 * MS
 
 
-def test_sequence_numbers_that_begin_anew_are_no_repetition():
+def test_restarted_sequence_numbers_are_no_repetition():
     wire = Wire()
     wire.handshake(0, seq=(1 << 32) - 16)
     for number in range(4):
@@ -94,7 +94,7 @@ def test_a_pair_of_ports_that_is_used_again_is_another_connection():
     assert (second.tries_ns, second.answered_ns) == ((200 * MS, 1_200 * MS), None)
 
 
-def test_of_a_connection_that_stood_before_the_captures_the_lower_port_is_the_servers():
+def test_in_a_connection_older_than_the_captures_the_lower_port_is_the_servers():
     wire = Wire()
     wire.packet(10, B, A, 80, 40_000, seq=7, length=10)
     (found,) = wire.connections()

@@ -24,16 +24,16 @@ CUTS = ((20 * S, 23 * S), (10 * S, 14 * S))
         (26, 24),
     ],
 )
-def test_what_a_fault_held_up_comes_when_it_was_mended(asked_s, since_s):
+def test_events_delayed_by_a_fault_are_due_after_its_end(asked_s, since_s):
     found = UnderWay(2 * S, CUTS).since(np.array([asked_s * S, NEVER]))
     assert found.tolist() == [since_s * S, NEVER]
 
 
-def test_of_faults_that_hold_things_up_one_after_another_the_first_counts():
+def test_the_first_of_consecutive_delaying_faults_counts():
     assert UnderWay(2 * S, ((15 * S, 18 * S), (10 * S, 14 * S))).since(np.array([19 * S])).tolist() == [8 * S]
 
 
-def test_to_what_is_never_mended_a_system_settles_too():
+def test_a_system_also_settles_after_a_permanent_fault():
     metadata = read_metadata(run_record("faults=[{name: cut, at: 5s, cut: [r0, r1]}]"))
     [(from_ns, to_ns)] = UnderWay.of(metadata).spans_ns
     assert from_ns == to_ns != NEVER

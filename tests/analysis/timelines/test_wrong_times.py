@@ -23,7 +23,9 @@ from tests.analysis.timelines.world import END, ZERO, S, run_json, simulate
 DAY = 86_400 * S
 YEAR = 365 * DAY
 MEMORY_BYTES_MAX = 600 << 20
-"""Of a whole analysis, half of which is what it imports; a row for each bin of a month takes gigabytes."""
+"""Memory limit of a complete analysis, half of it for imports; a row per bin of a month would take
+gigabytes.
+"""
 PEAK = (
     "import pathlib, re, resource;"
     "own = int(re.search(r'VmHWM:\\s+(\\d+)', pathlib.Path('/proc/self/status').read_text())[1]);"
@@ -35,7 +37,7 @@ PROJECT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory):
-    """A run that was not analysed."""
+    """Return a run without analysis."""
     content = run_json()
     return write_run(tmp_path_factory.mktemp("runs") / "a-run", simulate(), content, [])
 
@@ -99,7 +101,7 @@ WRONG = {
 
 @pytest.fixture(scope="module")
 def analyzed(captured, tmp_path_factory):
-    """A run for each thing that is wrong, analysed by `cutset analyze`. Not to be changed by tests."""
+    """Return a run for each defect, analysed by `cutset analyze`. Tests must not change it."""
     folder = tmp_path_factory.mktemp("wrong")
     runs = {name: copied(captured, folder / name.replace(" ", "-")) for name in WRONG}
     for name, run in runs.items():

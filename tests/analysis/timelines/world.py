@@ -108,7 +108,7 @@ COUNTERS: dict[str, Any] = {
 
 
 def run_record(*overrides: str, **fields: Any) -> RunRecord:
-    """The record of such a run."""
+    """Return the record of such a run."""
     return record_from_json(run_json(*overrides, **fields))
 
 
@@ -119,7 +119,7 @@ def facts_of(*overrides: str, **fields: Any) -> RunMetadata:
 
 @dataclass
 class World:
-    """What happened. Times in nanoseconds since time 0 until they stand in a row."""
+    """The events of a run. Times are nanoseconds since time 0 until they are in a row."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
@@ -130,7 +130,7 @@ class World:
         return pa.Table.from_pylist(self.events, schema=schemas.EVENTS)
 
     def stream(self, stream: int) -> pa.Table:
-        """The events of one stream, as a Spark group brings them."""
+        """Return the events of one stream, as a Spark group gets them."""
         return pa.Table.from_pylist(
             [row for row in self.events if row["stream"] == stream], schema=schemas.EVENTS
         )
@@ -144,7 +144,7 @@ class World:
 def simulate(
     *, switched: int = SWITCHED, returned: int = RETURNED, catch_up_batches_per_20ms: int | None = None
 ) -> World:
-    """The whole run. catch_up_batches_per_20ms: how fast a backlog comes over the detour; None is at once."""
+    """Simulate the run. catch_up_batches_per_20ms: the backlog's rate over the detour; None: at once."""
     world = World()
     for stream, owner in enumerate(REGIONS):
         for region in REGIONS:
@@ -214,7 +214,7 @@ def _row(world: World, host: str, kind: str, peer: str, stream: int, first_seq: 
 
 
 def payload(stream: int, first_seq: int) -> bytes:
-    """A batch's bytes."""
+    """Return the bytes of a batch."""
     return b"".join(b"%02d%08d" % (stream, seq) for seq in range(first_seq, first_seq + BATCH))
 
 

@@ -1,4 +1,4 @@
-"""What collection in Hist costs (paper 3.4): processor time and memory of a proxy's part of it."""
+"""The cost of collection in Hist (paper 3.4): processor time and memory of a proxy's part of it."""
 
 import random
 import time
@@ -20,7 +20,7 @@ def resident_mb() -> float:
 
 
 def collected(events: int, predicate: Predicate, argument: int, distribution: str = "") -> dict[str, float]:
-    """Store and collect so many events. Runs in a process of its own."""
+    """Store and collect this many events, in a separate process."""
     keys = Keys(distribution, 1.1, 100_000, 0.0, random.Random(1)) if distribution else None
     history, before_mb = History([0], 1 << 40), resident_mb()
     stream, spent_s, longest_s = history.streams[0], 0.0, 0.0

@@ -41,7 +41,7 @@ ASKED_PLANTED = (*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60)
 FRACTIONS = (0.05, 0.10, 0.30)
 REPEATS = (3, 1)
 NEAR = 5
-"""A change point counts as found within so many nights of where it is."""
+"""A change point counts as found within this many nights of its place."""
 OTAVA = """
 import json, sys
 from otava.analysis import compute_change_points

@@ -33,13 +33,13 @@ REPLAYS = int(os.environ.get("CUTSET_HUNT_REPLAYS", "3"))
 FEW = 3
 """Faults, of nine in ten of what is found."""
 GRACE_S = 600.0
-"""For what is shrunk when the budget is over."""
+"""Time for shrinking after the budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one defect. after_s: when it was found, None if it was not. faults: that were left. broke:
-    in how many replays on real processes; None if there were none.
+    """The result for one defect. after_s: time until it was found, or None. faults: those left. broke: the
+    number of replays on real processes with a breach; None without replays.
     """
 
     mutant: Mutant
@@ -94,7 +94,7 @@ def _hunted(mutant: Mutant, copy: Path, out: Path) -> Result:
 
 
 def _breaks_here(experiment: str, finding: dict[str, Any]) -> bool:
-    """Whether a finding breaks alike in our own code, where nothing is planted."""
+    """Return whether a finding has the same breach in the unmodified code."""
     base = base_of(load_experiment(experiment))
     here = trials_at(SIMULATOR, {"experiment": base.to_json(), "build": None, "modules": []})
     broken = answer(here, {"do": "try", "case": finding["case"]}).get("violations", ())

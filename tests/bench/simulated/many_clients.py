@@ -1,5 +1,5 @@
-"""What the whole analysis of a run takes with 100,000 clients that follow 4 of 10,000 topics each: time, and
-memory of all its processes together (shared pages once: PSS).
+"""The cost of the complete analysis of a run with 100,000 clients that follow 4 of 10,000 topics each: time,
+and memory of all its processes together (shared pages once: PSS).
 """
 
 import os
@@ -21,7 +21,7 @@ BROKER = Path(__file__).parents[2] / "broker" / "topic_broker.py"
 
 
 def pss_bytes(process: psutil.Process) -> int:
-    """Of a process and all below it, as far as they can be looked at before they are gone."""
+    """Return the PSS of a process and its descendants, as far as they can be read before they end."""
     found = 0
     with suppress(psutil.Error):
         found += sum(own_bytes(each) for each in (process, *process.children(recursive=True)))
@@ -29,7 +29,7 @@ def pss_bytes(process: psutil.Process) -> int:
 
 
 def own_bytes(process: psutil.Process) -> int:
-    """Of a process alone; 0 of one that is gone."""
+    """Return the PSS of one process; 0 if it has ended."""
     try:
         rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
         return next(int(line.split()[1]) << 10 for line in rollup.splitlines() if line[:4] == "Pss:")

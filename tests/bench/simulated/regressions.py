@@ -23,9 +23,9 @@ from tests.analysis.history.year import Planted, entries, make_year, metrics_of,
 NIGHTS, QUIET, BEGINS, WITHIN = 365, 100, 300, 60
 ASKED_S = 10
 FEW = 3
-"""Findings in so many quiet nights may be called a few."""
+"""Number of quiet nights in which a few findings are acceptable."""
 NEAR = 5
-"""A change point counts as found if it is said to be no more nights early."""
+"""A change point counts as found if it is reported at most this many nights early."""
 SEEDS = (1, 2, 3)
 PLANTED = {
     "throughput": ("throughput.events_per_s", -1),
@@ -40,7 +40,7 @@ Row = dict[str, Any]
 
 
 def measure() -> list[Row]:
-    """A minute or four."""
+    """Measure for one to four minutes."""
     return [_speed(), *_quiet(), *(row for fraction in FRACTIONS for row in _planted(fraction))]
 
 

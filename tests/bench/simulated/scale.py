@@ -1,7 +1,7 @@
-"""What a whole analysis takes from 0.2 to 20 GB of captures: time, and memory of driver, Java and worker.
+"""The cost of a complete analysis of 0.2 to 20 GB of captures: time, and memory of driver, Java and worker.
 
-The runs are made up (`traffic.write_run`) and deleted afterwards; the largest has 10^9 delivered events and,
-with its tables, needs 25 GB below the temporary directory. Beside them a question about one capture, in SQL
+The runs are synthetic (`traffic.write_run`) and deleted afterwards; the largest has 10^9 delivered events
+and, with its tables, needs 25 GB below the temporary directory. In addition, a query on one capture, in SQL
 and by hand with tshark.
 """
 
@@ -75,7 +75,7 @@ def _analysed(run: Path) -> list[Row]:
 
 
 def _held(process: psutil.Process) -> list[tuple[str, int]]:
-    """The role of each process that there is, and its bytes."""
+    """Return the role and memory in bytes of each existing process."""
     found = [("driver", own_bytes(process))]
     try:
         for child in process.children(recursive=True):

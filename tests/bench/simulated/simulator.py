@@ -1,8 +1,8 @@
-"""What a short simulated run takes of a processor: three regions, 25 s of virtual time, 500 events/s in each,
-and faults by chance. What searches schedules of faults makes one run after the other in a process, so what
-is imported once is not counted. Messages are what it costs: the experiment's publishers close a batch every
-25 ms, those of Sprinkler's own settings every 50 ms. What a message costs is measured on a longer run: twelve
-regions (Abilene), 200 events/s in each, 20 s, two cuts; a run before it counts the messages.
+"""The processor time of a short simulated run: three regions, 25 s of virtual time, 500 events/s in each, and
+random faults. A search for fault schedules makes many runs in one process, so imports are not counted.
+Messages determine the cost: the experiment's publishers close a batch every 25 ms, those with Sprinkler's
+defaults every 50 ms. The cost per message is measured on a longer run: twelve regions (Abilene), 200 events/s
+in each, 20 s, two cuts; an earlier run counts the messages.
 """
 
 import tempfile

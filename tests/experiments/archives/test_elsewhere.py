@@ -22,13 +22,13 @@ NAME = "20260101T000000Z-link-failure-0a1b2c"
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    """A run that was not analysed yet."""
+    """Return a run without analysis."""
     monkeypatch.chdir(tmp_path)
     write_run(tmp_path / "mine" / NAME, 300, regions=2)
     return RunDirectory(tmp_path / "mine" / NAME)
 
 
-def test_a_run_goes_to_s3_and_comes_back_once_and_can_be_asked(
+def test_a_run_goes_to_s3_and_is_downloaded_once_and_can_be_queried(
     s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"s3a://lab/nights/{NAME}.tar.zst?{s3}"
@@ -47,7 +47,7 @@ def test_a_run_goes_to_s3_and_comes_back_once_and_can_be_asked(
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".zst"]
 
 
-def test_of_a_run_that_is_here_only_the_beginning_is_fetched(
+def test_a_run_that_is_here_is_not_downloaded_beyond_its_beginning(
     run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(elsewhere, "BEGINNING_BYTES", 40_000)
@@ -62,7 +62,7 @@ def test_of_a_run_that_is_here_only_the_beginning_is_fetched(
         bring(archive.as_uri(), tmp_path / "runs")
 
 
-def test_what_is_not_there_or_cannot_be_reached_is_said_in_a_line(
+def test_missing_or_unreachable_urls_are_reported_in_one_line(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for url, problem in (
@@ -89,18 +89,18 @@ def test_an_archive_that_is_none_leaves_nothing(
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_what_is_no_run_at_a_url_is_refused(
+def test_a_url_without_a_run_is_refused(
     run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     elsewhere_url = run.path.parent.as_uri()
     assert main.run(["report", elsewhere_url]) == 2
-    assert "should be a run's directory, or name one packed, *.tar.zst" in capsys.readouterr().err
+    assert "is neither a run's directory nor a packed run (*.tar.zst)" in capsys.readouterr().err
     assert main.run(["verify", run.path.as_uri()]) == 2
     assert "should name a file that ends with .tar.zst" in capsys.readouterr().err
     assert list((tmp_path / "runs").iterdir()) == []
 
 
-def test_a_directory_in_s3_is_brought_once_without_what_is_made_anew(
+def test_a_directory_in_s3_is_downloaded_once_without_rebuildable_files(
     s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, path = reached(f"s3://lab/runs/{NAME}?{s3}")
@@ -153,7 +153,7 @@ def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alon
         bring(run.path.as_uri(), tmp_path / "runs")
 
 
-def test_what_stands_at_a_url_is_verified_and_not_what_came_from_there_before(
+def test_verification_reads_the_url_instead_of_an_earlier_copy(
     run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(["analyze", str(run.path)]) == 0
@@ -190,7 +190,7 @@ def test_an_archive_that_cannot_be_sent_whole_replaces_nothing(
 @pytest.mark.parametrize(
     ("name", "url"), [("s3://lab/a.tar.zst", True), ("runs/a", False), ("C:/a", False), ("latest", False)]
 )
-def test_a_url_is_told_from_a_path(name: str, url: bool) -> None:
+def test_a_url_is_distinguished_from_a_path(name: str, url: bool) -> None:
     assert is_url(name) is url
 
 

@@ -72,9 +72,7 @@ def test_without_captures_it_says_so_and_cannot_be_analysed_again(
     check_captures(run)  # the run itself has them
 
 
-def test_what_stands_there_only_for_a_moment_stays_behind(
-    run: RunDirectory, archive: Path, tmp_path: Path
-) -> None:
+def test_temporary_files_are_not_packed(run: RunDirectory, archive: Path, tmp_path: Path) -> None:
     before = contents(run.path)
     run.unpacked.mkdir()
     (run.unpacked / "a.pcap").write_bytes(b"again")

@@ -29,7 +29,7 @@ def archive(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def there(tmp_path: Path) -> Iterator[Path]:
-    """Where it is unpacked to. Nothing may stand anywhere else."""
+    """Yield the target folder, and check that nothing else was written."""
     yield tmp_path / "there"
     assert {path.name for path in tmp_path.iterdir()} <= {"run.tar.zst", "there"}
 
@@ -44,7 +44,7 @@ def write(
     change: Change = lambda _: None,
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """An archive of these files. change: what is done to the last one's header. headers: its pax headers."""
+    """Write an archive of these files. change: applied to the last one's header. headers: its pax headers."""
     files = []
     for name, content in members:
         member = tarfile.TarInfo(name)
@@ -99,7 +99,7 @@ def _unprintable(member: tarfile.TarInfo) -> None:
 @pytest.mark.parametrize(
     "change", [_outside, _absolute, _elsewhere, _link, _device, _long_name, _sparse, _deep, _unprintable]
 )
-def test_what_no_run_has_is_refused(archive: Path, there: Path, change: Change) -> None:
+def test_files_that_no_run_has_are_refused(archive: Path, there: Path, change: Change) -> None:
     write(archive, (RUN_JSON, b"{}"), (f"{NAME}/file", b"hello"), change=change)
     with pytest.raises(InputError, match=r"go elsewhere|no packed run does|neither a file nor a folder"):
         unpacked(archive, there)
@@ -209,7 +209,7 @@ def test_a_file_that_comes_twice_is_refused(archive: Path, there: Path) -> None:
     assert nothing_in(there)
 
 
-def test_what_goes_on_after_its_end_is_refused(archive: Path, there: Path) -> None:
+def test_data_after_the_archives_end_is_refused(archive: Path, there: Path) -> None:
     write(archive, (RUN_JSON, b"{}"))
     plain = zstandard.ZstdDecompressor().stream_reader(archive.read_bytes()).read()
     archive.write_bytes(zstandard.compress(plain + bytes(2 << 20)))
@@ -217,7 +217,7 @@ def test_what_goes_on_after_its_end_is_refused(archive: Path, there: Path) -> No
         unpacked(archive, there)
 
 
-def test_what_a_crash_left_goes_but_not_what_is_being_unpacked(archive: Path, there: Path) -> None:
+def test_stale_folders_are_removed_but_not_those_in_use(archive: Path, there: Path) -> None:
     write(archive, (RUN_JSON, b"{}"))
     left, busy = there / ".unpacking-left", there / ".unpacking-busy"
     for folder in (left, busy):
@@ -232,7 +232,7 @@ def test_what_a_crash_left_goes_but_not_what_is_being_unpacked(archive: Path, th
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", zstandard.compress(b"hello" * 500)])
-def test_what_is_no_packed_run_is_refused(archive: Path, there: Path, content: bytes) -> None:
+def test_archives_without_a_run_are_refused(archive: Path, there: Path, content: bytes) -> None:
     archive.write_bytes(content)
     with pytest.raises(InputError, match=r"is damaged, or no packed run|is no packed run"):
         unpacked(archive, there)

@@ -25,7 +25,7 @@ from topologies.errors import InputError
 
 EARLIER = Path(__file__).parent / "earlier"
 ODD: tuple[Any, ...] = (None, True, -1, 1 << 70, 1e9, "", "x", "../x", "\x1b[2J", [], ["x"], {}, {"x": 1})
-"""What may stand in place of any value of a damaged or hostile file."""
+"""Values that may replace any value of a damaged or hostile file."""
 
 
 def sweep(folder: Path, content: str) -> CampaignRecord[Any]:
@@ -71,7 +71,7 @@ def test_a_sweep_that_an_earlier_version_made_is_read(tmp_path: Path) -> None:
     assert SweepDirectory(tmp_path).read() == record
 
 
-def test_what_an_earlier_version_judged_is_read(tmp_path: Path) -> None:
+def test_judgements_of_earlier_versions_are_read(tmp_path: Path) -> None:
     record = sweep(tmp_path, (EARLIER / "sweep-judged.json").read_text())
     assert record.expectations == (
         Judgement(
@@ -117,7 +117,7 @@ def test_texts_that_an_earlier_version_did_not_tidy_are_on_one_line(tmp_path: Pa
 @pytest.mark.parametrize(
     "content", ["[]", "{", "{}", '{"runs": []}', '{"schema": 3}', '{"schema": 1}', "\xff"]
 )
-def test_what_is_no_record_is_bad_input(
+def test_an_invalid_record_is_bad_input(
     tmp_path: Path, read: Callable[[Path, str], object], content: str
 ) -> None:
     with pytest.raises(InputError, match=r"(sweep|night)\.json: "):
@@ -137,7 +137,7 @@ def test_runs_of_one_name_are_refused(
 
 @pytest.mark.parametrize("read", [sweep, night])
 @pytest.mark.parametrize("now", [False, True])
-def test_whatever_stands_in_a_record_it_is_shown_or_refused_in_one_line(
+def test_every_record_is_shown_or_refused_in_one_line(
     tmp_path: Path,
     read: Callable[[Path, str], CampaignRecord[Any]],
     now: bool,
@@ -165,7 +165,7 @@ def test_whatever_stands_in_a_record_it_is_shown_or_refused_in_one_line(
 
 
 def _changed(content: Any) -> Iterator[Any]:
-    """The content with every value replaced by each odd one, and with every field left out."""
+    """Yield the content with every value replaced by each odd one, and without each field."""
     for path in _paths(content):
         for odd in (*ODD, ...):
             changed = copy.deepcopy(content)

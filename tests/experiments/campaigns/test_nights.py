@@ -25,14 +25,14 @@ def night(tmp_path: Path) -> NightDirectory:
     return NightDirectory.of(tmp_path / "runs", date(2026, 11, 21), "quick")
 
 
-def test_its_paths(night, tmp_path):
+def test_a_nights_paths_have_their_names(night, tmp_path):
     assert night.night_json == tmp_path / "runs/nights/2026-11-21-quick/night.json"
     assert night.runs == tmp_path / "runs"
     assert night.run_of(replace(RUNS[0], run="abc")).path == tmp_path / "runs/abc"
     assert night.run_of(RUNS[0]) is None
 
 
-def test_what_is_written_reads_back(night):
+def test_a_nights_record_reads_back(night):
     failed = replace(
         RUNS[1], state=State.FAILED, failure=Failure.CRASH, problem="died", torn=("20261121T050000Z-x.torn",)
     )
@@ -61,7 +61,7 @@ def test_a_night_has_the_date_of_the_machine_s_own_clock(monkeypatch, zone, day)
         time.tzset()
 
 
-def test_what_a_torn_run_left_is_renamed_and_the_run_begins_anew(night):
+def test_an_interrupted_runs_directory_is_renamed_and_the_run_repeated(night):
     left = night.runs / "20261121T020000Z-link-failure-abc123"
     left.mkdir(parents=True)
     torn = replace(RUNS[0], state=State.RUNNING, run=left.name, tries=1)
@@ -71,7 +71,7 @@ def test_what_a_torn_run_left_is_renamed_and_the_run_begins_anew(night):
     assert [path.name for path in night.runs.iterdir()] == [f"{left.name}.torn"]
 
 
-def test_a_torn_run_that_left_nothing_begins_anew(night):
+def test_an_interrupted_run_without_remains_is_repeated(night):
     assert night.set_aside(replace(RUNS[0], state=State.RUNNING, tries=1)).torn == ()
 
 

@@ -66,7 +66,7 @@ def test_statistics_of_runs_are_compared(text, value, held):
     assert judged(text) == (value, held)
 
 
-def test_what_a_run_does_not_have_is_unknown_and_never_holds():
+def test_a_figure_missing_in_a_run_is_unknown_and_never_holds():
     broken = [*RESULTS, result(4, "30ms", None)]
     assert judged("median(latency.mean_ms) <= 1000", broken) == (None, False)
     assert judged("median(latency.mean_ms) >= 0", broken) == (None, False)
@@ -85,7 +85,7 @@ def test_values_that_tie_are_all_named_and_none_is_best():
     assert judged("argmin(parameters.fanout, median(latency.mean_ms)) == 2", tied) == ("2 and 4", False)
 
 
-def test_each_group_is_told():
+def test_each_group_is_reported():
     found = SweepExpectation.parse("max(latency.mean_ms) by parameters.fanout <= 50").evaluate(RESULTS)
     assert found.groups == (
         GroupJudgement(60.0, False, "parameters.fanout=2"),
@@ -109,7 +109,7 @@ def test_every_statistic_but_the_sum_lies_within_what_was_measured(values):
         "argmax(topology, p95(throughput.events_per_s)) by a.b != ring-6",
     ],
 )
-def test_what_is_written_reads_back(text):
+def test_expectations_read_back(text):
     expectation = SweepExpectation.parse(text)
     assert SweepExpectation.parse(expectation.text) == expectation
 
@@ -143,7 +143,7 @@ def test_errors_name_file_line_and_field(tmp_path: Path, monkeypatch, expected, 
     assert str(error.value).startswith(f"swept.yaml:11: expect_sweep.0: {said}")
 
 
-def test_a_single_run_of_the_sweep_is_not_asked(tmp_path: Path, monkeypatch):
+def test_sweep_expectations_do_not_apply_to_a_single_run(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("swept.yaml").write_text(SWEPT)
     file = read_experiment("swept.yaml")

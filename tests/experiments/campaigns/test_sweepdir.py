@@ -23,12 +23,12 @@ def record(directory: SweepDirectory) -> SweepRecord:
     return sweep_record(*runs({"roles.driver": [1, 2]}, 2, 7), sweep=directory.name, repeat=2)
 
 
-def test_its_paths(directory):
+def test_a_sweeps_paths_have_their_names(directory):
     assert directory.name == "20261121T050000Z-small-abc123"
     assert directory.run_of(record(directory).runs[1]).path == directory.path / "points/2-driver-2-r0"
 
 
-def test_what_is_written_reads_back(directory):
+def test_a_sweeps_record_reads_back(directory):
     written = record(directory)
     ended = replace(written.runs[2], state=State.DONE, verdict="passed", headline=Headline(lost=0))
     directory.write(written.with_run(ended))

@@ -26,7 +26,7 @@ ELSEWHERE = ("..", ".", "", "../precious", "/etc", "a/b", "a\nb", "\0", "n" * 20
 
 @pytest.fixture
 def precious(tmp_path: Path) -> Path:
-    """A folder of somebody's, beside the sweep."""
+    """Create a user's folder beside the sweep."""
     folder = tmp_path / "precious"
     folder.mkdir()
     (folder / "thesis.tex").write_text("all of it")
@@ -47,7 +47,7 @@ def change_run(sweep: SweepDirectory, **fields: str) -> None:
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_what_is_no_single_part_of_a_path_is_refused(name, tmp_path):
+def test_names_with_several_path_parts_are_refused(name, tmp_path):
     with pytest.raises(InputError, match="leads elsewhere"):
         plain_name(name, tmp_path)
 
@@ -116,7 +116,7 @@ def test_names_in_run_json_lead_nowhere_else(tmp_path, name):
         record_from_json(content)
 
 
-def test_what_is_written_whole_follows_no_link(tmp_path):
+def test_atomic_writes_follow_no_symbolic_link(tmp_path):
     (tmp_path / "passwd").write_text("root")
     (tmp_path / f".run.json.{os.getpid()}.tmp").symlink_to(tmp_path / "passwd")
     write_json(tmp_path / "run.json", {"schema": 1})

@@ -42,7 +42,7 @@ def names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def test_it_is_there_for_the_length_of_a_block(tmp_path: Path) -> None:
+def test_a_scratch_folder_exists_for_the_length_of_a_block(tmp_path: Path) -> None:
     with scratch("mine-", tmp_path) as folder:
         (folder / "file").write_text("x")
         assert names(tmp_path) == [folder.name]
@@ -56,7 +56,7 @@ def in_python(code: str, folder: Path) -> str:
     return subprocess.run(command, check=False, env=environment, stdout=subprocess.PIPE, text=True).stdout
 
 
-def test_it_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
+def test_a_scratch_folder_is_removed_with_its_killed_process(tmp_path: Path) -> None:
     in_python(KILLED, tmp_path)
     deadline_s = time.monotonic() + 10
     while names(tmp_path):
@@ -64,7 +64,7 @@ def test_it_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
-def test_what_is_left_over_goes_when_the_next_one_is_made(tmp_path: Path) -> None:
+def test_stale_folders_are_removed_with_the_next_one(tmp_path: Path) -> None:
     left = "mine-of-before-a-power-cut"
     (tmp_path / left / "deep").mkdir(parents=True)
     with scratch("others-", tmp_path):
@@ -90,13 +90,13 @@ def test_a_link_to_elsewhere_is_not_followed(tmp_path: Path) -> None:
         assert (tmp_path / "precious").is_dir()
 
 
-def test_one_that_was_taken_for_left_over_before_it_was_locked_is_made_anew(
+def test_a_folder_that_was_removed_as_stale_before_its_lock_is_made_again(
     tmp_path: Path, monkeypatch
 ) -> None:
     lock, made = os.open, []
 
     def late(path, flags, *more, **named):
-        if not made:  # somebody is faster
+        if not made:  # another process is faster
             made.append(path)
             path.rmdir()
         return lock(path, flags, *more, **named)
@@ -108,7 +108,7 @@ def test_one_that_was_taken_for_left_over_before_it_was_locked_is_made_anew(
     assert made
 
 
-def test_where_there_are_no_locks_folders_are_made_and_nobody_elses_removed(
+def test_without_locks_folders_are_made_and_no_others_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:

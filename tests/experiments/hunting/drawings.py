@@ -1,4 +1,4 @@
-"""What draws cases of the experiments that are hunted, made once for all tests."""
+"""Case generators of the hunted experiments, made once for all tests."""
 
 from functools import cache
 
@@ -10,7 +10,7 @@ from experiments.loader import load_experiment
 
 @cache
 def drawing_of(name: str) -> Drawing:
-    """Of an experiment with a nemesis."""
+    """Return the case generator of an experiment with a nemesis."""
     experiment = load_experiment(name)
     base = base_of(experiment)
     return Drawing(base, experiment.nemesis, knobs_of(base, experiment.nemesis))

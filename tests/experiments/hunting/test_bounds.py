@@ -19,7 +19,7 @@ from tests.experiments.hunting.drawings import drawing_of
 from topologies.errors import InputError
 
 
-def test_nobody_is_silent_for_so_long_that_what_it_asked_for_is_forgotten():
+def test_no_disturbance_lasts_until_subscriptions_are_forgotten():
     short = {"parameters.expire": "7500ms", "parameters.refresh": "1875ms"}
     ground = drawing_of("meghdoot-nemesis").ground(short)
     assert ground.longest_us == 2_812_500  # of 7.5 s less 1.875 s the half
@@ -32,7 +32,7 @@ def test_a_disk_is_disturbed_only_where_things_are_kept_on_disks():
     fill = Disturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
     kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
     assert breach([fill], kept) is None
-    assert breach([fill], not_kept) == "fill is of a disk that there is not"
+    assert breach([fill], not_kept) == "fill names an unknown disk"
 
 
 def test_one_replica_at_least_is_left_alone():
@@ -41,7 +41,7 @@ def test_one_replica_at_least_is_left_alone():
     all_but_one = Disturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
     assert breach([all_but_one], ground) is None
     soon = Disturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
-    assert breach([all_but_one, soon], ground) == "no replica of r0 is left alone"
+    assert breach([all_but_one, soon], ground) == "no replica of r0 is undisturbed"
 
 
 def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_alone():
@@ -51,7 +51,7 @@ def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_al
     crash = Disturbance("crash", 5_500_000, 300_000, ("r0/proxy-1",))
     assert breach([apart, other], ground) is None
     assert breach([apart, crash], ground) is None
-    assert breach([apart, other, crash], ground) == "no replica of r0 is left alone"
+    assert breach([apart, other, crash], ground) == "no replica of r0 is undisturbed"
     itself = replace(crash, target=("r0/proxy-2",))
     assert breach([apart, other, itself], ground) is None  # proxy-1 is there
 
@@ -62,9 +62,7 @@ def test_a_region_that_loses_power_loses_it_whole():
     pause = Disturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
     assert breach([power], ground) is None
     assert breach([power, pause], ground) == "r0/proxy-4 is disturbed by power and pause at once"
-    assert (
-        breach([replace(power, target=("r0/proxy-0",))], ground) == "power is of a region that there is not"
-    )
+    assert breach([replace(power, target=("r0/proxy-0",))], ground) == "power names an unknown region"
 
 
 def test_links_that_are_never_cut_for_good_connect_all_regions():
@@ -80,18 +78,18 @@ def test_links_that_are_never_cut_for_good_connect_all_regions():
     assert breach(while_it_is_cut, content) == "regions are cut off from each other"
 
 
-def test_a_link_over_which_somebody_publishes_elsewhere_is_not_cut_for_good():
+def test_a_link_used_by_a_remote_publisher_is_not_cut_for_good():
     shared = {"region": "r0", "publishers": ["r0", "r1"]}
     ground = drawing_of("nemesis").ground(
         {"topology": "three-regions", "workload.streams": [shared, {"region": "r1"}, {"region": "r2"}]}
     )
     over, beside = (Disturbance("sever", 3_000_000, 0, link) for link in (("r0", "r1"), ("r1", "r2")))
     assert breach([beside], ground) is None
-    said = "somebody is cut off for good from a region in whose stream it publishes"
+    said = "a publisher is cut off for good from the region of its stream"
     assert breach([over], ground) == said
 
 
-def test_what_is_cut_for_good_is_never_restored():
+def test_permanent_cuts_are_never_restored():
     base = base_of(load_experiment("scribe-nemesis"))
     ground = drawing_of("scribe-nemesis").ground({})
     severed = Disturbance("sever", 3_000_000, 0, ground.links[0], (), "backward")
@@ -110,7 +108,7 @@ def test_only_servers_that_neither_publish_nor_want_events_die_for_good(name, ro
     assert drawing_of(name).ground({}).of_kind("die") == roles
 
 
-def test_who_died_for_good_is_killed_and_never_disturbed_again():
+def test_a_process_that_dies_for_good_is_never_disturbed_again():
     ground = drawing_of("scribe-nemesis").ground({})
     died = Disturbance("die", 3_000_000, 0, ("r0/forwarder-0",))
     case = Case(1, {}, (died,))
@@ -143,7 +141,7 @@ def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_distur
     )
     (fault,) = experiment.faults
     assert (fault.kind, fault.sync_us, fault.for_us) == ("slow-disk", 1_000_000, 1_000_000)
-    assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # nobody waits for one
+    assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # no process waits for a disk
 
 
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
@@ -165,7 +163,7 @@ def test_servers_that_are_alone_count_with_those_that_lose_their_memory():
     assert breach([apart, replace(cut, at_us=3_500_001), crashes], ground) is None
 
 
-def test_where_subscriptions_by_content_end_one_server_loses_its_memory_at_a_time():
+def test_if_content_subscriptions_end_one_server_at_a_time_loses_its_memory():
     drawing = drawing_of("meghdoot-nemesis")
     crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)]
     assert breach(crashes, drawing.ground({})) is None
@@ -186,7 +184,7 @@ def test_no_link_is_to_carry_more_than_it_can():
     }
     large = {"topology": narrow, "workload.event_size": "1000B"}
     assert drawing.ground({**large, "workload.rate": "10/s"})
-    with pytest.raises(InputError, match="more than some link may carry"):
+    with pytest.raises(InputError, match="more than a link can carry"):
         drawing.ground({**large, "workload.rate": "500/s"})
     experiment = load_experiment("scribe-nemesis")
     asked = with_settings(base_of(experiment), {**large, "workload.rate": "500/s"})
@@ -194,7 +192,7 @@ def test_no_link_is_to_carry_more_than_it_can():
     assert ground_of(asked, {"workload.rate": "400/s"}, experiment.nemesis)
 
 
-def test_where_content_decides_regions_stay_connected():
+def test_under_content_subscriptions_regions_stay_connected():
     ground = drawing_of("meghdoot-nemesis").ground({})
     cuts = [Disturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
     assert breach(cuts[:-1], ground) is None
@@ -207,7 +205,7 @@ def test_a_region_loses_power_only_where_replicas_are_for_that():
     assert "power" in drawing_of("nemesis").ground({}).kinds
 
 
-def test_what_need_not_be_survived_is_not_valid():
+def test_cases_that_need_not_be_survived_are_invalid():
     experiment = load_experiment("nemesis")
     base, nemesis = base_of(experiment), experiment.nemesis
     case = Case(1, {}, (Disturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
@@ -220,7 +218,7 @@ def test_what_need_not_be_survived_is_not_valid():
 
 
 def test_a_disturbance_is_over_before_the_run_is():
-    """What would end when the run does ends no more."""
+    """Check it, because a disturbance that would end with the run never ends."""
     experiment = load_experiment("nemesis")
     base, nemesis = base_of(experiment), experiment.nemesis.model_copy(update={"quiet_us": 0})
     last = Disturbance("cut", base.duration_us - 501_000, 500_000, ("r0", "r1"))
@@ -237,7 +235,7 @@ def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters(
 
 @pytest.mark.parametrize(("cut_s", "is_possible"), [(2.0, True), (7.0, False)])
 def test_all_servers_of_a_region_that_is_cut_off_do_not_lose_their_memory(cut_s, is_possible):
-    """Nobody else has what they took meanwhile."""
+    """Check it, because no other server has their clients' data."""
     settings = {"roles.member": 1, "roles.forwarder": 0, "topology": "two-regions"}
     ground = drawing_of("scribe-nemesis").ground(settings)
     cut = Disturbance("cut", 4_000_000, int(cut_s * 1e6), ("r0", "r1"))

@@ -27,7 +27,7 @@ NAMES = ("nemesis", "scribe-nemesis", "meghdoot-nemesis", "nemesis-power")
 @pytest.mark.parametrize("name", NAMES)
 @given(seed=st.integers(0, 1 << 40))
 @settings(max_examples=25)
-def test_what_a_seed_means_can_run_and_must_be_survived(name, seed):
+def test_every_seeds_case_can_run_and_must_be_survived(name, seed):
     drawing, nemesis = drawing_of(name), load_experiment(name).nemesis
     case = drawing.case(seed)
     ground = drawing.ground(case.settings)

@@ -43,7 +43,7 @@ def test_limits_are_also_small_all_together_as_far_as_they_go_together():
     base, nemesis = base_of(load_experiment("nemesis")), load_experiment("nemesis").nemesis
     least, small, _ = pressed(base, nemesis)
     assert (least["parameters.unsynced_limit"], least["parameters.burst_limit"]) == ("4096B", "1B")
-    assert least["parameters.control_limit"] == "1024B"  # with less nobody could be greeted
+    assert least["parameters.control_limit"] == "1024B"  # less would refuse every HELLO
     assert (small["parameters.control_limit"], small["workload.rate"]) == ("1024B", "50/s")
     drawn = [drawing_of("nemesis").case(seed).settings for seed in range(200)]
     assert any(least.items() <= each.items() for each in drawn)

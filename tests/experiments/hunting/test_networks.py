@@ -15,7 +15,7 @@ from topologies.routes import connected
 
 
 @given(st.integers(0, 1 << 40))
-def test_what_a_seed_means_is_a_connected_network_of_few_regions(seed):
+def test_every_seeds_network_is_connected_and_has_few_regions(seed):
     given = network(Random(seed))
     assert given == network(Random(seed))
     topology = load_topology(given)
@@ -35,7 +35,7 @@ def size(given) -> tuple[int, ...]:
 
 
 @given(st.integers(0, 1 << 40))
-def test_what_is_smaller_is_smaller_and_leads_to_the_least(seed):
+def test_smaller_networks_lead_to_the_least_one(seed):
     given = network(Random(seed))
     while found := list(smaller(given)):
         assert all(size(each) < size(given) for each in found)
@@ -70,7 +70,7 @@ def test_networks_of_other_people_are_left_as_they_are():
     assert [told(each) for each in OTHERS] == ["of its own", "mine", "of its own", "of its own"]
 
 
-def test_a_network_is_told_in_a_few_words():
+def test_a_network_is_described_in_a_few_words():
     link = {"loss": "1%", "rate": "10mbit"}
     grid = {"kind": "grid", "rows": 2, "columns": 3, "delays": {"from": "4ms", "to": "20ms"}, "link": link}
     assert told(grid) == "a grid of 6 regions, 4ms to 20ms apart, loss 1%, rate 10mbit"

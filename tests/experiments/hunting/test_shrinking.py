@@ -23,7 +23,7 @@ CASE = Case(
 
 
 def needs_both(case: Case) -> bool:
-    """Breaks if a client of r0 is killed while that link is cut for half a second or more."""
+    """Return whether a client of r0 is killed during a cut of that link of half a second or more."""
     cuts = [each for each in case.disturbances if each.kind == "cut" and each.for_us >= 500_000]
     kills = [each for each in case.disturbances if each.kind == "crash" and "r0/client-1" in each.target]
     return any(cut.at_us <= kill.at_us < cut.end_us + 1_500_000 for cut in cuts for kill in kills)
@@ -71,13 +71,13 @@ def test_a_drawn_network_is_as_small_and_as_plain_as_still_breaks():
     assert case.disturbances == ()
 
 
-def test_what_needs_no_disturbance_has_none_in_the_end():
+def test_a_case_that_breaks_without_disturbances_ends_with_none():
     case, _ = shrunk(CASE, lambda case: case.settings.get("parameters.fanout") == 4)
     assert case.disturbances == ()
     assert case.settings["parameters.fanout"] == 4
 
 
-def test_where_less_breaks_by_chance_only_other_seeds_are_tried():
+def test_other_seeds_are_tried_if_a_smaller_case_breaks_by_chance():
     def breaks(case: Case) -> bool:
         enough = needs_both(case) and (len(case.disturbances) >= 5 or case.seed % 5 == 1)
         return enough or len(case.disturbances) == len(CASE.disturbances)
@@ -89,7 +89,7 @@ def test_where_less_breaks_by_chance_only_other_seeds_are_tried():
     assert shrinking.runs <= shrinking.runs_max == 300
 
 
-def test_it_stops_after_so_many_runs():
+def test_shrinking_stops_at_its_limit_of_runs():
     case, shrinking = shrunk(CASE, needs_both, runs_max=3)
     assert shrinking.runs <= 3
     assert needs_both(case)

@@ -26,14 +26,14 @@ MESSAGES = [
 ]
 
 
-def test_it_begins_after_the_last_message_that_its_process_sent_and_all_else_stays():
+def test_a_disturbance_begins_after_its_process_last_message_and_all_else_stays():
     found = triggered(CASE, MESSAGES, 3_700_000)
     assert found.disturbances[0] == CUT
     assert found.disturbances[1].after == After("r0/proxy-0", "FOLLOW", 2, 3_700_000)
     assert case_from_json(case_to_json(found)) == found
 
 
-def test_it_is_written_as_people_would_and_can_run():
+def test_a_triggered_case_is_a_plain_experiment_that_can_run():
     base, topology = base_of(load_experiment("nemesis")), load_topology("three-regions")
     experiment = experiment_of(base, triggered(CASE, MESSAGES, 3_700_000), topology)
     kill = next(fault for fault in experiment.faults if fault.kind == "kill")
@@ -77,6 +77,6 @@ def test_a_message_within_another_is_named():
     assert found.disturbances[1].after == After("r0/proxy-0", "HELLO", 1, 0)
 
 
-def test_where_nothing_was_sent_shortly_before_there_is_none():
+def test_without_a_recent_message_there_is_no_triggered_case():
     assert triggered(CASE, MESSAGES[:2], 3_700_000) is None
     assert triggered(Case(1, {}, (CUT,)), MESSAGES, 3_700_000) is None

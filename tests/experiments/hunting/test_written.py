@@ -57,7 +57,7 @@ def test_losses_count_unless_a_region_loses_what_only_it_had(kind, durable, lost
     assert {"events.duplicated == 0", "events.corrupted == 0"} <= {each.text for each in made.expect}
 
 
-def test_of_what_a_region_forgets_only_its_own_streams_may_be_lost():
+def test_only_a_forgetting_regions_own_streams_may_lose_events():
     base = base_of(load_experiment("nemesis"))
     lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
     case = Case(1, {"workload.streams": 2}, (lost,))
@@ -67,7 +67,7 @@ def test_of_what_a_region_forgets_only_its_own_streams_may_be_lost():
     assert "events.lost >= 0" in {each.text for each in made.expect}
 
 
-def test_what_is_expected_of_a_stream_is_not_when_its_region_forgets_it():
+def test_expectations_on_a_stream_are_dropped_if_its_region_forgets_it():
     said = ["streams.r0.lost == 0", "streams.r0.duplicated == 0", "streams.r1.lost <= 5"]
     base = base_of(load_experiment("nemesis", [f"expect=[{', '.join(said)}]"]))
     lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
@@ -77,14 +77,14 @@ def test_what_is_expected_of_a_stream_is_not_when_its_region_forgets_it():
     many = Case(1, {"workload.streams": 40}, (lost,))
     none = experiment_of(base_of(load_experiment("nemesis")), many, load_topology(base.topology))
     assert not [each for each in none.expect if each.path.startswith("streams.")], (
-        "of so many none has figures"
+        "too many streams for figures of each"
     )
 
 
 @pytest.mark.parametrize(
     ("streams", "spared"), [(2, False), ([{"region": "r0", "publishers": ["r1"]}], True)]
 )
-def test_who_outlives_a_region_that_forgets_may_publish_again_what_had_no_answer(streams, spared):
+def test_publishers_that_outlive_a_forgetting_region_may_repeat_unanswered_events(streams, spared):
     base = base_of(load_experiment("nemesis-streams"))
     lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
     case = Case(1, {"workload.streams": streams}, (lost,))

@@ -104,7 +104,7 @@ def test_faults_of_processes_strike_when_they_begin():
     assert found["kill"] == (3, [], ["a/proxy-1"])
 
 
-def test_what_would_strike_after_the_run_strikes_nothing():
+def test_a_strike_after_the_run_has_no_place():
     faults = read(one(set=["a", "b"], delay="50ms"), two(cut=["a", "b"]))
     late = strikes(faults, TOPOLOGY, 4 * SECOND)["one"]
     assert (late.directions, late.processes) == ((), ())
@@ -152,7 +152,7 @@ def test_faults_that_no_figure_tells_apart_are_refused(faults: tuple[Given, ...]
     assert refused(*faults) == [(1, said)]
 
 
-def test_why_faults_of_different_times_act_at_once_is_said():
+def test_why_faults_of_different_times_act_at_once_is_reported():
     faults = (
         {"name": "one", "at": "3s", "cut": ["a", "b"]},
         {"name": "other", "at": "4s", "cut": ["a", "b"]},

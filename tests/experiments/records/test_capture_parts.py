@@ -120,7 +120,7 @@ def test_parts_are_joined_where_the_kernel_cannot_copy(folder: Path, monkeypatch
     assert capture_parts.capture_of(folder).read_bytes() == whole()
 
 
-def test_links_in_the_place_of_parts_are_not_followed(folder: Path, tmp_path: Path) -> None:
+def test_symbolic_links_in_place_of_parts_are_not_followed(folder: Path, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "1000.pcap").write_bytes(b"all of it")

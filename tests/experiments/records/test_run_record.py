@@ -1,4 +1,4 @@
-"""run.json is read whole or refused in a line, whatever somebody made of one of its fields."""
+"""run.json is read completely or refused in one line, whatever one of its fields holds."""
 
 import json
 import tracemalloc
@@ -58,7 +58,7 @@ def whole() -> dict[str, Any]:
 
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Of every field, and of the first items of lists."""
+    """Yield the path of every field, and of the first items of lists."""
     if path:
         yield path
     if isinstance(value, dict) and path[:1] not in {(name,) for name in FREE}:
@@ -80,7 +80,7 @@ def looked_at(record: RunRecord) -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: "gone" if wrong is GONE else repr(wrong)[:12])
-def test_a_field_that_somebody_changed_is_read_or_refused_in_a_line(wrong: Any) -> None:
+def test_a_changed_field_is_read_or_refused_in_one_line(wrong: Any) -> None:
     content = whole()
     looked_at(record_from_json(content))
     broken = []
@@ -120,7 +120,7 @@ def test_each_change_comes_with_its_planned_one() -> None:
     assert all(applied.applied_ns == ZERO + change.at_us * 1000 for change, applied in record.carried_out)
 
 
-def test_what_is_written_is_what_was_read() -> None:
+def test_a_record_that_was_read_is_written_unchanged() -> None:
     record = record_from_json(whole())
     assert '"index": 0' in record_text(record)
     assert record_to_json(record)["plan"] == whole()["plan"]

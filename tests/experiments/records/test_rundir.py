@@ -61,7 +61,7 @@ def test_numbers_that_json_does_not_have_are_refused(tmp_path):
         write_json(tmp_path / "a.json", {"x": float("nan")})
 
 
-def test_what_is_no_run_is_bad_input(tmp_path):
+def test_an_invalid_run_is_bad_input(tmp_path):
     with pytest.raises(InputError, match=r"is no run directory: it has no run\.json"):
         RunDirectory.open(tmp_path)
     (tmp_path / "run.json").write_text("{")
@@ -74,7 +74,7 @@ def test_what_is_no_run_is_bad_input(tmp_path):
         RunDirectory.open(tmp_path).read_summary()
 
 
-def test_json_that_nests_too_deeply_is_refused_in_a_line(tmp_path: Path) -> None:
+def test_json_that_nests_too_deeply_is_refused_in_one_line(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.summary_json.write_text("[" * 100_000)
     with pytest.raises(InputError, match=r"summary\.json: is not JSON"):

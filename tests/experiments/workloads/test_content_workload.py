@@ -70,7 +70,7 @@ def test_a_subscription_that_ends_says_the_ranges_that_it_had():
         assert len(mine) == 2 + 2 * 3
 
 
-def test_it_reads_back_from_its_own_json_and_follows_from_the_seed():
+def test_a_content_workload_reads_back_and_depends_on_the_seed():
     workload = read(each=2, change="3s")
     written = workload.model_dump(mode="json", by_alias=True, exclude_none=True)
     assert ContentWorkload.model_validate(written) == workload
@@ -291,7 +291,7 @@ def test_attributes_and_wishes_that_make_no_sense_are_refused_in_one_line(fields
         ({"each": 0}, "each"),
     ],
 )
-def test_what_does_not_fit_together_is_refused(fields, said):
+def test_inconsistent_content_workloads_are_refused(fields, said):
     with pytest.raises((InputError, ValidationError), match=said.replace("?", r"\?")):
         validated(ContentWorkload, Document("file", given(**fields), {}))
 

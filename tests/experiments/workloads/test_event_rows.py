@@ -1,4 +1,4 @@
-"""Rows of a user's file as events: CSV and Parquet alike, each wrong cell named, within limits."""
+"""Rows of a user's file as events: CSV and Parquet, with each wrong cell named, within limits."""
 
 import datetime
 import gzip
@@ -80,7 +80,7 @@ def test_a_parquet_file_is_read_by_its_types(tmp_path, days):
         (TEXT.partition("\n")[2], "", "has no rows"),
     ],
 )
-def test_what_is_wrong_is_one_line_with_row_and_column(tmp_path, old, new, said):
+def test_errors_are_one_line_with_row_and_column(tmp_path, old, new, said):
     path = csv(tmp_path, TEXT.replace(old, new))
     with pytest.raises(InputError) as raised:
         read(path)
@@ -120,7 +120,7 @@ def test_files_that_are_not_there_too_large_or_of_another_kind_are_refused(tmp_p
         read(csv(tmp_path, TEXT))
 
 
-def test_what_is_no_file_or_not_whole_is_said_in_one_line(tmp_path):
+def test_missing_or_truncated_files_are_reported_in_one_line(tmp_path):
     for name, data in (
         ("folder.csv", None), ("folder.parquet", None), ("torn.csv.gz", gzip.compress(TEXT.encode())[:40]),
         ("plain.csv.gz", b"open\n1\n"), ("bytes.csv", b"open\n\xff\xfe\n"), ("empty.csv", b""),

@@ -1,4 +1,4 @@
-"""What drivers publish: rates, what is collected, keys; and what the nodes are told of it."""
+"""The load of drivers: rates, collection, keys, and the form for the nodes."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_a_rule_of_collection_is_a_predicate_with_its_argument(collect, told):
     assert read(collect=collect).as_plan()["collect"] == told
 
 
-def test_keys_are_told_whole():
+def test_keys_are_passed_completely():
     keys = {"distribution": "zeta", "skew": 1.2, "insertions": "10%"}
     told = {"distribution": "zeta", "skew": 1.2, "count": 100_000, "insertions": 0.1}
     assert read(keys=keys).as_plan()["keys"] == told
@@ -60,6 +60,6 @@ def test_a_workload_reads_back_from_its_own_json():
         ({"keys": {"distribution": "pareto"}}, "'zipf', 'zeta' or 'uniform'"),
     ],
 )
-def test_what_cannot_be_published_is_refused(fields, said):
+def test_impossible_workloads_are_refused(fields, said):
     with pytest.raises(ValidationError, match=said):
         read(**fields)

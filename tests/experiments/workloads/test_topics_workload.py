@@ -67,7 +67,7 @@ def test_subscribers_change_topics_and_never_follow_one_twice():
         assert sorted({each.at_us for each in mine}) == list(range(begin_us, 10 * S, 2 * S))
 
 
-def test_who_follows_what_follows_from_the_seed_and_the_subscriber_alone():
+def test_topics_depend_only_on_the_seed_and_the_subscriber():
     workload = read(each=3, change="1s")
     few, many = followed(workload, 10), followed(workload, 20)
     assert few == {name: many[name] for name in few}
@@ -89,7 +89,7 @@ def test_regions_own_topics_in_turn():
         ({"each": 1, "distribution": "normal"}, "'uniform' or 'zipf'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(subscriptions, said):
+def test_inconsistent_workloads_are_refused(subscriptions, said):
     with pytest.raises(ValidationError, match=said):
         read(**subscriptions)
 

@@ -39,7 +39,7 @@ def test_flows_may_be_as_fast_as_they_can_or_at_a_rate():
         ("at: 20s, for: 5s, up: 4s, down: 500ms", [Burst(20_000_000, 4)]),
     ],
 )
-def test_it_sends_all_the_time_or_on_and_off_in_whole_seconds(times, bursts):
+def test_traffic_is_continuous_or_on_and_off_in_whole_seconds(times, bursts):
     assert list(entry(f"from: hub, to: w, tcp: 1, {times}").bursts(30_000_000)) == bursts
 
 
@@ -68,7 +68,7 @@ def test_it_sends_all_the_time_or_on_and_off_in_whole_seconds(times, bursts):
         ("from: hub, to: w, tpc: 1", "tpc", "did you mean tcp?"),
     ],
 )
-def test_what_cannot_be_is_said_with_its_field(fields, field, said):
+def test_impossible_traffic_is_refused_with_its_field(fields, field, said):
     with pytest.raises(InputError) as error:
         entry(fields)
     assert error.value.field == ".".join(filter(None, ["traffic", "0", field]))
@@ -89,7 +89,7 @@ def test_names_are_taken_once_and_bursts_are_bounded():
         )
 
 
-def test_it_can_be_expected_to_have_come():
+def test_arrived_traffic_may_be_expected():
     some = "traffic=[{name: a, from: hub, to: w, tcp: 1}]"
     path = "traffic.a.arrived_bytes"
     (expectation,) = load_experiment(STAR, [some, f"expect=['{path} > 1000']"]).expect
@@ -99,6 +99,6 @@ def test_it_can_be_expected_to_have_come():
             load_experiment(STAR, [some, f"expect=['{wrong} > 1000']"])
 
 
-def test_it_is_written_as_it_is_read():
+def test_traffic_is_written_as_it_was_read():
     experiment = asked("{name: a, from: hub, to: w, tcp: 2, rate: 1mbit, at: 1s, up: 2s, down: 1500ms}")
     assert Experiment.model_validate(experiment.to_json()) == experiment

@@ -9,13 +9,13 @@ from node.core.epochs import EPOCH_MAX, SEQ_MAX, epoch_of, first_of, number_of, 
 seqs = st.integers(0, SEQ_MAX)
 
 
-def test_they_fit_into_what_the_analysis_and_the_wire_have_for_them():
+def test_numbers_with_epochs_fit_the_columns_and_the_wire_format():
     assert SEQ_MAX < 2**63
     assert epoch_of(SEQ_MAX) == EPOCH_MAX
 
 
 @given(seqs, seqs)
-def test_they_are_compared_by_epoch_and_then_by_number(one, other):
+def test_numbers_compare_by_epoch_and_then_by_number(one, other):
     assert (one < other) == ((epoch_of(one), number_of(one)) < (epoch_of(other), number_of(other)))
 
 
@@ -29,11 +29,11 @@ def test_what_is_written_is_read_again(seq):
     assert parsed(written(seq)) == seq
 
 
-def test_in_the_first_epoch_nothing_is_said_of_it():
+def test_in_the_first_epoch_numbers_do_not_show_it():
     assert (written(17), written(first_of(3) + 16)) == ("17", "3:17")
 
 
 @pytest.mark.parametrize("text", ["", ":", "3:", ":3", "x", "3:x"])
-def test_what_is_no_number_is_refused(text):
+def test_invalid_numbers_are_refused(text):
     with pytest.raises(ValueError, match="invalid literal"):
         parsed(text)

@@ -64,7 +64,7 @@ def test_a_frame_of_the_limit_passes_and_one_byte_more_is_refused_on_both_sides(
         list(frames_in(data, limit_bytes - 1))
 
 
-def test_a_frame_is_a_view_of_the_bytes_that_it_stands_in():
+def test_a_frame_is_a_view_of_its_bytes():
     data = frame(1, b"payload")
     (found,) = frames_in(data)
     assert found.body.obj is data

@@ -1,4 +1,4 @@
-"""What goes to one address goes together; what follows a Forget stays behind it."""
+"""Effects for one address are sent together; those after a Forget stay behind it."""
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Forget, SendTo, gathered
@@ -6,7 +6,7 @@ from node.core.peers.peer_pool import Forget, SendTo, gathered
 LINE = m.Log("line")
 
 
-def test_what_goes_to_an_address_goes_in_one_effect_in_order():
+def test_messages_to_one_address_go_in_one_effect_in_order():
     effects = [SendTo(1, ("a",)), SendTo(2, ("b",)), LINE, SendTo(1, ("c", "d")), SendTo(2, ("e",))]
     assert gathered(effects) == [SendTo(1, ("a", "c", "d")), SendTo(2, ("b", "e")), LINE]
 

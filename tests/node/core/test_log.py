@@ -72,7 +72,7 @@ def test_any_flipped_bit_is_found_and_what_is_before_it_is_given(sent, data):
 
 
 @given(messages, st.binary(min_size=1, max_size=100))
-def test_what_stands_behind_the_end_mark_is_not_given(sent, more):
+def test_records_after_the_end_mark_are_ignored(sent, more):
     found = scan(written(sent) + more)
     assert decode_frames(CODEC, found.frames) == sent
     assert found.problem == f"{len(more)} bytes after the end mark"

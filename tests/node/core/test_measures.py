@@ -28,11 +28,11 @@ def flat(found):
 
 
 @given(st.lists(timed, max_size=4))
-def test_what_was_measured_reads_back(tmp_path_factory, starts):
+def test_measurements_read_back(tmp_path_factory, starts):
     path = tmp_path_factory.mktemp("measures") / "host.measures"
     path.write_bytes(
         b"".join(Columns().encode(each) for each in starts)
-    )  # each start of the process numbers anew
+    )  # each start of the process restarts the numbering
     expected = sorted(
         (each.name, column, t_ns, str(float(value)))
         for start in starts

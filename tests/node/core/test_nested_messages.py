@@ -11,10 +11,10 @@ from node.core.message_layout import NESTED_MAX, Codec, Field, Layout, Tail
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Note:
     """A message."""
 
-    text: Annotated[str, Tail("text", "what it says")]
+    text: Annotated[str, Tail("text", "its text")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Envelope:
     message: Annotated[Any, Tail("message", "what is in it")]
 
 
-CODEC = Codec([Layout(Word, 1), Layout(Envelope, 2)])
+CODEC = Codec([Layout(Note, 1), Layout(Envelope, 2)])
 
 
 def wrapped(times):
-    message = Word("hello")
+    message = Note("hello")
     for hops in range(times):
         message = Envelope(hops, message)
     return message
@@ -63,4 +63,4 @@ def test_an_envelope_without_a_message_is_refused(body):
 
 def test_two_messages_of_one_name_are_refused():
     with pytest.raises(TypeError, match="same name"):
-        Codec([Layout(Word, 1), Layout(Word, 2)])
+        Codec([Layout(Note, 1), Layout(Note, 2)])

@@ -23,7 +23,7 @@ def test_a_specification_survives_json():
         (lambda given: given["members"].append({"name": "x", "shape": "round"}), "shape"),
     ],
 )
-def test_what_is_wrong_is_named(change, problem):
+def test_errors_name_the_field(change, problem):
     given = json.loads(json.dumps(asdict(specs(regions=1)[0])))
     change(given)
     with pytest.raises(ValueError, match=problem):

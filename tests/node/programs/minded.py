@@ -14,7 +14,7 @@ WITHIN = [
     *([] if os.geteuid() == 0 else ["--user", "--map-current-user", "--keep-caps"]),
     "--mount",
 ]
-"""What lets a launcher give its programs views of their own."""
+"""Prefixes with which a launcher can give its programs separate views."""
 
 
 def program(*run: str, **given: Any) -> Program:
@@ -26,7 +26,7 @@ def shell(script: str, **given: Any) -> Program:
 
 
 def spec(folder: Path, minded: Program, name: str = "r0/broker-0", **given: Any) -> NodeSpec:
-    """Of a process that is on this machine's loopback."""
+    """Return the specification of a process on this machine's loopback."""
     region, _, rest = name.partition("/")
     role, _, index = rest.rpartition("-")
     host = name.replace("/", "-")

@@ -51,7 +51,7 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_what_a_program_writes_is_its_hosts_log(tmp_path, launched):
+def test_a_programs_output_is_its_hosts_log(tmp_path, launched):
     one = spec(tmp_path, shell("echo to one; echo to the other >&2; printf half; exec sleep 60"))
     launched.start(one)
     launched.wait_ready(1)
@@ -67,7 +67,7 @@ def test_files_and_environment_are_there_before_it_starts(tmp_path, launched):
     assert until(lambda: len(output(one)) == 2 and output(one)) == ["port 12", "r0/broker-0"]
 
 
-def test_keys_of_tls_go_into_a_file_of_each_life_that_nobody_else_can_read(tmp_path, launched):
+def test_tls_keys_go_into_a_private_file_per_process_generation(tmp_path, launched):
     place = tmp_path / "programs" / "r0-broker-0" / "tls-keys.log"
     script = "stat -c %a $SSLKEYLOGFILE; echo keys > $SSLKEYLOGFILE; exec sleep 60"
     one = spec(tmp_path, shell(script), key_log=str(place))
@@ -127,7 +127,7 @@ def test_a_program_that_ends_by_itself_is_a_failure_whatever_its_code(tmp_path, 
     assert launched.all_said("failed")[0]["problem"] == "sh ended by itself, with exit code 0"
 
 
-def test_a_program_that_goes_into_the_background_is_told_of(tmp_path, launched):
+def test_a_program_that_goes_into_the_background_is_reported(tmp_path, launched):
     launched.start(spec(tmp_path, shell("sleep 60 & echo gone", ready=Readiness(line="never"))))
     launched.wait(lambda: launched.all_said("exited"))
     [failed] = launched.all_said("failed")
@@ -155,7 +155,7 @@ def test_signals_reach_all_that_a_program_started(tmp_path, launched):
     until(lambda: not runs(child))
 
 
-def test_what_left_the_group_ends_with_the_program(tmp_path, launched):
+def test_processes_that_left_the_group_end_with_the_program(tmp_path, launched):
     one = spec(tmp_path, shell("setsid sleep 600 & echo $!; exec sleep 600"))
     launched.start(one)
     launched.wait_ready(1)
@@ -164,7 +164,7 @@ def test_what_left_the_group_ends_with_the_program(tmp_path, launched):
     until(lambda: not runs(child))
 
 
-def test_a_program_is_asked_by_its_own_signal_and_has_time(tmp_path, launched):
+def test_a_program_gets_its_own_end_signal_and_time(tmp_path, launched):
     script = "trap 'sleep 0.3; echo tidied; exit 3' INT; echo up; while :; do sleep 0.05; done"
     one = spec(tmp_path, shell(script, stop=Stopping("INT", 20_000_000)))
     launched.start(one)

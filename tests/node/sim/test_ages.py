@@ -27,7 +27,7 @@ def collecting(uptimes_us):
 
 
 def stamps(cluster, name, stream=0):
-    """What the replica still has: sequence numbers and times."""
+    """Return the sequence numbers and times that the replica still has."""
     history = cluster.machine(name).history.streams[stream]
     found = history.after(0, 1 << 30)
     return [(batch.first_seq, batch.time_us) for batch in found if batch.kind not in PLACEHOLDERS]

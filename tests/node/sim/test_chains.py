@@ -190,7 +190,7 @@ def test_a_service_that_starts_again_finds_out_who_died_meanwhile(storage):
     cluster.network.start(HEAD)
     cluster.run(7 * S)
     assert chain(cluster) == "120"
-    if storage is None:  # the head may have gone on alone, in a chain that nobody remembers
+    if storage is None:  # the head may have continued alone, in a chain that is forgotten
         assert len(cluster.logged("epoch_began")) == 1
         cluster.drain(4 * S)
         cluster.check_deliveries()
@@ -225,7 +225,7 @@ def test_a_durable_last_member_comes_back_with_everything():
 
 
 def test_a_driver_that_repeats_at_the_new_head_is_not_stored_twice():
-    """The head dies with everything acknowledged to nobody: acknowledgements are slower than the kill."""
+    """Kill the head with stored events but no acknowledgement: acknowledgements are slower than the kill."""
     cluster = chained(rate_per_s=5000)
     cluster.run(2 * S)
     cluster.network.stop("r0/driver-0")
@@ -240,7 +240,9 @@ def test_a_driver_that_repeats_at_the_new_head_is_not_stored_twice():
 
 
 def test_publications_that_died_with_the_head_are_void_for_the_next_but_one():
-    """Their numbers are used anew by the second head, and the third must not take a retry for them."""
+    """Check their numbers: the second head uses them again, and the third must not mistake a retry for
+    them.
+    """
     cluster = chained(rate_per_s=5000)
     cluster.run(2 * S)
     cluster.network.stop(TAIL)  # it takes publications without their events, or nothing at all

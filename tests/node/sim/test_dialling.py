@@ -31,7 +31,7 @@ class Dialler:
 
 
 @pytest.mark.parametrize("killed_us", [0, 10_000, 20_000, 25_000, 40_000])
-def test_who_is_killed_while_it_is_dialled(killed_us):
+def test_a_node_may_be_killed_while_it_is_dialled(killed_us):
     both = specs(regions=2, clients=0, drivers=0)
     network = Network(both, MESH, build=Dialler)
     network.run(killed_us)

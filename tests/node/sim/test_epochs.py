@@ -1,4 +1,4 @@
-"""A stream whose owner lost everything begins a new epoch: nobody gets two contents under one number."""
+"""A stream whose owner lost its state begins a new epoch: no client gets two contents under one number."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def cut_off(cluster, region, others):
 
 
 def rejoin(cluster, region, others):
-    """The end of `cut_off`."""
+    """End a `cut_off`."""
     for other in others:
         cluster.network.heal(region, other)
 
@@ -46,7 +46,7 @@ def get_power(cluster, names):
 
 
 def contents(cluster, stream):
-    """What each client got under each first number of the stream."""
+    """Return each client's content under each first number of the stream."""
     clients = [name for name, node in cluster.network.nodes.items() if node.spec.role == "client"]
     return {
         name: {row[1]: row[2:] for row in cluster.records(name, RecordKind.DELIVERED) if row[0] == stream}
@@ -63,7 +63,9 @@ def check_no_number_has_two_contents(cluster, stream):
 
 
 def blackout(cluster, others, region="r0", *, new_disks=False):
-    """The region is cut off, loses power, comes back, publishes more than before, and is reached again."""
+    """Cut the region off, let it lose power, restart it, let it publish more than before, and reconnect
+    it.
+    """
     cluster.run(3 * S)
     cut_off(cluster, region, others)
     cluster.run(4 * S)
@@ -96,7 +98,7 @@ def test_a_region_that_lost_power_while_cut_off_begins_an_epoch_that_the_others_
         assert old, "the old epoch's events stay delivered"
 
 
-def test_it_is_logged_loudly_by_the_owner_and_by_who_takes_it():
+def test_the_owner_and_the_takers_log_a_new_epoch():
     cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
     blackout(cluster, ["r1"])
     lines = [
@@ -116,7 +118,7 @@ def test_clients_have_the_beginning_of_an_epoch_on_record():
         assert marks == [(0, first_of(1) - 1, 0)], name
 
 
-def test_a_first_start_that_hears_from_nobody_is_no_new_epoch():
+def test_a_first_start_without_answers_is_no_new_epoch():
     network = Network(specs(regions=2, parameters=QUICK), MESH, build=build_machine, start=False)
     network.cut("r0", "r1")
     for spec in specs(regions=2):
@@ -127,7 +129,7 @@ def test_a_first_start_that_hears_from_nobody_is_no_new_epoch():
     assert "epoch_began" not in events
 
 
-def test_a_region_that_hears_from_everyone_loses_nothing_that_they_have():
+def test_a_region_that_gets_all_answers_loses_nothing_that_others_have():
     cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
     cluster.run(3 * S)
     cluster.network.kill("r0/proxy-0")
@@ -161,7 +163,7 @@ def test_a_number_that_was_acknowledged_to_a_driver_that_died_with_its_region_is
     assert cluster.delivered()["r1/client-0"][0] == cluster.published()[0]
 
 
-def test_a_second_loss_of_power_begins_a_greater_epoch_even_if_nobody_tells_of_the_first():
+def test_a_second_power_loss_begins_a_greater_epoch_even_if_the_first_is_unknown():
     cluster = Cluster(regions=2, rate_per_s=1000, parameters=QUICK)
     cluster.run(3 * S)
     cut_off(cluster, "r0", ["r1"])
@@ -180,7 +182,7 @@ def test_a_second_loss_of_power_begins_a_greater_epoch_even_if_nobody_tells_of_t
     assert cluster.delivered()["r1/client-0"] == cluster.published()
 
 
-def test_a_chain_with_a_service_takes_the_number_of_the_configuration_that_began_anew():
+def test_a_chain_with_a_service_takes_the_number_of_the_restarted_configuration():
     cluster = chained(regions=2, rate_per_s=500)
     blackout(cluster, ["r1"])
     check_no_number_has_two_contents(cluster, 0)
@@ -295,7 +297,7 @@ def test_a_region_that_is_behind_takes_the_rest_of_an_epoch_from_a_third_one(pro
     got = {name: cluster.records(name, RecordKind.DELIVERED) for name in ("r1/client-0", "r2/client-0")}
     old, rest = ([row for row in got[name] if row[0] == 0 and epoch_of(row[1]) == 0] for name in got)
     assert old[-1][1] > 700
-    assert rest == old, "nothing is lost that somebody has"
+    assert rest == old, "no event is lost that another node has"
     assert cluster.delivered()["r2/client-0"] == cluster.published()
 
 

@@ -53,7 +53,7 @@ def test_a_message_takes_the_delay_between_its_nodes(network):
     assert network.sent == 2
 
 
-def test_what_one_node_sends_to_another_arrives_in_order(network):
+def test_messages_between_two_nodes_arrive_in_order(network):
     rng, sent = Random(1), []
     for number in range(100):
         network.run(network.clock.now_us + rng.randrange(3) * 100)
@@ -76,21 +76,21 @@ def test_ways_that_are_cut_are_silent_in_their_direction_only(network):
     assert [given for _, given in heard(network, 1)] == [ReceivedFrom(0, ("again",))]
 
 
-def test_what_was_sent_before_a_cut_arrives(network):
+def test_messages_sent_before_a_cut_arrive(network):
     send(network, 0, 1, "under way")
     network.reaches = lambda source, target: False
     network.run(10_000)
     assert [given for _, given in heard(network, 1)] == [ReceivedFrom(0, ("under way",))]
 
 
-def test_who_sends_to_a_node_that_is_gone_hears_so_after_both_ways(network):
+def test_a_sender_to_a_dead_node_learns_so_after_a_round_trip(network):
     network.kill(1)
     send(network, 0, 1, "lost")
     network.run(10_000)
     assert heard(network, 0) == [(4_000, Unreachable(1, "refused", is_refused=True))]
 
 
-def test_nobody_hears_of_a_node_that_is_gone_behind_a_cut(network):
+def test_no_failure_is_reported_of_a_dead_node_behind_a_cut(network):
     network.reaches = lambda source, target: (source, target) != (1, 0)
     network.kill(1)
     send(network, 0, 1, "lost")
@@ -117,7 +117,7 @@ def test_a_watch_sees_what_is_sent_though_it_does_not_arrive(network):
 
 
 def trace(seed):
-    """Of nodes that answer to others by chance."""
+    """Return the trace of nodes that answer random others."""
     rng, told = Random(seed), []
 
     def act(given, now_us):

@@ -1,4 +1,4 @@
-"""Clients of whom nobody knew join a region: they are found by gossip alone, by addresses in views."""
+"""Unannounced clients join a region: gossip alone finds them, by addresses in views."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ SMALL = {**COARSE, "view_size": 8, "gossip_period_us": 200_000}
 
 
 def network():
-    """A region of four clients, and two more that only know of themselves; these are not started."""
+    """Return a region of four clients, and two unstarted ones that know only themselves."""
     told = specs(regions=1, clients=6, rate_per_s=1000, parameters=SMALL)
     made = []
     for spec in told:
@@ -33,7 +33,7 @@ def neighbours(found, name):
     return {part.member(each).name for each in part.view.members}
 
 
-def test_they_get_everything_and_become_the_neighbours_of_others():
+def test_newcomers_get_every_event_and_become_neighbours():
     found = network()
     found.run(3 * S)
     for name in NEW:
@@ -58,7 +58,7 @@ def rows(found, name):
     return [(record.first_seq, record.count) for record in records]
 
 
-def test_two_that_nobody_knew_find_each_other():
+def test_two_unknown_clients_find_each_other():
     found = network()
     found.run(2 * S)
     for name in NEW:

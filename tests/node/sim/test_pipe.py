@@ -1,4 +1,4 @@
-"""What messages wait for in the simulator: ports and ways with their rates, cuts, losses, readers."""
+"""Delays of messages in the simulator: ports and paths with their rates, cuts, losses, readers."""
 
 import itertools
 import statistics
@@ -163,7 +163,7 @@ def test_the_other_end_hears_of_parts_of_all_that_waits_one_after_the_other():
     assert max(gaps_us) <= 200_000
 
 
-def test_what_flies_when_its_way_is_cut_comes_after_the_heal_and_in_order():
+def test_messages_in_flight_at_a_cut_arrive_in_order_after_the_heal():
     world = World()
     pipe, link, _ = world.wide(Line(40_000))
     pipe.send(10, named("flying"))
@@ -180,7 +180,7 @@ def test_what_flies_when_its_way_is_cut_comes_after_the_heal_and_in_order():
     assert world.at("flying") >= 500_000 + RETRANSMIT_US + 40_000
 
 
-def test_where_only_the_way_back_is_cut_what_flies_arrives_and_nothing_new_is_sent():
+def test_with_only_the_way_back_cut_messages_in_flight_arrive_and_no_new_ones_are_sent():
     world = World()
     pipe, _, back = world.wide(Line(40_000))
     pipe.send(10, named("flying"))
@@ -281,5 +281,5 @@ def test_so_much_of_a_message_s_deviation_is_in_the_next_one_s():
 
 
 def correlation(values):
-    """Of neighbours."""
+    """Return the correlation of neighbouring values."""
     return statistics.correlation(values[:-1], values[1:])

@@ -23,7 +23,7 @@ def first_after(cluster, client, stream, seq):
 
 
 def cut_and_heal(seed, *, both=True):
-    """A cut of r2-r3 from 5 s to 9 s; the cluster, and how far the streams were published when it came."""
+    """Cut r2-r3 from 5 s to 9 s; return the cluster and the published counts at the cut."""
     cluster = Cluster(seed=seed, rate_per_s=1000, parameters={"flush_interval_us": 100_000})
     cluster.run(CUT_US)
     before = cluster.published()
@@ -90,7 +90,7 @@ def test_a_region_behind_two_cuts_is_reached_through_the_one_way_left():
     cluster.check_deliveries()
 
 
-def test_a_stopped_client_stalls_nobody_and_gets_everything_afterwards():
+def test_a_stopped_client_stalls_no_others_and_gets_everything_afterwards():
     cluster = Cluster(clients=2, rate_per_s=1000)
     cluster.run(3 * S)
     cluster.network.stop("r1/client-0")

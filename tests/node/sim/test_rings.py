@@ -1,4 +1,4 @@
-"""Where the way round a cut leads through several regions: every stream flows again, whatever its rate."""
+"""If the detour around a cut leads through several regions, every stream flows again at any rate."""
 
 from statistics import median
 
@@ -15,7 +15,7 @@ CUT_US, LATER_US, END_US = 6 * S, 11 * S, 16 * S
 
 
 def after_a_cut(seed, *, rate_per_s=500, period_us=S, build=build_machine, link=("r0", "r1")):
-    """A ring of six, one link of which is cut for good; and how far the streams were when it was cut."""
+    """Cut a link of a ring of six for good; return the cluster and the streams' counts at the cut."""
     parameters = {"flush_interval_us": 50_000, "advertisement_period_us": period_us}
     cluster = Cluster(
         go_us=2 * S, build=build, wires=wires(RING), regions=size(RING), seed=seed,
@@ -29,7 +29,7 @@ def after_a_cut(seed, *, rate_per_s=500, period_us=S, build=build_machine, link=
 
 
 def stalled(cluster):
-    """Clients and streams of which nothing that was published in the last five seconds has come."""
+    """Return clients and streams without any of the events published in the last five seconds."""
     drivers = [node for node in cluster.network.nodes.values() if node.spec.role == "driver"]
     published = [
         record

@@ -26,7 +26,7 @@ def test_a_drivers_load_is_shared_evenly_by_its_streams():
     cluster.check_deliveries()
 
 
-def test_no_two_events_of_a_driver_are_alike_whatever_stream_they_are_on():
+def test_no_two_events_of_a_driver_are_equal_on_any_streams():
     cluster = Cluster(regions=2, streams=2, publishers=(("r0",), ("r0",), ("r0",), ()))
     cluster.run(3 * S)
     records = [record for _, record in cluster.network.nodes["r0/driver-0"].records]

@@ -20,7 +20,7 @@ def link(line: Line) -> LinkDirection:
     return LinkDirection(("a", "b"), line, lambda: 0.5)
 
 
-def test_what_comes_in_a_pause_is_sent_when_it_is_over() -> None:
+def test_packets_in_a_pause_are_sent_after_it() -> None:
     there = link(line_of(PARAMETERS, TRACE, ZERO_US))
     assert round(there.take(ZERO_US + 10_000, 1_000)) == ZERO_US + 11_000
     assert round(there.take(ZERO_US + 150_000, 1_000)) == ZERO_US + 302_000

@@ -56,7 +56,7 @@ class CrashingFiles(FileSystem):
 
 
 class FailingFiles(FileSystem):
-    """Raises an error at every write (a part of which is done) or sync while `error` is set."""
+    """A file system that fails at every write (after a part of it) or sync while `error` is set."""
 
     def __init__(self, error: int | None = None, *, at_sync: bool = False) -> None:
         self.error = error

@@ -26,7 +26,7 @@ _reserved: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """A port that nobody else is given while these tests run; nodes may listen on it (SO_REUSEADDR)."""
+    """Return a port that is reserved while these tests run; nodes may listen on it (SO_REUSEADDR)."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind(("", 0))  # and does not listen
@@ -47,7 +47,7 @@ def loopback_specs(folder: Path, **given: Any) -> list[NodeSpec]:
 
 
 class Launched:
-    """What the launcher said, and what it is told."""
+    """A launcher process: its output and its input."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -111,7 +111,7 @@ class Launched:
 
 @contextmanager
 def launcher(within: Sequence[str] = ()) -> Iterator[Launched]:
-    """A launcher; it and whatever it forked are gone afterwards. within: a command that it is started by."""
+    """Yield a launcher, and end it and its children afterwards. within: a command that starts it."""
     process = subprocess.Popen(
         [*within, sys.executable, "-m", "node.tcp.launcher"],
         stdin=subprocess.PIPE,

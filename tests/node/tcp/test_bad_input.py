@@ -25,7 +25,7 @@ def encoded(*messages):
 
 @contextmanager
 def live(tmp_path):
-    """Two regions that publish; at the end every client has every event, and nobody has died."""
+    """Run two publishing regions; at the end every client has every event, and every process is alive."""
     specs = loopback_specs(tmp_path, regions=2, configuration=True)
     with launcher() as launched:
         for spec in specs:
@@ -53,7 +53,7 @@ def batches(spec, kind, stream):
 
 
 def told(spec, data):
-    """The REFUSED that comes for these bytes."""
+    """Return the REFUSED answer to these bytes."""
     address = next(member.address for member in spec.members if member.name == spec.name)
     buffer = FrameBuffer()
     with socket.create_connection((address, spec.parameters["port"]), timeout=30) as raw:
@@ -117,7 +117,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_bad_peer_is_told_what_is_wrong_and_nobody_else_notices(tmp_path, case):
+def test_a_bad_peer_gets_the_reason_and_others_are_unaffected(tmp_path, case):
     data, code, reason = CASES[case]
     with live(tmp_path) as nodes:
         refused = told(nodes["r0/proxy-0"], data)
@@ -141,7 +141,7 @@ def test_any_bytes_to_any_process_leave_everyone_unharmed(tmp_path):
 
 
 def send_and_leave(spec, data):
-    """What comes back is well-formed, whatever it is; then leave without a word."""
+    """Send bytes, check that answers are well-formed, and close the connection."""
     address = next(member.address for member in spec.members if member.name == spec.name)
     buffer = FrameBuffer()
     with socket.create_connection((address, spec.parameters["port"]), timeout=30) as raw:
@@ -157,8 +157,8 @@ def send_and_leave(spec, data):
             raise AssertionError("a node sent what is no message") from error
 
 
-def test_who_is_still_sending_is_told_too(tmp_path):
-    """What comes after the answer is unread when the node closes: a reset would meet who still sends."""
+def test_a_peer_that_is_still_sending_gets_the_refusal(tmp_path):
+    """Send after the answer: if the node closed with unread data, a reset would reach the sender."""
     with live(tmp_path) as nodes:
         spec = nodes["r0/proxy-0"]
         address = next(member.address for member in spec.members if member.name == spec.name)

@@ -58,7 +58,7 @@ class Quiet:
 
 
 async def dial_too_late():
-    """What a machine is told; it closes the connection that it was told of, as one that is silent."""
+    """Dial with a late connection; return the machine's inputs. It closes the connection as silent."""
     server = await asyncio.start_server(lambda reader, writer: None, ADDRESS, 0)
     port = server.sockets[0].getsockname()[1]
     machine = Dialler()
@@ -76,7 +76,7 @@ async def dial_too_late():
     return machine.told
 
 
-def test_a_connection_that_opens_too_late_is_told_to_be_gone():
+def test_a_connection_that_opens_too_late_is_reported_as_closed():
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         started, connected, gone, *_ = runner.run(dial_too_late())
     assert started == m.Started()

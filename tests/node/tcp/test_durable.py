@@ -137,7 +137,7 @@ def test_a_torn_tail_is_cut_with_a_warning_and_nothing_that_was_acknowledged_is_
 
 @contextmanager
 def launcher_with_tiny_disk(folder):
-    """A launcher that has a file system of 4 MB at `folder`, nearly full of ballast. Gives that file, too."""
+    """Yield a launcher with a 4 MB file system at `folder`, nearly full of ballast, and the ballast file."""
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     script = (
         "mount -t tmpfs -o size=4m tmpfs $1 && head -c 4000000 /dev/zero > $1/ballast && "

@@ -54,7 +54,7 @@ def test_a_run_delivers_every_batch_once_and_in_order_and_ends_in_order(tmp_path
     switched = [line for line in log_lines(specs[0]) if line["event"] == "source_switched"]
     last = {
         line["stream"]: (line["to"], line["why"]) for line in switched
-    }  # whoever was up first came before
+    }  # the first node that was up is the earlier source
     assert last == {1: ("r1/proxy-0", "direct"), 2: ("r2/proxy-0", "direct")}
 
 
@@ -79,7 +79,7 @@ def test_a_killed_client_is_reported_and_its_restart_goes_on_in_the_same_record(
     assert delivered[-len(published) :] == published
 
 
-def test_a_driver_that_is_started_again_is_told_alone_to_go(tmp_path):
+def test_only_a_restarted_driver_is_signalled_to_go(tmp_path):
     specs = loopback_specs(tmp_path, regions=2)
     driver = next(spec for spec in specs if spec.name == "r1/driver-0")
     with launcher() as launched:
@@ -154,7 +154,7 @@ def wait_for_end(handle):
 
 
 def exchange(spec, data):
-    """What a proxy says to these bytes, until it closes the connection."""
+    """Return a proxy's answers to these bytes, until it closes the connection."""
     member = next(member for member in spec.members if member.name == spec.name)
     buffer = FrameBuffer()
     answers = []

@@ -30,7 +30,7 @@ PLAN = (  # of every kind: several segments, a rewrite of one, of two, and one t
 
 
 def stored(folder):
-    """What a start finds, and what it says."""
+    """Open the log files and return what they hold and the report."""
     files = LogFiles(folder, CODEC)
     said = files.open()
     found = {
@@ -70,7 +70,7 @@ def perform(files, operations, one_by_one=True):
     return done, False
 
 
-def test_what_was_appended_and_rewritten_is_there_at_the_next_start(tmp_path):
+def test_appended_and_rewritten_segments_survive_a_restart(tmp_path):
     files = LogFiles(tmp_path / "log", CODEC)
     assert files.open() == []
     assert perform(files, PLAN) == (len(PLAN), False)
@@ -116,7 +116,7 @@ def test_after_a_crash_at_any_operation_all_that_was_durable_is_there_and_a_pref
 
 
 def states_within(done):
-    """The states when `done` operations are carried out, and a part of the next."""
+    """Yield the possible states after `done` operations and a part of the next."""
     yield expected(PLAN[:done])
     if done < len(PLAN) and isinstance(PLAN[done], m.Append):
         for count in range(len(PLAN[done].messages) + 1):
@@ -187,7 +187,7 @@ def test_two_processes_cannot_have_the_same_log(tmp_path):
 
 
 @pytest.mark.parametrize("at_sync", [False, True])
-def test_what_failed_can_be_tried_again_and_is_there_once(tmp_path, at_sync):
+def test_a_failed_operation_can_be_retried_and_applies_once(tmp_path, at_sync):
     disk = FailingFiles(at_sync=at_sync)
     files = LogFiles(tmp_path / "log", CODEC, files=disk)
     files.open()

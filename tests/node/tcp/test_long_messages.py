@@ -22,7 +22,7 @@ class Owner:
 
 @pytest.fixture
 def now(monkeypatch):
-    """A clock that stands still until it is set."""
+    """Replace the clock by one that stands still until it is set."""
     clock = [100.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     return clock
@@ -33,7 +33,7 @@ def take(connection, data):
     connection.buffer_updated(len(data))
 
 
-def test_parts_are_told_after_a_while_and_again_until_the_message_is_whole(now):
+def test_parts_are_reported_repeatedly_until_the_message_is_complete(now):
     owner = Owner()
     connection = Connection(owner, Codec(), 1 << 20)
     data = encode_header(7, 1_000) + bytes(1_000)

@@ -24,7 +24,7 @@ print(Path("/proc/self/status").read_text())
 
 
 def status(pid: int) -> dict[str, str]:
-    """The fields of /proc/PID/status."""
+    """Return the fields of /proc/PID/status."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
@@ -38,7 +38,7 @@ def test_a_node_has_no_capabilities_and_never_gets_any(tmp_path: Path) -> None:
         found = status(pid)
     assert found["Name"] == one.name[:15]
     assert found["NoNewPrivs"] == "1"
-    bounding = {"CapBnd"} if os.geteuid() != 0 else set()  # nobody without rights may lower that
+    bounding = {"CapBnd"} if os.geteuid() != 0 else set()  # only root may lower that
     assert {found[name] for name in {*SETS} - bounding} == {f"{0:016x}"}
 
 
@@ -60,7 +60,7 @@ def test_a_program_of_root_has_what_servers_need_and_nothing_that_changes_the_ne
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has any")
-def test_what_is_kept_is_kept_and_the_rest_is_gone_from_every_set() -> None:
+def test_kept_capabilities_stay_and_all_others_leave_every_set() -> None:
     done = subprocess.run([sys.executable, "-c", GIVE_UP], capture_output=True, text=True, check=True)
     found = dict(line.split(":\t", 1) for line in done.stdout.splitlines() if line.startswith("Cap"))
     assert {int(found[name], 16) for name in ("CapPrm", "CapEff", "CapBnd")} == {0b11}

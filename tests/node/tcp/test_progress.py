@@ -1,4 +1,4 @@
-"""What a node reports of its progress fits into the launcher's messages, however many streams there are."""
+"""A node's progress report fits into the launcher's messages for any number of streams."""
 
 import json
 
@@ -27,5 +27,5 @@ def test_each_report_fits_and_together_they_say_all(streams):
     assert node.published == node.delivered == counts
 
 
-def test_who_has_nothing_to_tell_says_nothing():
+def test_a_node_without_progress_reports_nothing():
     assert list(progress_reports(Progress())) == []

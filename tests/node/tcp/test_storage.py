@@ -28,7 +28,7 @@ class Held(FileSystem):
 
 
 class Node:
-    """What the storage tells, and waiting for it."""
+    """The output of a storage, and waiting for it."""
 
     def __init__(self, folder, disk=None):
         self.given, self.lines, self.broken = [], [], []
@@ -52,7 +52,7 @@ def append(number, segment=1):
     return m.Append(segment, (Token(number),))
 
 
-def test_what_is_appended_during_a_sync_goes_with_the_next_all_at_once(tmp_path):
+def test_appends_during_a_sync_are_synced_together_by_the_next(tmp_path):
     async def use():
         disk = Held()
         node = Node(tmp_path / "log", disk)
@@ -87,7 +87,7 @@ def test_nothing_counts_as_synced_before_the_disk_has_it(tmp_path):
     asyncio.run(use())
 
 
-def test_a_full_disk_is_said_once_waited_for_and_nothing_is_lost(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_once_waited_for_and_nothing_is_lost(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "RETRY_S", 0.001)
 
     async def use():
@@ -137,7 +137,7 @@ def test_a_broken_disk_ends_the_node_and_nothing_more_is_acknowledged(tmp_path, 
     asyncio.run(use())
 
 
-def test_what_was_taken_before_the_end_is_on_disk(tmp_path):
+def test_operations_accepted_before_the_end_are_on_disk(tmp_path):
     async def use():
         node = Node(tmp_path / "log")
         for number in range(50):

@@ -20,7 +20,7 @@ def tell(message):
     if sys.argv[1] == "early":
         os.kill(os.getpid(), GO_ON)
     print("told", message["index"], flush=True)
-    return sys.argv[1] != "nobody"
+    return sys.argv[1] != "idle"
 
 watching = Watching([Watch(7, 0, "LETTER", 2)], SimpleNamespace(holds=lambda message, name: True), tell)
 watching.begin(0)
@@ -35,8 +35,8 @@ def sending(how: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("how", ["early", "nobody"])
-def test_it_goes_on_if_it_may_before_it_waits_and_if_nobody_could_be_told(how: str) -> None:
+@pytest.mark.parametrize("how", ["early", "idle"])
+def test_a_process_continues_if_released_early_or_without_a_listener(how: str) -> None:
     with sending(how) as process:
         said, _ = process.communicate(timeout=60)
     assert said.splitlines() == ["went on 0", "told 7", "went on 1", "went on 2"]

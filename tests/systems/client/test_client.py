@@ -1,4 +1,4 @@
-"""Clients of programs: what they write down is what our own nodes would have, whoever kills them."""
+"""Clients of programs record what Cutset's own nodes would, whatever kills them."""
 
 import os
 import signal
@@ -42,7 +42,7 @@ def seqs(found, stream=0):
 
 
 @pytest.mark.parametrize("run", [LOOP, LINES], ids=["library", "lines"])
-def test_what_is_published_and_got_is_on_record_in_order_and_byte_by_byte(tmp_path, launched, run):
+def test_publications_and_deliveries_are_recorded_in_order_byte_by_byte(tmp_path, launched, run):
     one = client(tmp_path, run)
     launched.start(one)
     launched.wait_ready(1)
@@ -63,7 +63,7 @@ def test_what_is_published_and_got_is_on_record_in_order_and_byte_by_byte(tmp_pa
     assert [each.running_crc for each in got] == [each.running_crc for each in published]
 
 
-def test_no_number_is_given_twice_whoever_kills_the_publisher(tmp_path, launched):
+def test_no_number_is_given_twice_even_if_the_publisher_is_killed(tmp_path, launched):
     one = client(tmp_path, LOOP)
     launched.start(one)
     launched.wait_ready(1)
@@ -118,7 +118,7 @@ def test_records_say_what_the_contract_says(tmp_path, launched, contract, kinds)
     assert set(ahead) == {contract == "sent"}
 
 
-def test_what_is_due_from_a_subscription_on_is_on_record_as_such(tmp_path, launched):
+def test_the_start_of_a_subscription_is_recorded(tmp_path, launched):
     one = client(tmp_path, LOOP, since="subscription")
     launched.start(one)
     launched.wait_ready(1)
@@ -151,7 +151,7 @@ def test_a_program_is_told_to_publish_what_its_role_publishes_and_subscribes_if_
     assert {record.kind for record in found} == {RecordKind.SESSION} | kinds
 
 
-def test_a_payload_that_is_no_event_is_told_and_not_counted(tmp_path, launched):
+def test_a_payload_that_is_no_event_is_reported_and_not_counted(tmp_path, launched):
     code = """
 import cutset_client
 with cutset_client.connect() as session:

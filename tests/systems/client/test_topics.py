@@ -73,14 +73,14 @@ def test_each_change_is_due_once_at_its_time():
     assert subscriptions.changes_until(10_000) == []
 
 
-def test_what_was_wanted_only_while_nobody_asked_is_left_out():
+def test_subscriptions_between_two_requests_are_omitted():
     plan = told((0, 0, True), (500, 0, False), (500, 1, True), (900, 1, False), (900, 2, True))
     subscriptions = Subscriptions(plan, topics_of(plan))
     subscriptions.changes_until(0)
     assert subscriptions.changes_until(1_000) == [Change("t0", False), Change("t2", True)]
 
 
-def test_with_streams_every_topic_is_wanted_from_the_beginning():
+def test_with_streams_every_topic_is_subscribed_from_the_start():
     plan = told(kind="stream")
     subscriptions = Subscriptions(plan, topics_of(plan))
     assert [change.topic for change in subscriptions.changes_until(0)] == topics_of(plan)
@@ -107,7 +107,7 @@ def kinds(one, *wanted):
 
 @pytest.mark.network
 @pytest.mark.parametrize("run", [(sys.executable, "-c", FOLLOWS), LINES], ids=["library", "lines"])
-def test_what_is_asked_for_and_answered_is_on_record_stream_by_stream(tmp_path, launched, run):
+def test_requests_and_answers_are_recorded_per_stream(tmp_path, launched, run):
     one = client(tmp_path, run, (0, 1, True), (50_000, 1, False), (50_000, 2, True))
     launched.start(one)
     launched.wait_ready(1)
@@ -123,7 +123,7 @@ def test_what_is_asked_for_and_answered_is_on_record_stream_by_stream(tmp_path, 
 
 
 @pytest.mark.network
-def test_who_starts_later_catches_up_with_what_it_is_to_get_by_then(tmp_path, launched):
+def test_a_late_client_catches_up_with_its_due_subscriptions(tmp_path, launched):
     changes = ((0, 0, True), (1_000_000, 0, False), (1_000_000, 1, True), (3_600_000_000, 2, True))
     one = replace(client(tmp_path, (sys.executable, "-c", FOLLOWS), *changes), start=1)
     launched.start(one)
@@ -151,7 +151,7 @@ def test_several_publishers_of_a_topic_publish_under_its_name(tmp_path, launched
 
 
 @pytest.mark.network
-def test_an_answer_to_what_was_not_asked_says_nothing(tmp_path, launched):
+def test_unrequested_answers_are_ignored(tmp_path, launched):
     code = """
 import cutset_client
 with cutset_client.connect() as session:

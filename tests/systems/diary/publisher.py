@@ -1,4 +1,4 @@
-"""Publishes to nobody."""
+"""A publisher without subscribers."""
 
 import cutset_client
 

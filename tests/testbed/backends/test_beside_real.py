@@ -1,4 +1,4 @@
-"""The same experiment on real processes and in virtual time: what takes how long is alike."""
+"""The same experiment on real processes and in virtual time has similar durations."""
 
 from pathlib import Path
 from statistics import quantiles

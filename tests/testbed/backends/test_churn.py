@@ -72,7 +72,7 @@ def test_nothing_is_lost_and_what_nobody_could_get_is_not_missed(plan, tmp_path)
 
 
 @pytest.mark.parametrize("who", ["stays", "comes", "comes back"])
-def test_what_any_of_them_should_have_got_is_missed(plan, tmp_path, who):
+def test_events_due_to_any_newcomer_are_missed_if_lost(plan, tmp_path, who):
     joining = plan[1].joining
     changed = [change.process for change in plan[1].changes]
     back = next(name for name in changed if changed.count(name) == 2 and name not in joining)

@@ -37,8 +37,8 @@ RULES = ["last: 1000", "last: 1000, one_of: 500", "older_than: 500ms", "older_th
 BY_KEY = ["same_key: 8", "same_key: 8, one_of: 3"]
 
 
-def carried_out(folder, collect, keys="", more=""):
-    """The run's facts, and what drivers and clients left."""
+def simulated_run(folder, collect, keys="", more=""):
+    """Return the run's metadata, and the records of drivers and clients."""
     path = folder / "collecting.yaml"
     path.write_text(EXPERIMENT.format(collect=collect, keys=keys, more=more))
     experiment = read_experiment(str(path), []).experiment
@@ -55,7 +55,7 @@ def carried_out(folder, collect, keys="", more=""):
 
 
 def checked(metadata, published, got, marks):
-    """What is wrong at all clients and streams, and how many tombstones they got."""
+    """Return the errors at all clients and streams, and the number of tombstones."""
     rows = check(metadata.clients, published, got, metadata, marks)
     names = ("lost", "duplicated", "out_of_order", "resurrected", "corrupted")
     return {name: total(rows, name) for name in names if total(rows, name)}, total(rows, "tombstoned")
@@ -68,21 +68,21 @@ def total(rows, name):
 @pytest.mark.parametrize("limit", ["10kB", "60kB"])
 def test_a_small_history_goes_on_taking_what_others_publish(limit, tmp_path):
     """It is always full, but what makes room comes in, of its own and of the other region's stream."""
-    facts = carried_out(tmp_path, "last: 100", more=f", history_limit: {limit}, batch_limit: 4kB")
+    facts = simulated_run(tmp_path, "last: 100", more=f", history_limit: {limit}, batch_limit: 4kB")
     assert checked(*facts)[0] == {}
     assert pc.sum(facts[1].column("count")).as_py() > 15_000
 
 
 @pytest.mark.parametrize("collect", RULES)
-def test_by_number_and_age(collect, tmp_path):
-    wrong, tombstoned = checked(*carried_out(tmp_path, collect))
+def test_collection_by_number_and_age_is_correct(collect, tmp_path):
+    wrong, tombstoned = checked(*simulated_run(tmp_path, collect))
     assert wrong == {}
     assert tombstoned > 0, "the client that came back got what is left"
 
 
 @pytest.mark.parametrize("collect", BY_KEY)
-def test_by_key(collect, tmp_path):
-    metadata, published, got, marks = carried_out(tmp_path, collect, KEYS)
+def test_collection_by_key_is_correct(collect, tmp_path):
+    metadata, published, got, marks = simulated_run(tmp_path, collect, KEYS)
     wrong, tombstoned = checked(metadata, published, got, marks)
     assert wrong == {}
     assert tombstoned > 0
@@ -96,7 +96,7 @@ def test_by_key(collect, tmp_path):
 
 
 def kept_by_key(marks):
-    """The events of one stream that nothing collects, one by one."""
+    """Return the uncollected events of one stream, computed one by one."""
     kept = {}
     for at in np.argsort(marks.seq).tolist():
         key = int(marks.keys[at])
@@ -105,7 +105,7 @@ def kept_by_key(marks):
 
 
 def all_collected(records):
-    """What clients got, as if all of it had been collected."""
+    """Return the clients' records as if all events had been collected."""
     events = pc.is_in(records.column("kind"), pa.array([RecordKind.DELIVERED, RecordKind.SPARSE], pa.int32()))
     kinds = pc.if_else(events, pa.scalar(int(RecordKind.TOMBSTONE), pa.int32()), records.column("kind"))
     count = pc.cast(records.column("covered"), pa.int32())

@@ -42,7 +42,7 @@ def experiment(folder: Path, act: str) -> Path:
 
 
 def check(run: RunDirectory, act: str) -> None:
-    """The region waits until the word, and goes on with what the other replica has."""
+    """Check that the region waits for the action and continues with the other replica's data."""
     record = read_json(run.run_json)
     assert record["outcome"] == "completed"
     planned = record["plan"]["changes"]

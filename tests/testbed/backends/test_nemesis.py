@@ -27,7 +27,7 @@ CUTS, HEAD_KILLED = (
 
 @pytest.fixture
 def broken_by(tmp_path) -> Callable[..., list[str]]:
-    """Runs nemesis in virtual time with the machines of a build; the expectations that did not hold."""
+    """Return a function that runs nemesis in virtual time; its result: the expectations that did not hold."""
 
     def run(seed, build=build_machine, experiment=EXPERIMENT):
         plan = make_plan(experiment, load_topology(experiment.topology), seed=seed, links_kind="auto")

@@ -28,7 +28,7 @@ Run = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs such an experiment in virtual time; its summary."""
+    """Return a function that runs such an experiment in virtual time; its result: the summary."""
 
     def run_one(*overrides: str, seed: int = 1) -> dict[str, Any]:
         expected = f"expect=[{', '.join(PROMISED)}]"
@@ -66,7 +66,7 @@ def test_clients_who_know_two_others_of_many_get_everything(run: Run, seed: int)
 
 
 def test_a_proxy_that_no_client_can_reach_is_waited_for(run: Run) -> None:
-    """What separates them does so."""
+    """Separate them by a fault."""
     roles = "roles={proxy: 1, driver: 1, client: 4, configuration: 1}"
     summary = run(roles, kept_from("proxy-0", *clients(0, 1, 2, 3)))
     assert unmet(summary) == []

@@ -40,8 +40,8 @@ FAULTS = """
 
 
 @pytest.fixture
-def carry_out(tmp_path):
-    """Runs an experiment with these faults; the run's directory, and what the follower was told."""
+def run_simulated(tmp_path):
+    """Return a function that runs an experiment with faults; its result: directory and notifications."""
 
     def run(faults="[]", seed=1):
         path = tmp_path / "virtual.yaml"
@@ -69,8 +69,8 @@ def records(directory, host, kind):
     return [record for record in found if record.kind == kind]
 
 
-def test_a_run_directory_is_as_a_real_runs(carry_out):
-    directory, told = carry_out()
+def test_a_run_directory_is_as_a_real_runs(run_simulated):
+    directory, told = run_simulated()
     run = read_json(directory.run_json)
     assert (run["phase"], run["outcome"], run["links"]) == ("collected", "completed", "simulator")
     assert run["problems"] == run["changes"] == run["captures"] == []
@@ -84,10 +84,10 @@ def test_a_run_directory_is_as_a_real_runs(carry_out):
     assert phases == ["building", "running", "draining", "collected"]
 
 
-def test_what_publishers_published_that_are_gone_is_waited_for(carry_out):
+def test_events_of_dead_publishers_are_awaited(run_simulated):
     killed = "".join(f"\n  - {{at: 2500ms, kill: r{number}/driver-0}}" for number in range(3))
     again = "\n  - {at: 2s, kill: r2/client-1}\n  - {at: 2999ms, restart: r2/client-1}"
-    directory, _ = carry_out(killed + again)
+    directory, _ = run_simulated(killed + again)
     published, got = (
         max(
             record.first_seq + record.count for record in records(directory, host, kind) if record.stream == 0
@@ -97,8 +97,8 @@ def test_what_publishers_published_that_are_gone_is_waited_for(carry_out):
     assert got >= published > 2_000
 
 
-def test_clients_get_what_drivers_published_with_the_same_crcs(carry_out):
-    directory, _ = carry_out()
+def test_clients_get_what_drivers_published_with_the_same_crcs(run_simulated):
+    directory, _ = run_simulated()
     for number in range(3):
         published = records(directory, f"r{number}-driver-0", RecordKind.PUBLISHED)
         assert sum(record.count for record in published) == pytest.approx(
@@ -114,15 +114,15 @@ def test_clients_get_what_drivers_published_with_the_same_crcs(carry_out):
             assert crcs == [(each.first_seq, each.batch_crc, each.running_crc) for each in published]
 
 
-def test_logs_are_json_lines_with_times_of_the_epoch(carry_out):
-    directory, _ = carry_out()
+def test_logs_are_json_lines_with_times_of_the_epoch(run_simulated):
+    directory, _ = run_simulated()
     lines = directory.log("r0-proxy-0").read_text().splitlines()
     assert lines
     assert all(json.loads(line)["t_ns"] >= EPOCH_NS for line in lines)
 
 
-def test_faults_are_carried_out_on_time_and_nothing_is_lost(carry_out):
-    directory, told = carry_out(FAULTS)
+def test_faults_are_carried_out_on_time_and_nothing_is_lost(run_simulated):
+    directory, told = run_simulated(FAULTS)
     run = read_json(directory.run_json)
     assert run["outcome"] == "completed"
     assert "drained_ns" in run["times"]
@@ -140,8 +140,8 @@ def test_faults_are_carried_out_on_time_and_nothing_is_lost(carry_out):
     assert len(records(directory, "r2-client-1", RecordKind.SESSION)) == 2
 
 
-def test_what_cannot_be_done_is_a_problem_and_not_the_end(carry_out):
-    directory, _ = carry_out(
+def test_impossible_changes_are_a_problem_and_do_not_end_the_run(run_simulated):
+    directory, _ = run_simulated(
         "[{name: twice, at: 1s, kill: r0/client-0}, {name: more, at: 2s, kill: r0/client-0}]"
     )
     run = read_json(directory.run_json)
@@ -151,14 +151,14 @@ def test_what_cannot_be_done_is_a_problem_and_not_the_end(carry_out):
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_files_and_another_one_does_not(carry_out):
-    same, again, other = (content(carry_out(FAULTS, seed)[0]) for seed in (1, 1, 2))
+def test_the_same_seed_gives_the_same_files_and_another_one_does_not(run_simulated):
+    same, again, other = (content(run_simulated(FAULTS, seed)[0]) for seed in (1, 1, 2))
     assert same == again
     assert same != other
 
 
 def planned(tmp_path):
-    """A run's directory with its plan, and nothing carried out."""
+    """Return a run's directory with its plan, before execution."""
     path = tmp_path / "virtual.yaml"
     path.write_text(EXPERIMENT.format(faults="[]"))
     experiment = read_experiment(str(path), []).experiment
@@ -166,7 +166,7 @@ def planned(tmp_path):
     return prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
 
 
-def test_who_breaks_it_off_finds_what_there_is(tmp_path):
+def test_an_interrupted_simulation_leaves_its_partial_results(tmp_path):
     class Enough(KeyboardInterrupt):
         """Ctrl-C."""
 

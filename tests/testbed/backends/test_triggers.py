@@ -42,7 +42,7 @@ def written(tmp_path, text=KILLED):
     return file
 
 
-def carried_out(tmp_path, text=KILLED):
+def simulated_run(tmp_path, text=KILLED):
     experiment = read_experiment(str(written(tmp_path, text))).experiment
     plan = make_plan(experiment, load_topology(experiment.topology), seed=3, links_kind="auto")
     run = prepare(tmp_path, plan, {"experiment": experiment.model_dump(mode="json"), "topology": {}})
@@ -51,8 +51,8 @@ def carried_out(tmp_path, text=KILLED):
 
 
 @pytest.mark.slow
-def test_it_happens_right_after_what_it_waits_for_and_every_time_then(tmp_path):
-    one, other = carried_out(tmp_path), carried_out(tmp_path)
+def test_a_triggered_fault_happens_right_after_its_trigger_in_every_run(tmp_path):
+    one, other = simulated_run(tmp_path), simulated_run(tmp_path)
     killed = {change.fault: applied for change, applied in one.carried_out}["kill"]
     since_s = (killed.applied_ns - one.times.zero_ns) / 1e9
     assert 1 < since_s < 6  # a client gossips once a second
@@ -63,7 +63,7 @@ def test_it_happens_right_after_what_it_waits_for_and_every_time_then(tmp_path):
 
 @pytest.mark.slow
 def test_a_link_is_cut_both_ways_right_after_it_and_mended_at_its_time(tmp_path):
-    record = carried_out(tmp_path, CUT)
+    record = simulated_run(tmp_path, CUT)
     times = {"cut": [], "mend": []}
     for change, applied in record.carried_out:
         times[change.fault].append((applied.applied_ns - record.times.zero_ns) / 1e9)
@@ -75,16 +75,16 @@ def test_a_link_is_cut_both_ways_right_after_it_and_mended_at_its_time(tmp_path)
 @pytest.mark.slow
 def test_connections_are_reset_right_after_it(tmp_path):
     waits = "at: 1s, when: {process: r1/client-0, sends: VIEW, times: 3}, reset: r1/client-0"
-    record = carried_out(tmp_path, KILLED.partition("faults:")[0] + f"faults: [{{name: reset, {waits}}}]\n")
+    record = simulated_run(tmp_path, KILLED.partition("faults:")[0] + f"faults: [{{name: reset, {waits}}}]\n")
     [(change, applied)] = record.carried_out
     assert (change.action, change.process) == ("reset", "r1/client-0")
     assert 1 < (applied.applied_ns - record.times.zero_ns) / 1e9 < 6
 
 
 @pytest.mark.slow
-def test_what_comes_after_its_end_cuts_nothing(tmp_path):
+def test_a_trigger_after_the_restore_cuts_nothing(tmp_path):
     text = CUT.replace("at: 6s, restore", "at: 1100ms, restore").replace("times: 2", "times: 4")
-    record = carried_out(tmp_path, text)
+    record = simulated_run(tmp_path, text)
     assert "cut" not in {change.fault for change, _ in record.carried_out}
 
 
@@ -93,7 +93,7 @@ APART = CUT.replace("cut: [r0, r1]", "separate: r0/client-0, from: [r0/proxy-0, 
 
 @pytest.mark.slow
 def test_processes_are_kept_apart_right_after_it_and_meet_again_at_its_time(tmp_path):
-    record = carried_out(tmp_path, APART)
+    record = simulated_run(tmp_path, APART)
     times = {"cut": set(), "mend": set()}
     for change, applied in record.carried_out:
         times[change.fault].add((change.process, (applied.applied_ns - record.times.zero_ns) / 1e9))
@@ -111,9 +111,9 @@ def test_processes_are_kept_apart_right_after_it_and_meet_again_at_its_time(tmp_
         ("stop: r0/client-0", "continue: r0/client-0"),
     ],
 )
-def test_what_happens_only_after_it_was_put_right_does_nothing(tmp_path, begun, ended):
+def test_a_trigger_after_the_repair_does_nothing(tmp_path, begun, ended):
     text = CUT.replace("cut: [r0, r1]", begun).replace("at: 6s, restore: cut", f"at: 1100ms, {ended}")
-    record = carried_out(tmp_path, text.replace("times: 2", "times: 4"))
+    record = simulated_run(tmp_path, text.replace("times: 2", "times: 4"))
     assert record.outcome == "completed"
     assert "cut" not in {change.fault for change, _ in record.carried_out}
     assert record.times.drained_ns is not None
@@ -122,8 +122,8 @@ def test_what_happens_only_after_it_was_put_right_does_nothing(tmp_path, begun, 
 def test_nothing_else_keeps_the_same_two_apart_meanwhile(tmp_path):
     also = "  - {name: deaf, at: 5s, for: 500ms, separate: r0/client-1, from: [r0/client-0]}\n"
     with pytest.raises(InputError, match=r"cut waits, and deaf keeps r0/client-. from r0/client-. meanwhile"):
-        carried_out(tmp_path, APART + also)
-    assert carried_out(tmp_path, APART + also.replace("from: [r0/client-0]", "from: [r0/proxy-0]"))
+        simulated_run(tmp_path, APART + also)
+    assert simulated_run(tmp_path, APART + also.replace("from: [r0/client-0]", "from: [r0/proxy-0]"))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_nothing_else_keeps_the_same_two_apart_meanwhile(tmp_path):
         ("sends: VIEW", "sends: VEIW", "did you mean VIEW?"),
     ],
 )
-def test_what_is_wrong_with_a_cut_that_waits_is_one_line(tmp_path, old, new, said):
+def test_errors_of_a_triggered_cut_are_one_line(tmp_path, old, new, said):
     with pytest.raises(InputError, match="faults") as error:
         read_experiment(str(written(tmp_path, CUT.replace(old, new))))
     assert said in str(error.value)
@@ -143,13 +143,13 @@ def test_what_is_wrong_with_a_cut_that_waits_is_one_line(tmp_path, old, new, sai
 def test_nothing_else_is_done_to_a_link_while_its_fault_waits(tmp_path):
     also = "  - {name: slow, at: 5s, for: 500ms, set: [r1, r0], direction: forward, delay: 90ms}\n"
     with pytest.raises(InputError, match="cut waits, and slow changes r0-r1 meanwhile"):
-        carried_out(tmp_path, CUT + also)
-    assert carried_out(tmp_path, CUT + also.replace("at: 5s", "at: 6s"))
+        simulated_run(tmp_path, CUT + also)
+    assert simulated_run(tmp_path, CUT + also.replace("at: 5s", "at: 6s"))
 
 
 @pytest.mark.slow
-def test_what_never_happens_is_never_done(tmp_path):
-    record = carried_out(tmp_path, KILLED.replace("times: 3", "times: 1000"))
+def test_without_its_trigger_a_fault_never_happens(tmp_path):
+    record = simulated_run(tmp_path, KILLED.replace("times: 3", "times: 1000"))
     assert "kill" not in {change.fault for change, _ in record.carried_out}
 
 
@@ -162,7 +162,7 @@ def test_what_never_happens_is_never_done(tmp_path):
         ("times: 3", "times: 0", "greater"),
     ],
 )
-def test_what_is_wrong_with_it_is_one_line(tmp_path, old, new, said):
+def test_errors_of_a_trigger_are_one_line(tmp_path, old, new, said):
     with pytest.raises(InputError, match="faults") as error:
         read_experiment(str(written(tmp_path, KILLED.replace(old, new))))
     assert said in str(error.value)

@@ -25,7 +25,7 @@ SHORTER = (  # fewer batches in less time, so that all take a minute
 ZOO = read_experiment("link-failure-zoo", SHORTER)
 SEEDS = (1, 2, 3)
 MANY_REGIONS = 8
-"""From which on one seed has to do: what a run takes grows with the square of its regions."""
+"""From this number of regions on, one seed suffices: a run's cost grows with the square of its regions."""
 
 
 Summary = dict[str, Any]
@@ -34,7 +34,7 @@ Run = Callable[..., Summary]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs the zoo in virtual time, on a topology and with a seed."""
+    """Return a function that runs the zoo in virtual time, on a topology and with a seed."""
 
     def run_one(name: str, seed: int, build=build_machine) -> Summary:
         experiment, topology = ZOO.point({"topology": name}), load_topology(name)

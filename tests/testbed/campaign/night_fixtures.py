@@ -22,11 +22,11 @@ NEVER = "{expect: [latency.p99_ms <= 0.001]}"
 NO_TIME = "{duration: 10min}"  # within a budget of a minute it is left out
 NIGHT = "2026-11-21"
 IN_A_RUN = "testbed.backends.simulator:Simulation._drain"
-"""What each run calls when it has done a part and not all."""
+"""A function that each run calls when it is partly done."""
 
 
 class Nights:
-    """See above."""
+    """Nights of a small suite in a folder: see above."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,7 +51,7 @@ class Nights:
         return f"{sys.executable} -c \"open('{self.told_json}', 'a').write(input() + chr(10))\""
 
     def told(self) -> list[dict[str, Any]]:
-        """What the hook was told, one after another."""
+        """Return the hook's notifications in order."""
         lines = self.told_json.read_text().splitlines() if self.told_json.exists() else []
         return [json.loads(line) for line in lines]
 
@@ -60,7 +60,7 @@ class Nights:
         return NightDirectory.of(self.folder / "runs", date.fromisoformat(NIGHT), "small")
 
     def planned(self) -> NightRecord:
-        """The record of the night before anything has run."""
+        """Return the record of the night before any run."""
         file = read_suite(str(self.folder / "small.yaml"))
         return new_record(file, date.fromisoformat(NIGHT), commit=None, started_ns=0)
 
@@ -81,9 +81,9 @@ class Nights:
         return [(case.get("name"), [child.tag for child in case]) for case in cases]
 
     def ended_by(self, number: int, where: str, *options: str, calls: int = 1, first: str = "") -> int:
-        """A night, as a process, that gets a signal when this function is called so often; its exit code.
+        """Run a night in a process that gets a signal at the n-th call of a function; return its exit code.
 
-        first: statements to carry out before.
+        calls: n. first: statements to execute before.
         """
         module, _, name = where.rpartition(":")
         owner, _, attribute = f"module.{name}".rpartition(".")
@@ -106,5 +106,5 @@ sys.exit(main.run(sys.argv[1:]))
         return done.returncode
 
     def killed(self, where: str, *options: str, calls: int = 1, first: str = "") -> None:
-        """A night that is killed there."""
+        """Run a night that is killed there."""
         assert self.ended_by(signal.SIGKILL, where, *options, calls=calls, first=first) == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""An archive of a run as somebody changed it, whole by its own count of files."""
+"""A changed archive of a run, with a correct file count."""
 
 import io
 import tarfile
@@ -9,7 +9,7 @@ import zstandard
 
 
 def repacked(archive: Path, change: Callable[[Path], object]) -> Path:
-    """The archive with its directory changed by somebody, and its count of files right."""
+    """Unpack the archive, change its directory, and pack it with a correct file count."""
     folder = archive.parent / "forged"
     plain = zstandard.ZstdDecompressor().stream_reader(archive.read_bytes()).read()
     with tarfile.open(fileobj=io.BytesIO(plain)) as tar:

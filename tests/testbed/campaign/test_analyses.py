@@ -42,12 +42,12 @@ def test_an_interrupt_that_python_drops_ends_the_work_at_its_next_step(
 
 
 def made(folder: Path, name: str) -> RunDirectory:
-    """A run that was not analysed yet."""
+    """Return a run without analysis."""
     write_run(folder / name, 20, regions=2)
     return RunDirectory(folder / name)
 
 
-def test_of_several_runs_each_is_analysed_whatever_becomes_of_the_others(
+def test_each_of_several_runs_is_analysed_whatever_happens_to_the_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole, other = made(tmp_path, "a"), made(tmp_path, "b")

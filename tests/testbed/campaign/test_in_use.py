@@ -33,7 +33,7 @@ with folder_lock(Path(sys.argv[1]), wait=True):
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[tuple[RunDirectory, int]]:
-    """A run that another process has, and the process."""
+    """Yield a run that another process holds, and the process."""
     run = RunDirectory(tmp_path / "runs/20260102T000000Z-b-000002")
     run.make()
     set_run(run, phase="collected", outcome="completed")
@@ -56,7 +56,7 @@ def test_a_command_says_which_other_process_has_a_run(
     assert said.count("\n") == 1
 
 
-def test_several_read_a_run_at_once_and_nobody_changes_it(tmp_path: Path) -> None:
+def test_several_may_read_a_run_at_once_and_none_changes_it(tmp_path: Path) -> None:
     with (
         reading(tmp_path),
         reading(tmp_path, tmp_path),
@@ -68,7 +68,7 @@ def test_several_read_a_run_at_once_and_nobody_changes_it(tmp_path: Path) -> Non
         pass
 
 
-def test_whoever_only_looks_does_not_keep_a_command_away(tmp_path: Path) -> None:
+def test_readers_do_not_block_a_command(tmp_path: Path) -> None:
     looks = 0
     for _ in range(100):
         looks += is_over(tmp_path)
@@ -93,9 +93,7 @@ def test_latest_is_no_run_that_another_command_has_and_none_that_did_not_begin(
     assert named_run(run.name, runs).path == run.path
 
 
-def test_where_there_are_no_locks_commands_work_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_work_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -109,7 +107,7 @@ def test_where_there_are_no_locks_commands_work_without(
 
 
 @pytest.mark.slow
-def test_of_many_analyses_at_once_each_is_whole_or_says_who_is_at_it(tmp_path: Path) -> None:
+def test_each_of_many_concurrent_analyses_completes_or_names_the_other(tmp_path: Path) -> None:
     """Real processes: they used to remove each other's tables."""
     command = [sys.executable, "-m", "testbed.cli.main"]
     experiment = write_experiment(tmp_path, faults="on: simulator\ncaptures: none\n")

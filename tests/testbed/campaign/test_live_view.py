@@ -124,7 +124,7 @@ def watching_with(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         yield live
 
 
-def test_its_end_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_live_views_end_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     heard = Heard()
     with watching_with("raise SystemExit(1)", tmp_path, monkeypatch) as live:
         assert heard.until(live, "unwatched")["text"] == "the live view ended by itself: see logs/live.log"
@@ -133,7 +133,9 @@ def test_its_end_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert [message["did"] for message in heard.messages] == ["unwatched"]
 
 
-def test_one_that_does_not_listen_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_viewer_that_does_not_read_delays_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
     monkeypatch.setattr(live_view, "REST_TIMEOUT_S", 0.1)
     deaf = 'import signal, sys; print(\'{"did": "watching", "url": "x"}\', flush=True); signal.pause()'
@@ -148,7 +150,7 @@ def test_one_that_does_not_listen_holds_up_nobody(tmp_path: Path, monkeypatch: p
     assert process.returncode == -9
 
 
-def test_only_what_concerns_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_concerns_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_view, "END_TIMEOUT_S", 0.1)
     echo = """import sys
 for line in sys.stdin:
@@ -181,7 +183,7 @@ def test_before_anything_is_shown_the_line_says_only_what_is_known() -> None:
     assert "p95" not in there.text(0)
 
 
-def test_where_to_look_is_said_once_it_is_known() -> None:
+def test_the_live_views_address_is_printed_once_known() -> None:
     assert (
         Situation().take({"did": "watching", "url": "http://127.0.0.1:1/"}) == "live at http://127.0.0.1:1/"
     )

@@ -1,4 +1,4 @@
-"""What a night that was killed left: a run that has ended is never made again, however it ended."""
+"""A killed night's state: a run that has ended is never repeated, however it ended."""
 
 import threading
 import time

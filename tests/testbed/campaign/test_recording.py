@@ -1,4 +1,4 @@
-"""What a series of tests' runs is called: one name for the same settings, never one for different ones."""
+"""Names of a series of runs by tests: one name for the same settings, never one for different ones."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_an_experiment_as_it_is_gives_its_name() -> None:
     assert series({}) == series({}, on="local") == "link-failure"
 
 
-def test_what_was_changed_is_in_the_name_and_a_digest_of_it_at_the_end() -> None:
+def test_changed_settings_are_in_the_name_with_a_digest_at_the_end() -> None:
     settings = {"topology": "four-regions", "duration": "50s"}
     name = series(settings, on="simulator", links="relay")
     assert re.fullmatch("link-failure-duration-50s-links-relay-on-simulator-[0-9a-f]{8}", name)

@@ -1,4 +1,4 @@
-"""What became of a run, in a line."""
+"""The one-line result of a run."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ def test_a_run_that_passed_has_its_numbers_and_no_problem():
     assert run.headline == Headline(100.0, 5.0, 0)
 
 
-def test_what_did_not_hold_is_said_with_what_was_found():
+def test_failed_expectations_are_reported_with_the_found_values():
     expectations = [
         {"text": "events.lost == 0", "value": 3, "held": False},
         {"text": "latency.p99_ms <= 2", "value": 5.123456789, "held": False},
@@ -47,7 +47,7 @@ def test_what_did_not_hold_is_said_with_what_was_found():
     )
 
 
-def test_of_many_reasons_the_first_are_said():
+def test_the_first_of_many_reasons_are_reported():
     fidelity = {"valid": False, "reasons": ["busy", "late", "slow", "sad"]}
     assert line("invalid", fidelity=fidelity) == "busy; late; slow; and 1 more"
 

@@ -16,12 +16,12 @@ from tests.testbed.runner.live import write_experiment
 pytestmark = pytest.mark.slow
 GOT = "deliveries/r1-client-0.deliveries"
 CRC = struct.calcsize(">IIQQ")
-"""Where in a record the CRC of a batch stands."""
+"""Offset of a batch's CRC in a record."""
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in virtual time, which has nothing but what its processes wrote down."""
+    """Make a run in virtual time, which has only the records of its processes."""
     folder = tmp_path_factory.mktemp("made")
     experiment = write_experiment(folder, faults="on: simulator\ncaptures: none\n")
     assert main.run(["run", str(experiment), "--out", str(folder / "runs")]) == 0
@@ -55,19 +55,17 @@ def packed(run: RunDirectory) -> Path:
 
 @pytest.fixture(params=[removed, changed], ids=["removed", "changed"])
 def change(request: pytest.FixtureRequest) -> Callable[[Path], object]:
-    """A change of a run's directory."""
+    """Return a change of a run's directory."""
 
-    def of(place: Path) -> None:
+    def changed(place: Path) -> None:
         content = (place / GOT).read_bytes()
         assert RecordKind(RECORD.unpack(content[-RECORD.size :])[6]) is RecordKind.DELIVERED
         (place / GOT).write_bytes(request.param(content))
 
-    return of
+    return changed
 
 
-def test_what_clients_got_bears_out_what_is_claimed(
-    run: RunDirectory, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_delivery_logs_support_the_claims(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["verify", str(packed(run))]) == 0
     assert capsys.readouterr().out.endswith("verified: everything holds\n")
 

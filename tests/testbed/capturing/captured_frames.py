@@ -31,7 +31,7 @@ HELD_UP_S = 0.2  # from when the captures are told to end
 
 
 def make_interface() -> None:
-    """The pair, without IPv6: that would say something by itself."""
+    """Create the pair without IPv6, which would send packets by itself."""
     write_settings(ROOT_SETTINGS, optional=OPTIONAL_SETTINGS)
     lines = [
         f"link add {INTERFACE} type veth peer name other",
@@ -42,7 +42,7 @@ def make_interface() -> None:
 
 
 def send_frames(count: int = FRAMES) -> None:
-    """To nobody."""
+    """Send frames without a receiver."""
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
         sender.bind((INTERFACE, 0))
         for number in range(count):
@@ -50,7 +50,7 @@ def send_frames(count: int = FRAMES) -> None:
 
 
 async def main(directory: Path, what: str) -> None:
-    """Prints what happened as JSON."""
+    """Print the result as JSON."""
     problems: list[str] = []
     problem = asyncio.Event()
 

@@ -73,7 +73,7 @@ def capture(directory: Path, what: str) -> dict[str, Any]:
 
 
 def records(file: Path) -> list[tuple[int, int]]:
-    """Captured and original length of each record."""
+    """Return captured and original length of each record."""
     data, offset, lengths = file.read_bytes(), 24, []
     assert struct.unpack_from("<I", data)[0] == NANOSECOND_MAGIC
     while offset < len(data):

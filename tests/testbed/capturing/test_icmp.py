@@ -28,7 +28,7 @@ def test_a_reply_is_read_behind_ip_options(identifier: int, sequence: int, paylo
         assert echo_reply(bytes(header / reply)) == EchoReply(identifier, sequence, payload)
 
 
-def test_what_is_no_reply_is_none() -> None:
+def test_packets_that_are_no_replies_are_ignored() -> None:
     whole = bytes(IP() / ICMP(type="echo-reply"))
     assert echo_reply(whole) is not None
     assert [echo_reply(whole[:size]) for size in range(1, len(whole))] == [None] * (len(whole) - 1)

@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> RunDirectory:
     return found
 
 
-def test_of_all_programs_and_all_their_lives(run: RunDirectory) -> None:
+def test_keys_of_all_programs_and_process_generations_are_collected(run: RunDirectory) -> None:
     assert collect_key_logs(plan(), run) == []
     assert sorted(run.key_log.read_bytes().splitlines(keepends=True)) == [line(1), line(2), line(3)]
     assert stat.S_IMODE(run.key_log.stat().st_mode) == 0o600
@@ -58,7 +58,9 @@ def test_nothing_is_made_of_nothing(run: RunDirectory) -> None:
     assert not run.key_log.exists()
 
 
-def test_too_many_are_cut_off_and_that_is_said(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_are_cut_off_and_that_is_reported(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(key_logs, "KEY_LOG_BYTES_MAX", 2 * len(line(1)))
     [problem] = collect_key_logs(plan(), run)
     assert problem.startswith("not all keys of TLS connections were kept")

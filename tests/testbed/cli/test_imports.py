@@ -29,7 +29,7 @@ OURS = {
     "node.core.machine",
     "topologies.model",
 }
-"""What only reading captures or runs, running, nodes or reading YAML needs: many classes each."""
+"""Imports that only readers of captures, runs or YAML, runs, and nodes need: many classes each."""
 PLANS = {"pydantic", "yaml", "topologies.model"}
 MESSAGES = {"pydantic", "numpy", "pyarrow", "experiments.records.run_record"}
 
@@ -64,7 +64,8 @@ def test_messages_of_a_run_are_shown_without_what_reads_captures_or_plans(tmp_pa
 
 
 def imported_by(words: list[str]) -> set[str]:
-    """The heavy packages and modules that a command imports in a process of its own."""
+    """Return the heavy packages and modules that a command imports in a new process."""
+
     arguments = [sys.executable, "-c", IMPORTED, ",".join(sorted(HEAVY | OURS)), *words]
     said = subprocess.run(arguments, capture_output=True, text=True, check=True)
     return set(said.stderr.splitlines()[-1].split())

@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 
 
 def run_raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
-    """The exit code of a command that raises this."""
+    """Return the exit code of a command that raises this."""
 
     @click.command()
     def command() -> None:
@@ -61,7 +61,7 @@ def test_an_unknown_command_is_bad_input(capsys: pytest.CaptureFixture[str]) -> 
     assert "fly" in capsys.readouterr().err
 
 
-def test_what_a_run_is_called_stands_in_the_help_of_every_command_that_takes_one(
+def test_the_help_of_every_command_with_a_run_explains_its_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     taking = set()
@@ -127,21 +127,21 @@ def test_the_page_of_commands_is_their_help() -> None:
          "cannot go on: No space left on device"),
     ],
 )  # fmt: skip
-def test_what_the_system_refuses_is_no_defect(
+def test_errors_of_the_operating_system_are_no_defects(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: OSError, said: str
 ) -> None:
     assert run_raising(monkeypatch, error) == 3
     assert capsys.readouterr().err == f"cutset: {said}\n"
 
 
-def test_a_missing_file_that_nobody_expected_is_a_defect(
+def test_an_unexpected_missing_file_is_a_defect(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_raising(monkeypatch, FileNotFoundError(errno.ENOENT, "No such file", "x")) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_folder_that_is_gone_is_said_in_a_line(
+def test_a_folder_that_is_gone_is_reported_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "gone"
@@ -153,7 +153,7 @@ def test_a_folder_that_is_gone_is_said_in_a_line(
     monkeypatch.undo()
 
 
-def test_a_name_that_is_not_utf_8_is_said_in_a_line(
+def test_a_name_that_is_not_utf_8_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))

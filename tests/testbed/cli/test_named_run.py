@@ -10,7 +10,7 @@ from topologies.errors import InputError
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """A folder of three runs, and one that is none."""
+    """Create a folder of three runs, and an entry that is none."""
     for name in ("20260101T000000Z-a-000001", "20260103T000000Z-b-000002", "20260102T000000Z-c-000003"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text("{}")
@@ -43,7 +43,7 @@ def test_latest_is_the_one_that_started_last(runs: Path) -> None:
         ("20269999T000000Z-no-run", "is no run directory: it has no run.json"),
     ],
 )
-def test_what_is_no_run_is_refused(runs: Path, name: str, said: str) -> None:
+def test_directories_that_are_no_runs_are_refused(runs: Path, name: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         named_run(name, runs)
 
@@ -65,7 +65,7 @@ def test_a_mistyped_path_below_runs_finds_its_run(tmp_path: Path, monkeypatch: p
         (7, "below it: points/1-r0, .*, points/5-r0 and 2 more$"),
     ],
 )
-def test_where_one_run_is_asked_for_a_sweep_names_its_runs(tmp_path: Path, count: int, said: str) -> None:
+def test_a_sweep_in_place_of_a_run_names_its_runs(tmp_path: Path, count: int, said: str) -> None:
     (tmp_path / "sweep.json").write_text("{}")
     for number in range(1, count + 1):
         (tmp_path / f"points/{number}-r0").mkdir(parents=True)

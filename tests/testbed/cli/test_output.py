@@ -13,7 +13,7 @@ START = "from testbed.cli.main import main; main()"
 
 
 def without_a_reader(*arguments: str) -> tuple[int, str]:
-    """The exit code of a command whose output nobody reads, and what it complains of."""
+    """Run a command without a reader of its output; return its exit code and its errors."""
     reader, writer = os.pipe()
     os.close(reader)
     try:

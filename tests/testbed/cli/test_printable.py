@@ -40,14 +40,14 @@ def is_shown(text: str) -> bool:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_what_cannot_be_shown_becomes_question_marks(text: str) -> None:
+def test_unprintable_characters_become_question_marks(text: str) -> None:
     for clean in (sanitize, printable, printable_lines):
         assert "?" in clean(f"a{text}b")
         assert is_shown(clean(f"a{text}b"))
     assert len(printable(text)) == len(text)
 
 
-def test_what_can_be_shown_stays_as_it_is() -> None:
+def test_printable_characters_stay_unchanged() -> None:
     assert printable(PLAIN) == PLAIN
     coloured = click.style("failed", fg="red", bold=True) + click.style(" dim", fg="bright_black", dim=True)
     assert printable_lines(f"{PLAIN}\n\t{coloured}\n") == f"{PLAIN}\n\t{coloured}\n"

@@ -15,7 +15,7 @@ START = "from testbed.cli.main import main; main()"
 
 
 def mounted(script: str, folder: Path, *arguments: str) -> tuple[int, str]:
-    """The exit code of a command that is carried out after a script with mounts of its own; what it says."""
+    """Run a command after a script in a separate mount namespace; return its exit code and output."""
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     command = shlex.join([sys.executable, "-c", START, *arguments])
     ended = subprocess.run(

@@ -24,7 +24,7 @@ FAR_TOO_LONG_S = 20.0
 
 
 class Clock:
-    """Time that passes only when somebody sleeps, or works for a while."""
+    """A clock that advances only during sleeps and work."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = ZERO_NS
@@ -67,7 +67,7 @@ def test_changes_happen_at_their_times_since_time_zero(clock: Clock) -> None:
     assert [record.problem for record in records] == [None, None]
 
 
-def test_what_a_change_takes_is_in_its_applied_time(clock: Clock) -> None:
+def test_the_applied_time_includes_the_duration_of_a_change(clock: Clock) -> None:
     [record] = carried(clock, [CUT], takes_ns=3_000_000)
     assert record.applied_ns == record.requested_ns + 3_000_000
     assert record.problem is None
@@ -87,7 +87,7 @@ def test_a_change_that_fails_is_recorded_and_the_next_one_done(clock: Clock) -> 
     assert done.applied_ns == done.requested_ns
 
 
-def test_all_processes_of_one_instant_are_told_before_one_is_waited_for() -> None:
+def test_all_processes_of_one_instant_are_signalled_before_any_is_waited_for() -> None:
     told: list[Change] = []
     all_told = asyncio.Event()
     restarts = [ProcessChange(0, f"back-{n}", f"r2/proxy-{n}", ProcessAction.RESTART) for n in range(MANY)]

@@ -1,4 +1,4 @@
-"""What is done to disks of processes: when each begins and ends, and by what."""
+"""Faults on disks of processes: their start, their end, and the fault that ends them."""
 
 from pydantic import TypeAdapter
 
@@ -49,7 +49,7 @@ def test_a_replace_of_the_process_ends_it_and_a_restart_does_not():
     assert ending(faults(FULL)[0], faults(FULL, *later))[0] == 7 * S
 
 
-def test_it_is_no_change_of_the_process_itself():
+def test_a_fill_does_not_change_the_process_itself():
     assert process_changes(faults(FULL)) == []
     assert FILL.is_of_environment
     assert UNFILL.is_of_environment

@@ -32,12 +32,12 @@ def told(known: InteractiveSchedule) -> list[tuple[float, str, str]]:
     ]
 
 
-def test_what_is_asked_for_is_named_by_its_kind_and_adds_up(known: InteractiveSchedule):
+def test_interactive_faults_are_named_by_kind_and_combine(known: InteractiveSchedule):
     later = known.with_fault(CUT, 3 * SECOND).with_fault(RESTORE, 5 * SECOND).with_fault(CUT, 6 * SECOND)
     assert told(later) == [(3, "cut-1", "blackhole"), (5, "restore-1", "up"), (6, "cut-2", "blackhole")]
 
 
-def test_what_has_happened_stays_whatever_is_asked_for_later(known: InteractiveSchedule):
+def test_past_changes_stay_whatever_is_requested_later(known: InteractiveSchedule):
     before = known.with_fault({**CUT, "for": "4s"}, 3 * SECOND)
     after = before.with_fault(RESTORE, 5 * SECOND)
     assert told(before) == [(3, "cut-1", "blackhole"), (7, "cut-1", "up")]
@@ -63,7 +63,9 @@ def test_a_name_from_the_file_is_not_taken_again(tmp_path: Path):
         ({"set": ["r0", "r1"], "delay": "5ms"}, "would change nothing"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(known: InteractiveSchedule, given: dict[str, Any], why: str):
+def test_impossible_faults_are_refused_in_one_line(
+    known: InteractiveSchedule, given: dict[str, Any], why: str
+):
     with pytest.raises(RefusedFaultError, match=why) as raised:
         known.with_fault(given, SECOND)
     assert "\n" not in str(raised.value)

@@ -125,7 +125,7 @@ def test_a_block_is_a_rule_at_each_host_whose_packets_it_keeps_and_ends_by_its_n
         ("[]", "from"),
     ],
 )
-def test_whom_a_block_keeps_packets_from_is_there(others, said):
+def test_the_peers_of_a_block_must_exist(others, said):
     with pytest.raises(InputError, match=said):
         planned(f"{{at: 5s, block: r0/proxy-0, from: {others}}}")
 

@@ -128,18 +128,18 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
         self.inside(side, lambda: run_batch("ip", lines, doing=f"setting host {side} up"))
 
     def inside(self, side: str, work: Callable[[], Result]) -> Result:
-        """The result of `work()` inside a host."""
+        """Return the result of `work()` inside a host."""
         return in_each_namespace(self._namespaces, [side], lambda _: work())[side]
 
     def udp(self, link: str) -> tuple[socket.socket, socket.socket]:
-        """A sender in host a and a receiver in host b, whose datagrams cross `link`."""
+        """Return a sender in host a and a receiver in host b, whose datagrams cross `link`."""
         number = self.number[link]
         sender, receiver = (self._socket(side, number, socket.SOCK_DGRAM, UDP_PORT + number) for side in "ab")
         sender.connect((address("b", number), UDP_PORT + number))
         return sender, receiver
 
     def tcp(self, link: str, stream: int = 0) -> tuple[socket.socket, socket.socket]:
-        """A connection across `link`, one of several streams: host a's end, which sends, and host b's."""
+        """Return a connection across `link`, one of several: host a's end, which sends, and host b's."""
         number, port = self.number[link], TCP_PORT + stream
         sender, listener = (self._socket(side, number, socket.SOCK_STREAM, port) for side in "ab")
         with listener:
@@ -168,7 +168,7 @@ def _by_direction(
 
 
 def address(side: str, number: int) -> str:
-    """The address of a host's end of a link."""
+    """Return the address of a host's end of a link."""
     return f"10.0.{number}.{1 if side == 'a' else 2}"
 
 
@@ -177,7 +177,9 @@ def _mac(side: str, number: int) -> str:
 
 
 def _new_namespace() -> int:
-    """A descriptor of a fresh network namespace; the namespace lives as long as something holds on to it."""
+    """Return a descriptor of a fresh network namespace, which exists while a descriptor or process uses
+    it.
+    """
     opened: list[int] = []
 
     def unshare() -> None:

@@ -102,8 +102,9 @@ class Stamper:
         return True
 
     def collect_all(self, count: int | None = None) -> None:
-        """Take what arrives until so many have in all, as many as were sent unless given; gives up when
-        nothing has for ARRIVAL_S_MAX.
+        """Take arrivals until `count` have arrived in all (default: as many as were sent).
+
+        Give up if nothing arrives for ARRIVAL_S_MAX.
         """
         wanted = len(self.sent) if count is None else count
         self.collect()
@@ -144,10 +145,10 @@ def send_steadily(stampers: Sequence[Stamper], count: int, interval_s: float) ->
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What came of a bulk transfer over TCP."""
+    """The result of a bulk transfer over TCP."""
 
-    goodput_bits_per_s: float  # after the start, while there was something to send
-    intact: bool  # all arrived, every byte in its place
+    goodput_bits_per_s: float  # after slow start, while data was sent
+    intact: bool  # all bytes arrived in order
     segments_sent: int  # data segments, retransmitted ones included, by the sender's kernel
     segments_received: int  # by the receiver's
 
@@ -177,10 +178,10 @@ def transfer(sockets: tuple[socket.socket, socket.socket], seconds: float, *, st
 
 
 def _median_slope(points: Sequence[tuple[float, int]]) -> float:
-    """The slope of the line through most of the points (Theil and Sen's estimator).
+    """Return the slope of the line through most of the points (Theil and Sen's estimator).
 
-    When the machine stands still for a moment, what came meanwhile is read all at once afterwards.
-    The difference of the first and the last point believes such a moment; a median of slopes does not.
+    If the machine stalls, all data of that time is read at once afterwards. Such a moment distorts the slope
+    between the first and the last point, but not a median of slopes.
     """
     some = points[:: max(1, len(points) // SLOPE_POINTS_MAX)]
     slopes = [(y2 - y1) / (x2 - x1) for (x1, y1), (x2, y2) in combinations(some, 2) if x2 > x1]
@@ -196,7 +197,7 @@ def _send_bulk(sender: socket.socket, seconds: float) -> None:
 
 
 def _receive_bulk(receiver: socket.socket, seconds: float) -> tuple[int, list[tuple[float, int]]]:
-    """The checksum of what came until the end, and how much had come when."""
+    """Return the checksum of all received data, and the received amount over time."""
     receiver.settimeout(seconds)
     checksum = total = 0
     arrivals = []
@@ -208,7 +209,7 @@ def _receive_bulk(receiver: socket.socket, seconds: float) -> tuple[int, list[tu
 
 
 def _checksum_of_bulk(total: int) -> int:
-    """The checksum of the first `total` bytes of a repeated block."""
+    """Return the checksum of the first `total` bytes of a repeated block."""
     checksum = 0
     for _ in range(total // BLOCK_BYTES):
         checksum = zlib.crc32(BLOCK, checksum)
@@ -216,6 +217,6 @@ def _checksum_of_bulk(total: int) -> int:
 
 
 def _tcp_info(sock: socket.socket, offset: int) -> int:
-    """A 32-bit field of struct tcp_info (linux/tcp.h)."""
+    """Return a 32-bit field of struct tcp_info (linux/tcp.h)."""
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
     return int(struct.unpack_from("=I", info, offset)[0])

@@ -1,6 +1,6 @@
-"""What is done to links, and what is seen then. Each runs inside a sandbox of its own and returns plain data.
+"""Scenarios of links and their observations. Each runs inside a separate sandbox and returns plain data.
 
-Arguments are the kind of link emulator, and what the test varies. Nothing is judged here: the tests do that.
+Arguments are the kind of link emulator and the values that the test varies. The tests judge the results.
 """
 
 import time
@@ -62,7 +62,7 @@ def datagram_loss(
 
 
 def one_way(kind: str, towards: str, delay_ms: int) -> dict[str, Any]:
-    """A link of which only one direction is shaped here: datagrams and bulk transfers, both ways."""
+    """Send datagrams and bulk transfers in both directions over a link with one shaped direction."""
     with Lab(kind, {"link": {Direction(towards): LinkParameters(delay_us=delay_ms * 1000)}}) as lab:
         a, b = lab.udp("link")
         b.connect(a.getsockname())
@@ -96,7 +96,7 @@ def mixed_sizes(kind: str) -> dict[str, Any]:
 
 
 def tcp(kind: str, parameters: dict[str, Any], seconds: float, offloads: bool) -> dict[str, Any]:
-    """A bulk transfer."""
+    """Run a bulk transfer."""
     backward = LinkParameters(delay_us=parameters.get("delay_us", 0))
     with Lab(
         kind, {"link": {Direction.FORWARD: LinkParameters(**parameters), Direction.BACKWARD: backward}}
@@ -114,7 +114,7 @@ def tcp(kind: str, parameters: dict[str, Any], seconds: float, offloads: bool) -
 
 
 def cut(kind: str, delay_ms: int) -> dict[str, Any]:
-    """A datagram every millisecond; the link is cut for 300 ms in the middle."""
+    """Send a datagram every millisecond; cut the link for 300 ms in the middle."""
     parameters = LinkParameters(delay_us=delay_ms * 1000)
     with Lab(kind, {"link": parameters}) as lab:
         stamper = Stamper(lab.udp("link"))
@@ -173,7 +173,7 @@ def down_and_up(kind: str) -> dict[str, Any]:
 
 
 def overflow(kind: str, queue: int, burst: int) -> dict[str, Any]:
-    """A burst of 1000-byte datagrams at once into a slow link with a short queue."""
+    """Send a burst of 1000-byte datagrams into a slow link with a short queue."""
     with Lab(kind, {"link": LinkParameters(rate_bits_per_s=1_000_000, queue_packets=queue)}) as lab:
         stamper = Stamper(lab.udp("link"), size=1000)
         for _ in range(burst):
@@ -219,7 +219,7 @@ def traced(kind: str, rates: list[int], delays_us: list[int]) -> dict[str, Any]:
 
 
 def trace_steps(values: list[int]) -> TraceSteps:
-    """A trace of these steps."""
+    """Return a trace of these steps."""
     return TraceSteps("link.trace", "", len(values) * STEP_US, tuple(values))
 
 
@@ -235,7 +235,7 @@ def _changes(applied: list[Applied]) -> dict[str, Any]:
 
 
 def _counters(lab: Lab) -> dict[str, int]:
-    """Of the way forward of link "link"."""
+    """Return the counters of the forward direction of link "link"."""
     row = lab.emulator.counters()["link", Direction.FORWARD]
     return {
         "frames": row.frames,

@@ -49,7 +49,7 @@ def test_correlated_jitter_is_refused_on_netem_and_gets_relay_links_otherwise(pl
         LocalBackend().adapted(plan_of(**given, links_kind="netem"))
 
 
-def test_what_netem_implements_stays_as_it_was_asked(plan_of):
+def test_netem_is_kept_if_it_implements_the_parameters(plan_of):
     plan = plan_of("delay: 20ms, jitter: 5ms, loss: 1%, loss_burst: 8packets, rate: 10mbit, queue: 90packets")
     assert LocalBackend().adapted(plan) == plan
 
@@ -66,7 +66,7 @@ def test_what_netem_implements_stays_as_it_was_asked(plan_of):
         ),
     ],
 )
-def test_what_virtual_time_lacks_is_refused(plan_of, given, said):
+def test_features_missing_in_virtual_time_are_refused(plan_of, given, said):
     with pytest.raises(
         InputError, match=f"{said}.*which links in virtual time do not implement: take --on local"
     ):
@@ -78,7 +78,7 @@ def test_virtual_time_takes_what_its_links_implement(plan_of):
     assert Simulator().adapted(plan) == plan
 
 
-def test_the_command_refuses_it_in_a_line(plan_of, tmp_path, monkeypatch, capsys):
+def test_the_command_refuses_it_in_one_line(plan_of, tmp_path, monkeypatch, capsys):
     plan_of(CORRELATED)
     assert (
         main.run(["run", str(tmp_path / "able.yaml"), "--links", "netem", "--out", str(tmp_path / "runs")])

@@ -1,4 +1,4 @@
-"""What a link is to do, held against packets that crossed one, for every kind of link."""
+"""The specified behaviour of a link, compared with packets that crossed one, for every kind of link."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -52,7 +52,7 @@ def assert_binomial(count: int, of: int, probability: float) -> None:
 def test_a_packet_is_never_early_and_the_median_is_close_on_an_idle_link(kind: str) -> None:
     delays_ms = [0, 5, 15, 40, 100]
     observed = sandboxed(scenarios.idle_delays, kind, delays_ms)
-    # Where even a plain timer is late (user-mode Linux), a link's may be, too.
+    # If even a plain timer is late (user-mode Linux), a link's may be late, too.
     allowed_us = 1000 + observed["timer_late_us"]
     for asked_ms, link in zip(delays_ms, observed["links"], strict=True):
         measured = delays_us(link)
@@ -150,7 +150,7 @@ def test_tcp_gets_the_rate_less_its_headers(kind: str, megabits_per_s: int) -> N
 
 
 def carried_bits_per_s(kind: str) -> int:
-    """What this machine carries easily at present over a link of this kind, a segment at a time."""
+    """Return a rate that this machine currently carries easily over such a link, segment by segment."""
     plain = sandboxed(scenarios.tcp, kind, {"delay_us": 5000}, 1.0, False)
     return round(plain["goodput_bits_per_s"] / 4)
 

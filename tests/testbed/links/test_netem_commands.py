@@ -45,7 +45,7 @@ def test_an_emulated_link_is_two_bridges_joined_by_a_pair() -> None:
     ]
 
 
-def test_what_was_made_is_removed() -> None:
+def test_created_objects_are_removed() -> None:
     assert unwire_lines([LINK]) == ["link del nx7", "link del na7", "link del nb7"]
 
 
@@ -116,7 +116,7 @@ def test_a_seed_stands_last_and_is_another_for_each_stage_and_change() -> None:
     assert stage_seed(1, "nx7", 0) == stage_seed(1, "nx7", 0) != stage_seed(2, "nx7", 0)
 
 
-def test_a_kernel_that_ignores_seeds_is_told_from_one_that_takes_them() -> None:
+def test_a_kernel_that_ignores_seeds_is_distinguished_from_one_that_takes_them() -> None:
     took = "qdisc netem 8001: root refcnt 2 limit 1000 delay 1ms seed 4711"
     assert says_seed(took)
     assert not says_seed("qdisc netem 8001: root refcnt 2 limit 1000 delay 1ms")

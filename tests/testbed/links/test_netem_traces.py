@@ -1,4 +1,4 @@
-"""What netem is told at each step of a trace."""
+"""The netem commands for each step of a trace."""
 
 from testbed.links.netem_commands import delay_options, in_step, limit_options, next_step_us
 from topologies.link_parameters import LinkParameters
@@ -34,7 +34,7 @@ def test_in_a_pause_packets_are_held_for_what_is_left_of_it_also_into_the_next_t
     assert limit_options(now, hold_us=hold_us).startswith("limit 51 delay 110000us 0us rate 4000000bit")
 
 
-def test_what_a_fault_sets_stands_instead_of_the_trace() -> None:
+def test_a_faults_values_replace_the_trace() -> None:
     slow = PARAMETERS.with_values({"rate_bits_per_s": 500_000})
     assert told(0, slow) == (20_000, 500_000, 0)
     far = PARAMETERS.with_values({"delay_us": 90_000})

@@ -31,7 +31,7 @@ def test_a_bridge_floods_towards_the_end_that_is_here() -> None:
     ]
 
 
-def test_what_was_made_is_removed() -> None:
+def test_created_objects_are_removed() -> None:
     assert remove_lines([BOTH, SENT_BY_A, SENT_BY_B]) == ["link del ow1", "link del ow2"]
 
 

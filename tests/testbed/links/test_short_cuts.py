@@ -17,7 +17,7 @@ TOLERANCE_MS = 10
 
 
 def _cut_and_heal_at_once(kind: str, parameters: dict[str, Any], burst: int) -> dict[str, int]:
-    """A burst, a cut that is healed at once, then some more datagrams."""
+    """Send a burst, cut and heal the link at once, then send more datagrams."""
     link = LinkParameters(**parameters)
     with Lab(kind, {"link": link}) as lab:
         stamper = Stamper(lab.udp("link"), size=1000)

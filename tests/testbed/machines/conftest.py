@@ -12,7 +12,7 @@ from tests.testbed.machines.labs.logging_in import known_hosts, log_in
 
 @pytest.fixture(scope="session")
 def lab_works() -> None:
-    """Whoever takes this is skipped where there can be no lab, with the reason."""
+    """Skip the test with the reason if this machine cannot run a lab."""
     reason = why_no_lab()
     if reason is not None:
         pytest.skip(reason)
@@ -20,14 +20,14 @@ def lab_works() -> None:
 
 @pytest.fixture(scope="session")
 def pair(lab_works: None) -> Iterator[Lab]:
-    """Two machines, h0 and h1. Whoever changes something puts it right again."""
+    """Yield two machines, h0 and h1. Tests that change them must restore them."""
     with Lab(2) as lab:
         yield lab
 
 
 @pytest.fixture
 def own_home(pair: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The controller's home, which knows no machine, and no agent."""
+    """Use the controller's home without known hosts and without an agent."""
     monkeypatch.setenv("HOME", str(pair.home))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     known_hosts(pair).unlink(missing_ok=True)

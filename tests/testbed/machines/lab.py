@@ -1,12 +1,12 @@
-"""A lab: machines with SSH servers of their own, a network to control them and one for experiments.
+"""A lab: machines with SSH servers, a control network and an experiment network.
 
     with Lab(4) as lab:
         lab.run(["cutset", "run", "link-failure", "--on", str(lab.inventory)])
 
-All of it is in one sandbox, which takes it along when it ends. Each machine (`LabMachine`) is namespaces of
-its own with an overlay for a root, OpenSSH's sshd, `eth0` in the control network and `exp0` in the
-experiment network. Commands of the lab (`run`, `popen`) run as on the controller: with the file system of
-whoever runs the tests, a home of their own, and an interface in the control network.
+The whole lab is in one sandbox and ends with it. Each machine (`LabMachine`) consists of namespaces with an
+overlay as root, OpenSSH's sshd, `eth0` in the control network and `exp0` in the experiment network. Commands
+of the lab (`run`, `popen`) run as on the controller: with the file system of the tests, a separate home, and
+an interface in the control network.
 
 By hand: `python -m tests.testbed.machines.lab --machines 4 -- COMMAND…` (or a shell), as root.
 """
@@ -70,7 +70,7 @@ class Lab:
         self.pid: int
 
     def __enter__(self) -> Self:
-        """Raises MachineError, with what to do, where sandboxes cannot be made."""
+        """Start the lab. Raises MachineError, with the remedy, if sandboxes cannot be made."""
         with contextlib.ExitStack() as stack:
             self.place = Path(tempfile.mkdtemp(prefix="cutset-lab-"))
             stack.callback(shutil.rmtree, self.place, ignore_errors=True)
@@ -100,8 +100,9 @@ class Lab:
     def write_inventory(
         self, file: str, *, machines: Mapping[str, Mapping[str, Any]] | None = None, **keys: Any
     ) -> Path:
-        """An inventory of all machines. machines: fields of single machines, None to leave one out; keys:
-        fields of the inventory, likewise.
+        """Write an inventory of all machines.
+
+        machines: fields of single machines, None to leave one out; keys: fields of the inventory, likewise.
         """
         fields = {
             "inventory": "lab",
@@ -165,17 +166,15 @@ class Lab:
             return pool.submit(task).result()
 
     def inside(self, argv: Sequence[str]) -> list[str]:
-        """The argument list that runs a command on the controller."""
+        """Return the argument list that runs a command on the controller."""
         return ["nsenter", "--target", str(self.pid), "--net", "--mount", "--pid", "--", *argv]
 
     def standing(self) -> dict[str, Standing]:
-        """What each machine runs and has now (see `left_since`)."""
+        """Return the present state of each machine (see `left_since`)."""
         return {name: machine.standing() for name, machine in self.machines.items()}
 
     def left_since(self, before: Mapping[str, Standing]) -> list[str]:
-        """What the machines run or have that they did not then, and the files that were written outside of
-        the inventory's folder, one thing a line.
-        """
+        """Return changes of the machines' states, and files outside the inventory's folder, one per line."""
         return [
             f"{name}: {line}"
             for name, standing in before.items()
@@ -220,7 +219,7 @@ class ControllerProcess(subprocess.Popen[str]):
             return
         with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess):
             children = psutil.Process(self.pid).children()
-            # Before it has forked there is nobody to spare.
+            # Before it has forked there is no child.
             os.kill(children[0].pid if children else self.pid, sig)
 
 
@@ -229,12 +228,12 @@ def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """A lab for one command; its exit code."""
+    """Run one command in a lab and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.testbed.machines.lab", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--machines", type=int, default=4, metavar="N")
     parser.add_argument("--mtu", type=int, default=1600, help="of the experiment network")
-    parser.add_argument("--user", default="root", help="who logs in")
+    parser.add_argument("--user", default="root", help="the login user")
     parser.add_argument("--sudo", action="store_true", help="this user may use sudo")
     parser.add_argument("--files", type=Path, help="a folder with files that the machines have as well")
     parser.add_argument("command", nargs="*", help="a shell, unless given; LAB is the inventory's path")

@@ -1,4 +1,4 @@
-"""What a supervisor and its controller say to each other: as lines, and as it is kept."""
+"""Messages between a supervisor and its controller: as lines, and as stored."""
 
 import json
 
@@ -9,7 +9,7 @@ from testbed.machines.agent.messages import LineError, MessageParser, line_of
 
 
 @pytest.mark.parametrize("data", [b"no json\n", b"[" * 100_000 + b"\n", b"[1]\n", b"x" * (2 << 20)])
-def test_what_is_no_message_is_refused(data: bytes) -> None:
+def test_invalid_messages_are_refused(data: bytes) -> None:
     with pytest.raises(LineError):
         list(MessageParser().feed(data))
 
@@ -20,7 +20,7 @@ def test_messages_may_come_in_any_pieces() -> None:
     assert [message for byte in data for message in lines.feed(bytes([byte]))] == messages
 
 
-def test_of_what_is_only_shown_the_last_are_kept_and_all_of_what_steers() -> None:
+def test_the_last_display_messages_and_all_control_messages_are_kept() -> None:
     kept = RetainedMessages()
     kept.add({"did": "waits", "at": "ready"})
     for number in range(LAST_KEPT["change"] + 3):

@@ -43,7 +43,7 @@ print("\\n".join(file for file in files if "site-packages" in file or "dist-pack
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> archive.Archive:
-    """The archive of this project, made anew."""
+    """Build the archive of this project."""
     return machine_archive(tmp_path_factory.mktemp("cache"))
 
 
@@ -58,7 +58,9 @@ def unpacked(content: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_all_that_starts_on_a_machine_finds_its_modules_in_it(made: archive.Archive, tmp_path: Path) -> None:
+def test_programs_started_on_a_machine_find_their_modules_in_the_archive(
+    made: archive.Archive, tmp_path: Path
+) -> None:
     subprocess.run(["tar", "-xzf", "-", "-C", str(tmp_path)], input=made.content, check=True, timeout=60)
     before = sorted(tmp_path.rglob("*"))
     command = [sys.executable, "-I", "-S", "-c", IMPORT_ALL, str(tmp_path), *STARTED_ON_MACHINES]
@@ -68,7 +70,7 @@ def test_all_that_starts_on_a_machine_finds_its_modules_in_it(made: archive.Arch
     assert sorted(tmp_path.rglob("*")) == before, "something had to be compiled there"
 
 
-def test_it_leaves_out_what_no_machine_needs_and_is_small(
+def test_the_archive_omits_unneeded_files_and_is_small(
     made: archive.Archive, files: dict[str, bytes]
 ) -> None:
     folders = {name.partition("/")[0] for name in files}
@@ -78,7 +80,7 @@ def test_it_leaves_out_what_no_machine_needs_and_is_small(
 
 
 @pytest.mark.slow
-def test_what_a_system_says_its_nodes_import_comes_along_and_works(tmp_path: Path) -> None:
+def test_declared_imports_of_a_systems_nodes_are_sent_along_and_work(tmp_path: Path) -> None:
     made = machine_archive(tmp_path / "cache", more=systems.distributions_of("meghdoot"))
     subprocess.run(["tar", "-xzf", "-", "-C", str(tmp_path)], input=made.content, check=True, timeout=60)
     machines = [str(code).partition(":")[0] for code in systems.systems()["meghdoot"].machines.values()]
@@ -93,7 +95,7 @@ def test_a_distribution_that_is_not_installed_is_named(tmp_path: Path) -> None:
         machine_archive(tmp_path, more=["no-such-thing"])
 
 
-def test_its_bytecode_is_that_of_its_sources(files: dict[str, bytes]) -> None:
+def test_the_archives_bytecode_matches_its_sources(files: dict[str, bytes]) -> None:
     sources = {name: content for name, content in files.items() if name.endswith(".py")}
     assert sources
     for name, content in sources.items():
@@ -130,7 +132,7 @@ def test_a_changed_file_gives_another_archive() -> None:
     assert pack({**files, "node/b.py": b""}) != pack(files)
 
 
-def test_it_is_made_once_and_those_of_old_states_are_forgotten(
+def test_the_archive_is_built_once_and_old_ones_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []

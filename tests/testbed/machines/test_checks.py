@@ -41,7 +41,7 @@ def small_archive(text: str) -> Archive:
 
 @contextmanager
 def logged_in(lab: Lab, inventory: Path | None = None) -> Iterator[list[Connection | TestbedError]]:
-    """Connections to all machines; they stay in the lab's network."""
+    """Yield connections to all machines, which stay in the lab's network."""
     context = connected(load_inventory(inventory or lab.inventory).machines)
     connections = lab.on_controller(context.__enter__)
     try:
@@ -62,7 +62,7 @@ def here(connections: Sequence[Connection | TestbedError]) -> list[Connection]:
 
 @contextmanager
 def python_that_says(machine: LabMachine, what: str) -> Iterator[None]:
-    """A machine whose python3 is none."""
+    """Replace a machine's python3 by a program that is none."""
     name = "/usr/local/bin/python3"
     link = [machine.path(name).readlink()] if machine.path(name).is_symlink() else []
     machine.run(["install", "-m", "755", "/dev/stdin", name], input=f"#!/bin/sh\necho '{what}'\n")
@@ -112,7 +112,7 @@ def test_a_machine_that_cannot_be_reached_keeps_no_other_from_being_examined(
     assert found["h0"].facts is not None
 
 
-def test_a_wrong_address_is_said_and_what_addresses_there_are(pair: Lab, archive: Archive) -> None:
+def test_a_wrong_address_is_reported_and_what_addresses_there_are(pair: Lab, archive: Archive) -> None:
     inventory = pair.write_inventory("wrong.yaml", machines={"h1": {"experiment": "10.10.1.77"}})
     found = examined(pair, archive, inventory)
     assert "10.10.1.77 is on none of its interfaces" in only_problem(found["h1"])
@@ -150,12 +150,12 @@ def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab,
     assert "links between machines get 1350 at most" in small.problem
 
 
-def test_a_folder_that_cannot_be_made_is_said(pair: Lab, archive: Archive) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(pair: Lab, archive: Archive) -> None:
     inventory = pair.write_inventory("file.yaml", folder="/etc/hostname/cutset")
     assert "/etc/hostname is no folder" in only_problem(examined(pair, archive, inventory)["h0"])
 
 
-def test_a_folder_that_others_could_replace_is_said(pair: Lab, archive: Archive) -> None:
+def test_a_folder_that_others_could_replace_is_reported(pair: Lab, archive: Archive) -> None:
     pair["h0"].run(["install", "-d", "-o", "65534", "/var/tmp/theirs"])
     inventory = pair.write_inventory("theirs.yaml", folder="/var/tmp/theirs/cutset")
     try:

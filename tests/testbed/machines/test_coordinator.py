@@ -149,7 +149,7 @@ def test_the_drain_is_over_when_every_client_everywhere_has_everything(events: E
         nonlocal waited
         if message or waited or other.waits_at != "drained":
             return
-        waited = True  # nobody has said anything for a while
+        waited = True  # no message for a while
         assert all(machine.last_told == "ready" for machine in (one, other))
         other.say(did="counts", published={"0": 7}, delivered=[{"0": 7}])
 
@@ -196,7 +196,7 @@ PRINTABLE = "?]0;title?line one ?[2Jline two?1m ?over"
     ],
     ids=["problem", "broken", "gone", "lost"],
 )
-def test_what_machines_say_comes_as_one_line_that_no_terminal_acts_on(
+def test_texts_from_machines_are_one_printable_line(
     events: Events, message: dict[str, Any], followed_text: str
 ) -> None:
     one, other = Played("h0", events), Played("h1", events)

@@ -1,4 +1,4 @@
-"""What the facts about a machine mean: each thing that can be wrong is said, with what to do about it."""
+"""Findings from the facts about a machine: each problem is reported with its remedy."""
 
 import dataclasses
 import json
@@ -81,7 +81,7 @@ def findings(**changes: Any) -> list[Finding]:
 
 
 def wrong(**changes: Any) -> Finding:
-    """The one finding that is not good."""
+    """Return the only finding that is not good."""
     (found,) = [finding for finding in findings(**changes) if finding.state is not State.GOOD]
     return found
 
@@ -131,7 +131,7 @@ SHORT = (Echo("10.10.1.10", "10.10.1.11", 0.0002, None),)
         ({"folder": Folder(10**10, (), "/x cannot be written")}, "disk", "/x cannot be written", "folder:"),
     ],
 )
-def test_what_keeps_runs_from_a_machine_is_said_with_its_remedy(
+def test_obstacles_to_runs_are_reported_with_their_remedy(
     changes: dict[str, Any], subject: str, problem: str, remedy: str
 ) -> None:
     found = wrong(**changes)
@@ -151,9 +151,7 @@ def test_what_keeps_runs_from_a_machine_is_said_with_its_remedy(
         ({"runs": (RunFolder("one", 5_000_000, "held"),)}, "runs", "without a controller: one"),
     ],
 )
-def test_what_is_only_worth_knowing_keeps_no_run_from_it(
-    changes: dict[str, Any], subject: str, problem: str
-) -> None:
+def test_notes_do_not_prevent_runs(changes: dict[str, Any], subject: str, problem: str) -> None:
     found = wrong(**changes)
     assert (found.subject, found.state) == (subject, State.NOTE)
     assert problem in found.problem
@@ -169,12 +167,12 @@ def test_what_is_only_worth_knowing_keeps_no_run_from_it(
         ({"synchronised": None}, "clock", "+1.5 ±0.2 ms"),
     ],
 )
-def test_what_is_just_different_is_good(changes: dict[str, Any], subject: str, cell: str) -> None:
+def test_harmless_differences_are_good(changes: dict[str, Any], subject: str, cell: str) -> None:
     (found,) = [finding for finding in findings(**changes) if finding.subject == subject]
     assert (found.state, found.cell) == (State.GOOD, cell)
 
 
-def test_what_runs_have_left_is_counted_by_state_with_its_size() -> None:
+def test_leftovers_of_runs_are_counted_by_state_with_their_size() -> None:
     runs = (RunFolder("a", 1, "in use"), RunFolder("b", 2_000_000, "left"), RunFolder("c", 3_000_000, "held"))
     assert wrong(runs=runs).cell == "1 in use, 1 held, 1 left, 5 MB"
     assert wrong(runs=runs).problem == "without a controller: b, c"
@@ -226,11 +224,11 @@ def test_the_quickest_answer_says_most_of_a_clock() -> None:
     assert best_reading([slow, quick, slow]) == ClockReading(50_000, 500)
 
 
-# What comes from a machine.
+# Answers of machines.
 
 
 def said(**changes: Any) -> bytes:
-    """The answer of a machine with these facts, and with fields of it changed."""
+    """Return the answer of a machine with these facts, and with changed fields."""
     return json.dumps({**dataclasses.asdict(FIT), "uid": 0, **changes}).encode()
 
 
@@ -281,7 +279,7 @@ def test_a_time_that_is_none_is_an_error(line: bytes) -> None:
         read_time_ns(line)
 
 
-def test_what_a_machine_says_cannot_steer_a_terminal() -> None:
+def test_texts_from_machines_cannot_control_a_terminal() -> None:
     facts = read_facts(said(python="3.11\x1b[2J", port_holder="a\r\nb\x07 (process 1)"))
     assert (facts.python, facts.port_holder) == ("3.11?[2J", "a b? (process 1)")
 

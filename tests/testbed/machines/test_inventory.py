@@ -26,7 +26,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_what_a_machine_does_not_say_is_as_for_all(tmp_path: Path) -> None:
+def test_omitted_fields_of_a_machine_have_the_inventorys_values(tmp_path: Path) -> None:
     first, second = load_inventory(written(tmp_path, TWO)).machines
     assert (first.user, first.port, first.takes, first.serves) == ("cutset", None, 4, ("r0",))
     assert (second.user, second.port, second.takes, second.serves) == ("root", 2222, 2, ())
@@ -34,7 +34,7 @@ def test_what_a_machine_does_not_say_is_as_for_all(tmp_path: Path) -> None:
     assert first.runs == "/var/tmp/cutset/runs"
 
 
-def test_what_is_not_said_at_all_has_defaults(tmp_path: Path) -> None:
+def test_omitted_fields_of_the_inventory_have_defaults(tmp_path: Path) -> None:
     inventory = load_inventory(written(tmp_path, TWO))
     assert inventory.lease_us == 60_000_000
     assert inventory.shaping is Shaping.HOSTS
@@ -73,7 +73,7 @@ def test_ports_tell_machines_behind_one_address_apart(tmp_path: Path) -> None:
         ("serves: [r0]", "host_key: SHA256:abc", 6, "machines.0.host_key: 'SHA256:abc' is no fingerprint"),
     ],
 )  # fmt: skip
-def test_mistakes_are_said_with_file_line_and_field(
+def test_mistakes_are_reported_with_file_line_and_field(
     tmp_path: Path, old: str, new: str, line: int, problem: str
 ) -> None:
     path = written(tmp_path, TWO.replace(old, new))

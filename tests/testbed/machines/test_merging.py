@@ -19,7 +19,7 @@ BASE = RunRecord(
 
 
 def part(zero_s: int, **more: Any) -> RunRecord:
-    """What a machine wrote whose time 0 was then."""
+    """Return the record of a machine with this time 0."""
     return RunRecord(
         SMALL,
         times=Times(zero_ns=zero_s * S, drained_ns=(zero_s + 60) * S),
@@ -38,7 +38,7 @@ def test_lists_say_which_machine_each_entry_is_from() -> None:
     assert record.cpu == (CpuSample(1, 0.1, "h0"), CpuSample(1, 0.2, "h1"))
 
 
-def test_changes_stand_in_the_order_in_which_they_happened_whatever_the_clocks_say() -> None:
+def test_changes_are_in_the_order_in_which_they_happened_whatever_the_clocks_say() -> None:
     first = part(100, changes=(change(0, 119), change(2, 141)))
     second = part(900, changes=(change(1, 920),))
     record = merged(BASE, {"h0": first, "h1": second}, ["h0", "h1"])
@@ -76,7 +76,7 @@ def test_without_the_word_of_a_machine_a_run_is_crashed() -> None:
     assert merged(BASE, {}, ["h0", "h1"]).outcome == "crashed"
 
 
-def test_problems_name_their_machine_and_are_said_once() -> None:
+def test_problems_name_their_machine_and_are_reported_once() -> None:
     base = replace(BASE, problems=("h1: the disk is full",))
     parts = {"h0": part(100, problems=("too late",)), "h1": part(900, problems=("the disk is full",))}
     assert merged(base, parts, ["h0", "h1"]).problems == ("h1: the disk is full", "h0: too late")

@@ -42,7 +42,7 @@ SPACE = (
 )
 
 
-def test_what_a_system_imports_comes_along(pair: Lab, tmp_path: Path) -> None:
+def test_a_systems_imports_are_sent_along(pair: Lab, tmp_path: Path) -> None:
     command = [*CUTSET, "run", "meghdoot-link-failure"]
     command += [word for setting in SPACE for word in ("--set", setting)]
     with pair.popen([*command, "--on", pair.inventory, "--out", tmp_path], stdout=-1, stderr=-1) as process:

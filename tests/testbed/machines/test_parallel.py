@@ -27,7 +27,7 @@ def test_results_and_errors_come_in_the_order_of_what_they_are_of() -> None:
     meeting = threading.Barrier(3)
 
     def do(number: int) -> int:
-        meeting.wait(20)  # nobody goes on before all have begun
+        meeting.wait(20)  # all wait until all have begun
         if number == 1:
             raise TestbedError("h1: is broken")
         return number

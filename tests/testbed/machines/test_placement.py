@@ -68,7 +68,9 @@ def test_a_region_is_spread_evenly_over_its_machines_with_its_gateway_on_the_fir
         ([machine(0, takes=23)], "takes: region r3 has more node processes than its machines take: h0 (23)"),
     ],
 )
-def test_what_machines_cannot_carry_is_refused(plan: Plan, machines: list[Machine], problem: str) -> None:
+def test_placements_beyond_the_machines_are_refused(
+    plan: Plan, machines: list[Machine], problem: str
+) -> None:
     with pytest.raises(InputError) as raised:
         place(plan, inventory(*machines))
     assert str(raised.value).startswith(f"lab.yaml: {problem}")
@@ -151,7 +153,7 @@ def test_each_way_between_machines_has_a_capture_of_headers_at_both_ends(plan: P
     assert len(wires) == 2 * 8
 
 
-def test_where_the_site_shapes_we_only_cut(plan: Plan) -> None:
+def test_if_the_site_shapes_links_we_only_cut_them(plan: Plan) -> None:
     site = replace(FOUR, shaping=Shaping.EMULAB)
     placement = place(plan, site)
     for assignment in assignments(plan, site, placement, 1).values():
@@ -164,7 +166,7 @@ def test_where_the_site_shapes_we_only_cut(plan: Plan) -> None:
         )
 
 
-def test_where_the_site_shapes_a_fault_that_changes_delays_is_refused(plan: Plan) -> None:
+def test_if_the_site_shapes_links_faults_on_delays_are_refused(plan: Plan) -> None:
     site = replace(FOUR, shaping=Shaping.EMULAB)
     slower = LinkChange(
         5_000_000, "slow", "r0-r1", Direction.FORWARD, plan.changes[0].state, LinkParameters(80_000)

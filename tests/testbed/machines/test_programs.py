@@ -29,7 +29,7 @@ faults:
   - {name: again, at: 4s, restart: r1/broker-0}
 """
 TIMEOUT_S = 300.0
-"""Of a run with its analysis, on a busy machine."""
+"""Limit of a run with its analysis, on a busy machine."""
 INSTALLED = "/usr/sbin/mosquitto"
 
 pytestmark = [

@@ -1,4 +1,4 @@
-"""What earlier runs have left on a machine: told apart by whether somebody uses it, ended and removed."""
+"""Leftovers of earlier runs on a machine: those in use are kept, others are ended and removed."""
 
 import json
 import os
@@ -29,7 +29,7 @@ NAME = "20260101T000000Z-link-failure-0a1b2c"
 
 @pytest.fixture
 def processes() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that stand for supervisors; whatever is left of them ends with the test."""
+    """Yield a list for processes that act as supervisors; end them after the test."""
     started: list[subprocess.Popen[str]] = []
     yield started
     for process in started:
@@ -39,7 +39,7 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A machine's folder, not there yet, with a path that is short enough for a socket (unix(7))."""
+    """Yield the path of a machine's folder, not existing yet and short enough for a socket (unix(7))."""
     with tempfile.TemporaryDirectory() as place:
         yield Path(place) / "cutset"
 
@@ -72,7 +72,7 @@ def note(run: Path, pid: int, ticks: int | None) -> None:
 
 
 def clear(folder: Path, *, shipped: tuple[str, ...] = (), code: str = "") -> dict[str, Any]:
-    """What is done on a machine."""
+    """Clean up as on a machine and return the answer."""
     done = cleared(folder, shipped=shipped, code=code)
     done.check_returncode()
     answer: dict[str, Any] = json.loads(done.stdout)
@@ -122,7 +122,7 @@ def test_a_run_whose_files_are_all_here_goes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [OBEDIENT, STUBBORN], ids=["obedient", "stubborn"])
-def test_a_supervisor_that_nobody_is_connected_to_is_ended(
+def test_a_supervisor_without_a_client_is_ended(
     folder: Path, processes: list[subprocess.Popen[str]], program: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run(folder)
@@ -154,7 +154,7 @@ def test_a_run_that_its_controller_is_connected_to_is_left_alone(
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"pid": "x", "started_ticks": 1}'])
-def test_a_note_that_tells_nothing_means_that_nobody_holds_the_run(folder: Path, content: str) -> None:
+def test_an_empty_note_means_that_the_run_is_not_held(folder: Path, content: str) -> None:
     run = make_run(folder)
     (run / files.STATE).write_text(content)
     assert state(run) == LEFT
@@ -183,8 +183,8 @@ def test_a_process_that_does_not_hold_this_run_is_spared_whatever_is_noted(
     assert processes[0].poll() is None
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to somebody else, which only root may")
-def test_a_run_of_somebody_else_is_neither_believed_nor_removed(
+@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to another user, which only root may")
+def test_another_users_run_is_neither_trusted_nor_removed(
     folder: Path, processes: list[subprocess.Popen[str]]
 ) -> None:
     run = make_run(folder)
@@ -197,9 +197,9 @@ def test_a_run_of_somebody_else_is_neither_believed_nor_removed(
     assert run.is_dir()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to somebody else, which only root may")
+@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to another user, which only root may")
 @pytest.mark.parametrize("whose", [".", "runs", "code"])
-def test_a_folder_of_somebody_else_is_not_cleaned_and_that_is_said(folder: Path, whose: str) -> None:
+def test_another_users_folder_is_not_cleaned_and_that_is_reported(folder: Path, whose: str) -> None:
     run, code = make_run(folder), folder / "code" / ("a" * 64)
     code.mkdir(parents=True)
     os.chown(folder / whose, NOBODY, NOBODY)
@@ -235,7 +235,7 @@ def test_code_of_other_versions_goes_but_not_what_is_just_being_unpacked(folder:
     assert sorted(path.name for path in (folder / "code").iterdir()) == ["b" * 64, "d" * 64 + ".part.x1"]
 
 
-def test_what_was_shipped_is_known_from_the_runs_here_machine_by_machine(tmp_path: Path) -> None:
+def test_shipped_runs_are_known_per_machine_from_the_local_runs(tmp_path: Path) -> None:
     def shipped(name: str, **complete: bool) -> None:
         run = RunDirectory(tmp_path / name)
         run.make()

@@ -97,7 +97,7 @@ def test_giving_up_a_command_does_not_end_it(connection: Connection, pair: Lab) 
     assert pair["h0"].kill("sleep 60") == 1
 
 
-def test_what_a_login_shell_says_before_is_no_part_of_what_a_command_says(
+def test_a_login_shells_output_is_no_part_of_a_commands_output(
     connection: Connection, talkative: None
 ) -> None:
     done = connection.run(["sh", "-c", "printf 'one\\ntwo'"])
@@ -110,7 +110,7 @@ def test_a_login_shell_that_ends_instead_is_quoted(connection: Connection, pair:
     assert (done.code, done.stdout, done.said) == (1, b"", "This account is not available")
 
 
-def test_what_a_command_says_is_fit_to_be_shown(connection: Connection) -> None:
+def test_a_commands_output_is_printable(connection: Connection) -> None:
     done = connection.run(["sh", "-c", r"printf 'a\033[2Jb\nc\a' >&2"])
     assert done.said == "a?[2Jb c?"
 

@@ -1,4 +1,4 @@
-"""Whole runs on machines of the lab: three of them, two of which share a region."""
+"""Complete runs on three machines of the lab; two of them share a region."""
 
 import os
 import re
@@ -22,13 +22,13 @@ from tests.testbed.machines.labs.shortages import fill_folder, limit_folder, occ
 
 SERVES = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1"]}, "h2": {"serves": ["r1"]}}
 LEASE_S = 15
-"""Of runs that wait for its end: longer than a busy machine stops everybody."""
+"""Lease of runs whose expiry is waited for: longer than any stall of a busy machine."""
 TIDY_END_S = 50.0
-"""What a machine may take to end a run of this size when its lease is over: seconds, on a busy machine more,
-but never until it is killed (`testbed.machines.agent.supervisor.STOP_S`).
+"""Time for a machine to end a run of this size when its lease expires: seconds, on a busy machine more, but
+never until it is killed (`testbed.machines.agent.supervisor.STOP_S`).
 """
 DRAIN = "60s"
-"""For runs of which something is said that holds once they are drained: a busy machine takes longer."""
+"""Drain time of runs whose tests need a drained run: a busy machine takes longer."""
 SUPERVISOR = "testbed.machines.agent"
 
 pytestmark = [
@@ -59,7 +59,7 @@ def inventory(lab: Lab, before: dict[str, Any]) -> Path:
 
 @pytest.fixture(scope="module")
 def short_lease(lab: Lab, before: dict[str, Any]) -> Path:
-    """The same, and nobody waits for long for who has gone."""
+    """Return an inventory with a short lease, so that no machine waits long for a lost controller."""
     return lab.write_inventory("lease.yaml", machines=SERVES, lease=f"{LEASE_S}s")
 
 
@@ -67,7 +67,7 @@ def short_lease(lab: Lab, before: dict[str, Any]) -> Path:
 def analysed(
     lab: Lab, before: dict[str, Any], inventory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> RunOnMachines:
-    """A run whose connections to two machines broke in the middle, once with and once without a word."""
+    """Return a run whose connections to two machines broke in the middle, one closed and one silent."""
     folder = tmp_path_factory.mktemp("analysed")
     with RunOnMachines(lab, folder, inventory, analyze=True, drain=DRAIN) as run:
         run.wait_for("all nodes are ready")
@@ -158,7 +158,7 @@ def test_a_supervisor_that_is_killed_takes_its_part_along_and_leaves_its_files(
     wait_until_clean(lab, before)
 
 
-def test_what_a_hanging_supervisor_has_is_not_complete_and_stays_there(
+def test_files_of_a_hanging_supervisor_are_incomplete_and_stay_there(
     lab: Lab, before: dict[str, Any], short_lease: Path, tmp_path: Path
 ) -> None:
     with RunOnMachines(lab, tmp_path, short_lease, duration="10s") as run:
@@ -198,7 +198,7 @@ def test_hosts_are_clean_within_the_lease_when_the_controller_is_killed_and_file
 def test_a_second_ctrl_c_ends_at_once_while_files_come_and_what_came_is_described(
     lab: Lab, before: dict[str, Any], tmp_path: Path
 ) -> None:
-    """So slowly do they come that nobody would wait for all of them."""
+    """Ship so slowly that a wait for all files would take too long."""
     slowly = {"when": "end", "rate": "20kbit"}
     inventory = lab.write_inventory("slow.yaml", machines=SERVES, shipping=slowly)
     with RunOnMachines(lab, tmp_path, inventory, duration="60s") as run:

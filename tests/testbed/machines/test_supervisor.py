@@ -32,7 +32,7 @@ AN_HOUR_NS = 3600 * 1_000_000_000
 
 
 class Attached:
-    """Somebody at the supervisor's socket."""
+    """A client of the supervisor's socket."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -45,7 +45,7 @@ class Attached:
         self._socket.sendall(line_of(message))
 
     def hear(self, did: str) -> dict[str, Any]:
-        """The next message of this kind; those before it are dropped."""
+        """Return the next message of this kind; drop those before it."""
         while True:
             while not self._heard:
                 data = self._socket.recv(65536)
@@ -66,7 +66,7 @@ class Attached:
 
 
 class PlayedRun:
-    """What stands in the place of the sandbox with the run in it."""
+    """A substitute for the sandbox with the run."""
 
     def __init__(self) -> None:
         ours, self._end = Channel.pair()
@@ -89,7 +89,7 @@ class PlayedRun:
 
 @pytest.fixture
 def played(monkeypatch: pytest.MonkeyPatch) -> PlayedRun:
-    """The run that supervisors start from now on."""
+    """Return the run that supervisors start from now on."""
     run = PlayedRun()
     monkeypatch.setattr(supervisor, "Sandbox", lambda *_, **__: run)
     return run
@@ -124,7 +124,7 @@ def serve(run: RunDirectory, visit: Any, *, lease_s: float = 60.0, **clocks: Any
     return wrong
 
 
-def test_who_comes_back_hears_what_was_said_from_where_they_left(run: RunDirectory) -> None:
+def test_a_returning_controller_gets_the_messages_that_it_missed(run: RunDirectory) -> None:
     def visit() -> None:
         first = Attached(run)
         first.say(**{"from": 0})
@@ -165,7 +165,7 @@ def test_the_clock_that_it_tells_is_the_machine_s(run: RunDirectory) -> None:
     assert serve(run, visit, now_ns=lambda: AN_HOUR_NS) == []
 
 
-def test_it_goes_when_nobody_is_heard_of_for_the_lease(run: RunDirectory) -> None:
+def test_a_supervisor_ends_without_contact_for_the_lease(run: RunDirectory) -> None:
     now = [0.0]
 
     def visit() -> None:
@@ -184,7 +184,7 @@ def test_it_goes_when_nobody_is_heard_of_for_the_lease(run: RunDirectory) -> Non
     assert serve(run, visit, lease_s=60.0, now_s=lambda: now[0]) == []
 
 
-def test_who_does_not_speak_its_language_is_hung_up_on(run: RunDirectory) -> None:
+def test_clients_with_invalid_messages_are_disconnected(run: RunDirectory) -> None:
     def visit() -> None:
         for nonsense in ({"what": 1}, {"do": "clock"}, {"from": "the beginning"}):
             stranger = Attached(run)
@@ -248,7 +248,7 @@ def test_however_much_a_run_says_what_steers_it_is_heard(run: RunDirectory, play
     assert serve(run, visit) == []
 
 
-def test_who_reads_slowly_is_not_hung_up_on_and_misses_nothing(run: RunDirectory, played: PlayedRun) -> None:
+def test_a_slow_reader_stays_connected_and_misses_nothing(run: RunDirectory, played: PlayedRun) -> None:
     count, text = 180, "x" * 100_000  # more than a connection takes at once
 
     def visit() -> None:
@@ -264,7 +264,7 @@ def test_who_reads_slowly_is_not_hung_up_on_and_misses_nothing(run: RunDirectory
     assert serve(run, visit) == []
 
 
-def test_what_keeps_a_run_from_being_started_is_said(run: RunDirectory) -> None:
+def test_causes_that_prevent_a_start_are_reported(run: RunDirectory) -> None:
     (run.path / RUNNER_LOG).mkdir()
 
     def visit() -> None:
@@ -278,7 +278,7 @@ def test_what_keeps_a_run_from_being_started_is_said(run: RunDirectory) -> None:
     assert serve(run, visit) == []
 
 
-def test_an_end_that_cannot_be_written_down_is_said(run: RunDirectory, played: PlayedRun) -> None:
+def test_an_end_that_cannot_be_written_down_is_reported(run: RunDirectory, played: PlayedRun) -> None:
     (run.path / f".run.json.{os.getpid()}.tmp").mkdir()  # where it would be written
 
     def visit() -> None:

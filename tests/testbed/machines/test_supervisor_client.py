@@ -76,7 +76,7 @@ class Played:
 def follow(
     *sessions: Session, before_each: Callable[[], object] = lambda: None
 ) -> tuple[list[dict[str, Any]], Played]:
-    """What the peer tells of these sessions, to the last word."""
+    """Return all events that the peer reports of these sessions."""
     events: Events = queue.SimpleQueue()
     played: Any = Played(sessions, before_each)
     machine: Any = SimpleNamespace(name="h0")

@@ -1,9 +1,8 @@
-"""Three machines that carry out one plan together, without SSH: each a network namespace with an interface on
-one experiment bridge, and in it a namespace like a sandbox's with its share. Runs inside a sandbox.
+"""Three machines that execute one plan together, without SSH. Each is a network namespace with an interface
+on one experiment bridge, and in it a namespace like a sandbox's with its share. Runs inside a sandbox.
 
 `python -m tests.testbed.network.assigned_networks KIND NAME` is a machine, which makes its tunnels and has a
-child (`inside` behind that) with the network. What it is asked on standard input it answers on standard
-output.
+child (`inside` after it) with the network. It answers requests from standard input on standard output.
 """
 
 import json
@@ -38,7 +37,7 @@ def _machine(number: int) -> Machine:
 
 
 def all_assignments() -> dict[str, Assignment]:
-    """What each machine has."""
+    """Return each machine's assignment."""
     machines = [_machine(number) for number in range(3)]
     where = {"r0": machines[0], "r1": machines[1]}
     placement = Placement(
@@ -50,7 +49,7 @@ def all_assignments() -> dict[str, Assignment]:
 
 
 def three_machines(kind: str) -> dict[str, Any]:
-    """What crosses between them: as planned, cut, and healed."""
+    """Return the observed traffic between them: as planned, cut, and healed."""
     _ip("link add exp type bridge", "link set exp up")
     processes = {name: _start(kind, name) for name in NAMES}
     try:
@@ -85,7 +84,7 @@ def _ip(*lines: str) -> None:
 
 
 def _start(kind: str, name: str) -> subprocess.Popen[str]:
-    """A machine; returns when its namespace is there."""
+    """Start a machine and return when its namespace exists."""
     command = [
         "unshare",
         "--net",

@@ -28,7 +28,7 @@ INTERVAL_S = 0.5
 
 
 def long_cut() -> dict[str, Any]:
-    """What the hosts at both ends hear during the cut, and whether it heals."""
+    """Return what the hosts at both ends receive during the cut, and whether it heals."""
     with Network(PLAN, select_emulator("auto", 1)) as network:
         sockets = [_icmp_socket(network, host.name) for host in PLAN.hosts]
         senders = [
@@ -55,7 +55,7 @@ def long_cut() -> dict[str, Any]:
 
 
 def _icmp_socket(network: Network, host: str) -> socket.socket:
-    """Gets every ICMP message that the host gets."""
+    """Return a socket that gets every ICMP message of the host."""
     return in_host(network, host, lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
 
 

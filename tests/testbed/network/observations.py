@@ -1,4 +1,4 @@
-"""What a network's hosts can see of it. Runs inside the sandbox, beside the network."""
+"""Observations of a network by its hosts. Runs inside the sandbox, beside the network."""
 
 import errno
 import json
@@ -26,12 +26,12 @@ SILENCE_S = 0.5
 
 
 def in_host(network: Network, host: str, work: Any) -> Any:
-    """The result of `work()` inside the host's network namespace."""
+    """Return the result of `work()` inside the host's network namespace."""
     return in_each_namespace({host: network.netns(host)}, [host], lambda _: work())[host]
 
 
 def told(network: Network, host: str, *command: str) -> Any:
-    """What a command with JSON output says in the host."""
+    """Return the JSON output of a command in the host."""
     return in_host(network, host, lambda: json.loads(subprocess.check_output(command, text=True)))
 
 
@@ -49,7 +49,7 @@ def reachable(network: Network) -> dict[str, bool]:
 
 
 def round_trips_us(network: Network) -> dict[str, float]:
-    """The shortest round trip between each two regions ("r0 r1")."""
+    """Return the shortest round trip between each two regions ("r0 r1")."""
     return {f"{sample.origin} {sample.target}": min(sample.rtt_us) for sample in network.probe("before")}
 
 
@@ -78,7 +78,7 @@ def set_link(
 def what_sending_says(
     network: Network, host: str, address: str, timeout_s: float = ANSWER_S_MAX
 ) -> str | None:
-    """The name of the error that a UDP sender gets from the network within the timeout, None for silence."""
+    """Return the error that a UDP sender gets from the network within the timeout, None for silence."""
     with in_host(network, host, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
         sender.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
         sender.settimeout(timeout_s)
@@ -107,7 +107,7 @@ def errors_told(sender: socket.socket, payload: bytes) -> list[str]:
 
 
 def packet_socket() -> socket.socket:
-    """Gets every frame of every interface of the namespace in which it is opened."""
+    """Return a socket that gets every frame of every interface of its namespace."""
     return socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
 
 

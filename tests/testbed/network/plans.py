@@ -103,7 +103,7 @@ def one_lan(hosts: int) -> Plan:
 
 
 def kinds_here() -> list[str]:
-    """The kinds of link emulator that can be tested here: netem also is in user-mode Linux
+    """Return the kinds of link emulator to test here: netem is also tested in user-mode Linux
     (tests/testbed/uml).
     """
     return ["relay", "netem"] if kernel_has_netem() else ["relay"]

@@ -1,4 +1,4 @@
-"""What is where, and the exact lines that make it."""
+"""Placement of hosts and links, and the exact commands that create them."""
 
 from dataclasses import replace
 
@@ -81,7 +81,7 @@ def test_the_inside_of_a_gateway() -> None:
     ]
 
 
-def test_what_an_interface_lost_when_it_went_down_is_put_back() -> None:
+def test_settings_lost_when_an_interface_went_down_are_restored() -> None:
     sender = LAYOUT.sender("r0-r1", Direction.BACKWARD)
     assert isinstance(sender, Interface)
     assert raise_lines(LAYOUT, sender) == [

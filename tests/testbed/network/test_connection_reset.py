@@ -23,7 +23,7 @@ WAIT_S = 5
 
 
 def _connected(network: Network, host: str, port: int) -> tuple[socket.socket, socket.socket]:
-    """A connection from a host to the first."""
+    """Return a connection from a host to the first one."""
     address = next(each.address for each in PLAN.hosts if each.name == HOSTS[0])
     listening = in_host(network, HOSTS[0], lambda: socket.create_server((address, port)))
     near = in_host(network, host, lambda: socket.create_connection((address, port), WAIT_S))

@@ -34,7 +34,7 @@ ALL = {"r0 r1": True, "r0 r2": True, "r1 r2": True}
 
 
 def _fail_and_heal(kind: str) -> dict[str, Any]:
-    """A link that is cut, then one that goes down."""
+    """Cut and heal a link, then set it down and up."""
     emulator = select_emulator(kind, 1)
     with Network(PLAN, emulator) as network:
         target = "10.1.0.2"
@@ -107,8 +107,8 @@ def test_hosts_behind_a_link_that_is_down_hear_that_the_network_is_unreachable(
     assert failing["down_says"][:2] == ["ENETUNREACH", "ENETUNREACH"]
 
 
-def test_others_do_not_notice_a_link_that_is_down(failing: dict[str, Any]) -> None:
-    assert failing["down_says"][2] == "ECONNREFUSED"  # the host itself answers: nobody listens there
+def test_other_links_are_unaffected_by_a_link_that_is_down(failing: dict[str, Any]) -> None:
+    assert failing["down_says"][2] == "ECONNREFUSED"  # the host itself answers: no listener
 
 
 def test_a_link_that_was_down_comes_back_with_its_routes_and_neighbours(failing: dict[str, Any]) -> None:

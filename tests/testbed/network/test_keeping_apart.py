@@ -1,4 +1,4 @@
-"""Hosts of one LAN are kept apart: silently, in the directions asked for, and from nobody else."""
+"""Hosts of one LAN are separated silently, in the requested directions, and only from the given hosts."""
 
 import contextlib
 import socket
@@ -82,12 +82,12 @@ def test_no_program_is_started_to_keep_hosts_apart() -> None:
     assert set(sandboxed(_kept_apart_without_programs)) == EVERYONE - {"0>1", "0>2"}
 
 
-def test_what_the_kernel_refuses_is_told() -> None:
+def test_refusals_of_the_kernel_are_reported() -> None:
     assert sandboxed(_told_of_a_lost_interface) == "cannot set the neighbour 10.0.0.3: No such device"
 
 
 @pytest.mark.parametrize("kind", kinds_here())
-def test_what_a_host_sends_to_those_it_is_kept_from_vanishes_until_they_are_joined_again(kind: str) -> None:
+def test_packets_to_separated_hosts_are_dropped_until_they_are_rejoined(kind: str) -> None:
     before, one_way, more, after = (set(heard) for heard in sandboxed(_told, kind))
     assert before == EVERYONE
     assert one_way == EVERYONE - {"0>1"}

@@ -28,7 +28,7 @@ def test_links_between_machines_delay_as_planned_each_direction_once(seen: Any) 
 
 
 def test_a_host_on_its_region_s_second_machine_is_reached_from_anywhere(seen: Any) -> None:
-    assert seen["across"] == "ECONNREFUSED"  # the far host answers: nobody listens there
+    assert seen["across"] == "ECONNREFUSED"  # the far host answers: no listener
     assert seen["within"] == "ECONNREFUSED"
 
 

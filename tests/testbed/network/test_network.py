@@ -170,7 +170,7 @@ def _names_in(folder: str) -> list[str]:
 
 
 def _while_its_file_is_mounted() -> dict[str, list[str]]:
-    """What stands in the temporary directory when the hosts' names are put in place."""
+    """Return the content of the temporary directory while the hosts' names are put in place."""
     seen: dict[str, list[str]] = {}
     run = subprocess.run
 
@@ -190,7 +190,7 @@ def _while_its_file_is_mounted() -> dict[str, list[str]]:
     return seen
 
 
-@pytest.mark.parametrize("who", ["whoever runs this", "an ordinary user"])
+@pytest.mark.parametrize("who", ["the current user", "an ordinary user"])
 def test_a_network_that_is_killed_at_any_moment_leaves_no_file(who: str, tmp_path: Path) -> None:
     if who == "an ordinary user":
         seen = sandboxed_as_ordinary_user(_while_its_file_is_mounted, home=tmp_path)

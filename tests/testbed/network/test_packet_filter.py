@@ -25,7 +25,7 @@ def _listening(network: Network, port: int) -> socket.socket:
 
 
 def _connect(network: Network, host: str, port: int, wait_s: float = WAIT_S) -> socket.socket | str:
-    """A connection from a host to the first, or why there is none."""
+    """Return a connection from a host to the first one, or the error."""
     address = next(each.address for each in PLAN.hosts if each.name == HOSTS[0])
     try:
         return in_host(network, host, lambda: socket.create_connection((address, port), wait_s))
@@ -92,7 +92,7 @@ SECOND, THIRD = HOSTS[1:]
     ],
     ids=["all", "port", "new", "refused", "reset", "answers", "another port"],
 )
-def test_what_a_block_means_is_kept_and_nothing_else(rule, silent, new) -> None:
+def test_a_block_drops_exactly_its_packets(rule, silent, new) -> None:
     told = sandboxed(_blocked, [rule], [])
     assert {tuple(each) for each in told["standing"]} == set(TO_ONE) - silent
     assert told["new"] == OTHERS | new

@@ -15,7 +15,7 @@ STANDSTILL_S = 30.0
 
 
 def _measure_between_standstills() -> list[list[float]]:
-    """Echoes from lo; whenever somebody asks for the time, much of it has gone by."""
+    """Measure echoes from lo while every reading of the clock jumps ahead."""
     leaping = itertools.count(0.0, STANDSTILL_S)
     probes.time = SimpleNamespace(monotonic=lambda: next(leaping), time_ns=time.time_ns)
     return probes.measure([probes.Pair("r0", "r1", "host", "127.0.0.1")], {"host": "/proc/self/ns/net"})

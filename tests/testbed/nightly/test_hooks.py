@@ -58,7 +58,7 @@ def test_a_message_of_a_fine_night_or_a_broken_one_says_so():
     assert unchecked["text"].splitlines()[1] == "not checked: no history"
 
 
-def test_a_night_that_could_not_begin_is_told_in_the_same_words():
+def test_a_night_that_could_not_begin_is_reported_in_the_same_words():
     content = message_of_none("quick", date(2026, 11, 21), "another night is on", 3)
     assert set(content) == set(told())
     assert (content["night"], content["outcome"], content["exit_code"]) == ("2026-11-21", "not begun", 3)
@@ -88,7 +88,7 @@ def test_a_command_gets_the_night_on_standard_input(tmp_path):
         (r"""sh -c 'printf "caf\351" >&2; exit 1'""", "the hook sh failed with 1: caf\ufffd"),
     ],
 )
-def test_a_hook_that_fails_is_said(command, said):
+def test_a_hook_that_fails_is_reported(command, said):
     assert said in call(command, told())
 
 
@@ -97,7 +97,7 @@ def test_a_hook_that_hangs_is_ended():
 
 
 @pytest.mark.parametrize("command", ["", "  ", "echo 'half"])
-def test_what_is_no_command_is_refused_before_the_night(command):
+def test_an_invalid_hook_is_refused_before_the_night(command):
     with pytest.raises(InputError, match="--hook"):
         check_hooks((command,))
 
@@ -111,7 +111,7 @@ def test_the_ready_webhook_posts_the_night():
     assert json.loads(body) == told()
 
 
-def test_the_ready_webhook_says_that_nobody_took_it():
+def test_the_sample_webhook_reports_an_unreachable_receiver():
     with server(HTTPServer, Refusing) as (address, _):
         url = f"http://127.0.0.1:{address[1]}/night"
         said = call(f"{sys.executable} -m testbed.nightly.webhook {url}", told())
@@ -134,7 +134,7 @@ def test_the_ready_mail_is_a_letter_that_servers_take():
 
 @contextmanager
 def server(kind: Any, handler: Any) -> Iterator[tuple[tuple[str, int], list[Any]]]:
-    """A server on a port of its own; what handlers keep in `got`."""
+    """Yield a server on a free port, with the list `got` for its handlers."""
     with kind(("127.0.0.1", 0), handler) as made:
         made.got = []
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})

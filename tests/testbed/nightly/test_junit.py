@@ -61,14 +61,14 @@ def test_each_run_that_ended_is_a_case_and_says_of_what_kind_its_failure_is():
     )
 
 
-def test_what_got_worse_is_a_failure_of_its_own():
+def test_a_regression_is_a_separate_failure():
     [*_, regressions] = suite(replace(RECORD, findings=("latency rose", "throughput fell")))
     failure = regressions.find("failure")
     assert (regressions.get("name"), failure.get("type")) == ("regressions", "regression")
     assert (failure.get("message"), failure.text) == ("latency rose", "latency rose\nthroughput fell")
 
 
-def test_what_got_worse_and_may_is_no_failure():
+def test_an_allowed_regression_is_no_failure():
     [*_, regressions] = suite(replace(RECORD, findings_allowed=("latency rose",)))
     assert [child.tag for child in regressions] == ["skipped"]
     assert regressions.find("skipped").text == "allowed to fail:\nlatency rose"
@@ -80,7 +80,7 @@ def test_a_night_that_was_not_checked_is_an_error():
     assert found[-1].find("error").text == "not checked: the history is damaged"
 
 
-def test_what_no_xml_can_hold_is_replaced():
+def test_characters_invalid_in_xml_are_replaced():
     problem = "a\x00b\x1fc\ud800d\udcffe\ufffef\uffffg\t\u00e9\U0001f600"
     [_, case, *_] = suite(RECORD.with_run(replace(RUNS[1], problem=problem)))
     assert case.find("failure").text == "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf\ufffdg\t\u00e9\U0001f600"

@@ -75,7 +75,7 @@ def test_a_night_that_was_killed_holds_nothing_up_though_its_children_live(tmp_p
 
 
 @pytest.mark.parametrize("broken", ["history", "runs"])
-def test_a_folder_that_cannot_be_written_is_said(tmp_path, broken):
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path, broken):
     (tmp_path / broken).write_text("no folder")
     with pytest.raises(MachineError, match=rf"cannot write {tmp_path}/{broken}"):
         night_locks(tmp_path / "history", tmp_path / "runs", who="quick").__enter__()

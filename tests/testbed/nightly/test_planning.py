@@ -1,4 +1,4 @@
-"""What a night is made of, and what still fits into it."""
+"""The plan of a night, and the runs that still fit into it."""
 
 from dataclasses import replace
 from datetime import date
@@ -76,7 +76,7 @@ def test_the_digest_notices_what_would_run_differently(file, tmp_path):
     assert digest(read_suite(str(other))) != digest(file)
 
 
-def test_what_a_run_takes_is_guessed_then_known_from_earlier_nights_then_from_tonight(file, record):
+def test_a_runs_duration_is_estimated_then_known_from_earlier_nights_then_from_tonight(file, record):
     first = record.runs[0]
     assert DurationEstimate(file, {}).of(first, record) == 60 + AROUND_A_RUN_S
     expected = DurationEstimate(file, {"cut": 70.0})

@@ -1,4 +1,4 @@
-"""What starts a night: systemd takes the units as they are, whatever stands in paths and hooks."""
+"""The units that start a night: systemd accepts them with any characters in paths and hooks."""
 
 import os
 import re
@@ -72,7 +72,7 @@ def test_a_night_that_hangs_is_ended_but_none_that_waits_for_another(tmp_path):
     assert f"\nTimeoutStartSec={allowed_s:.0f}\n" in units(night)[f"{night.name}.service"]
 
 
-def test_units_of_the_machine_run_as_somebody(tmp_path):
+def test_system_units_run_as_a_named_user(tmp_path):
     night = installed(tmp_path, user="ada")
     texts = units(night)
     assert "User=ada\n" in texts[f"{night.name}.service"]

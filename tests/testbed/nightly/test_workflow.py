@@ -23,7 +23,7 @@ def step(night: dict[str, Any], uses: str) -> dict[str, Any]:
     return next(step["with"] for step in night["steps"] if step.get("uses", "").startswith(uses))
 
 
-def test_its_suite_exists_and_fits_into_its_time(night):
+def test_the_workflows_suite_exists_and_fits_its_time_limit(night):
     assert "|| 'quick'" in night["env"]["SUITE"]
     assert read_suite("quick").suite.budget_us / 60e6 < night["timeout-minutes"]
 

@@ -1,13 +1,13 @@
-"""Programs that a fresh machine has once the declared packages are installed, and a PATH of nothing else.
+"""Programs that a fresh machine has after installing the declared packages, and a PATH with nothing else.
 
-A test that starts a program which `packages.txt` does not declare passes wherever somebody installed that
-program by hand, and fails on every other machine. So the suite runs with a PATH that leads to one folder
-(`tests/conftest.py`): links to the programs of the packages in `packages.txt`, of all that these depend on,
-and of what every Debian has. Recommended packages do not count, for the installer leaves them out; nor does
-what merely lies in /usr/bin.
+A test that starts a program which `packages.txt` does not declare passes on machines where the program was
+installed by hand, and fails on all others. Therefore the suite runs with a PATH of one folder
+(`tests/conftest.py`): links to the programs of the packages in `packages.txt`, of their dependencies, and of
+what every Debian has. Recommended packages do not count, because the installer omits them; nor do other files
+in /usr/bin.
 
-It sees what is looked up on PATH. Not what is started by its whole path, nor by those that make a PATH of
-their own (machines of the lab, guests), nor files that are no programs: plugins, libraries. For these `make
+It covers look-ups on PATH. It does not cover programs started by absolute path, programs that set their own
+PATH (machines of the lab, guests), or files that are no programs: plugins, libraries. For these `make
 test-fresh` runs the suite in a fresh Debian.
 """
 
@@ -21,9 +21,9 @@ from testbed.doctor import Package
 
 DPKG = Path("/var/lib/dpkg")
 FOLDERS = ("usr/sbin", "usr/bin", "sbin", "bin")
-"""Where packages put programs, below the root."""
+"""Folders with the programs of packages, below the root."""
 ALWAYS = ("required",)
-"""Priorities of what debootstrap installs beside what is essential, in its smallest variant."""
+"""Priorities of packages that debootstrap's smallest variant installs besides the essential ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class NightSchedule:
 
 
 def installed(status: str) -> Iterator[NightSchedule]:
-    """The packages that dpkg's status file names as installed."""
+    """Yield the packages that dpkg's status file lists as installed."""
     for stanza in status.split("\n\n"):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", stanza, re.MULTILINE))
         if not fields.get("Status", "").endswith(" installed"):
@@ -52,9 +52,9 @@ def installed(status: str) -> Iterator[NightSchedule]:
 
 
 def closure(wanted: Iterable[str], here: Collection[NightSchedule]) -> set[str]:
-    """The packages that are there once those wanted are, of what is installed here.
+    """Return the dependency closure of packages, among those installed here.
 
-    Of alternatives the first that is installed here counts; of a name that several provide, all that do.
+    The first installed alternative counts; for a name with several providers, all count.
     """
     by_name: dict[str, set[str]] = {}
     for package in here:
@@ -76,7 +76,7 @@ def closure(wanted: Iterable[str], here: Collection[NightSchedule]) -> set[str]:
 
 
 def programs(packages: Collection[str], *, root: Path = Path("/"), dpkg: Path = DPKG) -> dict[str, Path]:
-    """The programs of these packages, by name: files in FOLDERS, and links there that lead to their files."""
+    """Return the programs of these packages by name: files in FOLDERS, and links there to their files."""
     lists = [path for path in (dpkg / "info").glob("*.list") if path.stem.split(":")[0] in packages]
     files = {_merged(line) for path in lists for line in path.read_text().splitlines()}
     found: dict[str, Path] = {}
@@ -89,8 +89,8 @@ def programs(packages: Collection[str], *, root: Path = Path("/"), dpkg: Path = 
 
 
 def declared_programs(packages: Collection[Package], here: Collection[NightSchedule]) -> dict[str, Path]:
-    """The programs that these lines of packages.txt bring; what proves one counts wherever it lies (a Java of
-    one's own, for instance).
+    """Return the programs of these lines of packages.txt; a line's proof counts in any folder, such as a Java
+    that was installed by hand.
     """
     elsewhere = {package.proof: Path(path) for package in packages if (path := shutil.which(package.proof))}
     return elsewhere | programs(closure([package.name for package in packages], here))
@@ -103,10 +103,10 @@ def link_all(found: Mapping[str, Path], folder: Path) -> None:
 
 
 def _names(field: str, separator: str) -> list[str]:
-    """`a (>= 1) | b:any` -> a, b."""
+    """Return the package names of a field: a, b for `a (>= 1) | b:any`."""
     return [name for one in field.split(separator) if (name := re.split(r"[\s(:\[]", one.strip())[0])]
 
 
 def _merged(path: str) -> str:
-    """A path as it is where /bin is a link to /usr/bin, whichever of both a package names."""
+    """Return a path as with a merged /usr, where /bin is a link to /usr/bin."""
     return re.sub(r"^/(bin|sbin|lib)/", r"/usr/\1/", path)

@@ -1,4 +1,4 @@
-"""What is fetched to be run is known by a hash: Python packages, what builds them, and actions."""
+"""Every download that is executed is pinned by a hash: Python packages, their build tools, and actions."""
 
 import re
 from pathlib import Path
@@ -11,10 +11,10 @@ SCRIPTS = (
     *("docs/**/*.md", "testbed/**/*.sh", "testbed/**/*.rb", "systems/**/*.sh", "systems/**/*.md"),
     *("tests/**/*.sh", "tests/**/*.rb", ".github/**/*"),
 )
-"""Where commands stand that set something up."""
+"""Files with set-up commands."""
 PIP = re.compile(r"(?:\$\(PIP\)|\bpip3? (?:install|wheel|download))(?P<options>[^\n&;]*)")
 DEFINITION = " --quiet --disable-pip-version-check --no-deps"
-"""Of what the Makefile calls PIP."""
+"""The options of the Makefile's PIP."""
 PIN = re.compile(r"^ *(?:- )?uses: +(?P<action>\S+)(?P<comment>.*)$", re.MULTILINE)
 
 
@@ -37,7 +37,7 @@ def test_pip_installs_nothing_without_a_hash_and_builds_nothing_with_what_has_no
         assert "--no-build-isolation" in options or "--only-binary :all:" in options, (file, options)
 
 
-def test_what_builds_packages_is_pinned_with_a_hash_and_comes_first() -> None:
+def test_build_tools_are_pinned_with_a_hash_and_come_first() -> None:
     """As the Makefile takes it out of requirements.txt."""
     requirements = (PROJECT / "requirements.txt").read_text()
     hashes = r"(?: +--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+"

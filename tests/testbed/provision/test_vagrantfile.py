@@ -25,7 +25,9 @@ Vagrant = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def vagrant(tmp_path_factory: pytest.TempPathFactory) -> Vagrant:
-    """Runs vagrant with a state of its own, and with a VirtualBox that only says its version."""
+    """Return a function that runs vagrant with separate state and a fake VirtualBox that only prints its
+    version.
+    """
     folder = tmp_path_factory.mktemp("vagrant")
     virtualbox = folder / "bin" / "VBoxManage"
     virtualbox.parent.mkdir()
@@ -57,7 +59,7 @@ def vagrant(tmp_path_factory: pytest.TempPathFactory) -> Vagrant:
 
 @pytest.fixture
 def pretended(tmp_path: Path) -> Path:
-    """A copy of what Vagrant reads, with the provider that only writes down what is asked of it."""
+    """Copy the files that Vagrant reads, with a provider that only records its requests."""
     (tmp_path / "testbed" / "provision").mkdir(parents=True)
     shutil.copy(PROJECT / ".gitignore", tmp_path)
     shutil.copy(PROJECT / "testbed" / "provision" / "lab.rb", tmp_path / "testbed" / "provision")
@@ -67,7 +69,7 @@ def pretended(tmp_path: Path) -> Path:
 
 
 def up(vagrant: Vagrant, folder: Path, **environment: str) -> tuple[subprocess.CompletedProcess[str], str]:
-    """What `vagrant up` said, and what it did on the machines."""
+    """Return the output of `vagrant up`, and its actions on the machines."""
     log = folder / "log"
     own = {"FAKE_LOG": str(log), "VAGRANT_DOTFILE_PATH": str(folder / "dot")}
     done = vagrant("up", "--provider", "fake", cwd=folder, **own, **environment)
@@ -80,7 +82,7 @@ def write(path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("provider", ["virtualbox", "libvirt"])
-def test_it_is_valid(vagrant, provider):
+def test_the_vagrantfile_is_valid(vagrant, provider):
     done = vagrant("validate", VAGRANT_DEFAULT_PROVIDER=provider, LAB="3")
     assert (done.returncode, done.stdout.strip()) == (0, "Vagrantfile validated successfully."), done.stderr
 
@@ -108,7 +110,7 @@ def test_three_machines_come_with_an_inventory_that_names_their_own_fingerprints
         assert f"{machine.name} execute grep -qF 'ssh-ed25519 AAAAkeyh0' ~/.ssh/authorized_keys" in log
 
 
-def test_what_is_no_key_is_not_written_where_keys_are(vagrant, pretended):
+def test_text_that_is_no_key_is_not_written_among_keys(vagrant, pretended):
     done, log = up(vagrant, pretended, LAB="2", FAKE_KEY="x' >/etc/passwd; echo '")
     assert done.returncode != 0
     assert "h0 has no key of its own: vagrant provision h0" in done.stdout + done.stderr

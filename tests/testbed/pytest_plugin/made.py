@@ -32,7 +32,7 @@ PASSED: dict[str, Any] = {
 def made(
     name: str = "a", problem: str | None = None, record: dict[str, Any] | None = None, **summary: Any
 ) -> MadeRun:
-    """A run that passed, but for these sections of its summary; with a problem, one that has no summary."""
+    """Return a passed run with changed sections of its summary; with a problem, a run without a summary."""
     content = None if problem else PASSED | summary
     return MadeRun(
         RunDirectory(Path("/runs") / name), 1, 0, replace(RAN, **(record or {})), content, problem, REPLAY
@@ -40,12 +40,12 @@ def made(
 
 
 def unsummarised(**record: Any) -> MadeRun:
-    """A run that was not to be analysed."""
+    """Return a run that was not analysed on request."""
     return MadeRun(RunDirectory(Path("/runs/a")), 1, 0, replace(RAN, **record), None, None, REPLAY)
 
 
 def switched(*seconds: float | None) -> list[MadeRun]:
-    """Runs whose clients changed to another way within this time after the cut."""
+    """Return runs whose clients switched paths within this time after the cut."""
     return [
         made(f"run-{number}", recovery={"cut": {"switch_s": value}}) for number, value in enumerate(seconds)
     ]

@@ -50,7 +50,7 @@ def test_nothing_that_was_not_measured_holds() -> None:
     assert figure.all == (0.5, None)
 
 
-def test_what_only_some_runs_have_is_not_measured_in_the_others() -> None:
+def test_figures_of_only_some_runs_are_unmeasured_in_the_others() -> None:
     figure = results(made(), made(latency={"p95_ms": 3.0})).latency.p99_ms
     assert figure.all == (12.5, None)
 
@@ -69,7 +69,7 @@ def test_recovery_has_the_figures_of_all_faults_that_have_them() -> None:
     assert (run.recovery.switch_s < 0.9) is False
 
 
-def test_a_fault_after_which_nobody_switched_is_not_passed_over() -> None:
+def test_a_fault_without_a_switch_is_not_ignored() -> None:
     run = results(made(recovery={"cut": {"switch_s": None}, "restore": {"switch_s": 0.1}}))
     assert (run.recovery.switch_s < 2) is False
 
@@ -102,12 +102,12 @@ def test_lists_of_words_and_truths_are_values() -> None:
         ("events.zzzz", "events has no zzzz: known are lost, delivered"),
     ],
 )
-def test_a_mistyped_name_is_told_from_the_known(path: str, said: str) -> None:
+def test_a_mistyped_name_is_distinguished_from_the_known(path: str, said: str) -> None:
     with pytest.raises(AttributeError, match=f"^{said}"):
         reduce(getattr, path.split("."), results(made()))
 
 
-def test_it_says_what_it_is_and_that_it_cannot_be_believed() -> None:
+def test_a_figure_shows_its_name_and_that_its_run_is_invalid() -> None:
     assert repr(results(*switched(0.98, None)).recovery.cut.switch_s) == (
         "<recovery.cut.switch_s: 0.98, not measured>"
     )
@@ -117,7 +117,7 @@ def test_it_says_what_it_is_and_that_it_cannot_be_believed() -> None:
     assert (invalid.valid, invalid.passed) == (False, False)
 
 
-def test_what_means_nothing_is_refused() -> None:
+def test_meaningless_comparisons_are_refused() -> None:
     run = results(*switched(1.0, 2.0))
     figure = run.recovery.cut.switch_s
     with pytest.raises(TypeError, match="are several"):
@@ -137,7 +137,7 @@ def test_without_an_analysis_there_are_no_figures() -> None:
     assert (run.valid, run.passed) == (False, False)
 
 
-def test_whoever_looks_at_a_figure_is_noticed() -> None:
+def test_access_to_a_figure_is_recorded() -> None:
     seen: list[Results] = []
     run = Results([made()], seen.append)
     assert run.passed

@@ -29,7 +29,7 @@ def test_alone(request, turn):
 
 
 @pytest.mark.slow
-def test_a_group_stays_in_one_worker_and_is_beside_nobody(pytester: pytest.Pytester) -> None:
+def test_a_group_stays_in_one_worker_without_others(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_one=TESTS, test_two=TESTS)
     result = pytester.runpytest_subprocess("-n", "2", "--dist", "loadgroup", "-v")
     result.assert_outcomes(passed=20)

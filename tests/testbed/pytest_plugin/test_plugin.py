@@ -39,7 +39,7 @@ def test_holds(cutset):
 def test_does_not_hold(slow_link):
     assert slow_link.latency.p50_ms.p95 < 0.5
 
-def test_other_words_for_the_same_run(cutset, slow_link):
+def test_different_requests_for_the_same_run(cutset, slow_link):
     again = cutset.run(EXPERIMENT, set={"workload.rate": "2000/s"}, on="simulator", seed=1, repeat=2)
     assert again.runs == slow_link.runs
     assert cutset.run(EXPERIMENT, seed=7).runs[0].seed == 7
@@ -72,17 +72,17 @@ class Ran:
     junit: ElementTree.Element
 
     def case(self, name: str) -> ElementTree.Element:
-        """A test, in JUnit's words."""
+        """Return a test's JUnit element."""
         [found] = [case for case in self.junit.iter("testcase") if case.get("name") == name]
         return found
 
     def failure(self, name: str) -> str | None:
-        """The first line of why it failed, if it did."""
+        """Return the first line of its failure, or None."""
         found = self.case(name).find("failure")
         return None if found is None else str(found.get("message")).splitlines()[0]
 
     def properties(self, name: str, of: str) -> list[Path]:
-        """What a test names, as reports."""
+        """Return the reports that a test names."""
         return [
             Path(str(each.get("value")))
             for each in self.case(name).iter("property")
@@ -90,7 +90,8 @@ class Ran:
         ]
 
     def section(self, name: str) -> str:
-        """What is written below a heading for the failure of this test."""
+        """Return the text below a heading for the failure of this test."""
+
         [_, text] = re.split(rf"_+ {name} _+\n", self.output)
         return re.split(r"\n[_=]{3,}", text)[0]
 
@@ -116,7 +117,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 @pytest.mark.slow
-def test_what_holds_passes_and_what_does_not_fails_in_one_line(ran: Ran) -> None:
+def test_true_expectations_pass_and_false_ones_fail_in_one_line(ran: Ran) -> None:
     assert ran.failure("test_holds") is None
     said = ran.failure("test_does_not_hold")
     assert said is not None
@@ -145,8 +146,8 @@ def test_the_failure_is_shown_where_the_test_asked(ran: Ran) -> None:
 
 
 @pytest.mark.slow
-def test_the_same_run_is_made_once_whoever_asks_in_whatever_words(ran: Ran) -> None:
-    assert ran.failure("test_other_words_for_the_same_run") is None
+def test_equal_requests_share_one_run(ran: Ran) -> None:
+    assert ran.failure("test_different_requests_for_the_same_run") is None
     seeds = sorted(path.name for path in (ran.folder / "runs").iterdir())
     assert len(seeds) == 6  # two of the first, one of seed 7, one that fails, one for each topology
     assert "cutset: 6 runs (5 passed, 1 failed) in " in ran.output
@@ -179,7 +180,7 @@ def test_a_test_is_made_for_each_topology_and_its_runs_take_it(ran: Ran) -> None
 
 
 @pytest.mark.slow
-def test_runs_stand_in_the_history_each_once(ran: Ran) -> None:
+def test_runs_are_in_the_history_each_once(ran: Ran) -> None:
     from analysis.history import History
 
     rows = History(ran.folder / "history").runs().to_pylist()
@@ -228,7 +229,7 @@ def test_a_test_may_take_a_topology_that_it_does_not_name(pytester: pytest.Pytes
     result.stdout.fnmatch_lines(["*test_one?a?*", "*test_one?c?*"])
 
 
-def test_what_cannot_be_asked_is_said_before_anything_runs(pytester: pytest.Pytester) -> None:
+def test_invalid_requests_are_refused_before_any_run(pytester: pytest.Pytester) -> None:
     wrong = {
         "repeat=0": "repeat: should be from 1 to 100, not 0",
         "links='neten'": "links: there is no neten: did you mean netem?",
@@ -252,7 +253,7 @@ def test_real_runs_are_refused_beside_others(pytester: pytest.Pytester) -> None:
 
 
 @pytest.mark.slow
-def test_who_does_not_use_it_does_not_pay_for_it(pytester: pytest.Pytester) -> None:
+def test_the_plugin_costs_nothing_if_unused(pytester: pytest.Pytester) -> None:
     heavy = ["numpy", "pydantic", "analysis", "testbed.cli", "experiments"]
     pytester.makepyfile(f"import sys\ndef test_light(): assert not sys.modules.keys() & set({heavy})\n")
     pytester.runpytest_subprocess().assert_outcomes(passed=1)

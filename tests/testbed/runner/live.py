@@ -50,12 +50,12 @@ _LATE = re.compile(r"fault \S+ changed .* \d+ ms late")
 
 
 def problems(record: dict[str, Any]) -> list[str]:
-    """What went wrong in a run; not that a fault was late, which is the machine's load and no mistake."""
+    """Return a run's problems, except late faults, which are caused by the machine's load."""
     return [problem for problem in record["problems"] if not _LATE.fullmatch(problem)]
 
 
 def write_experiment(folder: Path, *, faults: str = "") -> Path:
-    """The tiny experiment and its topology as files."""
+    """Write the tiny experiment and its topology to files."""
     (folder / "two-regions.yaml").write_text(TOPOLOGY)
     path = folder / "tiny.yaml"
     path.write_text(EXPERIMENT + faults)
@@ -116,11 +116,11 @@ class LiveRun:
 
     @property
     def token(self) -> str:
-        """What all the run's processes carry."""
+        """Return the token that all the run's processes carry."""
         return self.directory.name
 
     def pid(self, *beginning: str) -> int:
-        """The run's process whose command line begins so; remembers the namespaces that there are."""
+        """Return the run's process whose command line begins like this; remember the current namespaces."""
         pid = process_running(self.token, *beginning)
         self._namespaces |= namespaces_of(self.token)
         return pid
@@ -131,13 +131,13 @@ class LiveRun:
         os.kill(pid if beginning else self.process.pid, signal.SIGKILL)
 
     def wait(self) -> int:
-        """The exit code."""
+        """Wait for the end and return the exit code."""
         assert self.process.stderr is not None
         self.said += self.process.stderr.readlines()
         return self.process.wait(60)
 
     def record(self) -> dict[str, Any]:
-        """The content of run.json."""
+        """Return the content of run.json."""
         content: dict[str, Any] = json.loads((self.directory / "run.json").read_text())
         return content
 

@@ -15,8 +15,8 @@ S = 1_000_000_000
 A_DAY_S = 86_400.0
 
 
-class Told(list[dict[str, Any]]):
-    """What somebody was told."""
+class Notifications(list[dict[str, Any]]):
+    """The recorded notifications."""
 
     def post(self, message: dict[str, Any]) -> None:
         self.append(message)
@@ -30,7 +30,7 @@ class Played:
         self.problems: list[str] = []
         self.went: list[int] = []
         self.termination = Termination()
-        self.told = Told()
+        self.told = Notifications()
         self.barriers = Barriers(self.told, alone=False)
         self.plan = SimpleNamespace(duration_us=1)
         self.network = SimpleNamespace(begin_traces=lambda zero_ns: None)
@@ -59,12 +59,12 @@ class Played:
 
 @pytest.fixture(autouse=True)
 def _as_others_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests' own process keeps its priority."""
+    """Keep the priority of the tests' own process."""
     monkeypatch.setattr(running, "_raise_priority", lambda _: None)
 
 
 def told_zero(ago_s: float) -> tuple[Played, int]:
-    """A run that is told a time 0."""
+    """Start a run and give it a time 0 that was this long ago."""
     played, zero_ns = Played(), time.time_ns() - round(ago_s * S)
 
     async def go() -> None:
@@ -77,20 +77,20 @@ def told_zero(ago_s: float) -> tuple[Played, int]:
     return played, zero_ns
 
 
-def test_time_0_is_the_one_that_is_told() -> None:
+def test_time_0_is_the_signalled_one() -> None:
     played, zero_ns = told_zero(-3600.0)
     assert (played.times["zero_ns"], played.went) == (zero_ns, [zero_ns])
     assert played.problems == []
 
 
-def test_a_time_0_that_is_told_too_late_is_noted() -> None:
+def test_a_late_time_0_is_recorded() -> None:
     played, zero_ns = told_zero(3600.0)
     assert played.went == [zero_ns]
     (problem,) = played.problems
     assert problem.startswith("time 0 was 3600")
 
 
-def test_who_is_told_nothing_begins_nothing_however_long_it_waits() -> None:
+def test_a_run_without_a_signal_never_begins() -> None:
     played = Played()
 
     async def go() -> None:
@@ -102,7 +102,7 @@ def test_who_is_told_nothing_begins_nothing_however_long_it_waits() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         assert not waiting.done()
-        played.termination.interrupt("nobody was heard of for 300 s")
+        played.termination.interrupt("no message for 300 s")
         await waiting
 
     asyncio.run(go())
@@ -110,9 +110,9 @@ def test_who_is_told_nothing_begins_nothing_however_long_it_waits() -> None:
     assert (played.went, played.times) == ([], {})
 
 
-def test_a_word_to_go_on_counts_though_it_comes_before_we_are_there() -> None:
+def test_an_early_release_of_a_barrier_counts() -> None:
     async def go() -> None:
-        barriers = Barriers(Told(), alone=False)
+        barriers = Barriers(Notifications(), alone=False)
         barriers.release({"at": "drained", "drained": True})
         barriers.release({"at": "drained", "drained": False})  # said again, as after a broken connection
         assert (await barriers.wait(Barrier.DRAINED))["drained"]
@@ -120,5 +120,5 @@ def test_a_word_to_go_on_counts_though_it_comes_before_we_are_there() -> None:
     asyncio.run(go())
 
 
-def test_who_waits_for_a_while_only_goes_on_alone() -> None:
-    assert asyncio.run(Barriers(Told(), alone=False).wait(Barrier.FINISHED, 0)) == {}
+def test_a_barrier_with_a_timeout_continues_alone() -> None:
+    assert asyncio.run(Barriers(Notifications(), alone=False).wait(Barrier.FINISHED, 0)) == {}

@@ -76,8 +76,8 @@ def test_ctrl_c_while_building_is_heeded(tmp_path: Path) -> None:
         run.assert_nothing_left()
 
 
-def test_ctrl_c_is_heard_before_the_network_stands(tmp_path: Path) -> None:
-    """What wires it blocks the event loop, and takes minutes where there are a thousand hosts."""
+def test_ctrl_c_works_before_the_network_is_ready(tmp_path: Path) -> None:
+    """Interrupt while wiring blocks the event loop, which takes minutes with a thousand hosts."""
     programs = tmp_path / "programs"
     programs.mkdir()
     real = shutil.which("ip", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
@@ -195,7 +195,7 @@ def test_an_unknown_place_is_bad_input_that_names_the_known(tmp_path: Path) -> N
 
 
 def _outside_pid(run: LiveRun, inside: int) -> int:
-    """The PID here of a process that is `inside` in the sandbox's PID namespace."""
+    """Return the PID here of a process with the PID `inside` in the sandbox's namespace."""
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             text, environment = status.read_text(), (status.parent / "environ").read_bytes()
@@ -209,7 +209,7 @@ def _outside_pid(run: LiveRun, inside: int) -> int:
 
 @contextlib.contextmanager
 def _held(folder: Path) -> Iterator[Path]:
-    """A path of the folder that stays while the disk's last process goes."""
+    """Yield a path of the folder that stays valid when the disk's last process ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield Path(f"/proc/self/fd/{descriptor}")

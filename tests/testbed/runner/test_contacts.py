@@ -29,7 +29,7 @@ def specs_of(plan):
     return node_specs(plan, plan.processes, RunDirectory(Path("/tmp/run")), lambda host: "")
 
 
-def test_each_is_told_of_one_that_starts_before_it_and_of_its_region_if_there_is_one():
+def test_each_process_gets_an_earlier_contact_in_its_region_if_possible():
     plan = planned()
     first, *others = specs_of(plan).values()
     assert first["members"] == []
@@ -56,7 +56,7 @@ def test_specifications_grow_with_the_number_of_processes_and_not_with_its_squar
     assert largest < 2_000
 
 
-def test_who_comes_back_is_told_of_another_one_if_the_first_is_gone():
+def test_a_restarted_process_gets_another_contact_if_the_first_is_gone():
     plan = with_faults("{at: 20s, kill: r1/member-2}", "{at: 30s, restart: r1/member-2}")
     contact = Contacts(plan).of("r1/member-2", 0)
     plan = with_faults(
@@ -72,14 +72,14 @@ def test_who_comes_back_is_told_of_another_one_if_the_first_is_gone():
     assert {**again, "members": []} == {**spec, "members": []}
 
 
-def test_who_joins_late_is_told_of_one_that_runs_then_and_goes_on():
+def test_a_late_process_gets_a_contact_that_runs_then_and_stays():
     faults = [f"{{at: {20 + n}s, kill: r1/member-{n}}}" for n in range(2)]
     plan = with_faults(*faults, "{at: 20500ms, join: r1/member-2}")
     assert STAYS_US > 1_000_000
     assert Contacts(plan).of("r1/member-2", 0).name == "r1/publisher-0"
 
 
-def test_one_that_is_stopped_or_not_there_yet_is_nobodys_contact():
+def test_a_stopped_or_absent_process_is_no_contact():
     plan = with_faults(
         "{at: 20s, stop: r1/publisher-0}",
         "{at: 35s, continue: r1/publisher-0}",
@@ -92,8 +92,10 @@ def test_one_that_is_stopped_or_not_there_yet_is_nobodys_contact():
     assert contacts.of("r1/member-0", 0).region == "r1"
 
 
-def test_where_all_others_are_stopped_one_that_goes_on_is_told_of():
-    """Else whoever comes then would take itself for the first, and never hear of the others."""
+def test_with_all_others_stopped_a_resuming_one_is_the_contact():
+    """Check it, because otherwise a new process would regard itself as the first and never learn of the
+    others.
+    """
     names = [process.name for process in with_faults().processes]
     late, *others = names
     stops = [f"{{at: 20s, stop: {name}}}" for name in others]
@@ -106,7 +108,7 @@ def test_where_all_others_are_stopped_one_that_goes_on_is_told_of():
     assert Contacts(with_faults(f"{{at: 26s, join: {late}}}", *stops, *gone)).of(late, 0) is None
 
 
-def test_where_nobody_runs_nobody_is_told_of():
+def test_without_running_processes_there_is_no_contact():
     names = [f"r{n}/{role}-0" for n in range(4) for role in ("publisher", "member")]
     faults = [f"{{at: 20s, kill: {name}}}" for name in names]
     plan = with_faults(*faults, *(f"{{at: 30s, restart: {name}}}" for name in names), members=1)
@@ -115,14 +117,14 @@ def test_where_nobody_runs_nobody_is_told_of():
     assert all(len(each) == 1 for each in told[1:])
 
 
-def test_systems_whose_processes_know_all_others_are_told_of_all():
+def test_systems_with_full_membership_get_all_contacts():
     plan = planned(name="link-failure")
     assert Contacts(plan).told(plan.processes[0].name, 0) is None
     assert all(len(spec["members"]) == len(plan.processes) for spec in specs_of(plan).values())
 
 
 @pytest.mark.parametrize("name", ["scribe-link-failure", "link-failure"])
-def test_virtual_time_is_told_the_same(name):
+def test_virtual_time_gives_the_same_contacts(name):
     plan = planned(name=name)
     real = specs_of(plan)
     for spec in make_specs(plan, RunDirectory(Path("/tmp/run"))):

@@ -40,18 +40,18 @@ def test_a_client_may_have_what_was_not_acknowledged_in_time() -> None:
     assert everything_delivered(DRIVERS, [client(s0=121, s1=50)], ALL)
 
 
-def test_who_follows_some_topics_is_waited_for_with_those_alone() -> None:
+def test_a_subscriber_is_awaited_only_for_its_topics() -> None:
     assert everything_delivered(DRIVERS, [client(s0=120), client(s1=50), client()], TOPICS)
     assert not everything_delivered(DRIVERS, [client(s0=120), client(s1=49)], TOPICS)
     assert lowest([{0: 120}, {0: 119, 1: 50}], TOPICS) == {0: 119, 1: 50}
 
 
-def test_nothing_published_and_nobody_listening_is_drained() -> None:
+def test_a_run_without_publications_and_listeners_is_drained() -> None:
     assert everything_delivered([], [client()], ALL)
     assert everything_delivered(DRIVERS, [], ALL)
 
 
-def test_it_is_the_same_to_hear_of_the_slowest_client_alone() -> None:
+def test_the_slowest_clients_report_suffices() -> None:
     published = highest(driver.published for driver in DRIVERS)
     for counts in (
         [{0: 120, 1: 50}, {0: 120, 1: 51}],
@@ -62,7 +62,7 @@ def test_it_is_the_same_to_hear_of_the_slowest_client_alone() -> None:
 
 
 class Draining:
-    """A run whose drivers were told to stop: one driver and one client, of whom a launcher tells."""
+    """A run whose drivers were told to stop: one driver and one client, reported by a launcher."""
 
     def __init__(self, drain_us: int) -> None:
         self.told: list[str] = []
@@ -94,7 +94,7 @@ class Draining:
         self.drained = name == "drained_ns"
 
     async def hear(self, name: str, *, silent: bool, **counts: dict[int, int]) -> None:
-        """What a node tells of itself, and all that follows from it."""
+        """Process a node's progress report and all its effects."""
         message: dict[str, Any] = {"did": "progress", "name": name, "silent": silent}
         message |= {"published": {}, "delivered": {}} | counts
         self._lines.feed_data(json.dumps(message).encode() + b"\n")

@@ -39,7 +39,7 @@ def test_work_is_given_up_when_the_run_is_to_end() -> None:
     asyncio.run(asyncio.wait_for(go(), 20))
 
 
-def test_what_breaks_in_the_work_is_raised() -> None:
+def test_errors_of_the_work_are_raised() -> None:
     with pytest.raises(ValueError, match="broken"):
         asyncio.run(Termination().or_done(broken()))
 

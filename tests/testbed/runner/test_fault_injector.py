@@ -29,10 +29,10 @@ CUT = {"cut": ["r0", "r1"]}
 
 
 class Deaf:
-    """Nobody listens."""
+    """A listener that ignores everything."""
 
     def post(self, message: dict[str, Any], /) -> None:
-        """It is missed."""
+        """Ignore the message."""
 
 
 class Bench:
@@ -66,7 +66,7 @@ class Bench:
         return [fault.name for fault in self.record.content.plan.faults]
 
 
-def test_what_is_asked_for_happens_at_once_and_stands_in_the_plan(tmp_path: Path):
+def test_interactive_changes_happen_at_once_and_enter_the_plan(tmp_path: Path):
     bench = Bench(tmp_path, ago_s=3)
     carried = asyncio.run(bench.faults.ask(CUT))
     assert bench.applied == [("cut-1", "blackhole")] * 2
@@ -76,7 +76,7 @@ def test_what_is_asked_for_happens_at_once_and_stands_in_the_plan(tmp_path: Path
     assert bench.faults.now()["links"] == {"r0-r1 forward": "blackhole", "r0-r1 backward": "blackhole"}
 
 
-def test_what_cannot_be_done_is_said_and_never_was(tmp_path: Path):
+def test_impossible_changes_are_reported_and_not_recorded_as_applied(tmp_path: Path):
     bench = Bench(tmp_path, ago_s=3)
     bench.broken.add("r0/proxy-0")
     with pytest.raises(TestbedError, match="r0/proxy-0 is not running"):
@@ -95,7 +95,7 @@ def test_planned_changes_whose_time_has_come_are_carried_out_first_and_told_apar
     assert bench.faults.now()["links"]["r0-r1 forward"] == "delay 80 ms"
 
 
-def test_what_ends_by_itself_ends_in_its_time(tmp_path: Path):
+def test_a_timed_fault_ends_at_its_time(tmp_path: Path):
     bench = Bench(tmp_path, ago_s=3)
 
     async def until_it_ended() -> None:

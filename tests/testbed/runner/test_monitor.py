@@ -55,23 +55,23 @@ def watched(
     asyncio.run(asyncio.wait_for(work(), 20))
 
 
-def test_low_disk_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_low_disk_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "DISK_RESERVE_BYTES", 1 << 60)
     heard: list[Any] = []
     watched(tmp_path, monkeypatch, [], lambda: len(heard) >= 6, heard)
     assert [what for what, _ in heard].count("low") == 1
 
 
-def test_links_that_fail_are_told_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_that_fail_are_reported_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heard: list[Any] = []
     died = ("failure", "the relay died")
     watched(tmp_path, monkeypatch, [None, None, "the relay died"], lambda: died in heard, heard)
     assert [what for what, _ in heard] == ["busy", "busy", "failure"]
 
 
-def test_a_clock_that_somebody_sets_is_told_by_how_much(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clock_step_is_reported_with_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, heard = time.time_ns, []
     steps = [0, 3 * SECOND_NS, 3 * SECOND_NS, -SECOND_NS]
 

@@ -1,4 +1,4 @@
-"""What the processes of a real run may do (proc(5), capabilities(7))."""
+"""Privileges of the processes of a real run (proc(5), capabilities(7))."""
 
 import signal
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ CAP_NET_ADMIN, CAP_SYS_PTRACE, CAP_SYS_ADMIN = 12, 19, 21
 
 
 def statuses(token: str) -> Iterator[dict[str, str]]:
-    """The fields of /proc/PID/status of each process of a run."""
+    """Yield the fields of /proc/PID/status of each process of a run."""
     for path in Path("/proc").glob("[0-9]*/status"):
         try:
             text, environment = path.read_text(), (path.parent / "environ").read_bytes()

@@ -10,7 +10,7 @@ BURN = "import time\nwhile time.process_time() < 0.3: pass"
 BURN_AND_STAY = f"{BURN}\nprint(flush=True)\nimport sys; sys.stdin.read()"
 
 
-def test_what_a_child_used_counts_alive_or_waited_for():
+def test_processor_time_of_children_counts_alive_or_reaped():
     parent = f"""
 import subprocess, sys
 subprocess.run([sys.executable, "-c", {BURN!r}], check=True)

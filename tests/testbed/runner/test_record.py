@@ -48,7 +48,7 @@ def test_each_phase_is_written_and_told(record: RecordWriter, ends: tuple[Channe
     assert ends[1].receive(1) == {"did": "phase", "phase": "building"}
 
 
-def test_a_problem_is_told_once_however_often_it_comes(
+def test_a_problem_is_reported_once_however_often_it_comes(
     record: RecordWriter, ends: tuple[Channel, Channel]
 ) -> None:
     for _ in range(3):
@@ -59,7 +59,7 @@ def test_a_problem_is_told_once_however_often_it_comes(
     assert ends[1].receive(0) is None
 
 
-def test_what_comes_while_it_is_written_aside_is_not_torn(record: RecordWriter) -> None:
+def test_updates_during_a_write_do_not_tear_the_record(record: RecordWriter) -> None:
     async def work() -> None:
         writing = asyncio.create_task(record.save_aside())
         await asyncio.sleep(0)

@@ -33,7 +33,7 @@ CUT_FOR_A_WHILE = "faults: [{name: cut, at: 500ms, cut: [r0, r1], for: 500ms}]\n
 
 
 def assert_whole(record: dict[str, Any]) -> None:
-    """It ran to its end, and everything was written down."""
+    """Check that the run completed and recorded everything."""
     assert (record["phase"], record["outcome"], problems(record)) == ("collected", "completed", [])
     assert record["times"]["drained_ns"] > record["times"]["stopped_ns"] > record["times"]["zero_ns"]
     assert len(record["captures"]) == REGIONS * PER_REGION + 2 * WAN_LINKS

@@ -26,7 +26,7 @@ CHANGES = (
 )
 
 
-def test_what_is_planned_happens_though_the_duration_is_over_before_the_machine_gets_to_it() -> None:
+def test_planned_changes_happen_even_if_a_slow_machine_reaches_them_late() -> None:
     changes: list[dict[str, Any]] = []
     done: list[str] = []
 

@@ -1,6 +1,4 @@
-"""What lives in the sandboxes of these tests: makes interfaces and processes that do not want to die, and
-waits.
-"""
+"""A program inside sandboxes of tests: makes interfaces and processes that ignore signals, and waits."""
 
 import os
 import signal

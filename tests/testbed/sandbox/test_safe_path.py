@@ -1,7 +1,7 @@
-"""No Python process that we start imports anything from the folder that it is started in.
+"""No Python process of Cutset imports anything from its working directory.
 
-Whoever may write there (a folder as /tmp, a colleague's runs) could otherwise have their code run as whoever
-uses Cutset, root included. `plant` puts modules there that leave a mark.
+Any user who may write there (a folder such as /tmp, a colleague's runs) could otherwise run code with the
+rights of the Cutset user, root included. `plant` puts modules there that leave a mark.
 """
 
 import ast
@@ -58,7 +58,7 @@ def started_in(folder: Path, command: list[str]) -> None:
     subprocess.run(command, cwd=folder, env=environment, timeout=60, check=False, **quiet)
 
 
-def test_what_is_planted_would_run(tmp_path: Path) -> None:
+def test_planted_modules_would_run_without_protection(tmp_path: Path) -> None:
     plant(tmp_path)
     started_in(tmp_path, [sys.executable, "-m", "testbed.sandbox.init"])
     assert marks(tmp_path)
@@ -99,7 +99,7 @@ def test_no_python_is_started_otherwise() -> None:
 
 
 def pythons_named() -> Iterator[str]:
-    """Where code speaks of an interpreter, or of the modules that start one."""
+    """Yield the places where code names an interpreter, or the modules that start one."""
     for path in (path for package in PACKAGES for path in sorted((PROJECT / package).rglob("*.py"))):
         name, text = str(path.relative_to(PROJECT)), path.read_text()
         if not any(word in text for word in SPEAK_OF_PYTHON):

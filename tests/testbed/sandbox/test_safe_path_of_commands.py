@@ -29,7 +29,7 @@ def command(folder: Path, *arguments: str) -> str:
 
 
 def planted(folder: Path) -> Path:
-    """A folder with an experiment and with what somebody else left there. Returns the experiment."""
+    """Create a folder with an experiment and another user's modules and programs; return the experiment."""
     plant(folder)
     plant_programs(folder, PROGRAMS)
     return write_experiment(folder)

@@ -70,7 +70,7 @@ def test_mounts_made_inside_are_not_seen_outside() -> None:
 
 
 def mounts_over(place: str) -> list[str]:
-    """What is mounted there; elsewhere others may mount and unmount meanwhile."""
+    """Return the mounts at a place; other places may change meanwhile."""
     return [line for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == place]
 
 
@@ -118,7 +118,7 @@ def test_two_at_once_have_interfaces_of_the_same_names(token: str) -> None:
 
 @pytest.fixture(params=["as we are", "ordinary user"])
 def holder(request: pytest.FixtureRequest, token: str, tmp_path: Path) -> Iterator[int]:
-    """A process that holds a sandbox, as the CLI would; the PID of the interpreter itself."""
+    """Yield the PID of an interpreter that holds a sandbox, as the CLI would."""
     command = [PYTHON, "-m", "tests.testbed.sandbox.holder", token]
     if request.param == "ordinary user":
         command = ordinary(command, tmp_path)
@@ -144,7 +144,7 @@ def test_killing_any_one_process_leaves_nothing(holder: int, token: str, victim:
     assert_nothing_left(token, namespaces, interfaces)
 
 
-def test_where_namespaces_are_forbidden_the_error_says_what_to_do(tmp_path: Path) -> None:
+def test_if_namespaces_are_forbidden_the_error_gives_the_remedy(tmp_path: Path) -> None:
     script = "from testbed.sandbox import run_in_sandbox; run_in_sandbox(['true'])"
     nested = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
     command = ["unshare", "--user", "--map-root-user", "sh", "-c", nested, "sh"]

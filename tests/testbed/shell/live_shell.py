@@ -26,7 +26,7 @@ PATIENCE_S = 180.0
 READ_BYTES = 65536
 PROMPT = "cutset> "
 PLAIN = {"TERM": "dumb", "COLUMNS": "200", "LC_ALL": "C.UTF-8"}
-"""What programs say is not in this user's language."""
+"""Settings for plain program output in English."""
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
@@ -90,7 +90,7 @@ class LiveShell:
         return self.until(PROMPT).removesuffix(PROMPT).strip()
 
     def wait(self) -> int:
-        """The exit code; reads until the end."""
+        """Read to the end and return the exit code."""
         deadline = time.monotonic() + PATIENCE_S
         while self._read(deadline):
             pass
@@ -104,7 +104,7 @@ class LiveShell:
         return Path(found[1].strip())
 
     def record(self) -> dict[str, Any]:
-        """The content of run.json."""
+        """Return the content of run.json."""
         content: dict[str, Any] = json.loads((self.directory / "run.json").read_text())
         return content
 
@@ -129,7 +129,7 @@ class LiveShell:
             return True
         try:
             data = os.read(self._terminal, READ_BYTES)
-        except OSError:  # EIO: nobody has the other end any more
+        except OSError:  # EIO: the other end is closed
             return False
         self.said += _CONTROLS.sub("", data.decode(errors="replace"))
         return bool(data)

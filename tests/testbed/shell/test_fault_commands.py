@@ -84,7 +84,7 @@ def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line:
         "flap r0 r1": "off",
     }.items(),
 )
-def test_what_may_come_next_is_known(line: str, next_one: str):
+def test_completions_offer_the_next_words(line: str, next_one: str):
     word, *before = line.split()
     assert next_one in candidates(word, before, NAMES)
 

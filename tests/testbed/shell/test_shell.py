@@ -1,4 +1,4 @@
-"""`cutset shell` as somebody at a terminal meets it: words, keys, leaving, and what is left behind."""
+"""`cutset shell` as a user at a terminal sees it: words, keys, leaving, and what is left behind."""
 
 import json
 import re
@@ -41,7 +41,7 @@ def crossing_ms(shell: LiveShell) -> float:
 
 @pytest.fixture(scope="module")
 def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
-    """A shell in which a link was cut and restored by hand; it has been left."""
+    """Return an ended shell in which a link was cut and restored by hand."""
     with LiveShell(tmp_path_factory.mktemp("provoked")) as shell:
         shell.until(PROMPT)
         until(shell, lambda: rate(shell, "r0/client-0", 1))
@@ -56,7 +56,7 @@ def provoked(tmp_path_factory: pytest.TempPathFactory) -> LiveShell:
     return shell
 
 
-def test_what_was_provoked_by_hand_leaves_a_whole_run_with_a_plan_of_it(provoked: LiveShell):
+def test_manual_faults_leave_a_complete_run_with_a_plan_of_them(provoked: LiveShell):
     record = provoked.record()
     assert (record["phase"], record["outcome"], problems(record)) == ("collected", "completed", [])
     assert record["shell"] == {"with_faults": False}
@@ -71,7 +71,7 @@ def test_what_was_provoked_by_hand_leaves_a_whole_run_with_a_plan_of_it(provoked
 
 
 @pytest.mark.spark
-def test_its_analysis_knows_the_faults_by_hand_and_how_it_recovered_from_them(provoked: LiveShell):
+def test_the_analysis_reports_manual_faults_and_their_recovery(provoked: LiveShell):
     with workers_at("local[2]") as found:
         summary = analyze(RunDirectory(provoked.directory), workers_for=found, progress=lambda _: None)
     assert [(fault["name"], fault["target"]) for fault in summary["faults"]] == [
@@ -135,7 +135,7 @@ def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_b
         until(shell, lambda: "r0-r1 forward: delay 9 ms" in shell.line("status"))  # the experiment's own
         until(shell, lambda: crossing_ms(shell) >= 11)  # 9 between the regions, 1 in each
         shell.line("cut r0 r1")
-        # Soon after a cut TCP sends next to nothing: whoever looks late has to look back.
+        # Soon after a cut TCP sends almost nothing: a late query has to cover the past.
         until(shell, lambda: " lost " in shell.line("packets --link r0-r1 --lost --last 300s"))
         shell.kill()
         shell.wait()

@@ -1,4 +1,4 @@
-"""What the prompt says."""
+"""Texts of the prompt."""
 
 from typing import Any
 

@@ -31,7 +31,7 @@ PPM = 1 << 16  # adjtimex(2): `freq` counts parts of a millionth with a 16-bit f
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a guest does with its clock: set it ahead at once, change its rate, set it again half-way."""
+    """A guest's changes to its clock: set it ahead at once, change its rate, set it again half-way."""
 
     ahead_s: float = 0.0
     rate_ppm: float = 0.0
@@ -39,7 +39,7 @@ class Settings:
 
 
 class Timex(ctypes.Structure):
-    """The beginning of `struct timex`, of which only what is set here is named."""
+    """The beginning of `struct timex`, with only the fields in use named."""
 
     _fields_ = (
         ("modes", ctypes.c_uint),
@@ -53,12 +53,12 @@ class Timex(ctypes.Structure):
 
 
 def order(name: str, folder: Path, settings: Settings) -> list[str]:
-    """The command that does all this."""
+    """Return the command of a guest with these settings."""
     return [sys.executable, "-m", __spec__.name, name, str(folder), json.dumps(asdict(settings))]
 
 
 def counter() -> Callable[[], int]:
-    """What reads the processor's time-stamp counter: RDTSC, which puts its halves into EDX and EAX."""
+    """Return a reader of the processor's time-stamp counter: RDTSC, which writes EDX and EAX."""
     code = bytes.fromhex("0f31 48c1e220 4809d0 c3")  # rdtsc; shl rdx, 32; or rax, rdx; ret
     page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     page.write(code)
@@ -104,7 +104,7 @@ def capturing(name: str) -> "subprocess.Popen[bytes]":
 
 
 def connected(name: str) -> socket.socket:
-    """The connection between the two."""
+    """Return the connection between the two guests."""
     if name == "a":
         with socket.create_server((ADDRESSES["a"], PORT)) as listening:
             return listening.accept()[0]
@@ -140,7 +140,7 @@ def exchange(name: str, connection: socket.socket, settings: Settings) -> list[t
 
 
 def main(name: str, folder: str, settings_json: str) -> None:
-    """What the module says."""
+    """Run the guest that the module describes."""
     settings = Settings(**json.loads(settings_json))
     SHARED.mkdir()
     subprocess.run(["mount", "-t", "hostfs", "-o", folder, "none", str(SHARED)], check=True)

@@ -26,7 +26,7 @@ HALT_TIMEOUT_S = 10.0
 
 
 def mount_all() -> None:
-    """What an init mounts."""
+    """Mount the file systems of an init."""
     for kind, where in (("proc", "/proc"), ("sysfs", "/sys"), ("tmpfs", "/run")):
         subprocess.run(["mount", "-t", kind, kind, where], check=True)
     for kind, where in (("devpts", "/dev/pts"), ("tmpfs", "/dev/shm"), ("tmpfs", SCRATCH)):
@@ -66,12 +66,12 @@ def run(directory: str, command: list[str]) -> int:
 
 
 def encode(directory: str, command: Sequence[str]) -> str:
-    """The order to run a command, as one word for the kernel's command line."""
+    """Encode a command as one word for the kernel's command line."""
     return base64.urlsafe_b64encode(json.dumps([directory, list(command)]).encode()).decode()
 
 
 def main(order: str, *_: str) -> None:
-    """Does not return. The kernel adds words of its own to the order."""
+    """Run the command and power off; never returns. The kernel appends words of its own."""
     directory, command = json.loads(base64.urlsafe_b64decode(order))
     try:
         mount_all()

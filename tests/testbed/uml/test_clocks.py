@@ -30,7 +30,7 @@ Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class Compared:
-    """What packets say of guest b's clock, and the truth, at the times of its notes."""
+    """The estimate of guest b's clock from packets, and the truth, at the times of its notes."""
 
     noted_ns: Numbers
     estimate: Estimate
@@ -91,7 +91,7 @@ def test_the_bar_is_some_tens_of_microseconds_or_half_of_what_a_round_trip_takes
     assert np.median(compared.high - compared.low) / 2 < max(200 * US, round_trip_ns / 2)
 
 
-def test_what_the_clock_was_set_to_is_found(compared: Compared) -> None:
+def test_the_set_clock_offset_is_estimated(compared: Compared) -> None:
     """Set ahead before the first packet and again half-way, and faster by 50 ppm all the while.
 
     The offset at either end is known as exactly as the bar there says: it is wide on a busy machine.

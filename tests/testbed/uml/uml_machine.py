@@ -21,7 +21,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 
 @dataclass(frozen=True, slots=True)
 class Booted:
-    """What came of a command; `returncode` is None if the machine did not get as far as its end."""
+    """The result of a command; `returncode` is None if the machine did not reach its end."""
 
     returncode: int | None
     console: str
@@ -39,7 +39,7 @@ def boot(command: Sequence[str], *, timeout_s: float) -> Booted:
 
 
 def kernel_line(command: Sequence[str], *, memory: str = MEMORY, more: Sequence[str] = ()) -> list[str]:
-    """The kernel's command line that has it run a command, in the checkout. more: for the kernel."""
+    """Return the kernel's command line that runs a command in the checkout. more: for the kernel."""
     kernel = [KERNEL, f"mem={memory}", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "quiet"]
     console = ["con=null", "con0=null,fd:1"]
     init = [f"init={sys.executable}", f"PYTHONPATH={CHECKOUT}", "PYTHONDONTWRITEBYTECODE=1", "--"]
@@ -48,6 +48,6 @@ def kernel_line(command: Sequence[str], *, memory: str = MEMORY, more: Sequence[
 
 
 def result_of(console: str) -> Booted:
-    """What came of it, from what the machine said."""
+    """Return the result from the machine's console output."""
     ends = re.findall(re.escape(EXIT_LINE) + r"(-?\d+)", console)
     return Booted(int(ends[-1]) if ends else None, console)

@@ -25,19 +25,19 @@ from node.core.deliveries import HEADER, whole_bytes
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Offset = Callable[[Ints], Ints]
-"""What a clock shows more than the first one, by times by the first one."""
+"""Returns a clock's offset from the first clock, by times of the first clock."""
 HEADER_BYTES, WIRE_BYTES = 16, 128
 TRANSIT_NS, JITTER_NS = 40_000, 30_000
 
 
 @dataclass(frozen=True)
 class Skewed:
-    """What was done to a run: the clocks of its machines, which are called as the regions they serve."""
+    """The changes to a run: the clock offsets of its machines, which are named like their regions."""
 
     offsets: Mapping[str, Offset]
 
     def shown(self, machine: str, t_ns: Ints) -> Ints:
-        """What a machine's clock showed."""
+        """Return times as the machine's clock shows them."""
         return t_ns + np.rint(self.offsets[machine](t_ns)).astype(np.int64)
 
 

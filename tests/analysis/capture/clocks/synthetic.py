@@ -13,7 +13,7 @@ S, MS, US = 10**9, 10**6, 10**3
 ZERO = 1_700_000_000 * S
 Times = np.ndarray[Any, np.dtype[np.int64]]
 Offset = Callable[[Times], Any]
-"""What a clock shows more than true time, ns, by ns since ZERO of true time."""
+"""Returns a clock's offset from true time in ns, by ns of true time since ZERO."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +26,19 @@ class Way:
 
 
 def right(t_ns: Times) -> Times:
-    """A clock that is right."""
+    """Return the offset of a correct clock."""
     return 0 * t_ns
 
 
 def shown(offset: Offset, t_ns: Times) -> Times:
-    """What a clock shows at true times."""
+    """Return the times that a clock shows at true times."""
     return ZERO + t_ns + np.rint(offset(t_ns)).astype(np.int64)
 
 
 def met(
     near: Offset, far: Offset, *, way: Way = Way(), names: str = "ab", seconds: int = 30, seed: int = 0
 ) -> MachineExchange:
-    """What two machines saw of each other."""
+    """Return the exchange of packets that two machines observe."""
     rng = np.random.default_rng(seed)
     count = seconds * way.packets_per_s
     left, sent_back = (np.sort(rng.integers(0, seconds * S, count)) for _ in "ab")

@@ -51,9 +51,7 @@ def test_a_clock_is_kept_and_read_again() -> None:
 
 
 @given(st.integers(-5 * S, 25 * S), st.integers(0, 25 * S), st.floats(0, 1))
-def test_what_a_time_filter_looks_through_holds_all_that_it_looks_for(
-    first: int, span: int, part: float
-) -> None:
+def test_a_time_filters_search_range_contains_all_matches(first: int, span: int, part: float) -> None:
     begin, end = ZERO + first, ZERO + first + span
     low, high = DRIFTING.reach(begin, end)
     assert low <= DRIFTING.at(begin + round(part * span)) <= high

@@ -20,7 +20,7 @@ Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 def found(far: Offset, way: Way = SYMMETRIC, *, seed: int = 0) -> Estimate:
-    """The clock of a machine that met one whose clock is right."""
+    """Estimate the clock of a machine that exchanges packets with a machine with a correct clock."""
     return estimate(["a", "b"], [met(right, far, way=way, seed=seed, seconds=SECONDS)], {})["b"]
 
 
@@ -33,7 +33,7 @@ def errors_and_bars(one: Estimate, truth: Offset, reference: Offset = right) -> 
 
 
 def stepping(at_s: float, by_ns: float, drift: float = 0.0) -> Offset:
-    """A clock that drifts and is set once."""
+    """Return a clock that drifts and is set once."""
     return lambda t_ns: drift * t_ns + np.where(t_ns < at_s * S, 0.0, by_ns)
 
 
@@ -64,7 +64,7 @@ def test_the_bar_is_hardly_more_than_half_of_what_packets_take_there_and_back(cl
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_where_both_ways_take_as_long_the_error_is_a_few_microseconds(clock: str) -> None:
+def test_with_symmetric_delays_the_error_is_a_few_microseconds(clock: str) -> None:
     error, _ = errors_and_bars(found(CLOCKS[clock]), CLOCKS[clock])
     assert np.quantile(error, 0.9) < 10 * US
 
@@ -99,7 +99,7 @@ def test_whatever_the_clock_and_the_packets_do_the_truth_lies_in_the_bar(
     assert (error <= bar + 1).all()
 
 
-def test_a_step_is_told_with_its_size_and_its_time() -> None:
+def test_a_step_is_reported_with_its_size_and_its_time() -> None:
     one = found(stepping(15, 5 * MS, 50e-6))
     (change,) = told(one)
     assert change.step_ns == pytest.approx(5 * MS, abs=20 * US)
@@ -144,7 +144,7 @@ def test_a_link_is_used_from_whichever_end_is_known() -> None:
     assert np.abs(corrected - shown(right, t_ns)).max() < 60 * US
 
 
-def test_of_two_ways_the_one_with_the_narrower_bar_counts() -> None:
+def test_the_path_with_the_smaller_error_counts() -> None:
     slow = Way(least=(5 * MS, 5 * MS))
     truth = CLOCKS["a drift of 50 ppm"]
     mets = [met(right, truth, way=way, seconds=SECONDS) for way in (slow, SYMMETRIC, slow)]
@@ -153,7 +153,7 @@ def test_of_two_ways_the_one_with_the_narrower_bar_counts() -> None:
 
 
 def one_way(whole: MachineExchange) -> MachineExchange:
-    """The same, but what came back was not captured."""
+    """Return the exchange without the packets of the reverse direction."""
     nothing = Sightings(*(np.zeros(0, np.int64) for _ in range(3)))
     return MachineExchange(
         whole.link, whole.near, whole.far, Exchange(whole.exchange.left, nothing, whole.exchange.seen_left, 0)
@@ -178,7 +178,7 @@ def test_without_packets_both_ways_the_control_connection_tells_with_its_error(c
     assert bar[-1] > bar[0]
 
 
-def test_a_clock_that_nobody_knows_anything_of_is_said_to_be_unknown() -> None:
+def test_a_clock_without_observations_is_reported_as_unknown() -> None:
     one = estimate(["a", "b"], [], {})["b"]
     assert one.source == NOTHING
     assert one.clock.error_bounds_ns(np.array([ZERO])).min() >= 3_600 * S

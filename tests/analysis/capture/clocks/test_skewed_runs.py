@@ -1,4 +1,4 @@
-"""Runs of which the clocks were set apart on purpose are analysed as if all had had one clock."""
+"""Runs with shifted clocks give the same analysis as runs with one clock."""
 
 import json
 import shutil
@@ -49,7 +49,7 @@ def analysed(run: RunDirectory) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """A run on one machine, analysed."""
+    """Return an analysed run on one machine."""
     content = run_json()
     hosts = {process["name"]: process["host"] for process in content["plan"]["processes"]}
     content["processes"] = [one | {"host": hosts[one["name"]]} for one in content["processes"]]
@@ -60,7 +60,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 @pytest.fixture(scope="module")
 def apart(plain: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """The same on four machines with clocks of their own, analysed."""
+    """Return the same run on four machines with different clocks, analysed."""
     run = copied(plain, tmp_path_factory.mktemp("apart"))
     set_apart(run, APART)
     analysed(run)
@@ -134,7 +134,7 @@ def test_the_clocks_are_kept_with_what_they_rest_on(apart: RunDirectory) -> None
     assert details["r1"]["seen_there"] > 100
 
 
-def test_a_clock_that_was_set_is_said(apart: RunDirectory) -> None:
+def test_a_clock_that_was_set_is_reported(apart: RunDirectory) -> None:
     said = [note for note in apart.read_summary()["fidelity"]["notes"] if note.startswith("clock")]
     assert said == ["clock of r3: it was set ahead by 30.000 ms about 3.0 s"]
 
@@ -201,7 +201,7 @@ def test_a_packet_that_came_before_it_left_makes_the_run_invalid(plain: RunDirec
     assert any("r0-r1" in reason and "beyond the clock error of" in reason for reason in fidelity["reasons"])
 
 
-def test_without_packets_both_ways_it_is_said_and_bars_are_those_of_the_control_connection(
+def test_without_packets_both_ways_it_is_reported_and_bars_are_those_of_the_control_connection(
     plain: RunDirectory, tmp_path: Path
 ) -> None:
     run = copied(plain, tmp_path)

@@ -14,7 +14,7 @@ def block(kind: int, body: bytes, order: str = "<") -> bytes:
 
 
 def options(found: dict[int, bytes], order: str = "<") -> bytes:
-    """A list of options and its end."""
+    """Encode a list of options with its end marker."""
     parts = [
         struct.pack(order + "HH", code, len(value)) + value + bytes(-len(value) % 4)
         for code, value in found.items()
@@ -23,7 +23,7 @@ def options(found: dict[int, bytes], order: str = "<") -> bytes:
 
 
 def section(order: str = "<", comment: bytes = b"") -> bytes:
-    """A section header; its length is not given, as most programs do."""
+    """Encode a section header without length, as most programs write it."""
     said = options({COMMENT: comment} if comment else {}, order)
     return block(0x0A0D0D0A, struct.pack(order + "IHHq", 0x1A2B3C4D, 1, 0, -1) + said, order)
 
@@ -36,7 +36,7 @@ def interface(
     resolution: int | None = None,
     offset_s: int | None = None,
 ) -> bytes:
-    """An interface description. resolution: as in the file, 0x80 and above for powers of 2."""
+    """Encode an interface description. resolution: as in the file, 0x80 and above for powers of 2."""
     found = {COMMENT: b"an interface"}
     if resolution is not None:
         found[TS_RESOLUTION] = bytes([resolution])
@@ -54,7 +54,7 @@ def enhanced(
     wire_length: int | None = None,
     comment: bytes = b"",
 ) -> bytes:
-    """An enhanced packet block: `time` in units of interface `number`."""
+    """Encode an enhanced packet block with `time` in units of interface `number`."""
     lengths = len(frame), len(frame) if wire_length is None else wire_length
     head = struct.pack(order + "IIIII", number, time >> 32, time & 0xFFFFFFFF, *lengths)
     said = options({COMMENT: comment} if comment else {}, order)
@@ -62,13 +62,13 @@ def enhanced(
 
 
 def obsolete(frame: bytes, time: int, *, order: str = "<", number: int = 0, drops: int = 0) -> bytes:
-    """A packet block as it was before."""
+    """Encode an obsolete packet block."""
     head = struct.pack(order + "HHIIII", number, drops, time >> 32, time & 0xFFFFFFFF, *(2 * [len(frame)]))
     return block(2, head + frame, order)
 
 
 def simple(frame: bytes, *, order: str = "<", wire_length: int | None = None) -> bytes:
-    """A simple packet block, which has no time."""
+    """Encode a simple packet block, which has no time."""
     return block(
         3, struct.pack(order + "I", len(frame) if wire_length is None else wire_length) + frame, order
     )

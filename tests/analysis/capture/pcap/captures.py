@@ -21,7 +21,7 @@ class Record:
 def pcap_bytes(
     records: Iterable[Record], *, order: str = "<", nanoseconds: bool = True, snaplen: int = 262_144
 ) -> bytes:
-    """A capture file's content, Ethernet."""
+    """Return the content of an Ethernet capture file."""
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
     parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, 1)]
     for record in records:
@@ -48,7 +48,9 @@ def segment(
     dst: tuple[str, int] = ("10.0.0.2", 7000),
     ack: int = 0,
 ) -> bytes:
-    """An Ethernet frame with an IPv4 TCP segment, no options, check sums 0; IP length 0 if over 64 KiB."""
+    """Build an Ethernet frame with an IPv4 TCP segment, no options, checksums 0; IP length 0 if over 64
+    KiB.
+    """
     addresses = b"".join(bytes(int(part) for part in end[0].split(".")) for end in (src, dst))
     tcp = struct.pack(">HHIIBBHHH", src[1], dst[1], seq % 2**32, ack % 2**32, 5 << 4, flags, 65535, 0, 0)
     length = 20 + len(tcp) + len(payload)
@@ -65,5 +67,5 @@ def at_intervals(frames: Iterable[bytes], start_ns: int = START_NS, step_ns: int
 
 
 def snapped(record: Record, snaplen: int) -> Record:
-    """What a capture with this snap length has of a record."""
+    """Truncate a record to a snap length."""
     return Record(record.t_ns, record.data[:snaplen], len(record.data))

@@ -1,4 +1,4 @@
-"""What we and what tshark say of a capture, side by side."""
+"""Cutset's and tshark's reading of a capture, side by side."""
 
 import subprocess
 from pathlib import Path
@@ -18,7 +18,7 @@ _TSHARK = (
 
 
 def ours(path: Path) -> tuple[CaptureIndex, list[Row]]:
-    """The index of a capture of any kind, and its packets' fields as the reader gives them."""
+    """Return the index of a capture of any kind, and its packets' fields from Cutset's reader."""
     path = unpack(path)
     index = load_index(path)
     rows = []
@@ -36,7 +36,7 @@ def ours(path: Path) -> tuple[CaptureIndex, list[Row]]:
 
 
 def tsharks(path: Path) -> list[Row]:
-    """The same of tshark, which must not be asked to put anything together."""
+    """Return the same fields from tshark, without reassembly."""
     options = [part for name in _TSHARK for part in ("-e", name)]
     plainly = [
         "-o",

@@ -74,7 +74,7 @@ def fields_of(frames: list[bytes] | list[Record], **how: bool | str) -> list[dic
 
 
 def expected(packet: Packet) -> dict[str, int | str]:
-    """What scapy dissects."""
+    """Return the fields that scapy dissects."""
     packet = Ether(bytes(packet))
     layer = packet.getlayer(IP) or packet.getlayer(IPv6)
     if layer is None:

@@ -203,7 +203,7 @@ CONVERSIONS = ("pcap", "nsecpcap", "pcapng")
 
 @pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
 @pytest.mark.parametrize("kind", CONVERSIONS)
-def test_what_editcap_converts_is_read_as_before(tmp_path: Path, kind: str, packed: str) -> None:
+def test_captures_converted_by_editcap_read_the_same(tmp_path: Path, kind: str, packed: str) -> None:
     frames = [segment(n * 100, bytes(n)) for n in range(1, 60)] + FRAMES + [bytes(ETHER / ARP())]
     before = tmp_path / "before.pcap"
     before.write_bytes(pcap_bytes(at_intervals(frames)))

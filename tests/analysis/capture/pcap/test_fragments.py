@@ -24,7 +24,7 @@ LOST = "fragments of TCP segments whose beginning is missing"
 
 
 def ipv4(payload: bytes, *, seq: int, number: int, flags: str = "A", size: int = 600) -> list[bytes]:
-    """The fragments of a segment."""
+    """Return the fragments of an IPv4 segment."""
     packet = (
         IP(src="10.0.0.1", dst="10.0.0.2", id=number)
         / TCP(sport=5, dport=7000, seq=seq % 2**32, flags=flags)
@@ -35,7 +35,7 @@ def ipv4(payload: bytes, *, seq: int, number: int, flags: str = "A", size: int =
 
 
 def ipv6(payload: bytes, *, seq: int, number: int, size: int = 600) -> list[bytes]:
-    """The same with IPv6, behind an extension header and a VLAN tag."""
+    """Return the fragments of an IPv6 segment behind an extension header and a VLAN tag."""
     packet = IPv6(src="2001:db8::1", dst="2001:db8::2") / IPv6ExtHdrHopByHop() / IPv6ExtHdrFragment(id=number)
     whole = packet / TCP(sport=5, dport=7000, seq=seq % 2**32, flags="A") / payload
     parts: list[IPv6] = fragment6(whole, size)  # type: ignore[no-untyped-call]
@@ -56,7 +56,7 @@ def pieces(path: Path) -> list[tuple[int, bytes]]:
 
 
 def joined(found: list[tuple[int, bytes]], first: int) -> bytes:
-    """The stream that these pieces say, by their sequence numbers; each is written, overlaps twice."""
+    """Join pieces of a stream by sequence number; later pieces overwrite overlaps."""
     stream = bytearray(max((((seq - first) % 2**32) + len(content) for seq, content in found), default=0))
     for seq, content in found:
         begin = (seq - first) % 2**32

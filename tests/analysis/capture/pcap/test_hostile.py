@@ -47,7 +47,7 @@ EVERY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], ma
 
 
 def attempt(path: Path) -> tuple[CaptureIndex | None, str]:
-    """The index of a file, or why there is none."""
+    """Return the index of a file, or the error."""
     try:
         return build_index(unpack(path)), ""
     except CaptureError as error:
@@ -119,7 +119,7 @@ def test_damage_anywhere_leaves_what_stands_before_it(tmp_path: Path, name: str,
 @EVERY
 @pytest.mark.parametrize("name", GOOD)
 @given(cut=st.integers(0, 12_000))
-def test_what_is_cut_off_costs_the_record_that_it_cuts(tmp_path: Path, name: str, cut: int) -> None:
+def test_truncation_loses_only_the_truncated_record(tmp_path: Path, name: str, cut: int) -> None:
     whole = GOOD[name]
     content = whole[: cut % len(whole)]
     (tmp_path / "a").write_bytes(content)

@@ -116,7 +116,7 @@ def encode(sent: Iterable[Any]) -> bytes:
 
 
 def extract(path: Path) -> dict[str, pa.Table]:
-    """The tables of one capture, the host being 10.0.0.2."""
+    """Return the tables of one capture of host 10.0.0.2."""
     found: dict[str, list[pa.RecordBatch]] = {"messages": [], "gaps": [], "decoding": []}
     capture = HostCapture(str(path), "r0-proxy-0", "10.0.0.2", 7000)
     extract_messages(capture, CODEC, lambda table, rows: found[table].append(rows))
@@ -125,7 +125,7 @@ def extract(path: Path) -> dict[str, pa.Table]:
 
 
 def capture(path: Path, parts: Sequence[tuple[int, bytes]], isn: int = 4_294_967_000) -> list[Record]:
-    """A connection's set-up, then segments (stream offset, payload), written to `path`."""
+    """Write a connection's set-up and its segments (stream offset, payload) to `path`."""
     frames = [segment(isn, flags=SYN)]
     frames += [segment(isn + 1 + offset, payload, flags=ACK | PSH) for offset, payload in parts]
     records = at_intervals(frames)
@@ -286,7 +286,7 @@ def test_a_body_that_does_not_fit_is_malformed_and_the_next_is_read(path: Path) 
 
 
 @pytest.mark.parametrize("header", [(3, 1, 5, 0), (1 << 24, 1, 5, 0), (40, 2, 5, 0), (40, 1, 5, 7)])
-def test_what_is_no_frame_header_stops_decoding(path: Path, header: tuple[int, int, int, int]) -> None:
+def test_an_invalid_frame_header_stops_decoding(path: Path, header: tuple[int, int, int, int]) -> None:
     good = encode(batches(2))
     capture(path, cut(good + HEADER.pack(*header) + bytes(100), [60]))
     tables = extract(path)

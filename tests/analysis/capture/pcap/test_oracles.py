@@ -44,7 +44,7 @@ def in_order(ranges: Ranges, _: np.random.Generator) -> Ranges:
 
 
 def again(ranges: Ranges, random: np.random.Generator) -> Ranges:
-    """Some segments once more, some of them later than others."""
+    """Repeat some segments, at varying distances."""
     found = list(ranges)
     for place in sorted(random.choice(len(ranges) - 12, 8, replace=False), reverse=True):
         found.insert(int(place) + int(random.integers(1, 12)), ranges[place])
@@ -87,8 +87,8 @@ ORDERLY = ("in order", "retransmitted", "wrapping", "one-sided", "from the middl
 
 
 @dataclass(frozen=True)
-class Told:
-    """What is told of one connection's bytes from the client."""
+class StreamContent:
+    """The extracted client bytes of one connection."""
 
     content: bytes
     segments_again: int
@@ -124,16 +124,16 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ours(path: Path) -> dict[str, Told]:
+def ours(path: Path) -> dict[str, StreamContent]:
     data = map_bytes(path)
     (span,) = spans_of(path, load_index(path), TimeRange())
-    found: dict[str, Told] = {}
+    found: dict[str, StreamContent] = {}
     for key, segments in directions(read_columns(span), SERVER[1]):
         for stream in reassemble(segments) if key[5] == SERVER[1] else ():
             names = [name for name, case in CASES.items() if case.port == key[2]]
             pieces = stream.settled.pieces
             places = zip(pieces.at.tolist(), pieces.captured.tolist(), strict=True)
-            found[names[stream.connection.number]] = Told(
+            found[names[stream.connection.number]] = StreamContent(
                 b"".join(data[at : at + length].tobytes() for at, length in places),
                 stream.connection.repeated_segments,
                 stream.connection.repeated_bytes,
@@ -143,7 +143,7 @@ def ours(path: Path) -> dict[str, Told]:
 
 @pytest.fixture(scope="module")
 def tshark(path: Path) -> dict[str, bytes]:
-    """The followed bytes, by the order in which connections begin."""
+    """Return the streams that tshark follows, in the order in which connections begin."""
     options = [part for number in range(len(CASES)) for part in ("-z", f"follow,tcp,raw,{number}")]
     command = ["tshark", "-n", "-r", str(path), "-q", *options]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -164,14 +164,16 @@ def tcptrace(path: Path) -> dict[str, dict[str, int]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_tshark_follows_to_the_same_bytes(name: str, ours: dict[str, Told], tshark: dict[str, bytes]) -> None:
+def test_tshark_follows_to_the_same_bytes(
+    name: str, ours: dict[str, StreamContent], tshark: dict[str, bytes]
+) -> None:
     assert len(ours[name].content) > 2_000
     assert ours[name].content == tshark[name]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_tcptrace_counts_the_same(
-    name: str, ours: dict[str, Told], tcptrace: dict[str, dict[str, int]]
+    name: str, ours: dict[str, StreamContent], tcptrace: dict[str, dict[str, int]]
 ) -> None:
     assert tcptrace[name] == {
         "unique bytes sent": len(ours[name].content),
@@ -180,8 +182,8 @@ def test_tcptrace_counts_the_same(
     }
 
 
-def test_tshark_counts_the_same_retransmissions(path: Path, ours: dict[str, Told]) -> None:
-    """Where nothing is out of order, of which tshark can only guess whether it came again."""
+def test_tshark_counts_the_same_retransmissions(path: Path, ours: dict[str, StreamContent]) -> None:
+    """Compare orderly streams only: with reordering tshark guesses whether a segment is a retransmission."""
     command = ["tshark", "-n", "-r", str(path), "-Y", "tcp.analysis.retransmission", "-T", "fields"]
     said = subprocess.run([*command, "-e", "tcp.stream"], capture_output=True, text=True, check=True).stdout
     streams = [int(line) for line in said.split()]
@@ -190,7 +192,7 @@ def test_tshark_counts_the_same_retransmissions(path: Path, ours: dict[str, Told
     assert sum(found[name] for name in ORDERLY) > 30
 
 
-def test_the_table_of_decoding_says_how_many(path: Path, ours: dict[str, Told]) -> None:
+def test_the_table_of_decoding_says_how_many(path: Path, ours: dict[str, StreamContent]) -> None:
     rows: list[dict[str, Any]] = []
     capture = HostCapture(str(path), "server", SERVER[0], SERVER[1])
 

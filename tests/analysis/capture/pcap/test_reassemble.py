@@ -109,7 +109,7 @@ def test_a_repeated_syn_is_the_same_connection() -> None:
     assert stream.settled.pieces.end[-1] == 3
 
 
-def test_what_comes_before_the_first_syn_is_a_connection_of_its_own() -> None:
+def test_data_before_the_first_syn_is_a_separate_connection() -> None:
     first, second = reassemble(segments([(7, 3), (100, 0), (101, 4)], flags=[ACK, SYN, ACK]))
     assert (first.connection.synchronised, first.settled.pieces.end[-1]) == (False, 3)
     assert (second.connection.synchronised, second.settled.pieces.end[-1]) == (True, 4)

@@ -61,12 +61,12 @@ class Stream:
         return self._running[-1]
 
     def taken(self) -> list[list[dict[str, Any]]]:
-        """The rows of each batch since this was asked last, without those that had none."""
+        """Return the rows of each batch since the last call, without empty batches."""
         batches, self._taken = [table.to_pylist() for table in self._taken], []
         return [rows for rows in batches if rows]
 
     def table(self, folder: Path) -> list[dict[str, Any]]:
-        """The rows that a read of the whole captures in another folder gives."""
+        """Return the rows of a batch read of the complete captures in another folder."""
         rows = self._spark.read.format("pcap").load(str(folder)).orderBy("capture", "offset")
         return rows.toArrow().to_pylist()
 
@@ -161,7 +161,7 @@ def test_batches_are_bounded_and_all_that_is_there_can_be_read_at_once(stream: S
     assert found == [(name, number * 10) for name in "ab" for number in range(COUNT)]
 
 
-def test_what_is_wrong_with_a_capture_stands_in_the_querys_progress(stream: Stream) -> None:
+def test_a_captures_errors_are_in_the_querys_progress(stream: Stream) -> None:
     content = pcap_bytes(records())
     record_bytes = (len(content) - HEADER_BYTES) // COUNT
     at = HEADER_BYTES + 12 * record_bytes
@@ -192,7 +192,7 @@ def test_a_file_that_is_no_capture_ends_the_query_by_name_unless_such_are_passed
     assert stream.taken() == [[{"capture": "good"}] * COUNT]
 
 
-def test_what_the_documentation_shows_works(stream: Stream, spark: SparkSession, tmp_path: Path) -> None:
+def test_the_documented_example_works(stream: Stream, spark: SparkSession, tmp_path: Path) -> None:
     write_pcap(stream.captures / "a.pcap", records())
     page = (Path(__file__).parents[4] / "docs/captures-in-spark.md").read_text()
     [_, code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)

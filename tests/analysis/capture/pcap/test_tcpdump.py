@@ -1,4 +1,4 @@
-"""What tcpdump captures of a real connection comes out as what was sent."""
+"""tcpdump's capture of a real connection decodes to the messages sent."""
 
 import os
 import random

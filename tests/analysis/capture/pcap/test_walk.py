@@ -16,7 +16,7 @@ frames = st.lists(st.binary(max_size=200), min_size=0, max_size=120)
 
 
 def plain_walk(data: bytes, start: int, stop: int, form: Format) -> tuple[list[int], int]:
-    """The format's own definition."""
+    """Walk the records by the definition of the format."""
     offsets, offset = [], start
     while offset < min(stop, len(data) - 15):
         offsets.append(offset)

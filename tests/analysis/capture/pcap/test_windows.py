@@ -42,7 +42,7 @@ message = st.one_of(
 
 @st.composite
 def connection(draw: st.DrawFn, syn: st.SearchStrategy[bool]) -> list[Sent]:
-    """A connection's segments as a hostile network and a poor capture leave them; times are not set yet."""
+    """Draw a connection's segments after a hostile network and an incomplete capture, without times."""
     isn = draw(st.sampled_from([7, 2**32 - 60, 2**31 - 20]))
     stream = b"".join(
         bytes(part) for one in draw(st.lists(message, min_size=1, max_size=8)) for part in CODEC.encode(one)
@@ -86,7 +86,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def windowed(
     path: Path, sent: list[Sent], cuts: list[int], patience: WaitLimits
 ) -> dict[str, list[dict[str, Any]]]:
-    """The tables of a capture of these segments, read in windows that end at these segments."""
+    """Return the tables of a capture of these segments, read in windows that end at the given segments."""
     records = [
         Record(one.t_ns, segment(one.seq, one.payload, flags=one.flags)[: HEADERS_BYTES + one.captured],
                HEADERS_BYTES + len(one.payload))
@@ -110,7 +110,7 @@ def windowed(
 
 
 def chosen(rows: list[dict[str, Any]], like: list[dict[str, Any]], leave: tuple[str, ...] = ()) -> list[Any]:
-    """The columns that the reference has too, in the order of streams."""
+    """Return the reference's columns, in the order of streams."""
     names = [name for name in (like or [{}])[0] if name not in leave]
     return sorted(([row[name] for name in names] for row in rows), key=repr)
 
@@ -140,7 +140,7 @@ def test_given_out_at_once_messages_are_the_same_but_for_what_came_again_later(
         assert chosen(found[name], wanted, ("retransmitted",)) == chosen(wanted, wanted, ("retransmitted",))
 
 
-def test_what_came_long_ago_is_given_out_before_the_capture_ends(path: Path) -> None:
+def test_old_messages_are_emitted_before_the_capture_ends(path: Path) -> None:
     data = b"".join(bytes(part) for part in CODEC.encode(Subscribe(1, 2)))
     sent = [Sent(START_NS, 7, SYN, b"", 0)]
     sent += [Sent(START_NS + n, 8 + n * len(data), ACK, data, len(data)) for n in range(100)]

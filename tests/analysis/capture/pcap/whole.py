@@ -1,4 +1,4 @@
-"""What a capture's TCP direction holds, found in the dumbest way: all of it at once, byte by byte.
+"""The content of a TCP direction of a capture, computed the simplest way: all at once, byte by byte.
 
 The reference for `analysis.capture.pcap.reassemble`, `frames` and `decode`, which work on arrays and in
 windows.
@@ -165,7 +165,7 @@ def _begins(held: Held, at: int) -> bool:
 
 
 def _fits(layout: Layout, rest: int) -> bool:
-    """Whether a message can have so many bytes after its head."""
+    """Return whether a message can have this many bytes after its head."""
     if layout.tail is None:
         return rest == 0
     row_bytes = sum(struct.calcsize(">" + row.format) for row in layout.row_fields)
@@ -201,7 +201,7 @@ def _message(
 
 @dataclass(frozen=True)
 class Stream:
-    """What the analysis found of one connection, given all its segments at once."""
+    """The analysis result of one connection, given all its segments at once."""
 
     connection: Connection
     settled: SettledRange

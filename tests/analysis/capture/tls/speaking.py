@@ -15,7 +15,7 @@ HEADER_BYTES = 5
 
 
 def certificate(folder: Path) -> Path:
-    """A key and a certificate for it, in one file."""
+    """Create a key and its certificate in one file."""
     key, made, both = folder / "key.pem", folder / "made.pem", folder / "certificate.pem"
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     command = [
@@ -39,12 +39,12 @@ def certificate(folder: Path) -> Path:
 
 @dataclass
 class Spoken:
-    """What each end sent, in turn: whether the client did, and its bytes."""
+    """The data that each end sent, in turn: whether the client sent it, and its bytes."""
 
     turns: list[tuple[bool, bytes]] = field(default_factory=list)
 
     def frames(self, client: tuple[str, int] = CLIENT, step: int | None = None) -> list[bytes]:
-        """As segments, each turn cut every so many bytes."""
+        """Return the segments, with each turn cut into pieces of `step` bytes."""
         ends = {True: {"src": client, "dst": SERVER}, False: {"src": SERVER, "dst": client}}
         frames = [segment(999, flags=SYN, **ends[True]), segment(4999, flags=SYN | ACK, **ends[False])]
         seq = {True: 1000, False: 5000}
@@ -61,7 +61,7 @@ class Spoken:
 
 
 def records(stream: bytes) -> list[tuple[int, int]]:
-    """Where each record of a stream begins and ends."""
+    """Return the start and end of each record of a stream."""
     bounds = [0]
     while bounds[-1] < len(stream):
         bounds.append(bounds[-1] + HEADER_BYTES + int.from_bytes(stream[bounds[-1] + 3 : bounds[-1] + 5]))
@@ -76,7 +76,7 @@ def spoken(
     alpn: Sequence[str] = (),
     ciphers: str = "",
 ) -> Spoken:
-    """A connection over which these plaintexts go, a record each or more; keys are logged by the client."""
+    """Send plaintexts over a TLS connection, one or more records each; the client logs its keys."""
     client, server = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(own_certificate)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE

@@ -114,7 +114,7 @@ def test_segments_may_come_in_any_order_and_again(tmp_path, own):
     assert any(found["messages"].column("retransmitted").to_pylist())
 
 
-def test_connections_are_told_apart_and_the_same_ports_may_be_used_again(tmp_path, own, monkeypatch):
+def test_connections_are_distinguished_and_the_same_ports_may_be_used_again(tmp_path, own, monkeypatch):
     monkeypatch.setattr(sessions_module, "SHARE_SESSIONS_MAX", 2)
     frames = []
     for number, port in enumerate((40000, 40001, 40000, 40002, 40000)):
@@ -128,7 +128,7 @@ def test_connections_are_told_apart_and_the_same_ports_may_be_used_again(tmp_pat
 
 
 def _later(frame: bytes, life: int) -> bytes:
-    """The same segment with other sequence numbers: of another connection."""
+    """Return the segment with other sequence numbers, as from another connection."""
     at = 14 + 20 + 4
     number = (int.from_bytes(frame[at : at + 4]) + life * 1_000_000) % 2**32
     return frame[:at] + number.to_bytes(4) + frame[at + 4 :]
@@ -141,7 +141,7 @@ def test_a_connection_in_the_clear_is_searched_as_it_is(tmp_path, own):
     assert sorted(seqs(extract(tmp_path, [*talk.frames(), *clear], tmp_path / "keys"))) == [1, 2]
 
 
-def test_without_a_key_log_nothing_is_read_and_that_is_said(tmp_path, own):
+def test_without_a_key_log_nothing_is_read_and_that_is_reported(tmp_path, own):
     talk = spoken([(True, payload(1)), (False, payload(2))], own, None)
     found = extract(tmp_path, talk.frames(), None)
     assert seqs(found) == []
@@ -150,7 +150,7 @@ def test_without_a_key_log_nothing_is_read_and_that_is_said(tmp_path, own):
 
 
 @pytest.mark.parametrize("version", [OLD, NEW])
-def test_a_connection_whose_keys_were_not_logged_is_said_and_the_others_are_read(tmp_path, own, version):
+def test_a_connection_whose_keys_were_not_logged_is_reported_and_the_others_are_read(tmp_path, own, version):
     logged = spoken([(True, payload(1))], own, tmp_path / "keys", version)
     silent = spoken([(True, payload(2))], own, None, version)
     frames = [*logged.frames(), *silent.frames(client=(CLIENT[0], 40001))]
@@ -162,7 +162,7 @@ def test_a_connection_whose_keys_were_not_logged_is_said_and_the_others_are_read
     assert stopped == {40000: None, 40001: NO_KEYS}
 
 
-def test_without_tshark_that_is_said(tmp_path, own, monkeypatch):
+def test_missing_tshark_is_reported(tmp_path, own, monkeypatch):
     talk = spoken([(True, payload(1))], own, tmp_path / "keys")
     monkeypatch.setenv("PATH", str(tmp_path))
     found = extract(tmp_path, talk.frames(), tmp_path / "keys")
@@ -189,7 +189,7 @@ def test_a_connection_whose_beginning_was_not_captured_cannot_be_read(tmp_path, 
     assert reasons(found) == {NO_BEGINNING}
 
 
-def test_what_stops_being_tls_is_said(tmp_path, own):
+def test_a_stream_that_stops_being_tls_is_reported(tmp_path, own):
     talk = spoken([(True, payload(1))], own, tmp_path / "keys")
     talk.turns.append((True, b"no record, but bytes"))
     found = extract(tmp_path, talk.frames(), tmp_path / "keys")
@@ -197,7 +197,7 @@ def test_what_stops_being_tls_is_said(tmp_path, own):
     assert any(str(why).startswith("no TLS record begins at byte") for why in reasons(found))
 
 
-def test_a_program_that_fails_is_told_with_what_it_said(tmp_path, own, monkeypatch):
+def test_a_failing_program_is_reported_with_its_output(tmp_path, own, monkeypatch):
     talk = spoken([(True, payload(1))], own, tmp_path / "keys")
     false = tmp_path / "bin" / "tshark"
     false.parent.mkdir()

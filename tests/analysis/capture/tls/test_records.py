@@ -34,7 +34,7 @@ def frames(stream: bytes, cuts: list[int]) -> list[bytes]:
 
 
 def counted(folder: Path, captured: list[bytes]) -> dict[str, object]:
-    """What is counted of a stream that nobody has keys of."""
+    """Return the counts for a stream without known keys."""
     path = write_pcap(folder / "r0-broker-0-eth0.pcap", at_intervals(captured))
     capture = HostCapture(str(path), "r0-broker-0", SERVER[0], None)
     found: list[pa.RecordBatch] = []
@@ -76,7 +76,7 @@ def test_the_beginning_of_a_record_at_the_end_is_counted(tmp_path):
 @pytest.mark.parametrize(
     "begin", [b"\x17\x03\x03" + (BODY_BYTES_MAX + 1).to_bytes(2), b"\x19\x03\x03\0\1", b"GET /"]
 )
-def test_where_records_end_is_said(tmp_path, begin):
+def test_the_ends_of_records_are_reported(tmp_path, begin):
     stream = record(22, HELLO) + begin + bytes(90)
     row = counted(tmp_path, frames(stream, []))
     assert row["stopped"] == f"no TLS record begins at byte {5 + len(HELLO)}"

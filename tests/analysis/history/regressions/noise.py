@@ -65,5 +65,5 @@ def nights(
 
 
 def until(night: int, nights: Nights) -> Nights:
-    """What was known after so many nights."""
+    """Return the data of the first nights."""
     return Nights(nights.medians[:night], nights.lowest[:night], nights.highest[:night], nights.runs[:night])

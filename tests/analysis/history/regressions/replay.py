@@ -1,4 +1,4 @@
-"""Go through a history night by night, as somebody would have who checked each: series as they were then."""
+"""Replays a history night by night: the check of each night sees the series as they were then."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -14,9 +14,9 @@ from analysis.history.regressions.series import Nights, Series
 def replayed(
     series: Sequence[Series], runs: pa.Table, nights: Sequence[str], looked_at: int | None = None
 ) -> Iterator[tuple[str, list[Finding]]]:
-    """What each of these nights found, with what was known then.
+    """Yield each night's findings from the data known then.
 
-    looked_at: how many series there are, unless it is these.
+    looked_at: the number of series; default: of these.
     """
     for night in nights:
         known = [short for each in series if (short := as_of(each, night)) is not None]
@@ -24,7 +24,7 @@ def replayed(
 
 
 def as_of(series: Series, night: str) -> Series | None:
-    """The series as it was when the night was over; None if it had not begun."""
+    """Return the series as it was after the night, or None if it had not begun."""
     count = bisect_right(series.dates, night)
     if not count:
         return None

@@ -40,7 +40,7 @@ def test_planted_changes_are_found_within_so_many_nights(kind, fraction, within)
     assert found >= 9
 
 
-def test_where_it_began_is_a_range_that_mostly_holds_it() -> None:
+def test_the_range_of_a_change_point_mostly_contains_it() -> None:
     held = found = 0
     for seed in range(40):
         rng = np.random.default_rng([seed, 5])
@@ -84,7 +84,7 @@ def test_figures_in_whole_steps_can_change_and_can_stay() -> None:
     assert [shift.at for shift in change_points(steps)] == [150]
 
 
-def test_what_never_differs_or_is_short_has_none() -> None:
+def test_constant_or_short_series_have_no_change_point() -> None:
     assert change_points(np.zeros(100)) == []
     assert change_points(np.arange(2.0 * NIGHTS_MIN - 1)) == []
     assert change_points(np.array([])) == []

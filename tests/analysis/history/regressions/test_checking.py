@@ -40,13 +40,13 @@ def checked(planted: History) -> NightFindings:
     return check_night(planted, LAST)
 
 
-def of(found: tuple[Finding, ...], entry: str, metric: str) -> Finding:
+def finding_of(found: tuple[Finding, ...], entry: str, metric: str) -> Finding:
     (only,) = (each for each in found if (each.entry, each.metric) == (entry, metric))
     return only
 
 
 @pytest.mark.slow
-def test_all_that_was_planted_is_found_and_nothing_else(checked: NightFindings) -> None:
+def test_all_planted_changes_are_found_and_no_others(checked: NightFindings) -> None:
     found = checked.findings
     assert {(each.entry, each.metric) for each in found} == {(each.entry, each.metric) for each in PLANTED}
     assert {each.direction for each in found} == {"worse"}
@@ -54,7 +54,7 @@ def test_all_that_was_planted_is_found_and_nothing_else(checked: NightFindings) 
 
 @pytest.mark.parametrize("change", PLANTED[:3], ids=lambda each: each.metric)
 def test_a_finding_says_since_when_and_how_much(checked: NightFindings, change: Planted) -> None:
-    found = of(checked.findings, change.entry, change.metric)
+    found = finding_of(checked.findings, change.entry, change.metric)
     assert found.kind == "change point"
     assert found.earliest_night <= night_of(change.night) <= found.latest_night
     assert found.earliest_night <= found.first_bad_night <= found.latest_night
@@ -70,7 +70,7 @@ def test_a_finding_says_since_when_and_how_much(checked: NightFindings, change: 
 def test_the_commits_are_those_beside_every_night_that_it_may_be(
     planted: History, checked: NightFindings
 ) -> None:
-    found = of(checked.findings, CUT, SWITCH)
+    found = finding_of(checked.findings, CUT, SWITCH)
     runs = planted.runs(HistoryFilter(entry=CUT)).to_pylist()
     commits = {run["night"]: run["commit"] for run in runs}
     nights = sorted(commits)
@@ -84,12 +84,12 @@ def test_the_commits_are_those_beside_every_night_that_it_may_be(
     assert named[found.runs_after[0]] == found.first_bad_night
 
 
-def test_what_is_far_off_tonight_makes_the_night_fail(checked: NightFindings) -> None:
+def test_a_large_deviation_tonight_fails_the_night(checked: NightFindings) -> None:
     assert {(each.entry, each.kind) for each in checked.worse} == {(FANOUT, "tonight"), (CRASH, "tonight")}
-    rate = of(checked.findings, FANOUT, RATE)
+    rate = finding_of(checked.findings, FANOUT, RATE)
     assert rate.change == pytest.approx(-0.3, abs=0.03)
     assert rate.first_bad_night == LAST
-    lost = of(checked.findings, CRASH, LOST)
+    lost = finding_of(checked.findings, CRASH, LOST)
     assert (lost.before, lost.after, lost.change, lost.interval) == (0.0, 2.0, None, None)
 
 
@@ -114,7 +114,7 @@ def test_a_change_point_is_new_on_the_night_that_first_knows_of_it(planted: Hist
 
 def test_nights_on_a_new_level_that_is_known_are_not_far_off(planted: History) -> None:
     found = check_night(planted, night_of(108)).findings
-    assert of(found, CUT, SWITCH).kind == "change point"
+    assert finding_of(found, CUT, SWITCH).kind == "change point"
 
 
 def test_a_night_is_checked_with_what_was_known_then(planted: History) -> None:
@@ -150,7 +150,7 @@ def test_another_kernel_is_named_beside_the_commits(planted: History) -> None:
     kernels = pa.array(["6.18.50" if each else "6.18.44" for each in late])
     runs = runs.set_column(runs.schema.get_field_index("kernel"), "kernel", kernels)
     found = check(runs, planted.metrics(where), planted.expectations(where), LAST).findings
-    assert of(found, CUT, SWITCH).also_changed == ("kernel 6.18.44 -> 6.18.50",)
+    assert finding_of(found, CUT, SWITCH).also_changed == ("kernel 6.18.44 -> 6.18.50",)
 
 
 def test_a_night_without_history_finds_nothing(tmp_path: Path) -> None:

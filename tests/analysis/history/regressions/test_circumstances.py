@@ -1,4 +1,4 @@
-"""What is told of nights that differ in more than the commit."""
+"""Messages for nights that differ in more than the commit."""
 
 import json
 
@@ -7,7 +7,7 @@ from analysis.history.regressions.circumstances import CIRCUMSTANCES, LETTERS_MA
 BEFORE = dict.fromkeys(CIRCUMSTANCES, "same")
 
 
-def test_of_settings_and_machines_only_what_differs_is_told_by_path() -> None:
+def test_only_differing_settings_and_machines_are_reported_by_path() -> None:
     before = BEFORE | {
         "settings": json.dumps({"workload.rate": "2000/s", "duration": "4s", "roles.client": 2}),
         "machine": json.dumps({"cpus": 2, "hostname": "h0"}),
@@ -19,7 +19,7 @@ def test_of_settings_and_machines_only_what_differs_is_told_by_path() -> None:
     assert also_changed(before, after) == ("workload.rate 2000/s -> 1000/s", "machine.cpus 2 -> 4")
 
 
-def test_what_only_one_night_has_is_told_as_well() -> None:
+def test_circumstances_of_only_one_night_are_reported_too() -> None:
     set_later = BEFORE | {"settings": json.dumps({"faults": [{"cut": ["r0", "r1"]}]}), "kernel": ""}
     assert also_changed(BEFORE | {"settings": ""}, set_later) == (
         'faults.0.cut not set -> ["r0", "r1"]',
@@ -27,7 +27,7 @@ def test_what_only_one_night_has_is_told_as_well() -> None:
     )
 
 
-def test_what_is_long_is_cut_and_what_is_no_json_is_text() -> None:
+def test_long_values_are_cut_and_invalid_json_is_text() -> None:
     (told,) = also_changed(BEFORE, BEFORE | {"settings": "x" * 1000})
     assert told == f"settings same -> {'x' * (LETTERS_MAX - 1)}…"
 

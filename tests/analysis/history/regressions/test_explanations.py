@@ -28,7 +28,7 @@ def a_series(before: float = 100.0, after: float = 120.0, better: str = "lower")
 
 
 def a_table(**late: str) -> pa.Table:
-    """The runs; late: what is different from night 21 on."""
+    """Return the table of runs. late: columns that differ from night 21 on."""
     names = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
     columns = {
         name: [name if run < 42 else late.get(name, name) for run in range(2 * NIGHTS)] for name in names
@@ -52,7 +52,7 @@ def test_runs_are_the_last_before_and_the_first_since() -> None:
     assert len(found.runs_after) == RUNS_SHOWN
 
 
-def test_what_else_changed_in_the_range_is_named() -> None:
+def test_other_changes_in_the_range_are_named() -> None:
     table = a_table(kernel="6.18", links="netem")
     found = of_shift(a_series(), SHIFT, table, 0.999, new=True)
     assert found.also_changed == ("links links -> netem", "kernel kernel -> 6.18")

@@ -63,7 +63,7 @@ def only(*held: str) -> Flake:
     return flake
 
 
-def test_what_never_failed_is_no_flake() -> None:
+def test_a_run_that_never_failed_is_no_flake() -> None:
     assert flakes_of(*nights("+++", "+++")) == []
 
 
@@ -100,14 +100,14 @@ def test_an_expectation_is_counted_among_runs_that_are_sound() -> None:
     assert Failure.HARNESS not in flakes
 
 
-def test_what_presses_most_comes_first() -> None:
+def test_the_most_pressing_flakes_come_first() -> None:
     runs, expectations, night = nights("+", "+", "-")
     for run in runs:
         expectations[run["night"], run["run"]].append(("old", run["night"] != "2026-01-01"))
     assert [flake.text for flake in flakes_of(runs, expectations, night)] == [TEXT, "old"]
 
 
-def test_what_may_fail_comes_last() -> None:
+def test_runs_that_may_fail_come_last() -> None:
     runs, expectations, night = nights("+", "-")
     flaky = [row(night=run["night"], run=f"{run['run']}-b", entry="b", allow_failure=True) for run in runs]
     for run in flaky:

@@ -27,7 +27,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 def without(year: Tables, lack: np.ndarray) -> Tables:
-    """The tables without the figure in these of the runs, which are by night and repeat."""
+    """Remove the figure from these runs; `lack` is by night and repeat."""
     runs, metrics, expectations = year
     names = runs["run"].filter(pa.array(lack))
     gone = pc.and_(pc.equal(metrics["metric"], SETTLED), pc.is_in(metrics["run"], names.combine_chunks()))
@@ -35,7 +35,7 @@ def without(year: Tables, lack: np.ndarray) -> Tables:
 
 
 def lacking(*nights: int, repeats: int = 3) -> np.ndarray:
-    """Which runs lack it if so many of these nights' do."""
+    """Return which runs lack the figure, for the first `repeats` of these nights."""
     lack = np.zeros((NIGHTS, 3), bool)
     lack[list(nights), :repeats] = True
     return lack.ravel()
@@ -46,7 +46,7 @@ def findings(tables: Tables, night: int = NIGHTS - 1) -> tuple[Finding, ...]:
 
 
 def checked(tables: Tables, night: int = NIGHTS - 1) -> NightFindings:
-    """The check of a night, with what was known then."""
+    """Check a night with the data known then."""
     runs, metrics, expectations = (
         table.filter(pc.less_equal(table["night"], night_of(night))) for table in tables
     )
@@ -72,7 +72,7 @@ def test_after_ten_nights_it_is_still_found_but_no_news(year: Tables) -> None:
     assert result.worse == ()
 
 
-def test_it_is_new_once_and_presses_until_it_is_a_level(year: Tables) -> None:
+def test_a_missing_figure_is_new_once_and_pressing_until_it_is_a_level(year: Tables) -> None:
     tables = without(year, lacking(*range(50, 60)))
     assert findings(tables, 49) == ()
     assert [findings(tables, night)[0].new for night in range(50, 56)] == [True, *[False] * 5]
@@ -100,7 +100,7 @@ def test_the_commits_and_what_else_changed_are_named(year: Tables) -> None:
     ],
     ids=["some have it", "some lack it", "comes and goes", "never was", "hardly was"],
 )
-def test_what_was_not_always_there_or_is_there_is_no_finding(year: Tables, lack: np.ndarray) -> None:
+def test_a_figure_that_was_often_missing_or_is_present_is_no_finding(year: Tables, lack: np.ndarray) -> None:
     assert findings(without(year, lack)) == ()
 
 

@@ -1,5 +1,5 @@
-"""What docs/regressions.md promises, on simulated nights with realistic noise: 100 quiet ones raise hardly an
-alarm, and changes of 5 %, 10 % and 30 % are found as soon as it says.
+"""The promises of docs/regressions.md, on simulated nights with realistic noise: 100 quiet nights raise
+hardly an alarm, and changes of 5 %, 10 % and 30 % are found as soon as it says.
 """
 
 import bisect
@@ -44,7 +44,7 @@ def test_a_hundred_quiet_nights_raise_at_most_one_alarm(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> NightFindings:
-    """A night on which each of the changes is as old as it may be when it is found."""
+    """Check a night on which each change has its largest age at detection."""
     planted = [Planted(entry, metric, NIGHTS - within, change) for entry, metric, change, within in PROMISED]
     folder = tmp_path_factory.mktemp("promised")
     history = make_year(folder, nights=NIGHTS, experiments=5, planted=planted)

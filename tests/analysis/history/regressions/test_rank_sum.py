@@ -31,7 +31,7 @@ def test_small_groups_are_counted_out() -> None:
 
 
 @pytest.mark.parametrize(("few", "many"), [(5, 60), (12, 90), (20, 30)])
-def test_it_agrees_with_scipy(few: int, many: int) -> None:
+def test_the_rank_sum_test_agrees_with_scipy(few: int, many: int) -> None:
     rng = np.random.default_rng(few)
     one, other = rng.normal(1.5, 1, few), rng.normal(0, 1, many)
     expected = mannwhitneyu(one, other, method="exact").pvalue
@@ -54,7 +54,7 @@ def test_ties_never_make_a_difference_surer() -> None:
     assert rank_sum_p(np.full(6, 7.0), np.full(60, 7.0)) == 1.0
 
 
-def test_nothing_is_said_of_no_values() -> None:
+def test_no_values_give_no_result() -> None:
     assert rank_sum_p(np.array([]), np.array([1.0])) == 1.0
 
 

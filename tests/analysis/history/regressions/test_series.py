@@ -12,7 +12,7 @@ from tests.analysis.history.regressions.replay import as_of
 
 
 def history(folder: Path, *runs: tuple[str, str, str, float]) -> History:
-    """Runs of (night, entry, verdict, p95 latency), in this order."""
+    """Return a history of runs (night, entry, verdict, p95 latency), in this order."""
     kept = History(folder)
     for number, (night, entry, verdict, p95_ms) in enumerate(runs):
         kept.append(
@@ -61,7 +61,7 @@ def test_runs_that_are_invalid_or_crashed_do_not_count(tmp_path: Path) -> None:
     assert list(only.values) == [5.0]
 
 
-def test_what_gets_neither_worse_nor_better_is_no_series(tmp_path: Path) -> None:
+def test_figures_without_a_better_direction_are_no_series(tmp_path: Path) -> None:
     found = series(tmp_path, ("2026-03-01", "b", "passed", 5.0), ("2026-03-01", "a", "passed", 5.0))
     assert [(each.entry, each.metric, each.unit, each.better) for each in found] == [
         ("a", "latency.p95_ms", "ms", "lower"),
@@ -69,7 +69,7 @@ def test_what_gets_neither_worse_nor_better_is_no_series(tmp_path: Path) -> None
     ]
 
 
-def test_runs_are_told_by_their_row(tmp_path: Path) -> None:
+def test_series_refer_to_runs_by_their_row(tmp_path: Path) -> None:
     kept = history(
         tmp_path,
         ("2026-03-01", "a", "passed", 5.0),

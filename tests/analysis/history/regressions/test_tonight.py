@@ -79,7 +79,7 @@ def constant(*values: float) -> Nights:
 
 
 @pytest.mark.parametrize("tonight", [0.7, 1.3])
-def test_what_never_varied_is_found_on_its_first_night_off(tonight: float) -> None:
+def test_a_constant_figure_is_flagged_on_its_first_deviation(tonight: float) -> None:
     assert is_found(constant(*[1.0] * 100, tonight))
 
 
@@ -87,12 +87,12 @@ def test_a_difference_below_what_a_figure_resolves_is_none_where_nothing_ever_va
     assert not is_found(constant(*[1.0] * 100, 1.03), resolution=0.02)
 
 
-def test_what_hardly_ever_varied_may_lie_off_as_far_as_it_did_before() -> None:
+def test_a_nearly_constant_figure_may_deviate_as_far_as_before() -> None:
     assert not is_found(constant(*[1.0] * 50, 1.28, *[1.0] * 50, 1.3))
     assert is_found(constant(*[1.0] * 50, 1.02, *[1.0] * 50, 1.3))
 
 
-def test_few_nights_tell_nothing() -> None:
+def test_few_nights_are_inconclusive() -> None:
     assert (
         departure(nights(LATENCY, 10, np.random.default_rng(1), worse_from=9, fraction=0.9), 0, 0.01) is None
     )

@@ -60,7 +60,7 @@ def texts(scene: Scene) -> list[str]:
 
 
 def message_line(scene: Scene, number: int) -> dict[str, float]:
-    """The line of the scene's arrow of that number."""
+    """Return the line of the scene's arrow with that number."""
     groups = [group for group in parsed(scene).iter(f"{SVG}g") if group.find(f"{SVG}title") is not None]
     title = scene.arrows[number].label
     group = next(group for group in groups if (group.findtext(f"{SVG}title") or "").startswith(title))
@@ -92,14 +92,14 @@ def test_a_lost_message_ends_in_a_cross_on_the_way() -> None:
     assert not [each for each in parsed(without).iter(f"{SVG}path") if each.get("class") == "cross"]
 
 
-def test_where_nobody_could_see_it_arrive_an_arrow_ends_in_a_ring() -> None:
+def test_an_arrow_with_unobserved_arrival_ends_in_a_ring() -> None:
     scene = replace(SCENE, arrows=(replace(arrow(Y, Z, 10.5, None), fate="unseen"),))
     rings = [each for each in parsed(scene).iter(f"{SVG}circle") if each.get("class") == "message"]
     assert float(rings[0].attrib["cx"]) == lifeline_x(scene)[2]
     assert "receiver not captured" in texts(scene)
 
 
-def test_hosts_faults_labels_and_what_is_left_out_are_said() -> None:
+def test_hosts_faults_labels_and_what_is_left_out_are_reported() -> None:
     said = texts(SCENE)
     assert {"x", "y", "z", "proxy-0", "cut y-z", "SUBSCRIBE s2 after 3", "SUBSCRIBE", "lost"} <= set(said)
     assert "Left out: 12 messages within regions" in said
@@ -177,7 +177,7 @@ def test_types_keep_their_colour_and_none_is_given_twice() -> None:
     "text",
     ['"><script>boom()</script>', "' onload='boom()", '" onload="boom()', "&amp;<b>&", "\x1b]0;x\x07\udc80"],
 )
-def test_whatever_stands_in_a_runs_tables_stays_text(text: str) -> None:
+def test_whatever_is_in_a_runs_tables_stays_text(text: str) -> None:
     hostile = Lifeline(text, text, text)
     sent = replace(arrow(hostile, Y, 10.2), fate=text, type=text, label=text)
     several = replace(sent, flights=tuple(Flight(10.2 + n / 50, 10.3 + n / 50) for n in range(9)))

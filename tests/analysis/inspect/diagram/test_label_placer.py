@@ -9,7 +9,7 @@ def places() -> LabelPlacer:
     return LabelPlacer(0.0, 0.0, 600.0, 400.0)
 
 
-def test_a_label_stands_above_the_middle_of_its_arrow() -> None:
+def test_a_label_is_above_the_middle_of_its_arrow() -> None:
     found = places().along(*LEVEL, "EVENTS")
     assert found
     assert (found.x, found.angle) == (300.0, 0.0)
@@ -35,13 +35,13 @@ def test_a_label_follows_its_arrows_slope_and_reads_from_left_to_right() -> None
     assert (round(right.angle), round(left.angle)) == (14, -14)
 
 
-def test_at_a_steep_arrow_it_is_level() -> None:
+def test_labels_of_steep_arrows_are_horizontal() -> None:
     found = places().along((300.0, 50.0), (340.0, 350.0), "EVENTS")
     assert found
     assert found.angle == 0.0
 
 
-def test_what_is_taken_is_kept_clear() -> None:
+def test_labels_avoid_occupied_areas() -> None:
     here = places()
     here.take(0.0, 0.0, 600.0, 99.0)
     found = here.along(*LEVEL, "EVENTS")

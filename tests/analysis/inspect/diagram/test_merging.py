@@ -43,7 +43,7 @@ def test_a_gap_in_the_numbers_is_seen() -> None:
     ]
 
 
-def test_of_too_many_runs_those_with_gaps_are_joined_as_well() -> None:
+def test_of_too_many_runs_those_with_gaps_are_merged_too() -> None:
     (arrow,) = made(batches([0, 7, 2, 3]), loosely=True)
     assert arrow.label == "4 \u00d7 EVENTS s2 [1..8000]"
 

@@ -1,4 +1,4 @@
-"""What is drawn of a moment: all that can be read; otherwise what tells, and how much is left out."""
+"""Selection of drawn messages: all if readable; otherwise the informative ones and the number omitted."""
 
 import re
 from dataclasses import replace
@@ -70,7 +70,7 @@ def test_a_handful_of_messages_is_drawn_as_it_is() -> None:
     assert found.left_out == ()
 
 
-def test_of_too_many_what_is_seldom_and_what_goes_between_regions_stays() -> None:
+def test_of_too_many_messages_rare_ones_and_those_between_regions_stay() -> None:
     found = chosen([*busy(), SUBSCRIBE])
     assert kinds(found) == {"EVENTS", "SUBSCRIBE"}
     assert len(found.arrows) <= ARROWS_MAX
@@ -129,7 +129,7 @@ def test_types_that_were_asked_for_stay() -> None:
     assert kinds(found) == {"NOTIFY"}
 
 
-def test_of_a_stream_advertisements_say_only_its_counter() -> None:
+def test_advertisements_of_one_stream_show_only_its_counter() -> None:
     counters = [{"stream": 0, "cnt": 11}, {"stream": 3, "cnt": 44}]
     rows = [message(0.1, "r0-proxy-0", "r1-proxy-0", "ADVERTISEMENT", advertised=counters)]
     (arrow,) = chosen(rows, DiagramQuery(stream=3)).arrows
@@ -146,7 +146,7 @@ def test_around_a_fault_only_those_that_took_part_are_shown() -> None:
     assert {"EVENTS", "SUBSCRIBE"} <= kinds(found)
 
 
-def test_what_happens_to_a_process_is_told_by_all_that_changed() -> None:
+def test_a_process_state_is_shown_from_all_changes() -> None:
     rows = [
         *busy(),
         SUBSCRIBE,

@@ -1,4 +1,4 @@
-"""What a protocol sends all the time is known by the names of its messages."""
+"""Periodic messages of a protocol are recognized by their names."""
 
 from analysis.inspect.diagram.ranks import HEARTBEAT, Ranks, ranks_of
 from analysis.messages import label as labels
@@ -14,7 +14,7 @@ def test_every_ordinary_message_is_one_of_a_protocol() -> None:
     assert known >= set(RANKS.ordinary) - {HEARTBEAT}
 
 
-def test_what_is_seldom_outranks_data_and_data_outranks_gossip() -> None:
+def test_rare_messages_outrank_data_and_data_outranks_gossip() -> None:
     assert rank("SUBSCRIBE") == rank("a type of tomorrow") > rank("EVENTS") > rank("NOTIFY") > rank(HEARTBEAT)
     assert not set(RANKS.events) & set(RANKS.leaving_first)
 

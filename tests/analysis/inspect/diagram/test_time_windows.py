@@ -5,7 +5,7 @@ from analysis.inspect.diagram.scene_builder import disturbed_streams
 from tests.analysis.pages.report.synthetic_transfers import events, message
 
 
-def test_a_stream_subscribed_to_anew_tells_more_than_one_that_lost_batches() -> None:
+def test_a_resubscribed_stream_is_more_informative_than_one_that_lost_batches() -> None:
     rows = [
         events(1.0, "r0-proxy-0", "r1-proxy-0", 0, 1),
         *(events(1.0 + n / 100, "r2-proxy-0", "r3-proxy-0", 2, 1, took_s=None) for n in range(5)),

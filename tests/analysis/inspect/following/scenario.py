@@ -28,7 +28,7 @@ class Scenario:
     def send(
         self, name: str, sender: str, receiver: str, sent_ms: float, took_ms: float | None, **content: Any
     ) -> None:
-        """A message of 3000 bytes that leaves `sent_ms` after the cut and is whole `took_ms` later."""
+        """Add a message of 3000 bytes that leaves `sent_ms` after the cut and is complete `took_ms` later."""
         sent = CUT + int(sent_ms * MS) + ZERO
         arrived = None if took_ms is None else sent + int(took_ms * MS)
         src, dst = self.addresses[sender], self.addresses[receiver]
@@ -45,7 +45,7 @@ class Scenario:
             self.packet(receiver, arrived)
 
     def packet(self, place: str, t_ns: int, *, syn: bool = False) -> None:
-        """The whole of the last message in one offloaded packet, seen there then; or its connection's SYN."""
+        """Add the last message as one offloaded packet at this place and time, or its connection's SYN."""
         last = self.transfers[-1]
         addresses = {f"{side}_lo": int(ip_address(last[side])) for side in ("src", "dst")}
         row = dict.fromkeys(PACKETS.names, 0) | {
@@ -71,7 +71,7 @@ class Scenario:
 
 
 def around_the_cut() -> Scenario:
-    """Published 5 ms before the cut of r2-r3, lost on its direct way, sent round by r1 a second later."""
+    """Return events published 5 ms before the cut of r2-r3, lost there, and sent via r1 a second later."""
     world = Scenario()
     batch = {"stream": 2, "first_seq": 101, "count": 10, "covered": 10, "kind": 0}
     world.send("PUBLISH", "r2-driver-0", "r2-proxy-0", -5, 3, stream=2, request=51, count=10)

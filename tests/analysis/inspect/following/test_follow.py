@@ -64,7 +64,7 @@ never seen at r0-client-0, r0-client-1, r1-client-0, r1-client-1, r2-client-1, r
 """
 
 
-def test_the_whole_way_is_told(followed, capsys):
+def test_the_whole_path_is_reported(followed, capsys):
     assert cutset(["follow", str(followed.path), "2", str(SEQ)]) == 0
     assert capsys.readouterr().out == EXPECTED
 
@@ -104,7 +104,7 @@ def test_the_parts_of_every_hop_add_up_to_its_time(followed):
         assert parts == hop.total_ns
 
 
-def test_what_was_sent_again_until_it_came_counts_as_that_and_not_as_queueing(tmp_path):
+def test_retransmission_time_does_not_count_as_queueing(tmp_path):
     world = Scenario()
     world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", 0, 220, stream=2, first_seq=1, count=9, covered=9)
     world.packet("r2-proxy-0", ZERO + CUT + 201 * MS)
@@ -117,7 +117,7 @@ def test_what_was_sent_again_until_it_came_counts_as_that_and_not_as_queueing(tm
 @pytest.mark.parametrize(
     ("took_ms", "link_ms", "queued_ms"), [(14, 14, 0), (17, 17, 0), (19.5, 19.5, 0), (25, 20, 5)]
 )
-def test_what_jitter_explains_is_the_links_and_no_queue(tmp_path, took_ms, link_ms, queued_ms):
+def test_delay_within_the_jitter_is_the_links_and_no_queueing(tmp_path, took_ms, link_ms, queued_ms):
     world = Scenario()
     for link in world.run["plan"]["links"]:
         link["forward"]["jitter_us"] = link["backward"]["jitter_us"] = 1_000  # 3 ms over all three
@@ -128,7 +128,7 @@ def test_what_jitter_explains_is_the_links_and_no_queue(tmp_path, took_ms, link_
     assert hop.link_ns + hop.queued_ns == hop.total_ns
 
 
-def test_what_left_again_and_came_early_by_the_links_jitter_was_sent_again(tmp_path):
+def test_an_early_arrival_by_jitter_after_a_second_sending_is_a_retransmission(tmp_path):
     world = Scenario()
     for link in world.run["plan"]["links"]:
         link["forward"]["jitter_us"] = link["backward"]["jitter_us"] = 1_000
@@ -139,7 +139,7 @@ def test_what_left_again_and_came_early_by_the_links_jitter_was_sent_again(tmp_p
     assert (hop.resent_ns, hop.queued_ns, hop.link_ns) == (200 * MS, 0, 15 * MS)
 
 
-def test_a_later_copy_is_told_from_the_first(tmp_path):
+def test_a_later_copy_is_distinguished_from_the_first(tmp_path):
     world = Scenario()
     batch = {"stream": 2, "first_seq": 1, "count": 9, "covered": 9}
     world.send("EVENTS", "r2-proxy-0", "r2-client-0", 0, 5, **batch)
@@ -191,7 +191,7 @@ def test_a_driver_of_two_streams_is_followed_to_what_it_published_on_this_one(tm
         (-15.5, -15.2, "though the link was up"),
     ],
 )
-def test_what_a_cut_caught_last_is_told_by_when_it_entered_the_link(tmp_path, sent_ms, entered_ms, why):
+def test_the_last_packets_caught_by_a_cut_are_known_from_their_entry_time(tmp_path, sent_ms, entered_ms, why):
     world = Scenario()
     batch = {"stream": 2, "first_seq": 101, "count": 10, "covered": 10, "kind": 0}
     world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", sent_ms, None, **batch)
@@ -223,7 +223,7 @@ def test_json_says_the_same(followed, capsys):
         ("2", "99", 1, "no captured message has event 99 of stream 2; it has events 101 to 110"),
     ],
 )
-def test_what_is_not_there_is_said_in_one_line(followed, capsys, stream, seq, code, said):
+def test_missing_events_are_reported_in_one_line(followed, capsys, stream, seq, code, said):
     assert cutset(["follow", str(followed.path), stream, seq]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -274,7 +274,7 @@ def test_an_event_of_a_system_in_which_nobody_asks_for_events_is_followed(follow
     assert len(found.copies) == len(find(followed, 2, SEQ, metadata).copies) > 0
 
 
-def test_what_goes_through_hosts_that_have_it_or_published_it_is_followed_through_them(tmp_path):
+def test_events_are_followed_through_hosts_that_have_or_published_them(tmp_path):
     """Round the cut by way of the publisher itself, and of a proxy that has the event of its own."""
     world, batch = Scenario(), {"stream": 2, "first_seq": 101, "count": 10}
     driver, head, other = "r2-driver-0", "r2-proxy-0", "r1-proxy-0"

@@ -81,7 +81,7 @@ class SmallRun:
         self.records: dict[str, list[Record]] = defaultdict(list)
 
     def between(self, sender: str, receiver: str) -> tuple[str, ...]:
-        """The captures on both sides of the link between two hosts' regions."""
+        """Return the captures on both sides of the link between two hosts' regions."""
         here, there = self.regions[sender], self.regions[receiver]
         if here == there:
             return ()
@@ -101,12 +101,12 @@ class SmallRun:
 
 
 def events(first_seq: int, count: int = 10) -> Events:
-    """A batch of stream 2."""
+    """Return a batch of stream 2."""
     return Events(0, 0, 2, first_seq, count, 10, 0, 0, payload(2, first_seq))
 
 
 def around_the_cut() -> SmallRun:
-    """What the module says."""
+    """Return the run that the module describes."""
     run = SmallRun()
     publishing = Conversation(run, DRIVER, PROXY_2, 40_000, PORT)
     publishing.open(4_900)

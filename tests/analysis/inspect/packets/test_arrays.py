@@ -25,7 +25,7 @@ def test_booleans_come_and_null_is_false(values, part):
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=20), slices)
-def test_what_is_null_is_not_known(values, part):
+def test_null_values_are_unknown(values, part):
     array = pa.array(values, pa.int32()).slice(*part)
     there = known(array)
     assert there.tolist() == [value is not None for value in array.to_pylist()]

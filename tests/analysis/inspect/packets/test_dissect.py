@@ -84,7 +84,7 @@ def test_numbers_before_a_payload_are_apart_from_it():
     ]
 
 
-def test_what_was_not_captured_has_no_value():
+def test_uncaptured_fields_have_no_value():
     data = encoded(Subscribe(2, 48209))
     found = said(data, bytes([1] * 15 + [0] * 5))
     assert found[-2:] == [

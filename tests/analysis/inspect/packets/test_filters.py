@@ -1,4 +1,4 @@
-"""What a filter holds for, and which names are refused."""
+"""Matches of packet filters, and the names that they refuse."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -73,7 +73,7 @@ def test_the_same_option_widens_and_another_narrows():
 
 
 @pytest.mark.parametrize("name", ["r2-r3", "r3-r2"])
-def test_a_link_is_crossed_in_both_directions_and_by_nobody_else(name):
+def test_a_links_filter_matches_both_directions_and_no_other_link(name):
     wanted = asked(links=(name,))
     assert holds(wanted)
     assert holds(wanted, sender="r3-client-0", receiver="r2-proxy-1")
@@ -204,7 +204,7 @@ def test_all_streams_of_a_topic_lead_to_its_key():
 
 
 def of_a_space() -> RunMetadata:
-    """Of a system whose events affect regions of a space."""
+    """Return the metadata of a system whose events affect regions of a space."""
     reading = Reading(visits=("EVENTS", "NOTIFY"))
     return replace(facts_of(), reading=reading)
 

@@ -1,4 +1,4 @@
-"""What is written is read by tshark, and by our own reader, with the same names, times and bytes."""
+"""tshark and Cutset's reader read the written file with the same names, times and bytes."""
 
 import subprocess
 

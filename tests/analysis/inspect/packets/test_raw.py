@@ -12,7 +12,7 @@ SNAPLEN = 54 + 60  # headers and the head of a batch
 
 
 def snapped_run(path, first_ns, end_ns):
-    """A run whose r2-proxy-0 kept only the beginning of the packets of some time."""
+    """Return a run whose r2-proxy-0 truncated the packets of some period."""
     run = around_the_cut()
     capture = f"{PROXY_2}-eth0"
     run.records[capture] = [
@@ -40,13 +40,13 @@ def test_a_message_is_read_from_its_senders_capture(small_run):
     assert all(raw.content.known)
 
 
-def test_what_the_sender_did_not_keep_comes_from_the_receiver(tmp_path):
+def test_bytes_missing_at_the_sender_come_from_the_receiver(tmp_path):
     raw = batches_of(snapped_run(tmp_path, 0, CUT))[1]
     assert raw.capture == f"{PROXY_3}-eth0"
     assert raw.content.data == encoded(events(1))
 
 
-def test_what_nobody_kept_is_not_known(tmp_path):
+def test_bytes_missing_at_both_ends_are_unknown(tmp_path):
     raw = batches_of(snapped_run(tmp_path, CUT, 2 * CUT))[11]
     assert raw.capture == f"{PROXY_2}-eth0"
     whole = encoded(events(11))

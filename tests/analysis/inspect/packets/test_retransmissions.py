@@ -1,4 +1,6 @@
-"""What was seen again: of each segment the first time and how often, as a plain loop over bytes has it."""
+"""Retransmissions: for each segment its first time and its repetitions, compared with a plain loop over
+bytes.
+"""
 
 from dataclasses import replace
 
@@ -51,7 +53,7 @@ def joined(*sights):
     return [(again.t_ns, "".join(again.hosts)) for again in join_sights(sights)]
 
 
-def test_what_both_ends_saw_is_one_repetition():
+def test_a_repetition_seen_at_both_ends_counts_once():
     assert joined(sight("a", 10), sight("b", 20)) == [(10, "ab")]
     assert joined(sight("a", 10), sight("a", 15), sight("b", 20), sight("b", 25)) == [(10, "ab"), (15, "ab")]
 
@@ -61,7 +63,7 @@ def test_a_repetition_that_did_not_come_was_seen_by_its_sender_alone():
     assert joined(sight("a", 10), sight("b", 20, offset=10)) == [(10, "a"), (20, "b")]
 
 
-def test_what_came_twice_but_was_not_sent_twice_was_seen_by_its_receiver_alone():
+def test_a_duplicate_on_the_way_is_seen_only_by_the_receiver():
     assert joined(sight("b", 5), sight("a", 10)) == [(5, "b"), (10, "a")]
     assert joined(sight("a", 10), sight("b", 10 + 11 * 10**9)) == [(10, "a"), (10 + 11 * 10**9, "b")]
 

@@ -69,7 +69,7 @@ def write_senders(path, *senders):
     for name, times in zip("abc", senders, strict=False):
         rows = pa.Table.from_pylist([row(t_ns=t_ns, src=name) for t_ns in times], schema=TRANSFERS)
         pq.write_table(rows, table / f"part-{name}.parquet", row_group_size=10)
-    (table / ".part-c.parquet.123").write_bytes(b"half a file of somebody who writes")
+    (table / ".part-c.parquet.123").write_bytes(b"half a file of an active writer")
     return run
 
 
@@ -85,7 +85,7 @@ def test_files_of_all_senders_are_read_but_not_unfinished_ones(tmp_path):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The row groups that are read, as they are."""
+    """Return the list of row groups that are read."""
     asked = []
     iter_batches = pq.ParquetFile.iter_batches
 

@@ -75,11 +75,11 @@ def test_numbers_wrap():
     assert opened((50, EDGE - 11)).first_byte(MESSAGE) == 20
 
 
-def test_of_connections_with_the_same_ports_the_last_that_was_opened_before_counts():
+def test_the_latest_earlier_connection_with_the_same_ports_counts():
     assert opened((50, 1000), (101, 9000), (70, 5000)).first_byte(MESSAGE) == 5031
 
 
-def test_without_a_syn_before_it_nobody_knows():
+def test_without_an_earlier_syn_the_connection_is_unknown():
     assert opened((101, 1000)).first_byte(MESSAGE) is None
     assert opened((50, 1000)).first_byte(MESSAGE | {"sport": 1}) is None
 

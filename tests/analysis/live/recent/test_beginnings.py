@@ -1,4 +1,4 @@
-"""Where messages begin in a stream that is seen from its middle on."""
+"""The first message boundary in a stream that is captured from the middle."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ FIRST_SEQ = 2**32 - 40  # it wraps on the way
 
 
 def begin(path: Path, segments: list[tuple[int, bytes]], *, flags: int = 0) -> tuple[int | None, bytes]:
-    """Where it begins in CONTENT, and the payload that is left, in the order of the stream."""
+    """Return where it begins in CONTENT, and the remaining payload in stream order."""
     frames = [segment(FIRST_SEQ + at, payload, flags=flags) for at, payload in segments]
     write_pcap(path, [Record(number, frame) for number, frame in enumerate(frames)])
     kept, base = begun(path)
@@ -40,7 +40,7 @@ def begin(path: Path, segments: list[tuple[int, bytes]], *, flags: int = 0) -> t
 
 
 def begun(path: Path) -> tuple[Segments, int | None]:
-    """What is left of the only direction in a capture."""
+    """Return what remains of the only direction in a capture."""
     columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
     [(_, segments)] = directions(columns, PORT)
     return begin_at_message(map_bytes(path), segments, TYPES)
@@ -49,7 +49,7 @@ def begun(path: Path) -> tuple[Segments, int | None]:
 @given(seen_from=st.integers(0, STARTS[3]), sizes=st.lists(st.integers(1, 60), min_size=1))
 @example(seen_from=0, sizes=[1000])
 @example(seen_from=1, sizes=[1])
-def test_it_is_the_first_whole_message_wherever_the_view_begins(
+def test_the_stream_begins_at_its_first_complete_message(
     tmp_path_factory: pytest.TempPathFactory, seen_from: int, sizes: list[int]
 ):
     segments, at = [], seen_from
@@ -64,7 +64,7 @@ def test_it_is_the_first_whole_message_wherever_the_view_begins(
     assert (found, left) == (expected, CONTENT[expected:])
 
 
-def test_it_is_found_behind_a_hole_where_nothing_before_is_whole(tmp_path: Path):
+def test_the_beginning_is_found_behind_a_hole_without_earlier_messages(tmp_path: Path):
     hole = STARTS[1] + 4  # within the second message
     segments = [(hole, CONTENT[hole : hole + 9]), (STARTS[2], CONTENT[STARTS[2] :])]
     assert begin(tmp_path / "hole.pcap", segments)[0] == STARTS[2]
@@ -75,7 +75,7 @@ def test_nothing_is_left_where_no_message_begins(tmp_path: Path):
     assert begin(tmp_path / "none.pcap", [(STARTS[1] + 8, inside)]) == (None, b"")
 
 
-def test_what_looks_like_one_header_is_not_believed(tmp_path: Path):
+def test_a_single_apparent_header_is_not_trusted(tmp_path: Path):
     inside = FRAMES[2][:8] + b"no frame follows this one, whatever its header says"
     segments = [(0, inside), (len(inside), CONTENT)]
     found, left = begin(tmp_path / "alike.pcap", segments)

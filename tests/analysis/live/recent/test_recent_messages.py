@@ -39,7 +39,7 @@ def frame(number: int) -> bytes:
 
 
 def write_parts(run: RunDirectory, file: str, records: list[Record]) -> None:
-    """A part for every second in which something came."""
+    """Write a part for every second with records."""
     folder = folder_of(run.captures / file)
     folder.mkdir(parents=True)
     for second in {record.t_ns // SECOND for record in records}:
@@ -70,7 +70,7 @@ def test_both_ends_of_recent_messages_are_matched_and_older_ones_left_out(run: R
     assert found.seen_until_ns == sent[-1][0]
 
 
-def test_what_left_just_now_is_not_called_lost(run: RunDirectory):
+def test_messages_sent_just_now_are_not_called_lost(run: RunDirectory):
     sent = messages_every(SECOND // 10, count=40, before_s=4)
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     came = [Record(t_ns + DELAY_NS, data) for t_ns, data in sent[:10]]
@@ -106,7 +106,7 @@ def test_an_experiment_without_captures_of_hosts_says_so(run: RunDirectory):
         look(run, replace(PLAN, captures=()), CODEC, 0)
 
 
-def test_what_came_behind_a_hole_in_the_receivers_capture_is_not_called_lost(run: RunDirectory):
+def test_messages_behind_a_hole_in_the_receivers_capture_are_not_called_lost(run: RunDirectory):
     sent = messages_every(SECOND // 10, count=40, before_s=4)
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     came = [Record(t_ns + DELAY_NS, data) for t_ns, data in sent]
@@ -133,7 +133,7 @@ def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run
 
 MARKERS = Markers(100, {ENDS[0][0]: frozenset({0})})
 EVENT_BYTES = 60
-"""Of a segment: events of 100 bytes go over its end."""
+"""Size of a segment: events of 100 bytes span several."""
 
 
 def test_events_of_programs_are_found_by_their_markers_from_the_middle_of_a_connection_on(run: RunDirectory):

@@ -25,12 +25,12 @@ HOSTILE = '"></script><img src=x onerror="boom()">&'
 
 
 def chart(*series: Series, **more: object) -> Chart:
-    """A chart of one to four."""
+    """Return a chart of one to four series."""
     looks = {"key": "k", "title": "T", "x": Axis("seconds", "s"), "y": Axis("delay, ms", "ms")} | more
     return Chart(series=series, **looks)  # type: ignore[arg-type]
 
 
-def test_the_library_is_as_its_package_has_it_and_its_licence_stands_beside_it() -> None:
+def test_the_library_is_as_its_package_has_it_and_its_licence_is_beside_it() -> None:
     sums = dict(reversed(line.split()) for line in (LIBRARY / "SHA256SUMS").read_text().splitlines())
     assert set(sums) == {path.name for path in LIBRARY.iterdir()} - {"SHA256SUMS"}
     assert {name: hashlib.sha256((LIBRARY / name).read_bytes()).hexdigest() for name in sums} == sums
@@ -38,7 +38,7 @@ def test_the_library_is_as_its_package_has_it_and_its_licence_stands_beside_it()
     assert sums["uPlot.iife.min.js"] == "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f"
 
 
-def test_what_draws_is_small_and_asks_nobody() -> None:
+def test_the_charting_code_is_small_and_loads_nothing() -> None:
     script = str(chart_scripts())
     assert len(script) < 90_000
     assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import)\s*\(", script)
@@ -60,20 +60,20 @@ def test_names_are_escaped_everywhere() -> None:
     assert data["series"][0]["name"] == data["spans"][0]["links"][0] == data["marks"][0]["label"] == HOSTILE
 
 
-def test_equal_x_stand_once_and_what_is_as_usual_not_at_all() -> None:
+def test_equal_x_are_listed_once_and_defaults_not_at_all() -> None:
     data = as_json(chart(Series("a", "red", (0, 1), (1, None)), Series("b", "blue", [0, 1], (2, 3))))
     assert data["xs"] == [(0, 1)]
     assert data["series"][0] == {"name": "a", "colour": "red", "x": 0, "y": (1, None)}
     assert set(data) == {"key", "title", "xs", "x", "y", "series"}
 
 
-def test_spans_may_stand_elsewhere() -> None:
+def test_spans_may_be_elsewhere() -> None:
     one = chart(Series("a", "red", (0,), (1,)), spans=(Span("cut", 1, 2),))
     assert "spans" not in as_json(one, spans=False)
     assert as_json(one)["spans"] == [{"label": "cut", "start": 1, "end": 2}]
 
 
-def test_what_is_not_a_number_is_a_gap() -> None:
+def test_a_value_that_is_no_number_is_a_gap() -> None:
     data = as_json(chart(Series("a", "red", (0, 1, 2), (float("nan"), float("inf"), 1.0))))
     assert data["series"][0]["y"] == (None, None, 1.0)
 

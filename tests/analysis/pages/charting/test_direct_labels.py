@@ -14,7 +14,7 @@ def test_labels_far_apart_stay_where_their_lines_end() -> None:
     assert spread([0.1, 0.5, 0.9], GAP) == [0.1, 0.5, 0.9]
 
 
-def test_labels_of_lines_that_coincide_stand_around_them() -> None:
+def test_labels_of_lines_that_coincide_are_around_them() -> None:
     placed = spread([0.5, 0.5], GAP)
     assert [round(height, 9) for height in placed] == [0.475, 0.525]
 

@@ -35,7 +35,7 @@ Plots.start();</script></body></html>"""
 
 
 def nights(*days: int) -> Chart:
-    """A chart of these days after 1 November 2026."""
+    """Return a chart of these days after 1 November 2026."""
     first = as_day(date(2026, 11, 1))
     x = Axis("night", kind="date", low=first + days[0] - 0.5, high=first + days[-1] + 0.5)
     return Chart(
@@ -44,13 +44,13 @@ def nights(*days: int) -> Chart:
 
 
 def logarithmic(*values: float) -> Chart:
-    """A chart with these values on a logarithmic axis."""
+    """Return a chart with these values on a logarithmic axis."""
     return Chart("simple", "Log", X, Axis("delay, ms", "ms", kind="logarithmic"),
         (Series("a", RED, range(len(values)), values),))  # fmt: skip
 
 
 def fitted(*values: float) -> Chart:
-    """A chart whose axis need not start at 0."""
+    """Return a chart whose axis need not start at 0."""
     axis = Axis("delay, ms", "ms", from_zero=False)
     return Chart("simple", "Fitted", X, axis, (Series("a", RED, range(len(values)), values),), small=True)
 
@@ -69,7 +69,7 @@ PAGES: dict[str, Sequence[Chart]] = {
     "months": (nights(0, 30, 61),),
     "decades": (logarithmic(0.5, 80_000.0),),
     "two decades": (logarithmic(1.0, 150.0),),
-    **{f"alike {number}": (fitted(*values),) for number, values in enumerate(ALIKE)},
+    **{f"similar {number}": (fitted(*values),) for number, values in enumerate(ALIKE)},
 }  # fmt: skip
 
 
@@ -91,12 +91,12 @@ def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 def said(page: Page) -> str:
-    """What a screen reader is told."""
+    """Return the text for screen readers."""
     text = page.locator("#plot-simple [aria-live]").text_content() or ""
     return text.replace("\u202f", " ").replace("\u00a0", " ")
 
 
-def test_the_unit_stands_on_the_axis_and_numbers_as_in_tables(opened: Opened) -> None:
+def test_the_unit_is_on_the_axis_and_numbers_as_in_tables(opened: Opened) -> None:
     page = opened("simple")
     expect(plot(page, "simple").locator(".unit")).to_have_text("events/s at one client")
     assert {"0", "5000", "10 000", "20 000"} <= set(ticks(page, "simple"))
@@ -164,7 +164,7 @@ def test_dragging_zooms_all_that_belong_together_and_switches_hold_for_them(open
         has_lines(page, key, 0)
 
 
-def test_names_of_faults_within_faults_stand_below_each_other(opened: Opened) -> None:
+def test_names_of_nested_faults_are_below_each_other(opened: Opened) -> None:
     names = plot(opened("nested"), "simple").locator(".span-name")
     expect(names).to_have_text(["outer", "inner"])
     outer, inner = (names.nth(i).bounding_box() for i in range(2))

@@ -7,7 +7,7 @@ from analysis.pages.charting.figure import draw
 
 
 def shades_of(*stretches: tuple[float, float | None]) -> dict[tuple[float, float], float]:
-    """What is shaded of a chart with these spans, and how dark."""
+    """Return the shaded spans of a chart and their darkness."""
     axes = Figure().add_subplot()
     spans = tuple(Span(f"f{number}", start, end) for number, (start, end) in enumerate(stretches))
     line = Series("", "black", (0.0, 10.0), (0.0, 1.0))
@@ -19,11 +19,11 @@ def shades_of(*stretches: tuple[float, float | None]) -> dict[tuple[float, float
     return found
 
 
-def test_what_does_not_overlap_has_one_shade() -> None:
+def test_spans_without_overlap_have_one_shade() -> None:
     assert shades_of((1, 2), (3, 4)) == {(1, 2): 0.12, (3, 4): 0.12}
 
 
-def test_where_two_are_at_once_it_is_darker() -> None:
+def test_overlapping_spans_are_darker() -> None:
     assert shades_of((1, 5), (3, None)) == {(1, 3): 0.12, (3, 5): 0.2256, (5, 10): 0.12}
 
 

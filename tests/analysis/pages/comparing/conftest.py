@@ -1,4 +1,4 @@
-"""Two runs of the same experiment, one of which recovered later, and on another commit; and stranger ones."""
+"""Two runs of the same experiment, one with a later recovery and another commit; and unusual runs."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ LATER = replace(DEFAULT, switched_s={origin: s + 1.0 for origin, s in DEFAULT.sw
 
 
 def make(parent: Path, name: str) -> RunDirectory:
-    """The run of that name."""
+    """Make the run of that name."""
     run = write_run(parent / name, _scenario(name))
     if name == "later":
         content = json.loads(run.run_json.read_text())

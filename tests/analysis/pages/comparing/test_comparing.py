@@ -18,11 +18,11 @@ RunOf = Callable[[str], RunDirectory]
 
 @pytest.fixture
 def sides(run_of: RunOf) -> tuple[Side, ...]:
-    """A run, and one that recovered later."""
+    """Return a run, and one that recovered later."""
     return read_sides([run_of("passed"), run_of("later")])
 
 
-def test_only_settings_that_differ_are_told(sides: tuple[Side, ...]) -> None:
+def test_only_settings_that_differ_are_reported(sides: tuple[Side, ...]) -> None:
     found = settings(sides)
     assert [(each.path, each.values) for each in found.asked] == [
         ("experiment.workload.rate", ("20000/s", "10000/s"))
@@ -54,7 +54,7 @@ def test_the_other_way_round_it_is_better(run_of: RunOf) -> None:
     assert row.values[1].status == "good"
 
 
-def test_what_one_run_did_not_measure_is_no_difference(run_of: RunOf) -> None:
+def test_a_figure_missing_in_one_run_is_no_difference(run_of: RunOf) -> None:
     rows = compared(read_sides([run_of("passed"), run_of("crashed")]))
     assert rows
     assert all(row.values[1].value is None and not row.values[1].status for row in rows)
@@ -121,7 +121,7 @@ def test_runs_that_can_be_relied_on_are_judged_beside_one_that_cannot(run_of: Ru
     assert [value.status for value in row.values] == ["", "", "bad"]
 
 
-def test_that_one_ran_on_machines_is_told(run_of: RunOf) -> None:
+def test_that_one_ran_on_machines_is_reported(run_of: RunOf) -> None:
     (place,) = settings(read_sides([run_of("passed"), run_of("on machines")])).ran
     assert (place.path, place.values) == ("place", ("local", "2 machines: h0, h1"))
 

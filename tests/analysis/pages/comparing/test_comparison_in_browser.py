@@ -56,7 +56,7 @@ def test_a_doubtful_run_is_marked_beside_every_conclusion(opened: Opened) -> Non
     expect(page.locator(".sides .card").nth(1)).to_contain_text("the kernel dropped 17 packets")
 
 
-def test_what_differs_is_in_the_first_screen(opened: Opened) -> None:
+def test_differences_are_on_the_first_screen(opened: Opened) -> None:
     page = opened("later")
     first = page.locator("section.first")
     expect(first).to_contain_text("experiment.workload.rate")

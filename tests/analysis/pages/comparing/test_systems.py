@@ -46,7 +46,7 @@ def test_runs_of_one_system_have_no_such_table(tmp_path):
     assert systems(sides(tmp_path, run_record(), run_record())) is None
 
 
-def test_what_systems_promise_and_do_for_each_event_stands_first(table):
+def test_promises_and_event_results_come_first(table):
     assert table.names == ("sprinkler", "scribe")
     said = {line.title: line.values for line in table.properties}
     assert said["A client gets"] == ("every event", "the topics that it follows")
@@ -54,7 +54,7 @@ def test_what_systems_promise_and_do_for_each_event_stands_first(table):
     assert said["Over links for each delivery"] == ("100\u00a0B", "not measured")
 
 
-def test_numbers_of_both_stand_beside_each_other_and_what_one_lacks_is_a_dash(table):
+def test_numbers_of_both_are_beside_each_other_and_what_one_lacks_is_a_dash(table):
     found = {row.metric: [value.text for value in row.values] for _, rows in table.groups for row in rows}
     assert found["wan.copies_mean"] == ["1", "2.5"]
     assert found["wan.copies_max"] == ["1", "7"]
@@ -68,7 +68,7 @@ def test_numbers_of_both_stand_beside_each_other_and_what_one_lacks_is_a_dash(ta
 
 
 @pytest.mark.parametrize(("other", "status"), [(OVERRIDES, ""), ((), "bad")])
-def test_who_asks_for_less_gets_less_which_is_not_worse(tmp_path, other, status):
+def test_a_weaker_contract_with_fewer_deliveries_is_not_worse(tmp_path, other, status):
     rows = {row.metric: row for row in compared(sides(tmp_path, run_record(), run_record(*other)))}
     assert rows["throughput.events_per_s"].values[1].status == status
     assert rows["recovery.cut.switch_s"].values[1].status == "bad"

@@ -35,7 +35,7 @@ class Written:
     folder: Path
 
     def page(self, *names: str) -> str:
-        """The text of one of its pages."""
+        """Return the text of one of its pages."""
         return self.folder.joinpath(*names).read_text()
 
     def runs(self, entry: str, night: str = TONIGHT) -> list[str]:
@@ -44,7 +44,7 @@ class Written:
 
 
 def put_run(history: History, name: str) -> RunDirectory:
-    """The directory of a run, with an analysis and something in the report's place."""
+    """Create the directory of a run with an analysis and a placeholder report."""
     (row,) = history.runs(HistoryFilter(run=name)).to_pylist()
     run = write_run(Path(row["path"]).parent / "made")
     run.report_html.write_text("a report")
@@ -54,7 +54,7 @@ def put_run(history: History, name: str) -> RunDirectory:
 
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """The site, written once. Of link-failure-00 tonight's first and yesterday's last run are still there."""
+    """Write the site once. The first run of tonight and the last of yesterday of link-failure-00 exist."""
     parent = tmp_path_factory.mktemp("nights")
     history = make_year(
         parent / "history", nights=NIGHTS, experiments=4, planted=PLANTED, invalid=0.0, crashed=0.0
@@ -68,7 +68,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 @pytest.fixture
 def copied(written: Written, tmp_path: Path) -> Written:
-    """The history and its site, for a test to change."""
+    """Copy the history and its site, for a test to change."""
     shutil.copytree(written.history.folder, tmp_path / "history")
     return Written(History(tmp_path / "history"), tmp_path / "history" / "site")
 
@@ -88,7 +88,7 @@ class Visits:
         return made
 
     def found(self) -> list[str]:
-        """What pages did that they must not do."""
+        """Return the forbidden actions of pages."""
         return [one for one in self.complaints.found if not one.startswith(f"request: {self.root}/")]
 
 

@@ -1,5 +1,5 @@
-"""Of what the morning page's first screen is, and what colours it: the suites of tonight, their runs that may
-not fail, and what was left out.
+"""The content and colours of the morning page's first screen: tonight's suites, their runs that may not fail,
+and skipped runs.
 """
 
 import re
@@ -25,7 +25,7 @@ def history(tmp_path: Path) -> History:
 
 @pytest.fixture
 def add(history: History) -> Add:
-    """Adds a run of a suite's entry in a night."""
+    """Return a function that adds a run of a suite's entry in a night."""
 
     def added(suite: str, night: str, entry: str = "cut", **changes: Any) -> None:
         name = f"{night.replace('-', '')}T020000Z-{suite}-{entry}"
@@ -50,7 +50,7 @@ def part(page: str, name: str) -> str:
     return found[0] if found else ""
 
 
-def test_what_a_suite_did_that_stopped_long_ago_colours_nothing(history: History, add: Add) -> None:
+def test_a_suite_that_stopped_long_ago_colours_nothing(history: History, add: Add) -> None:
     add("old", FEBRUARY, **FAILED)
     add("quick", JUNE_30)
     page = page_of(history)
@@ -83,7 +83,7 @@ def test_an_experiment_that_its_suite_dropped_is_none_of_tonights(history: Histo
     assert "dropped" in part(page, "stopped")
 
 
-def test_failures_that_are_allowed_are_told_and_make_nothing_red(history: History, add: Add) -> None:
+def test_failures_that_are_allowed_are_reported_and_make_nothing_red(history: History, add: Add) -> None:
     add("quick", JUNE_29, "latency", allow_failure=True, **FAILED)
     add("quick", JUNE_30, "latency", allow_failure=True, **FAILED)
     add("quick", JUNE_30)
@@ -108,7 +108,7 @@ def test_an_allowed_failure_hides_no_other(history: History, add: Add) -> None:
     assert "allowed" in second
 
 
-def test_what_was_left_out_is_named_and_not_green(history: History, add: Add) -> None:
+def test_skipped_runs_are_named_and_not_green(history: History, add: Add) -> None:
     add("quick", JUNE_30)
     status, said = held(page_of(history, {"quick": ["peak r0", "peak r1"]}))
     assert status == ""

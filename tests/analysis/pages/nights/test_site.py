@@ -18,13 +18,13 @@ from tests.analysis.pages.nights.conftest import NIGHTS, TONIGHT, Written, put_r
 
 
 def section(page: str, name: str) -> str:
-    """A section of a page, by its id; "" if it has none such."""
+    """Return a section of a page by its id, or ""."""
     found = re.search(rf'<section id="{name}">.*?</section>', page, re.DOTALL)
     return found[0] if found else ""
 
 
 @pytest.mark.slow
-def test_what_got_worse_tonight_comes_first_with_its_commits(written: Written) -> None:
+def test_tonights_regressions_come_first_with_their_commits(written: Written) -> None:
     page = written.page("index.html")
     verdict = re.search(r'id="verdict">(.*?)</p>', page, re.DOTALL)
     assert verdict
@@ -35,7 +35,7 @@ def test_what_got_worse_tonight_comes_first_with_its_commits(written: Written) -
     assert re.search(r"[0-9a-f]{10}\.\.[0-9a-f]{10}|No commit did it", worse)
 
 
-def test_what_is_still_worse_and_what_got_better_before_stand_apart(written: Written) -> None:
+def test_older_regressions_and_improvements_are_listed_separately(written: Written) -> None:
     page = written.page("index.html")
     assert "throughput-01" in section(page, "still")
     assert "throughput-01" not in section(page, "worse")
@@ -220,7 +220,7 @@ def test_a_first_night_has_a_page(tmp_path: Path) -> None:
     assert "The history has 0 earlier nights" in page.replace("\u00a0", " ")
 
 
-def test_two_suites_stand_side_by_side(tmp_path: Path) -> None:
+def test_two_suites_are_side_by_side(tmp_path: Path) -> None:
     make_year(tmp_path / "history", nights=12, experiments=1, suite="quick")
     history = make_year(tmp_path / "history", nights=1, experiments=1, suite="full", first=date(2026, 1, 13))
     page = write_site(history, tmp_path / "site").read_text()
@@ -265,7 +265,7 @@ def test_an_empty_history_is_an_error_that_says_so(tmp_path: Path) -> None:
         write_site(History(tmp_path / "history"), tmp_path / "site")
 
 
-def test_of_many_reasons_the_first_is_told_and_the_others_counted() -> None:
+def test_the_first_of_many_reasons_is_shown_and_the_others_counted() -> None:
     assert brief("one") == "one"
     assert brief("one; two; three") == "one (and 2 more)"
     assert brief("one; two", 2) == "one; two"

@@ -29,7 +29,7 @@ def test_looks_and_theme_are_taken_from_the_sites_own_files(visit: Visits) -> No
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(247, 247, 245)"
 
 
-def test_from_the_verdict_to_the_run_and_side_by_side(visit: Visits) -> None:
+def test_links_lead_from_the_verdict_to_the_run_and_the_comparison(visit: Visits) -> None:
     page = visit("index.html")
     page.locator("#worse").get_by_text("a run since").click()
     expect(page.locator(".verdict").first).to_contain_text("Failed")

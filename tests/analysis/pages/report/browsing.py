@@ -31,7 +31,7 @@ expect.set_options(timeout=LOADED_MS)
 
 @dataclass
 class Complaints:
-    """What a page did that it must not do."""
+    """The forbidden actions of a page."""
 
     found: list[str] = field(default_factory=list)
 
@@ -45,7 +45,7 @@ class Complaints:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The machine's Chromium, headless."""
+    """Yield the machine's Chromium, headless."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     assert path, "the tests of the report need Debian's package chromium"
     with sync_playwright() as playwright:
@@ -58,9 +58,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def opened(browser: Browser, page_of: Callable[[str], Path]) -> Iterator[Opened]:
-    """A function that opens a page; options are those of a browser context.
+    """Yield a function that opens a page; options are those of a browser context.
 
-    page_of: a fixture of the module: from a name to the page's file.
+    page_of: a fixture of the module that returns the page's file by name.
     """
     complaints, contexts = Complaints(), []
 
@@ -83,7 +83,7 @@ def opened(browser: Browser, page_of: Callable[[str], Path]) -> Iterator[Opened]
 
 
 def plot(page: Page, key: str) -> Locator:
-    """A plot, scrolled to and drawn."""
+    """Return a plot, scrolled to and drawn."""
     found = page.locator(f"#plot-{key}")
     found.scroll_into_view_if_needed()
     page.wait_for_selector(f"#plot-{key}[data-drawn]")
@@ -91,7 +91,7 @@ def plot(page: Page, key: str) -> Locator:
 
 
 def has_lines(page: Page, key: str, count: int) -> None:
-    """Wait until a plot has drawn so many lines: uPlot keeps the path of each, and none of what is hidden."""
+    """Wait until a plot has drawn this many lines: uPlot keeps the path of each visible one."""
     page.wait_for_function(
         "([key, count]) => Plots.of(key).uplot.series.filter((one) => one._paths?.stroke).length === count",
         arg=[key, count],
@@ -99,7 +99,7 @@ def has_lines(page: Page, key: str, count: int) -> None:
 
 
 def ticks(page: Page, key: str, axis: int = 1) -> list[str]:
-    """What stands at the ticks of the vertical axis (1), or the horizontal one (0), with ordinary spaces."""
+    """Return the labels of the vertical axis (1) or the horizontal one (0), with ordinary spaces."""
     written = page.evaluate("([key, axis]) => Plots.of(key).uplot.axes[axis]._values", [key, axis])
     return [text.replace("\u202f", " ").replace("\u00a0", " ") for text in written]
 

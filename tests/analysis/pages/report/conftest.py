@@ -35,7 +35,7 @@ SCENARIOS = {
 
 @pytest.fixture(scope="session")
 def reported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunDirectory]:
-    """A function from a scenario's name to its run, whose report is written. Not to be changed by tests."""
+    """Return a function that makes a scenario's run with its report. Tests must not change it."""
     parent = tmp_path_factory.mktemp("reported")
     made: dict[str, RunDirectory] = {}
 
@@ -50,11 +50,11 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], RunDir
 
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """A run without a report. Not to be changed by tests."""
+    """Write a run without a report. Tests must not change it."""
     return write_run(tmp_path_factory.mktemp("written"))
 
 
 @pytest.fixture
 def fresh_run(written: RunDirectory, tmp_path: Path) -> RunDirectory:
-    """A run without a report, for a test to change."""
+    """Copy a run without a report, for a test to change."""
     return RunDirectory(Path(shutil.copytree(written.path, tmp_path / written.path.name)))

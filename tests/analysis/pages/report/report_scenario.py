@@ -1,7 +1,7 @@
-"""What a synthetic run is like: an inter-region link failure whose every figure has a known right answer.
+"""A synthetic inter-region link failure in which the correct value of every figure is known.
 
-The model is a fluid one: a stream whose way is cut stalls, its backlog grows at its rate, and after the
-switch it leaves at rate plus headroom.
+It is a fluid model: a stream whose path is cut stalls, its backlog grows at its rate, and after the switch it
+leaves at rate plus headroom.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,10 @@ DELAYS_MS = {"r0-r1": 15, "r0-r2": 40, "r0-r3": 45, "r1-r2": 42, "r1-r3": 38, "r
 
 @dataclass(frozen=True)
 class Scenario:
-    """What the run was like. `headroom_per_s` is what a stream can catch up with, over its rate."""
+    """The parameters of the run.
+
+    headroom_per_s: the rate at which a stream catches up, beyond its own rate.
+    """
 
     regions: tuple[str, ...] = ("r0", "r1", "r2", "r3")
     rate_per_s: float = 20_000.0

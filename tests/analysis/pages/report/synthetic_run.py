@@ -1,6 +1,6 @@
 """Writes a run directory as the testbed and the analysis would after an inter-region link failure.
 
-What it was like is a Scenario; the tables are computed from it. Nothing is started, no Spark, no packets.
+A Scenario describes the run; the tables are computed from it. Nothing is started, no Spark, no packets.
 """
 
 import json
@@ -34,7 +34,7 @@ from topologies.link_parameters import LinkParameters
 
 
 def write_run(parent: Path, scenario: Scenario = DEFAULT) -> RunDirectory:
-    """A whole run directory below `parent`."""
+    """Write a complete run directory below `parent`."""
     name = f"20260101T000000Z-{''.join(c for c in scenario.experiment if c.isalnum() or c == '-')}-0a1b2c"
     (parent / name).mkdir(parents=True)
     directory = RunDirectory(parent / name)
@@ -66,7 +66,7 @@ def write_table(directory: RunDirectory, name: str, rows: list[dict[str, Any]]) 
 
 
 def make_plan(scenario: Scenario) -> Plan:
-    """The plan of that run, as plain data."""
+    """Return the plan of that run, as plain data."""
     regions, roles = scenario.regions, {"proxy": 1, "driver": 1, "client": 2}
     hosts = [
         HostPlan(f"{r}-{role}-{i}", r, role, i, f"10.{n}.0.{2 + i}", f"lan-{r}-{role}-{i}")
@@ -316,5 +316,5 @@ def summary_json(name: str, scenario: Scenario) -> dict[str, Any]:
 
 
 def _unless(unknown: bool, **figures: float) -> dict[str, float | None]:
-    """The figures, or nulls in their place."""
+    """Return the figures, or nulls in their place."""
     return dict.fromkeys(figures) if unknown else dict(figures)

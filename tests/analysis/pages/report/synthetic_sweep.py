@@ -80,7 +80,7 @@ def write_sweep(
     figures: Sequence[Any] = (),
     place: str = "local",
 ) -> SweepDirectory:
-    """A sweep's directory. make: from a point's values and seed to its run; None: it was not made."""
+    """Write a sweep's directory. make: from a point's values and seed to its run; None: it was not made."""
     directory = SweepDirectory(path)
     directory.points.mkdir(parents=True)
     points = []
@@ -114,7 +114,9 @@ def write_sweep(
 def tables(
     throughput: Mapping[str, float], latency: Mapping[str, float], early: float = 3.0
 ) -> Callable[[Path], None]:
-    """Writes a run's tables: steady values by region, and `early` times as much in the first bin."""
+    """Return a writer of a run's tables: steady values by region, and `early` times as much in the first
+    bin.
+    """
 
     def write(path: Path) -> None:
         bins = [round(BIN_S * number, 6) for number in range(int(DURATION_S / BIN_S) + 3)]

@@ -153,7 +153,7 @@ def recovery(scenario: Scenario) -> list[dict[str, Any]]:
 
 
 def new_way(scenario: Scenario, origin: str, to: str) -> str:
-    """The way round the cut: stream of the first end over the first region, of the other over the second."""
+    """Return the detour around the cut: via the first region for one end, via the second for the other."""
     return f"{origin} {scenario.regions[scenario.cut_ends.index(origin)]} {to}"
 
 

@@ -1,7 +1,7 @@
-"""What the captures of a synthetic link failure would give as the table of transfers, around its two faults.
+"""The table of transfers that captures of a synthetic link failure would give, around its two faults.
 
-Every region's proxy sends its events to the others and to its clients. When the link is cut, the messages
-on it are lost, then the proxies at its ends subscribe at the first region's; when it is back, at each other
+Every region's proxy sends its events to the others and to its clients. When the link is cut, the messages on
+it are lost, then the proxies at its ends subscribe at the first region's; when it is back, at each other
 again.
 """
 
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def write_transfers(directory: RunDirectory, scenario: Scenario) -> None:
-    """The table, as `cutset analyze` leaves it."""
+    """Write the table as `cutset analyze` does."""
     rows = sorted(_transfers(scenario), key=lambda row: row["t_ns"])
     path = directory.table("transfers")
     path.mkdir(parents=True)
@@ -33,7 +33,7 @@ def write_transfers(directory: RunDirectory, scenario: Scenario) -> None:
 
 
 def message(sent_s: float, sender: str, receiver: str, name: str, **content: Any) -> Row:
-    """A row of TRANSFERS; `took_s` in the content is how long it took, None if it was lost."""
+    """Return a row of TRANSFERS; `took_s` in the content is its duration, None if it was lost."""
     took_s = content.pop("took_s", LAN_S)
     sent_ns = ZERO_NS + round(sent_s * 1e9)
     complete_ns = None if took_s is None else sent_ns + round(took_s * 1e9)
@@ -61,7 +61,7 @@ def message(sent_s: float, sender: str, receiver: str, name: str, **content: Any
 
 
 def events(sent_s: float, sender: str, receiver: str, stream: int, first_seq: int, **content: Any) -> Row:
-    """A batch of BATCH events."""
+    """Return a batch of BATCH events."""
     return message(
         sent_s,
         sender,
@@ -106,7 +106,7 @@ def _transfers(scenario: Scenario) -> Iterator[Row]:
 
 
 def _switches(scenario: Scenario) -> Iterator[Row]:
-    """The subscriptions round the cut and back."""
+    """Yield the subscriptions of the detour and of the return."""
     helper, one, other = scenario.regions[0], *scenario.cut_ends
     for region, origin in ((one, other), (other, one)):
         stream = scenario.regions.index(origin)

@@ -43,7 +43,9 @@ def test_without_messages_or_faults_there_is_no_picture(reported: Reported, name
     assert not list(run.figures.glob("diagram-*"))
 
 
-def test_of_many_faults_the_first_are_drawn(fresh_run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_of_many_faults_are_drawn(
+    fresh_run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fault_windows, "DIAGRAMS_MAX", 1)
     (only,) = write_diagrams(read_record(fresh_run), fresh_run)
     assert (only.fault, only.path) == ("cut", "figures/diagram-cut.svg")

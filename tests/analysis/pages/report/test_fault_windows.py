@@ -25,7 +25,7 @@ def embedded(run: RunDirectory) -> FaultWindows:
 
 
 def with_transfers(run: RunDirectory, rows: list[Row]) -> RunDirectory:
-    """The run with another table of transfers."""
+    """Replace the run's table of transfers."""
     shutil.rmtree(run.table("transfers"))
     run.table("transfers").mkdir()
     table = pa.Table.from_pylist(sorted(rows, key=lambda row: row["t_ns"]), TRANSFERS)
@@ -41,7 +41,7 @@ def test_the_bins_around_the_beginning_and_the_end_of_a_fault_are_there(fresh_ru
     assert round(30.0 / BIN_S) not in found
 
 
-def test_a_message_stands_in_the_bin_in_which_it_was_sent(fresh_run: RunDirectory) -> None:
+def test_a_message_is_in_the_bin_in_which_it_was_sent(fresh_run: RunDirectory) -> None:
     inside = [events(19.2 + offset, "r0-proxy-0", "r1-proxy-0", 0, 1) for offset in (0.0, 0.1999)]
     outside = [events(19.4, "r0-proxy-0", "r1-proxy-0", 0, 1)]
     found = {one["number"]: one for one in embedded(with_transfers(fresh_run, inside + outside)).bins}
@@ -49,7 +49,7 @@ def test_a_message_stands_in_the_bin_in_which_it_was_sent(fresh_run: RunDirector
     assert [found[CUT_BIN + n]["total"] for n in (0, 1, 2, 3)] == [0, 2, 1, 0]
 
 
-def test_of_too_many_those_that_tell_most_stay_and_all_are_counted(fresh_run: RunDirectory) -> None:
+def test_the_most_informative_messages_stay_and_all_are_counted(fresh_run: RunDirectory) -> None:
     many = 3 * module.MESSAGES_OF_BIN_MAX
     gossip = [
         message(19.0 + n * 1e-5, "r0-client-0", "r0-proxy-0", "NOTIFY", advertised=[]) for n in range(many)
@@ -71,7 +71,7 @@ def test_of_too_many_those_that_tell_most_stay_and_all_are_counted(fresh_run: Ru
     assert times[module.USUAL_OF_BIN_MAX - 1] > 19000 + 0.9 * many * 0.01  # all of the bin is sampled
 
 
-def test_what_was_sent_again_goes_before_what_crossed_a_link(fresh_run: RunDirectory) -> None:
+def test_retransmissions_come_before_link_crossings(fresh_run: RunDirectory) -> None:
     over_links = [
         events(19.0 + n * 1e-5, "r2-proxy-0", "r1-proxy-0", 2, 1)
         for n in range(module.MESSAGES_OF_BIN_MAX + 50)

@@ -61,7 +61,7 @@ def test_quantities_read_as_people_write_them(said: str, wanted: str) -> None:
     ],
 )
 @pytest.mark.parametrize("nothing", [None, math.nan, math.inf])
-def test_what_was_not_measured_is_never_a_number(
+def test_unmeasured_values_are_never_shown_as_numbers(
     show: Callable[[float | None], str], nothing: float | None
 ) -> None:
     assert show(nothing) == "not measured"

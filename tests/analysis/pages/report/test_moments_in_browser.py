@@ -22,14 +22,14 @@ def page_of(reported: Callable[[str], RunDirectory]) -> Callable[[str], Path]:
 
 
 def place(page: Page, key: str, at_s: float) -> tuple[float, float]:
-    """Where on the screen a time is, in a plot that shows the whole run."""
+    """Return the screen position of a time, in a plot that shows the whole run."""
     area = plot(page, key).locator(".u-over").bounding_box()
     assert area
     return area["x"] + area["width"] * at_s / END_S, area["y"] + 50
 
 
 def command(page: Page) -> str:
-    """The command that the panel shows."""
+    """Return the command that the panel shows."""
     return page.locator("#moment-command").inner_text()
 
 

@@ -28,7 +28,7 @@ QUALIFIER = "from an invalid run"
 
 
 class Page(HTMLParser):
-    """What a browser would see: elements, scripts and text outside of scripts and styles."""
+    """A page as a browser sees it: elements, scripts, and text outside scripts and styles."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class Page(HTMLParser):
 
 
 def page(run: RunDirectory) -> Page:
-    """The page of a run."""
+    """Parse the page of a run."""
     return Page(run.report_html.read_text(encoding="utf-8"))
 
 
@@ -120,7 +120,7 @@ def test_the_first_screen_answers_held_trusted_and_what_came_out(reported: Repor
     assert "0.98" in first
 
 
-def test_numbers_of_an_invalid_run_stand_beside_its_verdict(reported: Reported) -> None:
+def test_numbers_of_an_invalid_run_are_beside_its_verdict(reported: Reported) -> None:
     found = page(reported("invalid"))
     assert "the kernel dropped 17 packets" in found.sections["first"]
     for section in ("first", "what-happened", "recovery", "links", "network"):
@@ -142,7 +142,7 @@ def test_a_crashed_run_says_so_and_names_what_died(reported: Reported) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_somebody_ended_is_not_called_crashed(fresh_run: RunDirectory) -> None:
+def test_an_interrupted_run_is_not_called_crashed(fresh_run: RunDirectory) -> None:
     change_json(fresh_run.run_json, lambda run: run.update(outcome="interrupted"))
     change_json(fresh_run.summary_json, lambda summary: summary.update(verdict="crashed"))
     change_json(fresh_run.summary_json, lambda summary: summary["fidelity"].update(valid=False))
@@ -164,7 +164,7 @@ def test_without_faults_there_is_no_recovery_section(reported: Reported) -> None
     assert "recovery" not in page(reported("undisturbed")).sections
 
 
-def test_our_numbers_stand_beside_the_papers_words(reported: Reported) -> None:
+def test_our_numbers_are_beside_the_papers_words(reported: Reported) -> None:
     recovery = page(reported("passed")).sections["recovery"]
     assert "Sprinkler (2013), section 5.3" in recovery
     assert re.search(
@@ -182,7 +182,7 @@ def test_each_faults_convergence_stands_there_by_both_methods(reported: Reported
     )
 
 
-def test_a_stream_that_stays_stalled_is_said(fresh_run: RunDirectory) -> None:
+def test_a_stream_that_stays_stalled_is_reported(fresh_run: RunDirectory) -> None:
     def stalled(summary: dict[str, Any]) -> None:
         summary["convergence"] |= {"full_s": None, "median_s": None, "beyond_way_s": None, "wait_max_s": None}
         summary["convergence"] |= {"stalled": 2, "connected": False}
@@ -194,7 +194,7 @@ def test_a_stream_that_stays_stalled_is_said(fresh_run: RunDirectory) -> None:
     assert "Links that are up in both directions do not join all regions then" in recovery
 
 
-def test_a_links_state_and_why_it_is_not_proven_stand_beside_it(reported: Reported) -> None:
+def test_a_links_state_and_why_it_is_not_proven_are_beside_it(reported: Reported) -> None:
     fidelity = page(reported("invalid")).sections["fidelity"]
     for words in ("proven", "violated", "the kernel dropped 17 packets", "unproven", "9 packets are too few"):
         assert words in fidelity
@@ -227,7 +227,7 @@ def test_nulls_are_not_measured_and_their_reasons_are_shown(fresh_run: RunDirect
 
 
 @pytest.mark.slow
-def test_what_of_a_capture_could_not_be_used_stands_beside_it(fresh_run: RunDirectory) -> None:
+def test_unusable_parts_of_a_capture_are_shown_beside_it(fresh_run: RunDirectory) -> None:
     damaged = {"capture": "r2-proxy-0-eth0", "packets": 9, "bytes": 999, "good_bytes": 900}
     damaged |= {"unused": [{"what": "packets of link type 147", "count": 12}], "problem": "cut off"}
     table = pa.Table.from_pylist([damaged], schema=CAPTURES)

@@ -34,7 +34,7 @@ def page_of(reported: Reported) -> Callable[[str], Path]:
 
 
 def background(page: Page) -> tuple[int, ...]:
-    """The page's background colour."""
+    """Return the page's background colour."""
     return tuple(
         int(v)
         for v in re.findall(r"\d+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3]
@@ -74,7 +74,7 @@ def test_the_time_of_a_fault_is_grey(opened: Opened) -> None:
     assert disturbed / dots == pytest.approx((41 - 19) / 60, abs=0.06)
 
 
-def test_of_faults_whose_names_would_overlap_the_first_is_named_until_there_is_room(opened: Opened) -> None:
+def test_overlapping_fault_names_show_the_first_until_there_is_room(opened: Opened) -> None:
     page = opened("crowded")
     names = plot(page, "throughput").locator(".span-name")
     rows_apart = ["cut r2\u2013r3", "cut r0\u2013r1", "cut r1\u2013r2"]  # one within the other
@@ -87,7 +87,7 @@ def test_of_faults_whose_names_would_overlap_the_first_is_named_until_there_is_r
     expect(names).to_have_text([*rows_apart, "cut r0\u2013r2"])
 
 
-def test_a_printed_page_has_plots_that_nobody_scrolled_to(opened: Opened) -> None:
+def test_a_printed_page_has_plots_outside_the_viewport(opened: Opened) -> None:
     page = opened()
     undrawn = "document.querySelectorAll('.plot:not([data-drawn])').length"
     assert page.evaluate(undrawn) > 0

@@ -21,7 +21,7 @@ Made = Callable[[str], SweepDirectory]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """A function from a sweep's name to its directory, made once. Not to be changed by tests."""
+    """Return a function that makes a named sweep's directory once. Tests must not change it."""
     parent, found = tmp_path_factory.mktemp("sweeps"), {}
 
     def sweep(name: str) -> SweepDirectory:
@@ -137,7 +137,7 @@ def test_a_replay_names_the_values_of_its_point(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(SWEEPS))
 @pytest.mark.slow
-def test_the_page_stands_by_itself_and_says_everything(made: Made, name: str) -> None:
+def test_the_page_is_self_contained_and_complete(made: Made, name: str) -> None:
     directory = made(name)
     page = write_sweep_report(directory).read_text()
     assert not re.search(r"(src|href)=[\"']?https?:", page)
@@ -170,7 +170,7 @@ def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(m
     assert sweep.directory.figure("convergence", "png").stat().st_size > 10_000
 
 
-def test_what_is_expected_of_all_runs_together_is_judged_and_stands_on_the_page(tmp_path: Path) -> None:
+def test_expectations_on_all_runs_are_evaluated_and_shown(tmp_path: Path) -> None:
     directory = write_sweep(
         tmp_path / "sweep",
         "judged",

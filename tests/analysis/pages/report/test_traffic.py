@@ -44,7 +44,7 @@ FIGURES_OF_BACKUP = {
 
 @pytest.fixture
 def record(reported: Callable[[str], RunDirectory]) -> AnalysedRun:
-    """The ordinary run, with traffic."""
+    """Return the ordinary run, with traffic."""
     found = read_record(reported("passed"))
     hosts = tuple(HostPlan(f"r{n}-traffic", f"r{n}", TRAFFIC_ROLE, 0, f"10.{n}.9.9", "") for n in (0, 2, 3))
     plan = replace(found.plan, traffic=(BACKUP, VIDEO), hosts=(*found.plan.hosts, *hosts))

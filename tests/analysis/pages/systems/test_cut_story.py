@@ -1,4 +1,4 @@
-"""What connections tell of a cut, in sentences."""
+"""Sentences about connections during a cut."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def times(*seconds):
 
 
 def connection(a, b, tried_s, *, answered_s=None, ended_s=None, sent=(), arrived=()):
-    """Of whose segments all but the first are repetitions."""
+    """Return a connection in which all segments but the first are repetitions."""
     way = Way(times(*sent), np.arange(len(sent)) > 0, times(*arrived))
     return TcpConnection(
         client=f"{a}-broker-0",

@@ -1,4 +1,6 @@
-"""By when a subscription to a topic must be confirmed: within the time to settle, anew after what excuses."""
+"""The deadline for the confirmation of a subscription: the settle time, restarted by faults that excuse
+delays.
+"""
 
 import pyarrow as pa
 import pytest
@@ -20,7 +22,7 @@ def facts(*faults):
 
 
 def records(*told_s):
-    """What the client wrote down: that it started, and that its subscription was confirmed."""
+    """Return the client's records: its start, and confirmations of its subscription."""
     empty = dict.fromkeys(schemas.RECORDS.names, 0) | {"host": CLIENT, "stream": TOPIC}
     rows = [empty | {"kind": int(RecordKind.SESSION), "t_ns": ZERO - S}]
     rows += [empty | {"kind": int(RecordKind.SUBSCRIBED), "t_ns": ZERO + int(at_s * S)} for at_s in told_s]
@@ -40,25 +42,25 @@ def is_late(told_s, *faults, asked_s=1, until_s=None):
 
 
 @pytest.mark.parametrize(("told_s", "late"), [(8.9, False), (9.1, True), (None, True)])
-def test_it_is_to_be_confirmed_within_the_time_to_settle(told_s, late):
+def test_a_subscription_must_be_confirmed_within_the_settle_time(told_s, late):
     assert is_late(told_s) is late
 
 
 @pytest.mark.parametrize(("told_s", "late"), [(10.9, False), (11.1, True)])
-def test_when_a_link_is_cut_the_time_begins_anew_though_there_are_other_ways(told_s, late):
+def test_when_a_link_is_cut_the_time_restarts_even_with_other_paths(told_s, late):
     assert is_late(told_s, "{name: cut, at: 3s, cut: [r0, r1], for: 10s}") is late
 
 
 @pytest.mark.parametrize(("told_s", "late"), [(12.9, False), (13.1, True)])
 @pytest.mark.parametrize("region", ["r0", "r1", "r2"])
-def test_while_any_region_with_servers_is_apart_nothing_is_asked(told_s, late, region):
-    """Whoever keeps the topic may be in that one, though the topic's stream is r1's."""
+def test_while_a_region_with_servers_is_isolated_no_confirmation_is_required(told_s, late, region):
+    """Check that a region's outage excuses it: the topic's state may be there, though its stream is r1's."""
     assert is_late(told_s, f"{{name: alone, at: 3s, isolate: {region}, for: 2s}}") is late
 
 
-def test_what_ends_before_it_had_to_be_confirmed_need_not_be():
+def test_a_subscription_that_ends_early_needs_no_confirmation():
     assert not is_late(None, until_s=SETTLES_S)
 
 
-def test_what_is_asked_too_late_in_the_run_need_not_be_confirmed():
+def test_a_late_subscription_needs_no_confirmation():
     assert not is_late(None, asked_s=END // S - SETTLES_S + 1)

@@ -60,7 +60,7 @@ def read(folder, events, asked):
 
 
 def wants(of_one, value):
-    """What an event leaves out, it leaves open: only who wants all of it wants that."""
+    """Return whether a range matches; an unspecified value matches only the full range."""
     return of_one == [0, 5] if value is UNSPECIFIED else of_one[0] <= value <= of_one[1]
 
 
@@ -85,7 +85,7 @@ def by_hand(events, asked):
     st.lists(st.lists(st.tuples(st.integers(0, 12), values), max_size=6), min_size=1, max_size=3),
     st.lists(st.lists(st.tuples(times, ranges), max_size=4), min_size=1, max_size=3),
 )
-def test_who_is_to_get_what_is_the_same_as_event_by_event(tmp_path_factory, events, asked):
+def test_audiences_equal_those_computed_event_by_event(tmp_path_factory, events, asked):
     content = read(tmp_path_factory.mktemp("content"), events, asked)
     matched = content.matched(CONTRACT, range(len(events)), UnderWay(CONTRACT.settle_us * 1000))
     found = {}

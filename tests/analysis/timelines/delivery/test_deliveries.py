@@ -50,7 +50,7 @@ def session_record(host, session):
 
 
 def check(got, published=None, overrides=(), clients=("r1-client-0",), marks=None, **metadata):
-    """The row of stream 0 for one client that got these batches."""
+    """Return the row of stream 0 for one client with these batches."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES) if published is None else published
     tables = [pa.Table.from_pylist(rows, schema=schemas.RECORDS) for rows in (published, got)]
     rows = check_clients(clients, *tables, facts_of(*overrides, **metadata), marks).to_pylist()
@@ -66,7 +66,7 @@ def tombstones(batches, **more):
 
 
 def faults_of(row):
-    """What is wrong, without the zeros."""
+    """Return the non-zero error counts."""
     names = (
         "lost",
         "stray",
@@ -123,7 +123,7 @@ def test_bytes_that_were_delivered_but_not_recorded_show_in_the_running_crc():
     assert faults_of(check(rows)) == {"corrupted": 10}
 
 
-def test_what_no_driver_knows_of_was_published_twice():
+def test_events_under_a_number_without_driver_record_were_published_twice():
     row = check(client([*BATCHES, (27, 4)]))
     assert faults_of(row) == {"duplicated": 4}
     assert row["delivered"] == 30
@@ -156,7 +156,7 @@ def test_an_acknowledged_batch_of_a_killed_driver_that_is_there_again_was_publis
     assert faults_of(row) == {"duplicated": 10}
 
 
-def test_events_with_keys_may_be_alike():
+def test_events_with_keys_may_be_equal():
     def retried(first_seq, count):
         return content(16 if first_seq == 27 else first_seq, count)
 
@@ -188,13 +188,13 @@ def test_a_client_that_was_started_again_and_got_nothing_lost_everything():
     assert faults_of(check(client(BATCHES), overrides=RESTARTED)) == {"lost": 26}
 
 
-def test_a_session_that_ended_is_only_asked_for_holes():
+def test_an_ended_session_is_only_checked_for_holes():
     early = client([BATCHES[0], BATCHES[2]])
     assert faults_of(check([*early, *client(BATCHES, session=1)], overrides=RESTARTED)) == {"lost": 5}
 
 
 @pytest.mark.parametrize("ended", ["kill", "leave"])
-def test_a_client_that_went_is_asked_for_everything_until_then(ended):
+def test_a_departed_client_must_have_everything_until_then(ended):
     gone = (f"faults=[{{name: gone, at: 7s, {ended}: r1/client-0}}]", "expect=[]")
     assert faults_of(check(client(BATCHES[:2]), overrides=gone)) == {}
     assert faults_of(check(client([BATCHES[0], BATCHES[2]]), overrides=gone)) == {"lost": 5}
@@ -275,7 +275,7 @@ def test_a_tombstone_over_what_came_before_is_nothing_wrong():
     assert row["tombstoned"] == 0
 
 
-def test_by_age_only_what_is_old_enough_may_be_collected():
+def test_by_age_only_old_enough_events_may_be_collected():
     by_age = ("workload.collect={older_than: 3s}", "workload.rate=6/s")  # acknowledged at 1, 2, 3, 4 s
     late = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
     assert faults_of(check(late, overrides=by_age)) == {}  # 4.5 s less 3 s, and a second of slack
@@ -283,7 +283,7 @@ def test_by_age_only_what_is_old_enough_may_be_collected():
     assert faults_of(check(early, overrides=by_age)) == {"lost": 5}
 
 
-def test_by_age_an_event_is_as_old_as_it_is_at_whoever_had_it_first():
+def test_by_age_an_event_counts_from_its_first_holder():
     """Its publisher may be told late: in another region, behind a cut."""
     by_age = ("workload.collect={older_than: 3s}", "workload.rate=6/s")  # acknowledged at 1, 2, 3, 4 s
     other = records("r0-client-0", RecordKind.DELIVERED, BATCHES, t_s=0.1)
@@ -291,7 +291,7 @@ def test_by_age_an_event_is_as_old_as_it_is_at_whoever_had_it_first():
     assert faults_of(check([*late, *other], overrides=by_age, clients=("r1-client-0", "r0-client-0"))) == {}
 
 
-def test_by_age_an_event_is_as_old_as_it_is_at_its_head():
+def test_by_age_an_event_counts_from_its_head():
     """A chain that stands still has it acknowledged late, and delivered late everywhere."""
     published = records("r0-driver-0", RecordKind.PUBLISHED, BATCHES, t_s=3)
     got = [*tombstones([(1, 15)], t_s=4.5), *client(BATCHES[2:], t_s=4.6)]
@@ -310,7 +310,7 @@ KEYED = ("workload.collect={same_key: 8}",)
 
 
 def marked(tmp_path, *marks):
-    """Marks as a driver leaves them: first number, whether its events collect, their keys."""
+    """Write marks as a driver does: first number, whether its events collect, their keys."""
     path = tmp_path / "r0-driver-0.collection"
     data = [
         encode_mark(0, first, len(keys), collects=collects, keys=keys_of(keys, 2))
@@ -320,7 +320,7 @@ def marked(tmp_path, *marks):
     return read_marks([path, tmp_path / "of another driver, who left none"])
 
 
-def test_by_key_what_has_a_later_event_with_its_key_may_be_collected(tmp_path):
+def test_by_key_an_event_with_a_later_one_of_its_key_may_be_collected(tmp_path):
     marks = marked(tmp_path, (1, True, [b"aa"] * 10), (11, True, [b"aa"] * 16))
     got = [*tombstones([(1, 15)]), *client(BATCHES[2:])]
     assert faults_of(check(got, overrides=KEYED, marks=marks)) == {}
@@ -343,7 +343,7 @@ def test_by_key_an_event_that_collects_nothing_leaves_what_is_before_it(tmp_path
     assert faults_of(check(got, overrides=KEYED, marks=marks)) == {"lost": 15}
 
 
-def test_by_key_what_a_killed_driver_did_not_mark_may_have_collected(tmp_path):
+def test_by_key_unmarked_events_of_a_killed_driver_may_have_collected(tmp_path):
     marks = marked(tmp_path, (1, True, [b"%02d" % number for number in range(26)]))
     got = [*tombstones([(1, 15)]), *client(BATCHES[2:])]
     assert faults_of(check(got, overrides=KEYED, marks=marks)) == {"lost": 15}
@@ -405,7 +405,7 @@ def test_the_digest_of_several_epochs_is_that_of_their_sequence_numbers():
     assert row["digest"] == digest(seqs)
 
 
-def test_what_was_acknowledged_in_an_epoch_that_ended_and_did_not_come_is_lost():
+def test_undelivered_acknowledged_events_of_an_ended_epoch_are_lost():
     got = in_epochs(RecordKind.DELIVERED, BATCHES[:2], BATCHES[:2])
     assert faults_of(check([*got[:2], mark(), *got[2:]], PUBLISHED_IN_EPOCHS)) == {"lost": 11}
 
@@ -429,7 +429,7 @@ def test_an_older_epoch_after_a_newer_one_is_out_of_order():
     assert faults_of(check([*new, *old], PUBLISHED_IN_EPOCHS))["out_of_order"] == 26
 
 
-def test_a_run_that_was_not_drained_cannot_tell_what_was_published_twice():
+def test_an_undrained_run_cannot_show_double_publications():
     times = {"zero_ns": ZERO, "stopped_ns": ZERO + 14 * S, "drained_ns": None}
     assert faults_of(check(client([*BATCHES, (27, 4)]), times=times)) == {"unverified": 4}
 
@@ -476,7 +476,7 @@ def test_another_kind_of_file_is_refused(tmp_path):
         read_file("x", path)
 
 
-def test_a_number_that_was_acknowledged_for_two_events_is_told_as_that():
+def test_a_number_acknowledged_for_two_events_is_reported_as_such():
     """Whatever their boundaries are, and though every number is there."""
     second = records("r0-driver-1", RecordKind.PUBLISHED, [(8, 6)], content=partial(content, of=1))
     published = [*records("r0-driver-0", RecordKind.PUBLISHED, BATCHES), *second]
@@ -507,7 +507,7 @@ def test_bytes_of_none_of_the_events_under_a_number_are_corrupted():
 
 
 def test_two_clients_with_different_bytes_under_a_number_that_no_driver_knows():
-    """A killed driver has no record of it: who is right nobody can tell."""
+    """Check it with a killed driver, which has no record: the correct bytes are unknown."""
     more = (27, 4)
     other = records("r1-client-1", RecordKind.DELIVERED, [*BATCHES, more], content=partial(content, of=1))
     got = [*client([*BATCHES, more]), *other]

@@ -70,11 +70,11 @@ def by_number(first, after):
     return [(K.SUBSCRIBED, 0, first, 0, 0)], [(K.UNSUBSCRIBED, 0, after, 0, 60 * S)]
 
 
-def test_who_does_not_subscribe_is_to_get_nothing():
+def test_a_client_without_subscriptions_is_due_nothing():
     assert counted() == {}
 
 
-def test_what_was_published_while_subscribed_is_expected_and_no_more():
+def test_exactly_the_events_published_while_subscribed_are_expected():
     begin, end = by_number(11, 31)
     assert counted(*begin, *events(11, 30), *end) == {}
     assert counted(*begin, *events(11, 19), *events(21, 30), *end) == {"lost": 1}
@@ -86,7 +86,7 @@ def test_an_event_at_a_stranger_is_stray():
     assert counted(*events(50, 50)) == {"stray": 1}
 
 
-def test_a_repetition_and_a_wrong_order_are_told_as_such():
+def test_a_repetition_and_a_wrong_order_are_reported_as_such():
     begin, end = by_number(1, 11)
     assert counted(*begin, *events(1, 10), *events(4, 4), *end) == {"duplicated": 1}
     swapped = [*events(1, 4), *events(6, 6), *events(5, 5), *events(7, 10)]
@@ -109,14 +109,14 @@ def test_without_numbers_what_is_published_meanwhile_may_come_and_need_not():
 
 
 @pytest.mark.parametrize(("order", "lost"), [("stream", {"lost": 2}), ("none", {"lost": 1})])
-def test_of_a_life_that_ended_what_had_no_time_to_come_is_no_loss_where_no_order_is_promised(order, lost):
+def test_without_promised_order_late_events_of_an_ended_process_generation_are_no_loss(order, lost):
     contract = replace(CONTRACT, order=order, settle_us=5_000_000)
     about = replace(metadata(contract=contract), starts={"c0": 2})
     asked = (K.SUBSCRIBING, 0, 0, 0, 0), (K.SUBSCRIBED, 0, 1, 0, 0)
     assert counted(*asked, *events(1, 9), *events(11, 17), *events(19, 20), about=about) == lost
 
 
-def test_who_is_told_later_where_its_subscription_begins_is_to_get_all_from_there_on():
+def test_a_late_confirmed_start_of_a_subscription_counts_from_there():
     asked = (K.SUBSCRIBING, 0, 0, 0, int(49.5 * S)), (K.SUBSCRIBED, 0, 0, 0, int(51.5 * S))
     known = (K.SUBSCRIBED, 0, 21, 0, int(55.5 * S))
     assert counted(*asked, known, *events(21, 100)) == {}
@@ -125,20 +125,20 @@ def test_who_is_told_later_where_its_subscription_begins_is_to_get_all_from_ther
     assert counted(*asked, *events(55, 100)) == {"lost": 2}
 
 
-def test_who_is_told_twice_that_it_follows_a_stream_follows_it_once():
+def test_a_repeated_confirmation_counts_once():
     again = (K.SUBSCRIBED, 0, 9, 0, 5 * S)
     asked = rows("c0", (K.SUBSCRIBING, 0, 0, 0, S), (K.SUBSCRIBED, 0, 0, 0, 2 * S), again)
     [span] = followed(pa.Table.from_pylist(asked, schema=schemas.RECORDS), metadata()).to_pylist()
     assert (span["first_bin"], span["clients"]) == (2 * S // schemas.BIN_NS, 1)
 
 
-def test_who_was_never_told_that_it_is_subscribed_may_get_all_and_must_get_nothing():
+def test_an_unconfirmed_subscriber_may_get_all_and_must_get_nothing():
     asked = (K.SUBSCRIBING, 0, 0, 0, int(9.5 * S))
     assert counted(asked) == {}
     assert counted(asked, *events(11, 100)) == {}
 
 
-def test_what_is_published_within_a_fault_that_is_excluded_need_not_come():
+def test_events_published_in_an_excluded_fault_may_be_lost():
     restored = Fault("restart", "restart", "p", 30.0, 30 * S, processes=("p",))
     kill = Fault("kill", "kill", "p", 20.0, 20 * S, processes=("p",))
     begin, end = by_number(1, 101)
@@ -153,7 +153,7 @@ TOLD = replace(CONTRACT, published="sent-then-acknowledged")
 ALL_BUT_TEN = (K.ACKNOWLEDGED, 0, 1, 70, 72 * S), (K.ACKNOWLEDGED, 0, 81, 20, 99 * S)
 
 
-def test_what_a_publisher_sent_and_died_before_it_was_acknowledged_need_not_come():
+def test_unacknowledged_events_of_a_dead_publisher_may_be_lost():
     begin, _ = by_number(1, 101)
     sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
     died = replace(metadata(contract=TOLD), gone=frozenset({"p"}))
@@ -164,7 +164,7 @@ def test_what_a_publisher_sent_and_died_before_it_was_acknowledged_need_not_come
     assert counted(*begin, *events(1, 70), **said) == {"lost": 20, "unacknowledged": 10}
 
 
-def test_what_a_publisher_that_lives_sent_has_to_come_acknowledged_or_not():
+def test_events_of_a_live_publisher_must_arrive_even_unacknowledged():
     begin, _ = by_number(1, 101)
     sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
     got = *begin, *events(1, 70), *events(81, 100)
@@ -184,7 +184,7 @@ def test_a_publisher_that_came_back_died_before():
     assert counted(*got, published=sent, about=sent_only) == {"lost": 10}
 
 
-def test_what_is_published_within_a_fault_that_is_excluded_is_not_told_as_unacknowledged():
+def test_events_in_an_excluded_fault_are_not_counted_as_unacknowledged():
     begin, _ = by_number(1, 101)
     restored = Fault("restart", "restart", "c1", 75.0, 75 * S, processes=("c1",))
     kill = Fault("kill", "kill", "c1", 65.0, 65 * S, processes=("c1",))
@@ -194,7 +194,7 @@ def test_what_is_published_within_a_fault_that_is_excluded_is_not_told_as_unackn
     assert counted(*got, published=sent, about=about) == {"unacknowledged": 4}
 
 
-def test_a_stream_that_nobody_planned_is_an_error():
+def test_an_unplanned_stream_is_an_error():
     with pytest.raises(AnalysisError, match="c0 recorded events of stream 7"):
         counted((K.DELIVERED, 7, 1, 1, S))
 

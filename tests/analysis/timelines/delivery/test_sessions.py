@@ -8,7 +8,7 @@ from node.core.deliveries import RecordKind
 
 
 def rows(*written):
-    """Records: `d` a delivery, a number the beginning of that session."""
+    """Return records: `d` is a delivery, a number the start of that session."""
     found = np.zeros(len(written), RECORD)
     found["kind"] = [RecordKind.DELIVERED if each == "d" else RecordKind.SESSION for each in written]
     found["first_seq"] = [7 if each == "d" else each for each in written]
@@ -21,7 +21,7 @@ def rows(*written):
         ((0, "d", 1, "d", "d"), [0, 0, 1, 1, 1]),
         ((0, "d", 2, "d"), [0, 0, 2, 2]),  # the second start ended before it wrote anything
         ((1, "d"), [1, 1]),
-        ((0, "d", 0, "d", 0), [0, 0, 1, 1, 2]),  # of whoever does not know how often it was started
+        ((0, "d", 0, "d", 0), [0, 0, 1, 1, 2]),  # of a process that does not know its generation
         (("d",), [0]),
         ((), []),
     ],

@@ -43,7 +43,7 @@ def runs(batches):
     st.lists(st.lists(batch, min_size=1, max_size=3), max_size=4),
     st.integers(1, 60),
 )
-def test_what_they_say_of_each_client_and_each_piece_is_the_same(published, taken, got, must, due, cells):
+def test_sparse_and_dense_intervals_agree_per_client_and_piece(published, taken, got, must, due, cells):
     tables = [
         table(records("p", RecordKind.PUBLISHED, published)),
         table(records("s", RecordKind.PUBLISHED, taken)),

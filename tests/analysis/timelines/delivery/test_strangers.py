@@ -15,7 +15,7 @@ def logged(run: RunDirectory, host: str, event: str, size: object) -> None:
         log.write(json.dumps({"t_ns": 9, "event": event, "topic": "r0/0", "bytes": size}) + "\n")
 
 
-def test_who_got_payloads_that_are_no_events_is_said_of_programs(tmp_path):
+def test_receivers_of_unknown_payloads_are_reported_for_programs(tmp_path):
     run, metadata = RunDirectory(tmp_path), facts_of()
     programs = replace(metadata, declared=replace(metadata.declared, marked=Marked()))
     one, other = programs.clients[:2]
@@ -31,7 +31,7 @@ def test_who_got_payloads_that_are_no_events_is_said_of_programs(tmp_path):
     assert notes(run, metadata) == [], "our own nodes say themselves what is wrong"
 
 
-def test_a_log_that_somebody_else_wrote_says_no_size(tmp_path):
+def test_a_foreign_log_gives_no_size(tmp_path):
     run, metadata = RunDirectory(tmp_path), facts_of()
     programs = replace(metadata, declared=replace(metadata.declared, marked=Marked()))
     logged(run, programs.clients[0], STRANGER, ["many"])

@@ -26,7 +26,9 @@ def metadata(faults=()):
 
 
 def records(*sequences):
-    """Of each client what it got, as (stream, number) or (stream, first, count), an event a second."""
+    """Return each client's deliveries, as (stream, number) or (stream, first, count), one event per
+    second.
+    """
     rows = [
         {
             "host": f"c{client}", "session": 0, "position": place, "kind": int(RecordKind.DELIVERED),
@@ -86,7 +88,7 @@ def test_events_are_out_of_order_exactly_if_no_order_fits_all_clients(sequences)
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.permutations([(n, 1) for n in range(5)]), min_size=1, max_size=5))
-def test_where_all_get_everything_that_is_if_two_clients_disagree(sequences):
+def test_if_all_get_everything_total_order_is_broken_if_two_clients_disagree(sequences):
     assert bool(late(*sequences)) == two_disagree(sequences)
 
 
@@ -100,11 +102,11 @@ def test_one_client_that_differs_is_blamed_and_no_other():
     assert late(ALL, moved, ALL) == [("c1", stream, 1) for stream in (0, 1, 0, 1)]
 
 
-def test_of_two_that_differ_one_is_blamed():
+def test_one_of_two_differing_clients_is_blamed():
     assert late([(0, 1), (1, 1)], [(1, 1), (0, 1)]) == [("c1", 0, 1)]
 
 
-def test_a_circle_of_three_clients_of_which_no_two_differ_is_told():
+def test_a_cycle_of_three_clients_without_differing_pairs_is_reported():
     a, b, c = (0, 1), (1, 1), (2, 1)
     assert len(late([a, b], [b, c], [c, a])) == 1
 
@@ -114,11 +116,11 @@ def test_batches_cut_elsewhere_are_compared_event_by_event():
     assert late(*[[(0, 1, 10), (1, 1)]] * 2, [(0, 1, 4), (1, 1), (0, 5, 6)]) == [("c2", 0, 6)]
 
 
-def test_what_is_behind_its_own_stream_is_left_to_the_comparison_by_numbers():
+def test_disorder_within_a_stream_is_left_to_the_number_comparison():
     assert late([(0, 1), (0, 2), (1, 1)], [(0, 2), (0, 1), (1, 1)]) == []
 
 
-def test_what_came_late_stands_with_its_client_and_the_fault_before_it():
+def test_late_events_are_listed_with_client_and_preceding_fault():
     cut = Fault("cut", "cut", "r0-r1", 0.5, S // 2)
     found = disorder(records(ALL, ALL, [ALL[1], ALL[0], *ALL[2:]]), metadata((cut,)))
     nothing = dict.fromkeys(schemas.DELIVERIES.names, 0) | {

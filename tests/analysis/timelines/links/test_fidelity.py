@@ -1,6 +1,4 @@
-"""What links did is read from both sides of their emulators without being fooled, and held against the
-configuration.
-"""
+"""Link behaviour is measured correctly from both sides of the emulators and compared with the plan."""
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +81,7 @@ def test_each_period_is_measured_by_itself():
     assert (second.delays.min_ns, second.delays.p99_ns) == (4 * DELAY, 4 * DELAY)
 
 
-def test_what_a_cut_swallows_is_no_loss_even_in_flight():
+def test_packets_dropped_by_a_cut_are_no_loss_even_in_flight():
     near = steady(2000, every=MS * 5)
     far = [packet for packet in delayed(near) if packet[0] < 5 * S or packet[0] >= 8 * S + DELAY]
     periods = [period(None, 5), period(5, 8, "blackhole"), period(8, None)]
@@ -93,7 +91,7 @@ def test_what_a_cut_swallows_is_no_loss_even_in_flight():
     assert cut.packets > 500
 
 
-def test_what_crosses_a_cut_link_is_a_leak():
+def test_packets_across_a_cut_link_are_a_leak():
     near = steady(1000)
     periods = [period(None, 5), period(5, 8, "blackhole"), period(8, None)]
     did = measure(side(near), side(delayed(near)), periods, SPAN)[1]
@@ -158,7 +156,7 @@ def test_waiting_for_the_rate_is_no_excess():
     assert_excess(did, 0)
 
 
-def test_waiting_for_nobody_is_excess():
+def test_unexplained_waiting_is_excess():
     near = [(S + n * 100 * MS, 1250, n) for n in range(50)]
     far = [(t + DELAY + 18 * MS, size, key) for t, size, key in near]
     limited = period(rate_bits_per_s=1_000_000)
@@ -174,7 +172,7 @@ def test_pure_acks_wait_for_the_rate_and_make_others_wait():
     assert_excess(did, 0)
 
 
-def test_what_the_queue_dropped_makes_nobody_wait():
+def test_dropped_packets_delay_no_others():
     near = [(S, 1250, n) for n in range(5)]
     far = [(S + DELAY + 10 * MS, 1250, 0), (S + DELAY + 20 * MS, 1250, 4)]
     (did,) = measure(side(near), side(far), [period(rate_bits_per_s=1_000_000)], (0, 60 * S))

@@ -19,7 +19,7 @@ def test_nothing_is_named_that_the_data_do_not_tell():
     assert cause() is None
 
 
-def test_what_was_no_violation_has_no_cause():
+def test_figures_within_limits_have_no_cause():
     busy = [{"t_ns": ZERO + n * S, "busy": 1.0} for n in range(15)]
     assert cause(row(valid=True), cpu=busy) is None
 
@@ -35,7 +35,7 @@ def test_a_machine_that_stood_still_is_named():
     assert cause(cpu=gap) == "the machine stalled for 2.0 s"
 
 
-def test_what_the_link_emulator_counted_is_named_of_its_direction():
+def test_the_emulators_counters_are_named_per_direction():
     counter = COUNTERS | {"dropped_kernel": 17}
     late = counter | {"dropped_kernel": 0, "lateness_p99_us": 7_200.0}
     assert (

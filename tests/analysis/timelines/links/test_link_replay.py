@@ -1,5 +1,5 @@
-"""What the configured link would do to the very packets that entered it is what the relay does to them, to
-the nanosecond; and a link emulator that does something else is caught.
+"""The configured link, applied to the packets that entered it, gives what the relay does, to the nanosecond;
+a link emulator with another behaviour is detected.
 """
 
 from dataclasses import replace
@@ -62,7 +62,7 @@ def test_the_replay_is_what_the_relay_does_to_the_nanosecond(first, later, mean_
         assert judge(period, did).state != VIOLATED, judge(period, did)
 
 
-def test_what_was_lost_is_told_apart():
+def test_causes_of_loss_are_distinguished():
     lossy = replace(NARROW, loss=0.02)
     changes = [Change(0, lossy), Change(3 * S, lossy, blackhole=True), Change(4 * S, lossy)]
     captured = emulate(changes, traffic(5, 15))
@@ -146,7 +146,7 @@ def test_jitter_that_is_off_is_caught(did, reorder):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_correlated_jitter_is_told_from_jitter_that_is_not(seed):
+def test_correlated_jitter_is_distinguished_from_jitter_that_is_not(seed):
     alone = LinkParameters(delay_us=30_000, jitter_us=5_000)
     alike = replace(alone, jitter_correlation=0.75)
     sent = traffic(8, 6)
@@ -175,7 +175,7 @@ def test_a_change_that_was_not_carried_out_is_caught():
     assert states(captured, asked)[1] == VIOLATED
 
 
-def test_a_loss_of_half_a_percent_is_told_from_one_percent():
+def test_a_loss_of_half_a_percent_is_distinguished_from_one_percent():
     half, one = (replace(NARROW, loss=loss, rate_bits_per_s=None) for loss in (0.005, 0.01))
     sent = traffic(30, 1.5, sizes=(100, 1448))
     assert states(emulate([Change(0, half)], sent), [Change(0, half)]) == [PROVEN]

@@ -121,7 +121,7 @@ UNBOUNDED = replace(TRACED, queue_packets=10_000)  # what a full queue drops is 
 
 
 def netem(sent: list[tuple[int, int]], late_us: int, slower: float = 1.0) -> Captured:
-    """What netem would do that takes each step so late: its delay first, then its queue."""
+    """Return the output of a netem that takes each step late: first its delay, then its queue."""
     template = emulate([Change(0, LinkParameters())], sent)
     came, enter_ns, busy_ns = [], 0, 0
     for t_ns, payload in sent:

@@ -47,7 +47,9 @@ def packets(metadata: RunMetadata, *given: tuple) -> pa.Table:
 
 
 def of_hub_to_w(metadata: RunMetadata) -> pa.Table:
-    """What the far side of hub-w sees: the system's, both entries', and a probe to a host of traffic."""
+    """Return the packets at the far side of hub-w: the system's, both entries', and a probe to a traffic
+    host.
+    """
     return packets(
         metadata,
         (TCP, "hub-proxy-0", 7000, "w-proxy-0", 5201, 100),  # the same port, but other hosts
@@ -56,7 +58,7 @@ def of_hub_to_w(metadata: RunMetadata) -> pa.Table:
         (TCP, "hub-traffic", 5202, "w-traffic", 40000, 80),  # video's control connection, back
         (UDP, "hub-traffic", 5203, "w-traffic", 40000, 4),  # and what its server says to begin
         (ICMP, "hub-client-0", 0, "w-traffic", 0, 64),
-        (TCP, "hub-traffic", 40000, "w-traffic", 9999, 70),  # nobody's port
+        (TCP, "hub-traffic", 40000, "w-traffic", 9999, 70),  # an unused port
         (TCP, "w-proxy-0", 7000, "hub-client-0", 40000, 30),
     )
 
@@ -80,7 +82,7 @@ def test_each_entry_has_its_packets_with_all_headers_and_its_load(metadata):
     assert sums["video"] == [2, 80 + 66 + 4 + 42, 0]  # towards its sender: no load
 
 
-def test_what_was_sent_again_is_load_once_and_crossed_the_link_twice(metadata):
+def test_a_retransmission_is_load_once_and_crosses_the_link_twice(metadata):
     seen = of_hub_to_w(metadata)
     place = seen.schema.get_field_index("ip_id")
     copy = seen.slice(2, 1).set_column(place, seen.schema.field(place), pa.array([77], pa.int32()))
@@ -138,14 +140,14 @@ def test_each_side_says_what_it_saw(tmp_path):
         ("[1, 2]", "no report"),
     ],
 )
-def test_what_a_report_does_not_say_is_not_known(tmp_path, said, problem):
+def test_figures_missing_in_a_report_are_unknown(tmp_path, said, problem):
     path = tmp_path / "a.json"
     if said is not None:
         path.write_text(said)
     assert traffic.read_report(path, tmp_path / "none.json") == traffic.Report(problem=problem)
 
 
-def test_of_one_that_was_ended_the_sender_does_not_know_what_came(tmp_path):
+def test_an_interrupted_sender_does_not_know_the_arrivals(tmp_path):
     path = tmp_path / "a.json"
     ended = {"error": "interrupt", "end": {"sum_sent": {"bytes": 5}, "sum_received": {"bytes": 0}}}
     path.write_text(json.dumps(ended))

@@ -1,4 +1,4 @@
-"""What crossed the links between regions: messages, and copies of the same event."""
+"""Traffic on links between regions: messages, and copies of the same event."""
 
 import pyarrow as pa
 import pytest
@@ -29,7 +29,7 @@ def test_batches_that_meet_in_a_part_count_there():
     assert copies(*events) == {FORWARD: (20, 15, 2)}
 
 
-def test_what_goes_through_another_host_crosses_both_links():
+def test_relayed_events_cross_both_links():
     passed = trees.event("r0-proxy-0", "r2-proxy-0", 1, ZERO) | {"kind": "passed"}
     arrived = trees.event("r3-proxy-0", "r2-proxy-0", 1, ZERO, via="r0-proxy-0")
     assert copies(passed, arrived) == {("r0-r2", "backward"): (10, 10, 1), ("r0-r3", "forward"): (10, 10, 1)}

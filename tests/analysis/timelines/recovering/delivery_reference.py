@@ -34,7 +34,7 @@ class Event:
 
 
 Deliveries = Mapping[tuple[str, str], Sequence[Event]]
-"""Of the stream of a region at a client's region, in the order of publication."""
+"""Events by the stream's region and the client's region, in the order of publication."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def kind_of(fault: Given) -> str:
 
 
 def hops_of(fault: Given) -> frozenset[Hop]:
-    """The directions between regions that a fault of links is about."""
+    """Return the directions between regions on which a fault of links acts."""
     kind = kind_of(fault)
     if kind in ("cut", "flap", "set"):
         here, there = fault[kind]
@@ -84,13 +84,16 @@ def hops_of(fault: Given) -> frozenset[Hop]:
 
 
 class Network:
-    """What the links do at any time, with all faults."""
+    """The state of the links at any time, with all faults."""
 
     def __init__(self, faults: Sequence[Given]) -> None:
         self.faults = faults
 
     def acting(self, t_s: float, but: Given | None = None) -> list[Given]:
-        """The faults that act on links at a time, in the order in which they began. but: one left out."""
+        """Return the faults that act on links at a time, in the order of their start.
+
+        but: one to leave out.
+        """
         kept = [fault for fault in self.faults if fault is not but]
         restores = [fault for fault in kept if "restore" in fault and seconds(fault["at"]) <= t_s + 1e-9]
         found = []
@@ -112,7 +115,7 @@ class Network:
         return not any(kind_of(each) in OUTAGES and hop in hops_of(each) for each in self.acting(t_s, but))
 
     def value(self, hop: Hop, name: str, t_s: float, but: Given | None = None) -> Any:
-        """The value that faults give a parameter; None: the topology's."""
+        """Return the value that faults give a parameter, or None for the topology's."""
         given = [each[name] for each in self.acting(t_s, but) if name in each and hop in hops_of(each)]
         return given[-1] if given else None
 
@@ -153,7 +156,7 @@ class Network:
 
 
 def references(faults: Sequence[Given], deliveries: Deliveries) -> dict[str, Reference]:
-    """The figures of each fault, by its name."""
+    """Return the figures of each fault, by its name."""
     network = Network(faults)
     begins = {fault["name"]: network.begin(fault) for fault in faults}
     starts = sorted({t_s for t_s, _ in begins.values() if t_s is not None})
@@ -208,7 +211,7 @@ def _is_struck(
 
 
 def _way(pair: tuple[str, str], events: Sequence[Event], at_s: float, network: Network) -> list[Hop]:
-    """The way of what came last before a time."""
+    """Return the path of the last event that arrived before a time."""
     owner, region = pair
     if owner == region:
         return []
@@ -243,7 +246,8 @@ class _Times:
 
 
 def _pair(events: Sequence[Event], at_s: float, next_s: float) -> _Times:
-    """What one client shows of one stream, for a fault at this time; the next one begins at `next_s`."""
+    """Return one client's figures of one stream for a fault at this time; the next one begins at `next_s`."""
+
     after = [each.came_s for each in events if each.published_s >= at_s and each.came_s is not None]
     if not after:
         return _Times(None, None, None)

@@ -66,7 +66,7 @@ Given = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one drawn pair: agreed, refused or apart; what is apart, or why it is refused."""
+    """The result for one drawn pair: agreed, refused or apart, with the difference or the reason."""
 
     number: int
     place: str
@@ -132,12 +132,12 @@ def _text(time_s: float) -> str:
 
 
 def _at(time_s: float) -> str:
-    """A time at which nothing is published."""
+    """Return a time at which nothing is published."""
     return _text(time_s + 0.007)
 
 
 def experiment_of(faults: Sequence[Given]) -> dict[str, Any]:
-    """An experiment with these faults, as in a file."""
+    """Return an experiment with these faults, in the form of a file."""
     return {
         "name": "pairs",
         "topology": {

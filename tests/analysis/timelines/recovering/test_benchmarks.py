@@ -11,7 +11,7 @@ FAULT, END, EVERY, LATENCY = 10 * S, 30 * S, 50 * MS, 40 * MS
 
 
 def stream(late=lambda t_ns: 0):
-    """A batch of 10 events every 50 ms; `late` by how much more it takes, or NEVER."""
+    """Return a batch of 10 events every 50 ms; `late` gives the additional delay, or NEVER."""
     published = np.arange(0, END, EVERY)
     extra = [late(t) for t in published.tolist()]
     came = [NEVER if e == NEVER else t + LATENCY + e for t, e in zip(published.tolist(), extra, strict=True)]

@@ -26,7 +26,7 @@ def flows_of(cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
 
 
 def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> SequenceIntervals:
-    """A stream of single events; times since time 0."""
+    """Return a stream of single events; times since time 0."""
 
     def at(times: list[int | None]) -> np.ndarray:
         return np.array([NEVER if ms is None else ZERO + ms * MS for ms in times], np.int64)
@@ -40,7 +40,7 @@ def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> 
 
 @pytest.fixture
 def metadata() -> RunMetadata:
-    """The last change is that of the cut."""
+    """Return metadata in which the cut is the last change."""
     return with_faults(ONLY_CUT)
 
 
@@ -67,7 +67,7 @@ def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(metadata):
     assert max(ns for client, ns in flowing.items() if client not in affected) < 100 * MS
 
 
-def test_what_the_way_takes_is_known_beside_it(metadata):
+def test_the_paths_delay_is_known_separately(metadata):
     world = simulate()
     group = world.stream(2)
     history = History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
@@ -79,7 +79,7 @@ def test_what_the_way_takes_is_known_beside_it(metadata):
     assert beyond_s == (rows["r3-client-0"]["flows_ns"] - rows["r3-client-0"]["way_ns"]) / 1e9
 
 
-def test_what_was_published_before_the_change_is_no_sign_of_a_stream_that_flows(metadata):
+def test_events_published_before_the_change_do_not_show_a_flowing_stream(metadata):
     cut = stream_of({"r0-client-0": [4_100, 6_000, 7_500, 7_600]}, [4_000, 4_900, 5_500, 7_000])
     (row,) = flows_of(cut, metadata).to_pylist()
     assert (row["flows_ns"], row["wait_ns"]) == (2_500 * MS, 2_000 * MS)

@@ -13,7 +13,7 @@ AROUND = {"calm_ns": 0, "next_ns": NEVER, "settle_ns": 1_000 * MS}
 
 
 def stream(came_ns=None, *, due=None):
-    """An event every 50 ms, which comes 20 ms later unless `came_ns` changes that."""
+    """Return an event every 50 ms, which arrives 20 ms later unless `came_ns` says otherwise."""
     published_ns = np.arange(0, UNTIL, EVERY)
     arrived_ns = published_ns + TAKES if came_ns is None else came_ns(published_ns)
     count = np.ones(len(published_ns), np.int64)
@@ -28,7 +28,7 @@ def gap_of(cut, fault_ns=CUT, **around):
 
 
 def held(from_ns, to_ns):
-    """What is published within this time comes at its end."""
+    """Delay events published in this period to its end."""
 
     def came_ns(published_ns):
         within = (published_ns >= from_ns) & (published_ns < to_ns)
@@ -38,7 +38,7 @@ def held(from_ns, to_ns):
 
 
 def lost(from_ns, to_ns):
-    """What is published within this time never comes."""
+    """Lose events published in this period."""
     return lambda t_ns: np.where((t_ns >= from_ns) & (t_ns < to_ns), NEVER, t_ns + TAKES)
 
 
@@ -80,7 +80,7 @@ def test_a_publisher_that_pauses_makes_none():
     assert gap_of(paused) is False
 
 
-def test_what_was_not_due_is_not_missed():
+def test_events_that_were_not_due_are_not_missed():
     published_ns = np.arange(0, UNTIL, EVERY)
     due = ((published_ns < CUT) | (published_ns > CUT + 1_000 * MS))[np.newaxis]
     assert gap_of(stream(lost(CUT, CUT + 1_000 * MS), due=due)) is False

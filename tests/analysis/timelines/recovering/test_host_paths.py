@@ -1,4 +1,4 @@
-"""Where those who take events pass them on, paths lead from host to host, and packets tell them."""
+"""If receivers forward events, paths lead from host to host, and packets show them."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -63,7 +63,7 @@ def table(events) -> pa.Table:
 
 
 def in_tree(until_ns: int = CUT):
-    """A batch every 100 ms, at all hosts 50 ms later."""
+    """Yield a batch every 100 ms, which reaches all hosts 50 ms later."""
     for number, t_ns in enumerate(range(0, until_ns, 100 * MS)):
         for host, parent in TREE.items():
             yield event(host, parent, 10 * number + 1, ZERO + t_ns + 50 * MS)
@@ -76,14 +76,14 @@ def test_a_path_leads_from_host_to_host_back_to_the_publisher():
     assert hops_of(way, METADATA) == (("r2", "r1"), ("r1", "r2"), ("r2", "r3"))
 
 
-def test_what_comes_again_is_no_source_and_what_comes_through_another_host_comes_by_way_of_it():
+def test_duplicates_are_no_source_and_relays_are_part_of_the_path():
     again = event("r3-client-0", "r0-client-0", 1, ZERO + 900 * MS)
     relayed = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
     sources = host_sources(table([*in_tree(), again, relayed]), METADATA)["r3-client-0"]
     assert sources.names == ("r3-proxy-0", "r0-client-0 r2-proxy-0")
 
 
-def test_what_came_through_two_hosts_comes_by_way_of_both():
+def test_both_relays_are_part_of_the_path():
     """The last one is known from the message, the one before it by what the last one passed on."""
     relayed = event("r3-client-0", "r2-proxy-0", 1_001, ZERO + CUT, via="r0-client-0")
     last = event("r0-client-0", "r1-proxy-0", 1_001, ZERO + CUT - MS) | {"kind": "passed"}
@@ -104,7 +104,7 @@ def test_a_host_that_passed_the_same_on_for_others_too_is_on_the_way_once():
     assert sources.names == ("r3-proxy-0", "r0-client-0 r2-proxy-0")
 
 
-def test_what_a_log_says_of_all_relays_is_read_in_their_order():
+def test_relays_in_logs_are_read_in_order():
     address = {name: int(IPv4Address(host.address)) for name, host in METADATA.hosts.items()}
     record = {
         "t_ns": 1, "peer": address["r3-proxy-0"], "relay": address["r1-proxy-0"],
@@ -150,14 +150,14 @@ def affected(metadata=METADATA) -> dict[tuple[str, str], str]:
     }
 
 
-def test_only_who_is_behind_the_link_in_the_tree_is_affected_by_its_cut():
+def test_only_hosts_behind_a_link_in_the_tree_are_affected_by_its_cut():
     assert affected() == {("cut", "r3-client-0"): "route"}
 
 
 @pytest.mark.parametrize(
     ("killed", "clients"), [("r3-proxy-0", {"r3-client-0"}), ("r1-proxy-0", set(TREE)), ("r0-proxy-0", set())]
 )
-def test_only_who_is_behind_a_process_in_the_tree_is_affected_by_its_end(killed, clients):
+def test_only_hosts_behind_a_process_in_the_tree_are_affected_by_its_end(killed, clients):
     fault = replace(KNOWN.faults[0], name="kill", hops={}, processes=(killed,))
     found = affected(replace(METADATA, faults=(fault,)))
     assert {client for _, client in found} == clients & {"r3-client-0", "r3-client-1", "r0-client-0"}
@@ -186,7 +186,7 @@ def events_of(host: str, *messages):
     return [(row["kind"], row["peer"], row["via"], row["first_seq"]) for row in found]
 
 
-def test_what_is_passed_on_for_others_neither_arrives_nor_is_sent():
+def test_forwarded_events_are_neither_arrivals_nor_sendings():
     ends = {"within": "RELAY", "source": number_of("r2-proxy-0"), "target": number_of("r3-proxy-0")}
     between = "r0-proxy-0"
     assert events_of(
@@ -200,7 +200,7 @@ def test_what_is_passed_on_for_others_neither_arrives_nor_is_sent():
     assert events_of("r2-proxy-0", left) == [("sent", "r3-proxy-0", between, 1)]
 
 
-def test_what_is_routed_on_arrives_only_where_it_stays():
+def test_routed_events_arrive_only_at_their_destination():
     host, routed = "r0-proxy-0", {"type": "UP", "within": "ROUTE"}
     passed_on = [
         message(host, "in", "r2-driver-0", 1, **routed),
@@ -251,7 +251,7 @@ def test_a_log_may_name_a_peer_by_its_address_and_a_stream_by_its_topic(tmp_path
     assert from_logs(run, METADATA) == [silent, nobody]
 
 
-def test_what_hosts_of_the_way_did_about_the_stream_or_about_each_other_counts():
+def test_actions_of_hosts_on_the_path_count():
     fault: Fault = METADATA.applied_faults[0]
     way = ("r2-driver-0", "r2-proxy-0", "r3-proxy-0", "r3-client-0")
 
@@ -291,7 +291,7 @@ def test_without_packets_logs_tell_who_is_whose_parent():
     assert hosts_to(found, publishers, "r1-client-0", ZERO + CUT) is None
 
 
-def test_what_logs_say_of_relays_is_part_of_the_way():
+def test_relays_in_logs_are_part_of_the_path():
     relaying = replace(METADATA, reading=replace(READING, relayed=("relay", "direct")))
 
     def act(t_ns: int, what: FailoverKind, host: str, peer: str, *relays: str) -> FailoverEvent:

@@ -85,7 +85,7 @@ def test_a_direction_that_was_cut_later_than_the_other_has_its_gap_from_then_on(
             change["applied_ns"] -= 60 * MS
     metadata = read_metadata(record_from_json(run))
     row = pairs_of(world, metadata, 3)["cut", "r2-client-0"]
-    # What was published before its own direction was cut came; times count from the fault's first change.
+    # Events published before their own direction was cut arrived; times count from the fault's first change.
     assert row["switch_ns"] == SWITCHED + 2 * LAN - CUT + 60 * MS
     assert row["backlog_events"] == 500
 

@@ -159,7 +159,7 @@ KILLED = read_metadata(
 )
 
 
-def test_what_a_chain_does_about_a_lost_replica_counts_for_every_pair():
+def test_a_chains_reaction_to_a_lost_replica_counts_for_every_pair():
     failover_events = [
         act(CUT + 2 * MS, FailoverKind.NOTICED, region="r2", peer="r2", stream=None),
         act(CUT + 200 * MS, FailoverKind.CONFIGURED, region="r2", peer=None, stream=None),
@@ -171,7 +171,7 @@ def test_what_a_chain_does_about_a_lost_replica_counts_for_every_pair():
     assert (row["detect_s"], row["resubscribe_s"]) == (0.002, 0.3)
 
 
-def test_what_another_regions_chain_does_does_not_count():
+def test_the_reaction_of_another_regions_chain_does_not_count():
     elsewhere = [act(CUT + 200 * MS, FailoverKind.CONFIGURED, region="r0", peer=None, stream=None)]
     (dead, _) = KILLED.faults
     assert (
@@ -213,7 +213,7 @@ def test_configurations_are_read_from_the_services_logs(tmp_path):
     ]
 
 
-def test_what_is_measured_of_a_pair_has_a_column_and_a_title():
+def test_every_measured_recovery_time_has_a_column_and_a_title():
     measured = {field.name for each in (PairTimes, Benchmarks) for field in fields(each)}
     times = {name.removesuffix("_ns") for name in measured if name.endswith("_ns")}
     assert times | {"returned"} == set(schemas.RECOVERY_TIMES)

@@ -52,7 +52,7 @@ def test_an_outage_that_begins_in_another_ones_counts_from_then_on():
 
 
 def applied_apart(by_ns: int) -> RunMetadata:
-    """Two faults of one instant, of which the second held this much later."""
+    """Return two simultaneous faults; the second one was applied this much later."""
     run = run_json(APART, "expect=[]")
     for planned, change in zip(run["plan"]["changes"], run["changes"], strict=True):
         if planned["fault"] == "two":
@@ -71,7 +71,7 @@ def test_faults_that_were_planned_together_are_one_event_though_one_held_later()
 @pytest.mark.parametrize(
     ("affected", "lost"), [((True, False), (4, 0)), ((True, True), (4, 4)), ((False, False), (4, 4))]
 )
-def test_what_was_lost_counts_for_the_faults_of_the_instant_that_affected_the_pair(affected, lost):
+def test_losses_count_for_simultaneous_faults_that_affected_the_pair(affected, lost):
     rows = [
         pair(fault=name, lost=4, affected=by_it, affected_by="route" if by_it else None)
         for name, by_it in zip(("one", "two"), affected, strict=True)

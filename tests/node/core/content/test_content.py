@@ -64,7 +64,7 @@ def test_values_are_read_and_shown_as_people_write_them(attribute, text, value):
         (SYMBOL, "aaa", "'aaa' is not from aaz to zzz"),
     ],
 )
-def test_what_is_no_value_is_refused_in_words(attribute, text, said):
+def test_invalid_values_are_refused_with_a_reason(attribute, text, said):
     with pytest.raises(ValueError, match=said):
         attribute.number(text)
 

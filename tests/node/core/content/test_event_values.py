@@ -38,7 +38,7 @@ def test_streams_and_seeds_differ_and_the_same_ones_do_not():
     assert len({same, values_of(REAL, seed=2).one(7), values_of(REAL, stream=1, streams=2).one(7)}) == 3
 
 
-def test_values_are_alike_unless_said_otherwise():
+def test_values_are_uniform_by_default():
     counts = Counter(drawn(WHOLE).tolist())
     assert set(counts) == set(range(1, 51))
     assert max(counts.values()) < 1.3 * min(counts.values())
@@ -54,7 +54,7 @@ def test_zipf_takes_the_kth_value_in_proportion_to_its_rank(skew):
     assert (np.abs(found - expected) < 6 * np.sqrt(expected)).all()
 
 
-def test_zipf_has_its_peak_where_it_is_asked_for():
+def test_zipf_has_its_peak_at_the_requested_value():
     found = drawn(REAL | {"drawn": {"kind": "zipf", "skew": 1.2, "parts": 50, "peak": 20.0}})
     part = Counter((found // 10).astype(int).tolist()).most_common(3)
     assert part[0][0] == 2
@@ -70,7 +70,7 @@ def test_zipf_stays_within_its_attribute_whatever_its_parts(low, width, parts):
     assert whole["low"] <= found.min() <= found.max() <= whole["high"]
 
 
-def test_so_many_values_are_left_out_as_asked():
+def test_the_requested_share_of_values_is_unspecified():
     found = values_of(REAL | {"unspecified": 0.3}, WHOLE).many(0, 20_000)
     assert 0.28 < np.isnan(found[:, 0]).mean() < 0.32
     assert not np.isnan(found[:, 1]).any()
@@ -84,7 +84,7 @@ def test_rows_follow_each_other_and_begin_again():
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", packed(np.zeros((1, 3)))])
-def test_what_are_no_rows_is_refused(text):
+def test_invalid_rows_are_refused(text):
     with pytest.raises(ValueError, match="rows of values"):
         unpacked(text, 2)
 

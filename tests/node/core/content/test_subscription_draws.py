@@ -77,7 +77,7 @@ def test_parameters_are_as_skewed_as_asked():
     assert counts[0] > 2 * counts[1] > 3 * counts[3] > 0
 
 
-def test_what_is_wanted_may_be_what_one_event_says():
+def test_subscriptions_may_take_their_values_from_one_event():
     wanted = {"kind": "events"}
     workload = stock_quotes.workload(uniform=False)
     rows = {tuple(row) for row in EventValues(workload, 1).many(0, 115_353)[:, [1, 2]].tolist()}
@@ -117,7 +117,7 @@ def test_the_papers_subscriptions_have_its_templates_and_its_skew():
         assert np.sort(symbols)[-1] > 1.7 * np.sort(symbols)[-2] > 0
 
 
-def test_it_follows_from_the_generator_alone():
+def test_draws_depend_only_on_the_generator():
     draws = draws_of({"weight": 1, "ranges": {"price": [{"kind": "between"}]}})
     one, same, other = (draws.draw(9, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.low, same.low)

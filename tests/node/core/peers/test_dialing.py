@@ -27,7 +27,7 @@ class Bench:
         return timer.at_us - self.now_us
 
 
-def test_it_dials_at_once():
+def test_a_new_peer_is_dialled_at_once():
     bench = Bench()
     assert bench.take(Event.START)
     assert bench.effects == [Connect("peer", "address", 7, TIMEOUT_US)]
@@ -97,7 +97,7 @@ def test_a_stopped_dialler_takes_its_timer_back_and_stays_idle():
 
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("event", Event)
-def test_what_is_not_in_the_table_changes_nothing(state, event):
+def test_inputs_outside_the_table_change_nothing(state, event):
     bench = Bench()
     bench.dialer.state = state
     taken = bench.take(event)

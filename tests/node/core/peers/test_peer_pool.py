@@ -65,7 +65,7 @@ def test_the_first_message_opens_a_connection_and_what_waits_goes_over_it_in_ord
     assert bench.give(m.Writable(1)) == [m.Send(1, ["c"])]
 
 
-def test_an_accepted_connection_is_used_and_who_it_is_from_is_told():
+def test_an_accepted_connection_is_used_and_its_peer_is_reported():
     bench = Bench()
     bench.give(m.Connected(1, address=address(9)))
     assert bench.do(SendTo(9, ("a",))) == [m.Send(1, ("a",))]
@@ -97,7 +97,7 @@ def test_a_dial_that_fails_says_so_once(given, reason):
     assert bench.told(Unreachable) == ([] if reason is None else [Unreachable(9, reason)])
 
 
-def test_a_connection_that_breaks_after_use_is_told_and_the_next_message_dials_again():
+def test_a_connection_that_breaks_after_use_is_reported_and_the_next_message_dials_again():
     bench = Bench()
     bench.do(SendTo(9, ("a",)))
     bench.give(m.Connected(1, "9"))
@@ -106,7 +106,7 @@ def test_a_connection_that_breaks_after_use_is_told_and_the_next_message_dials_a
     assert bench.do(SendTo(9, ("b",))) == [m.Connect("9", address(9), PORT, 100_000)]
 
 
-def test_an_idle_connection_that_ends_is_nobodys_business():
+def test_the_end_of_an_idle_connection_is_ignored():
     bench = Bench()
     bench.give(m.Connected(1, address=address(9)))
     bench.give(m.Disconnected(1, "closed"), after_us=900_000)
@@ -137,7 +137,7 @@ def test_a_peer_that_takes_nothing_has_a_bounded_queue():
     assert [each.address for each in bench.told(Unreachable)] == [9]
 
 
-def test_what_is_forgotten_while_it_is_dialled_is_not_sent():
+def test_messages_forgotten_while_dialling_are_not_sent():
     bench = Bench()
     bench.do(SendTo(9, ("old",)))
     bench.do(Forget(9))
@@ -159,7 +159,7 @@ def test_at_the_end_all_connections_are_closed():
 
 
 class Wire:
-    """What a network may do to two pools, by chance: connections open, cross, fail, break, and fill up."""
+    """A random network between two pools: connections open, cross, fail, break, and fill up."""
 
     def __init__(self, seed):
         self.rng = Random(seed)
@@ -170,7 +170,7 @@ class Wire:
         self.number = 0
         self.writable, self.closing, self.sent = [], [], {1: 0, 2: 0}
 
-    def carry_out(self, who):
+    def execute(self, who):
         for effect in self.benches[who].done:
             match effect:
                 case m.Connect():
@@ -193,7 +193,7 @@ class Wire:
 
     def give(self, who, given):
         self.benches[who].give(given)
-        self.carry_out(who)
+        self.execute(who)
 
     def step(self):
         choices = (self.send, self.deliver, self.dial, self.room, self.lose, self.forget, self.sweep)

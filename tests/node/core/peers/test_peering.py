@@ -27,11 +27,11 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Note:
     text: Annotated[str, Tail("text", "anything")]
 
 
-CODEC = Codec([Layout(Hello, 1), Layout(Word, 2)])
+CODEC = Codec([Layout(Hello, 1), Layout(Note, 2)])
 
 
 class Peer(PeeringMachine[PeerChannel]):
@@ -79,7 +79,7 @@ class Bench:
     def look(self, after_us):
         self.give(m.TimerFired(SILENCE), after_us)
 
-    def of(self, kind):
+    def effects_of(self, kind):
         return [effect for effect in self.effects if isinstance(effect, kind)]
 
     @property
@@ -153,7 +153,7 @@ def test_two_that_dial_each_other_at_once_seldom_open_a_third_connection():
 
 
 @pytest.mark.parametrize("name", ["after", "before"])
-def test_of_two_that_crossed_the_one_stays_that_was_dialled_by_whose_name_sorts_first(name):
+def test_of_two_crossed_connections_that_dialled_by_the_first_name_stays(name):
     name = {"before": "a", "after": "z"}[name]  # than "m"
     bench = Bench(name)
     bench.give(m.Connected(1, name))
@@ -162,7 +162,7 @@ def test_of_two_that_crossed_the_one_stays_that_was_dialled_by_whose_name_sorts_
     assert bench.connections == ([1] if name == "z" else [2])
 
 
-def test_another_process_of_that_name_replaces_the_connection_whoever_dialled():
+def test_another_process_of_that_name_replaces_the_connection_dialled_from_either_side():
     bench = Bench("z")
     bench.give(m.Connected(1, "z"))
     bench.hear(1, Hello(5, "z"))
@@ -189,14 +189,14 @@ def test_both_greet_first_of_all_and_a_stranger_may_dial_us():
     bench = Bench()
     bench.give(m.Connected(1))
     assert bench.effects == [m.Send(1, (Hello(1, "m"),))]
-    bench.hear(1, Hello(9, "stranger"), Word("good day"))
+    bench.hear(1, Hello(9, "stranger"), Note("good day"))
     assert bench.peer.told == [("opened", "stranger"), ("good day", "stranger")]
 
 
-def test_words_before_the_greeting_come_from_nobody():
+def test_messages_before_the_greeting_have_no_peer():
     bench = Bench()
     bench.give(m.Connected(1))
-    bench.hear(1, Word("psst"))
+    bench.hear(1, Note("psst"))
     assert bench.peer.told == [("psst", "?")]
     assert not bench.peer.channels
 
@@ -211,13 +211,13 @@ def test_a_peer_that_comes_back_replaces_the_connection_that_is_still_held():
     assert bench.connections == [2]
 
 
-def test_whoever_answers_in_the_place_of_another_is_left_and_the_other_dialled_again():
+def test_a_wrong_peer_at_an_address_is_disconnected_and_the_right_one_redialled():
     bench = Bench("x")
     bench.give(m.Connected(1, "x"))
     bench.hear(1, Hello(1, "y"))
-    assert bench.of(m.Close) == [m.Close(1)]
+    assert bench.effects_of(m.Close) == [m.Close(1)]
     assert not bench.peer.channels
-    assert [timer.timer for timer in bench.of(m.SetTimer)] == [("dial", "x")]
+    assert [timer.timer for timer in bench.effects_of(m.SetTimer)] == [("dial", "x")]
 
 
 def test_a_peer_that_dialled_us_is_not_dialled_until_it_is_lost():
@@ -226,33 +226,35 @@ def test_a_peer_that_dialled_us_is_not_dialled_until_it_is_lost():
     bench.give(m.Connected(2, "x"))
     assert bench.effects == [m.Close(2)]  # it was faster
     bench.give(m.Disconnected(1, "reset"))
-    assert [dial.peer for dial in bench.of(m.Connect)] == ["x"]
+    assert [dial.peer for dial in bench.effects_of(m.Connect)] == ["x"]
     assert bench.peer.told == [("opened", "x"), ("lost", "x")]
 
 
-def test_who_is_no_longer_wanted_is_left_by_whoever_dialled():
+def test_the_dialling_side_closes_unwanted_connections():
     bench = Bench("x")
     bench.give(m.Connected(1, "x"))
     bench.hear(1, Hello(1, "x"))
     bench.accept(2, "y")
     bench.peer.keep_connected([target("y"), target("z")])
     bench.give(m.Nudge())
-    assert bench.of(m.Close) == [m.Close(1)]
+    assert bench.effects_of(m.Close) == [m.Close(1)]
     assert bench.connections == [2]
-    assert [dial.peer for dial in bench.of(m.Connect)] == ["z"]
+    assert [dial.peer for dial in bench.effects_of(m.Connect)] == ["z"]
 
 
 def test_a_silent_peer_is_aborted_and_who_speaks_is_not():
     bench = Bench()
     for connection, name in ((1, "silent"), (2, "lively")):
         bench.accept(connection, name)
-        bench.hear(connection, Word("I am here"))
-    bench.hear(2, Word("still"), after_us=200_000)
+        bench.hear(connection, Note("I am here"))
+    bench.hear(2, Note("still"), after_us=200_000)
     bench.look(after_us=99_999)
     assert bench.connections == [1, 2]
     bench.look(after_us=1)
-    assert bench.of(m.Close) == [m.Close(1, abort=True)]
-    assert [line.fields["peer"] for line in bench.of(m.Log) if line.event == "peer_silent"] == ["silent"]
+    assert bench.effects_of(m.Close) == [m.Close(1, abort=True)]
+    assert [line.fields["peer"] for line in bench.effects_of(m.Log) if line.event == "peer_silent"] == [
+        "silent"
+    ]
     assert ("lost", "silent") in bench.peer.told
 
 
@@ -266,10 +268,10 @@ def test_until_a_peer_answers_it_has_as_long_as_an_attempt_to_connect():
     assert bench.connections == []
 
 
-def test_nobody_is_blamed_for_silence_while_we_did_not_run_or_did_not_read():
+def test_silence_during_our_own_pauses_is_no_failure_of_a_peer():
     bench = Bench()
     bench.accept(1, "x")
-    bench.hear(1, Word("I am here"), after_us=1)
+    bench.hear(1, Note("I am here"), after_us=1)
     bench.look(after_us=60_000_000)  # it was due long ago: we were stopped
     assert bench.connections == [1]
     bench.peer.pause_reading(bench.peer.channels["x"])
@@ -287,28 +289,28 @@ def test_a_peer_has_its_room_back_when_it_reads_and_is_left_when_it_does_not():
     bench = Bench()
     bench.accept(1, "x")
     channel = bench.peer.channels["x"]
-    bench.peer.send(channel, Word("a" * 1_000))
+    bench.peer.send(channel, Note("a" * 1_000))
     bench.give(m.Nudge())
     assert not channel.open_for_bulk
-    assert bench.of(m.AwaitWritable) == [m.AwaitWritable(1)]
+    assert bench.effects_of(m.AwaitWritable) == [m.AwaitWritable(1)]
     bench.give(m.Writable(1))
     assert channel.open_for_bulk
     for _ in range(4):
-        bench.peer.send(channel, Word("b" * 900))
+        bench.peer.send(channel, Note("b" * 900))
     assert bench.connections == [1]
-    bench.peer.send(channel, Word("b" * 900))
+    bench.peer.send(channel, Note("b" * 900))
     assert bench.connections == []
 
 
-def test_what_was_too_large_for_a_burst_is_not_the_fault_of_the_small_messages_after_it():
+def test_an_oversized_message_does_not_count_against_small_ones_after_it():
     """Else a peer would be left with the next one, and be sent the same again when it is back."""
     bench = Bench()
     bench.accept(1, "x")
     channel = bench.peer.channels["x"]
-    bench.peer.send(channel, Word("a" * 10_000))
-    bench.peer.send(channel, Word("b" * 900))
+    bench.peer.send(channel, Note("a" * 10_000))
+    bench.peer.send(channel, Note("b" * 900))
     assert bench.connections == [1]
-    bench.peer.send(channel, *[Word("b" * 900)] * 2)
+    bench.peer.send(channel, *[Note("b" * 900)] * 2)
     assert bench.connections == []
 
 
@@ -316,26 +318,26 @@ def test_bytes_that_are_no_message_end_a_connection_with_a_word_in_the_log():
     bench = Bench()
     bench.accept(1, "x")
     bench.give(m.Malformed(1, "unknown flags"))
-    assert bench.of(m.Close) == [m.Close(1)]
-    assert [line.event for line in bench.of(m.Log)] == ["peer_rejected", "peer_lost"]
+    assert bench.effects_of(m.Close) == [m.Close(1)]
+    assert [line.event for line in bench.effects_of(m.Log)] == ["peer_rejected", "peer_lost"]
 
 
-def test_ready_is_said_once_when_all_that_are_dialled_have_greeted():
+def test_ready_is_reported_once_when_all_dialled_peers_have_greeted():
     bench = Bench("x")
     bench.give(m.Connected(1, "x"))
-    assert not bench.of(m.Ready)
+    assert not bench.effects_of(m.Ready)
     bench.hear(1, Hello(1, "x"))
-    assert bench.of(m.Ready)
+    assert bench.effects_of(m.Ready)
     bench.give(m.Disconnected(1, "reset"))
     bench.accept(2, "x")
-    assert not bench.of(m.Ready)
+    assert not bench.effects_of(m.Ready)
 
 
-def test_at_the_end_everything_is_closed_and_nothing_is_taken_any_more():
+def test_at_the_end_all_connections_close_and_none_is_accepted():
     bench = Bench("x")
     bench.accept(1, "y")
     bench.give(m.Finish())
-    assert bench.of(m.Close) == [m.Close(1)]
+    assert bench.effects_of(m.Close) == [m.Close(1)]
     assert bench.effects[-1] == m.Finished()
     bench.accept(2, "z")
     assert bench.effects == []

@@ -27,7 +27,7 @@ WHAT = {
 
 
 class History:
-    """Of one overlay. gone: who has left, and may be gone, and from when on."""
+    """The history of one overlay. gone: nodes that have left and may be absent, and since when."""
 
     def __init__(self, seed, dimensions=(2, 2, 3, 4, 6, 8, 14), counts=(1, 2, 3, 6, 12, 24)):
         self.rng = Random(seed)
@@ -88,7 +88,7 @@ class History:
         return known and bool(owner.zones) and node.can.own in owner.claims.own.replicas
 
     def split(self, zone):
-        """Copies, cuts anywhere, and the middle."""
+        """Choose to copy, to cut anywhere, or to cut in the middle."""
         if self.rng.random() < self.copies:
             return "copy"
         if self.rng.random() >= self.cuts:
@@ -125,7 +125,7 @@ class History:
         return [each for each in there if self.network.nodes[each].machine.can.is_active]
 
     def some(self, most):
-        """Some nodes, but for one that stays."""
+        """Draw some nodes, but keep one."""
         there = self.staying()
         return self.rng.sample(
             there, min(self.rng.randint(1, max(1, int(most * len(there)))), len(there) - 1)

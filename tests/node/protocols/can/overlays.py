@@ -22,7 +22,7 @@ CONTACTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What is routed."""
+    """A routed message."""
 
     number: Annotated[int, Field("I", "", "which one")]
     point: Annotated[tuple[Coordinate, ...], Tail("rows", "where to", Coordinate)]
@@ -163,7 +163,7 @@ def table_of(nodes):
 
 
 def shared(nodes):
-    """The volume that several nodes have, as often as pairs have it."""
+    """Return the volume with several owners, counted once per pair."""
     table = table_of(nodes)
     volume = 0.0
     for row, zone in enumerate(table.zones):
@@ -174,12 +174,12 @@ def shared(nodes):
 
 
 def unowned(nodes):
-    """The volume that no node has, if none has several owners."""
+    """Return the volume without an owner, if none has several."""
     return round(1.0 - sum(zone.volume for zone in table_of(nodes).zones), 9)
 
 
 def wrong(nodes):
-    """What is not as it should be: volume without owner, volume with several, and wrong neighbours."""
+    """Return all errors: volume without owner, volume with several owners, and wrong neighbours."""
     table = table_of(nodes)
     mistakes = []
     for node in nodes:

@@ -6,7 +6,7 @@ from node.protocols.can.zones import Point, Zone, whole_space
 
 
 def partition(count: int, dimensions: int, rng: Random) -> list[Zone]:
-    """So many zones, made by splits of zones chosen at random, half of them at the middle."""
+    """Return this many zones, made by splits of random zones, half of them in the middle."""
     zones = [whole_space(dimensions)]
     while len(zones) < count:
         zone = zones.pop(rng.randrange(len(zones)))

@@ -12,7 +12,7 @@ from tests.node.protocols.can.test_overlay import assert_settled
 
 
 def made(zones, parameters=None):
-    """An overlay with these zones."""
+    """Return an overlay with these zones."""
     overlay = Overlay(0, zones[0].dimensions, parameters=parameters)
     nodes = []
     for address in range(1, len(zones) + 1):

@@ -11,12 +11,12 @@ DIRECT_AGAIN_US = CanParameters().direct_again_us
 
 
 def region(address):
-    """Of four."""
+    """Return the region of an address, one of four."""
     return address % 4
 
 
 def side(address):
-    """Of two, which have two regions each."""
+    """Return the side of an address, one of two with two regions each."""
     return region(address) < 2
 
 
@@ -38,7 +38,7 @@ def _is(effect, event):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("dimensions", [2, 14])
-def test_what_a_failed_node_had_has_no_owner_until_the_repair_and_one_then(seed, dimensions):
+def test_a_failed_nodes_zones_have_no_owner_until_the_repair_and_then_one(seed, dimensions):
     overlay = Overlay(24, dimensions, seed)
     gone = overlay.rng.choice(overlay.nodes).can
     volume = sum(zone.volume for zone in gone.zones)
@@ -63,7 +63,7 @@ def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees(seed):
 
 
 def test_when_a_whole_corner_of_the_space_is_gone_it_is_found_and_taken_over():
-    """Nobody is left who knew the nodes in its middle."""
+    """Kill all nodes that knew the nodes in its middle."""
     overlay = Overlay(60, 2, 3)
     for node in overlay.nodes:
         if all(zone.high[0] <= 0.5 and zone.high[1] <= 0.75 for zone in node.can.zones):

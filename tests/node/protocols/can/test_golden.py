@@ -12,7 +12,7 @@ SCRIPTS = sorted(GOLDEN.glob("*.txt"))
 
 
 def followed(name, *words):
-    """What followed in a script, without times, of lines with any of these words."""
+    """Return a script's results, without times, on lines with any of these words."""
     lines = (GOLDEN / f"{name}.txt").read_text().splitlines()
     said = [line.split(maxsplit=1)[1] for line in lines if line.startswith(FOLLOWED)]
     return [line for line in said if any(word in line for word in words)]
@@ -29,7 +29,7 @@ def test_each_hop_is_nearer_to_the_point():
     assert followed("join-and-route", "HELLO")[-3:] == hops
 
 
-def test_the_heir_takes_over_and_nobody_else_does():
+def test_only_the_successor_takes_over():
     assert followed("takeover", ": takeover") == ["c: takeover d"]
     assert "b -> c  REPORT d failed" in followed("takeover", "REPORT")
 

@@ -1,4 +1,4 @@
-"""What others send is a zone, and a point of the space, or is refused when it is read."""
+"""Received zones and points of the space are valid, or are refused when read."""
 
 import struct
 from math import inf, nan
@@ -47,14 +47,14 @@ def test_zones_and_points_of_the_space_are_read(message):
 
 
 @pytest.mark.parametrize("side", NO_SIDES, ids=str)
-def test_what_is_no_zone_is_refused(side):
+def test_invalid_zones_are_refused(side):
     for message in with_sides((0.0, 1.0), side):
         with pytest.raises(RemoteProtocolError, match="with a zone from"):
             again(message)
 
 
 @pytest.mark.parametrize("at", NO_POINTS, ids=str)
-def test_what_is_no_point_is_refused(at):
+def test_invalid_points_are_refused(at):
     for message in with_point(at):
         with pytest.raises(RemoteProtocolError, match="with a coordinate"):
             again(message)

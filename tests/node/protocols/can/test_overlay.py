@@ -46,7 +46,7 @@ def test_without_failures_nothing_is_sent_but_for_joins():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_who_leaves_hands_its_zones_over_and_nothing_that_is_routed_is_lost(seed):
+def test_a_leaving_node_hands_over_its_zones_without_losing_routed_messages(seed):
     overlay = Overlay(24, 2 + 4 * seed, seed)
     leaving = overlay.rng.sample(overlay.nodes, 6)
     points = [tuple(overlay.rng.random() for _ in range(overlay.dimensions)) for _ in range(60)]

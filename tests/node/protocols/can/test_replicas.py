@@ -11,7 +11,7 @@ REPAIR_US = CanParameters().repair_us
 
 
 def with_replicas(count=2, seed=1, dimensions=2):
-    """An overlay, a node of it, and its replicas."""
+    """Return an overlay, one of its nodes, and the node's replicas."""
     overlay = Overlay(16, dimensions, seed)
     owner = overlay.rng.choice(overlay.nodes)
     owner.splits = lambda zone: "copy"
@@ -85,7 +85,7 @@ def test_a_replica_learns_of_splits_and_of_neighbours_that_failed():
         assert knows(replica, owner)
 
 
-def test_who_leaves_gives_its_zones_to_a_replica():
+def test_a_leaving_node_gives_its_zones_to_a_replica():
     overlay, owner, (first, second) = with_replicas()
     (zone,) = owner.can.zones
     address = owner.can.own.address
@@ -95,11 +95,11 @@ def test_who_leaves_gives_its_zones_to_a_replica():
     overlay.network.kill(address)
     assert first.can.zones == (zone,)
     overlay.run(2 * REPAIR_US)
-    assert second.can.zones, "nobody has to be followed any more, so it joined again"
+    assert second.can.zones, "it follows no node any more, so it joined again"
     assert_settled(overlay)
 
 
-def test_who_was_given_a_zone_meanwhile_is_no_replica():
+def test_a_node_that_was_given_a_zone_meanwhile_is_no_replica():
     """It asked twice, since the first answer was late, and got both a zone and copies."""
     overlay, owner, _ = with_replicas(count=1)
     joining = overlay.join(30)
@@ -107,7 +107,7 @@ def test_who_was_given_a_zone_meanwhile_is_no_replica():
     assert joining.can.zones
     known = joining.can.own.id, joining.can.own.address
     late = Join(*known, joining.can.claims.own.sequence, coordinates_of((0.5, 0.5)))
-    owner.can.claims.others.pop(30, None)  # whoever is its neighbour knows better
+    owner.can.claims.others.pop(30, None)  # its neighbour has newer information
     overlay.network.call(owner.can.own.address, lambda node, now_us: node.act(now_us, admits(late)))
     assert [each.address for each in owner.can.claims.own.replicas] == [17, 30]
     overlay.run(150_000)
@@ -116,7 +116,7 @@ def test_who_was_given_a_zone_meanwhile_is_no_replica():
 
 
 def test_a_replica_that_gets_a_zone_of_its_own_is_no_replica_any_more():
-    """As one that it had given away comes back, since nobody had taken it."""
+    """Return to it a zone that it had given away and that no node took."""
     overlay, owner, (replica,) = with_replicas(count=1)
     zone, _ = owner.can.zones[0].split(0, owner.can.zones[0].middle[0])
     address = replica.can.own.address
@@ -127,16 +127,16 @@ def test_a_replica_that_gets_a_zone_of_its_own_is_no_replica_any_more():
 
 
 def gains(zone):
-    """What a node does that gets a zone from nobody."""
+    """Return an action that gains a zone from no other node."""
     return lambda can: can.territory.gain({zone: 1}, None)
 
 
 def admits(join):
-    """What a node does that a join has come to."""
+    """Return an action that admits a join."""
     return lambda can: can.admit(join)
 
 
-def test_what_a_replica_was_to_admit_is_not_sent_on_by_its_owner():
+def test_a_join_at_a_replica_is_not_forwarded_by_its_owner():
     overlay, owner, (replica,) = with_replicas(count=1)
     owner.sends_on = lambda join: pytest.fail("the owner sends it on")
     joining = overlay.join(30)

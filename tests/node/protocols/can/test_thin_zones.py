@@ -24,7 +24,7 @@ def joined_by(count, zone):
     return overlay
 
 
-def test_who_joins_where_numbers_cannot_tell_halves_gets_copies():
+def test_a_node_that_joins_an_indivisible_zone_gets_copies():
     at = 0.5
     zone = Zone((at, at), (nextafter(at, 1.0), nextafter(at, 1.0)))
     overlay = joined_by(2, zone)

@@ -1,4 +1,4 @@
-"""What a node's zones are when it gains some."""
+"""A node's versions of zones when it gains some."""
 
 import pytest
 
@@ -10,7 +10,7 @@ WHOLE = Zone((0.0, 0.0), (1.0, 1.0))
 BELOW, ABOVE = WHOLE.split(0, 0.5)
 
 
-def test_what_is_given_back_of_what_was_taken_over_is_held_once():
+def test_returned_parts_of_taken_over_zones_are_held_once():
     assert united({WHOLE: 1}, {BELOW: 0}) == {ABOVE: 1, BELOW: 0}
     assert united({BELOW: 0}, {WHOLE: 1}) == {ABOVE: 1, BELOW: 0}
     assert united({BELOW: 1, ABOVE: 2}, {WHOLE: 1}) == {BELOW: 1, ABOVE: 1}

@@ -26,7 +26,7 @@ def boxes(dimensions: int) -> st.SearchStrategy[Zone]:
 
 
 def cells(*zones: Zone) -> set[tuple[int, ...]]:
-    """The cells of the grid that are in zones."""
+    """Return the grid cells inside the zones."""
     found = set()
     for zone in zones:
         ranges = [
@@ -78,7 +78,7 @@ def test_a_table_answers_as_its_zones_do_one_by_one(space: tuple[int, int, Rando
 
 
 @given(TWO)
-def test_what_two_boxes_have_in_common_are_the_cells_of_both(two: tuple[Zone, Zone]) -> None:
+def test_the_intersection_of_two_boxes_has_the_cells_of_both(two: tuple[Zone, Zone]) -> None:
     first, second = two
     common = cells(first) & cells(second)
     assert first.intersects(second) == bool(common)
@@ -88,7 +88,7 @@ def test_what_two_boxes_have_in_common_are_the_cells_of_both(two: tuple[Zone, Zo
 
 
 @given(TWO)
-def test_what_is_left_of_a_box_without_another_one_is_cut_into_boxes(two: tuple[Zone, Zone]) -> None:
+def test_the_difference_of_two_boxes_is_cut_into_boxes(two: tuple[Zone, Zone]) -> None:
     first, second = two
     rest = first.without(second)
     assert cells(*rest) == cells(first) - cells(second)

@@ -177,7 +177,7 @@ class GivenPeers:
     def run(self, us):
         self.network.run(self.network.clock.now_us + us)
 
-    # --- What is asked of them
+    # --- Requests to the peers
 
     def any_ranges(self, share=0.3):
         found = []

@@ -21,7 +21,7 @@ WHAT = {
 
 
 class History:
-    """Of one society. gone: who was told to leave, until when that may take."""
+    """The history of one society. gone: nodes that were told to leave, and until when that may take."""
 
     def __init__(self, seed, **given):
         self.rng = rng = Random(seed)
@@ -70,7 +70,7 @@ class History:
     # --- One thing each
 
     def there(self):
-        """Subscribers that may be taken; publishers stay."""
+        """Return the subscribers that may be stopped; publishers stay."""
         nodes = self.society.nodes()
         return [name for name in sorted(nodes) if "subscriber" in name and name not in self.gone]
 

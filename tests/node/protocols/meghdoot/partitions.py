@@ -10,7 +10,7 @@ from node.protocols.meghdoot.space import GRID
 
 
 def any_partition(dimensions, count, rng):
-    """So many zones; any zone is split, in any dimension, in the middle or anywhere."""
+    """Return this many zones from random splits, in any dimension, in the middle or anywhere."""
     zones = [whole_space(dimensions)]
     while len(zones) < count:
         zone = zones.pop(rng.randrange(len(zones)))

@@ -7,7 +7,7 @@ from tests.node.protocols.meghdoot.societies import Society
 
 
 def latencies_us(society, since_us):
-    """Of what was published from a time on, in order."""
+    """Return the sorted latencies of events published since a time."""
     published = society.published()
     return sorted(
         time_us - published[record.stream, record.first_seq][0]
@@ -18,7 +18,7 @@ def latencies_us(society, since_us):
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_who_is_across_a_cut_from_zone_and_publisher_is_notified_again_by_the_zone(seed):
+def test_a_subscriber_across_a_cut_is_notified_again_by_the_zone(seed):
     """Neighbours have ways round the cut by then; each zone needs its own to far subscribers."""
     society = Society(28, seed=seed, rate_per_s=0.1)
     society.run(1_000_000)
@@ -34,7 +34,7 @@ def test_who_is_across_a_cut_from_zone_and_publisher_is_notified_again_by_the_zo
 
 
 @pytest.mark.parametrize("seed", [1, 3])
-def test_what_is_on_its_way_when_a_link_is_cut_does_not_wait_for_its_publisher(seed):
+def test_messages_in_flight_at_a_cut_do_not_wait_for_their_publisher(seed):
     """Zones pass it on once more, before heartbeats are missed; publishers would send it again after 3 s."""
     society = Society(28, attributes=1, seed=seed, rate_per_s=5)
     society.run(3_000_000)

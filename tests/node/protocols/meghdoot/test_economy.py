@@ -10,7 +10,7 @@ RUN_US = 4_000_000
 
 
 def sends():
-    """Writes, messages by kind, and the society."""
+    """Return writes, messages by kind, and the society."""
     society = Society(12, each=2, rate_per_s=30)
     society.run(2_000_000)
     writes, kinds = Counter(), Counter()
@@ -41,7 +41,7 @@ def test_no_heartbeat_goes_where_something_just_went():
     assert not any(log.event == "failed" for _, _, log in society.logs)
 
 
-def test_all_that_is_confirmed_leaves_with_the_last_event():
+def test_all_confirmations_leave_with_the_last_event():
     """A machine that stops publishing owes no answer for ever."""
     society = Society(12, rate_per_s=20)
     society.run(3_000_000)

@@ -1,4 +1,4 @@
-"""Events come to everybody who wants them, once, and to nobody else; with confirmation whatever is lost."""
+"""Events reach each matching subscriber once and no other one; with confirmations also after losses."""
 
 import itertools
 
@@ -87,7 +87,7 @@ def test_replicas_of_a_zone_are_sent_events_in_turn():
 
 
 @pytest.mark.parametrize("kind", [Event, Notify])
-def test_what_is_lost_on_the_way_is_sent_out_again(kind):
+def test_lost_events_are_sent_again(kind):
     peers = GivenPeers(2, 30, seed=5)
     asked = everybody_subscribes(peers)
     usual, lost = peers.network._arrive, []
@@ -129,7 +129,7 @@ def test_an_event_that_left_a_zone_out_is_not_taken_for_delivered():
     assert all(peer.broker.publisher.is_silent for peer in peers.peers.values())
 
 
-def test_a_subscriber_that_is_gone_holds_up_nobody_else():
+def test_a_dead_subscriber_delays_no_others():
     peers = GivenPeers(2, 30, seed=7, gone_us=20_000_000)
     asked = everybody_subscribes(peers)
     gone = max(peers.peers)
@@ -164,7 +164,7 @@ def test_events_stop_with_the_end_of_a_subscription():
 
 
 def test_zones_in_doubt_keep_events_pending_and_publishers_going():
-    """What waits until a zone is known for certain takes no time: more than the first window of events."""
+    """Check that waiting for a confirmed zone does not block: more than the first window of events passes."""
     peers = GivenPeers(1, 8, seed=9)
     publisher = min(peers.peers)
     publication = peers.peers[publisher].broker.publisher
@@ -191,7 +191,7 @@ def test_an_answer_with_too_few_points_is_no_confirmation():
     assert len(told) <= 1
 
 
-def test_who_gets_no_answer_asks_less_and_less_often():
+def test_retries_without_an_answer_back_off():
     peers = GivenPeers(1, 8, seed=9)
     subscriber, said = min(peers.peers), []
     peers.owner_of = lambda point: max(peers.peers)
@@ -230,7 +230,7 @@ def test_a_replica_is_in_doubt_until_its_owner_says_that_it_has_everything():
     assert doubts() == 1
 
 
-def test_what_is_asked_of_owners_goes_to_no_replica():
+def test_requests_to_owners_reach_no_replica():
     peers = GivenPeers(1, 6, seed=3, replicated=3)
     region = affected((0.9, 0.1))
     for peer in list(peers.peers.values())[:6]:

@@ -12,7 +12,7 @@ SCRIPTS = sorted(GOLDEN.glob("*.txt"))
 
 
 def followed(name, *words):
-    """What followed in a script, without times, of lines with any of these words."""
+    """Return a script's results, without times, on lines with any of these words."""
     lines = (GOLDEN / f"{name}.txt").read_text().splitlines()
     said = [line.split(maxsplit=1)[1] for line in lines if line.startswith(FOLLOWED)]
     return [line for line in said if any(word in line for word in words)]
@@ -59,14 +59,14 @@ def test_a_peer_that_joins_gets_copies_or_a_half():
     ] * 2
 
 
-def test_who_takes_a_zone_over_has_its_subscriptions_from_the_mirror():
+def test_a_node_that_takes_over_a_zone_gets_its_subscriptions_from_the_mirror():
     """4.3."""
     assert followed("recovery", "takeover") == ["d: takeover c"]
     assert "b -> d  STORE recovered for b" in followed("recovery", "recovered")
     assert sorted(followed("recovery", "has a's")) == ["a has a's event 1", "b has a's event 1"]
 
 
-def test_who_does_not_answer_has_the_event_in_the_end_from_the_publisher():
+def test_a_subscriber_that_does_not_answer_finally_gets_the_event_from_the_publisher():
     assert followed("no-answer", "UNDELIVERED") == ["a -> b  UNDELIVERED s2 1 c"]
     assert followed("no-answer", " has ") == ["a has b's event 1", "c has b's event 1"]
     assert any(

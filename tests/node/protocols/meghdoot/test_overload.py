@@ -1,4 +1,6 @@
-"""More events than the processors can do: publishers wait, nobody is taken for failed, nothing is lost."""
+"""More events than the processors can handle: publishers wait, no peer is declared failed, no event is
+lost.
+"""
 
 from collections import Counter
 from functools import partial
@@ -17,7 +19,7 @@ MESSAGES_MAX = 80
 
 
 @pytest.mark.slow
-def test_what_is_too_much_waits_with_publishers_and_is_done_when_the_load_is_over():
+def test_excess_events_wait_at_publishers_and_are_processed_after_the_load():
     """Two processors can do some 40 of the 200 events a second."""
     society = Society(20, each=8, rate_per_s=50, network=partial(BusyNetwork, message_us=MESSAGE_US))
     society.run(10_000_000)
@@ -52,7 +54,7 @@ def test_subscriptions_at_once_wait_for_each_other_until_zones_have_kept_up():
     assert said["Store"] < 1.5 * 800
 
 
-def test_the_window_grows_while_nobody_is_late_and_shrinks_once_for_all_that_was_on_its_way():
+def test_the_window_grows_without_late_peers_and_shrinks_once_per_window_in_flight():
     window = Window(64, 4, 1_000)
     assert window.size == 64
     for at_us in range(10):

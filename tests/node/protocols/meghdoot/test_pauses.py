@@ -42,8 +42,8 @@ def act(society, name, do):
     society.network.call(society.addresses[name], lambda node, now_us: node.act(now_us, lambda: do(node)))
 
 
-def values_in(zone):
-    """Of an event whose point is in a zone, which so is the first to see it; or None."""
+def values_first_seen_in(zone):
+    """Return the values of an event whose point is in the zone, which then sees it first; or None."""
     sides = list(zip(zone.low, zone.high, strict=True))
     common = [
         (max(low, other_low), min(high, other_high))
@@ -53,7 +53,7 @@ def values_in(zone):
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_was_subscribed_to_at_who_took_a_zone_over_counts_for_its_owner_when_it_goes_on(seed):
+def test_subscriptions_at_the_node_that_took_over_a_zone_count_when_its_owner_resumes(seed):
     """It publishes at once, into its own zone, before it has heard from anybody."""
     society = Society(12, seed=seed, rate_per_s=1)
     society.run(5_000_000)
@@ -61,7 +61,7 @@ def test_what_was_subscribed_to_at_who_took_a_zone_over_counts_for_its_owner_whe
         name: values
         for name, node in society.nodes().items()
         if name != "r0/subscriber-0" and len(node.can.zones) == 1
-        if (values := values_in(node.can.zones[0])) is not None
+        if (values := values_first_seen_in(node.can.zones[0])) is not None
     }
     owner, values = sorted(values_of.items())[-1]
     asked = Subscription(0, 99, True, tuple((value, value) for value in values))
@@ -88,7 +88,7 @@ def test_what_was_subscribed_to_at_who_took_a_zone_over_counts_for_its_owner_whe
     assert society.silent()
 
 
-def test_who_is_short_of_processors_again_and_again_does_not_doubt_its_zones_each_time():
+def test_repeated_processor_shortage_does_not_raise_doubts_each_time():
     """Others have learnt to wait for it; doubts would let events be sent again, and make it later."""
     society = Society(8, rate_per_s=1)
     name = "r0/subscriber-0"

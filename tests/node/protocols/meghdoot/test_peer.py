@@ -29,7 +29,7 @@ QUOTES = (
 
 
 class Peers:
-    """So many in virtual time, of which each knows the first."""
+    """Peers in virtual time, which all know the first one."""
 
     def __init__(self, count=8):
         self.network = FlatNetwork(lambda a, b: 10_000)
@@ -64,7 +64,7 @@ def test_events_come_to_whom_they_match_once_for_each_subscription():
     assert sorted(got) == [(3, b"one"), (5, b"one"), (5, b"two"), (5, b"two")]
 
 
-def test_who_unsubscribes_is_given_nothing_more_and_subscriptions_are_confirmed():
+def test_an_unsubscribed_peer_gets_no_more_events_and_subscriptions_are_confirmed():
     peers, got, confirmed = Peers(4), [], []
     subscriber = peers.all[2]
     subscriber.confirmed = confirmed.append
@@ -104,7 +104,7 @@ def test_an_event_that_leaves_something_out_is_for_those_who_want_all_of_it():
         ({"price": (1, 2, 3)}, "price: a range is (first, last), not (1, 2, 3)"),
     ],
 )
-def test_what_cannot_be_wanted_is_said(wanted, said):
+def test_impossible_subscriptions_are_refused_with_a_reason(wanted, said):
     peer = MeghdootPeer("alice", "10.0.0.1", attributes=QUOTES, rng=Random(1))
     with pytest.raises(ValueError, match=re.escape(said)):
         peer.subscribe(print, **wanted)
@@ -118,7 +118,7 @@ def test_what_cannot_be_wanted_is_said(wanted, said):
         ({"price": float("nan")}, "price: 'nan' is not from 0 to 500"),
     ],
 )
-def test_what_is_no_value_cannot_be_published(values, said):
+def test_invalid_values_cannot_be_published(values, said):
     peer = MeghdootPeer("alice", "10.0.0.1", attributes=QUOTES, rng=Random(1))
     with pytest.raises(ValueError, match=re.escape(said)):
         peer.publish(values)
@@ -148,7 +148,7 @@ def test_content_that_fits_into_no_frame_is_refused_at_once_and_the_longest_come
     assert got == [most]
 
 
-def test_the_longest_content_fits_into_a_frame_in_all_that_may_stand_around_it():
+def test_the_longest_content_fits_into_a_frame_in_all_that_may_be_around_it():
     payload = bytes(FRAME_LIMIT_BYTES - ENVELOPE_BYTES)
     for message in (Publish(1, 2, 3, 4, 5, 6, payload), Event(1, 2, 3, 4, 5, 6, 7, payload)):
         around = Relay(1, 2, 3, 4, 5, 6, 7, Route(1, 2, message))

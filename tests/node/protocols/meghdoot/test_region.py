@@ -44,7 +44,7 @@ def test_the_basic_form_misses_none_and_repeats(dimensions, count):
 
 
 def test_the_printed_corners_do_not_reach_from_the_event():
-    """Of an event without a value, in one attribute: the region printed is everything, from <L, H> on."""
+    """Use an event without a value, in one attribute: the printed region is everything, from <L, H> on."""
     space = Space((Attribute("price", "real", 0, 100),))
     event = space.point([(0, 100)])
     assert event == (0.0, 1.0)
@@ -61,7 +61,7 @@ def test_any_box_is_spread_over_in_the_same_way(dimensions, count, seed):
 
 
 @pytest.mark.parametrize(("dimensions", "count"), SIZES)
-def test_what_zones_have_of_a_region_adds_up_to_it_exactly(dimensions, count):
+def test_the_zones_parts_of_a_region_add_up_to_it_exactly(dimensions, count):
     overlay, regions, rng = cases(3, dimensions, count, events=30)
     for region in regions:
         steps = steps_of_region(region)

@@ -20,14 +20,14 @@ WORDS = (
 )
 
 
-def alike(ranges):
-    """A society in which all want the same."""
+def with_equal_subscriptions(ranges):
+    """Return a society in which all subscriptions are equal."""
 
-    class Alike(Society):
+    class Equal(Society):
         def any_ranges(self, attributes):
             return (ranges,) * attributes
 
-    return Alike
+    return Equal
 
 
 def is_right(society, delivered=50):
@@ -68,7 +68,7 @@ def test_values_and_ranges_on_edges(attributes):
 
 
 class Few:
-    """So many peers, which know the first one; by each what came there."""
+    """A few peers, which know the first one, with the messages that each received."""
 
     def __init__(self, count, attributes=WORDS):
         self.network = FlatNetwork(lambda a, b: 10_000)
@@ -107,7 +107,7 @@ def test_few_peers_that_come_at_once_serve_each_other(count):
     assert all(peer.layers.broker.publisher.is_silent for peer in peers.all)
 
 
-def test_who_changes_its_mind_quickly_has_what_it_said_last():
+def test_quick_changes_of_a_subscription_leave_the_last_one():
     peers = Few(4)
     kept = dropped = None
     for _ in range(5):
@@ -127,7 +127,7 @@ def test_who_changes_its_mind_quickly_has_what_it_said_last():
 def test_subscriptions_that_all_lie_at_one_point(ranges):
     """The peer that has them all dies, and comes back."""
     wide = ranges[0] < ranges[1]
-    society = alike(ranges)(6, 3, seed=7, rate_per_s=4)
+    society = with_equal_subscriptions(ranges)(6, 3, seed=7, rate_per_s=4)
     society.run(3_000_000)
     kept = {name: len(node.broker.keeping.subscriptions) for name, node in society.nodes().items()}
     dies = max((name for name in kept if "subscriber" in name), key=lambda name: kept[name])

@@ -1,4 +1,4 @@
-"""Societies of peers over CAN: every event comes once to whom it is for, whoever fails meanwhile."""
+"""Societies of peers over CAN: every event reaches its subscribers once, whatever fails meanwhile."""
 
 from dataclasses import replace
 from random import Random
@@ -24,7 +24,7 @@ def nothing_is_wrong(society):
 
 @pytest.fixture(scope="module")
 def undisturbed():
-    """A society in which nothing fails, after its end; tests only read it."""
+    """Run a society without failures to its end; tests only read it."""
     society = Society()
     society.run(6_000_000)
     society.finish(5_000_000)
@@ -97,7 +97,7 @@ def test_events_do_not_wait_for_the_end_of_a_cut(seed):
     nothing_is_wrong(society)
 
 
-def test_what_joins_at_once_is_not_in_doubt():
+def test_zones_that_join_at_once_are_not_in_doubt():
     """Zones are given on before their giver has said that there is nothing more."""
     society = Society(16, gap_us=500)
     society.run(6_000_000)
@@ -107,7 +107,7 @@ def test_what_joins_at_once_is_not_in_doubt():
 
 
 def test_a_partition_longer_than_subscribers_are_silent_loses_nothing():
-    """Zones that were taken over do not know who is beyond it, and nobody there can say so."""
+    """Check taken-over zones, which do not know the subscribers on the other side of the partition."""
     society = Society(12, seed=2, rate_per_s=2)
     society.run(5_000_000)
     society.cut((0, 2), (0, 3), (1, 2), (1, 3))
@@ -150,7 +150,7 @@ def test_a_peer_that_leaves_hands_over_all_that_it_has():
     nothing_is_wrong(society)
 
 
-def test_each_life_of_a_process_has_an_id_of_its_own():
+def test_each_process_generation_has_its_own_id():
     spec = next(iter(Society(2).specs.values()))
     ids = {MeghdootNode(replace(spec, start=start), Random(spec.seed)).can.own.id for start in range(3)}
     assert len(ids) == 3
@@ -158,7 +158,7 @@ def test_each_life_of_a_process_has_an_id_of_its_own():
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_peer_that_is_back_before_it_was_missed_has_nothing_of_what_it_had(seed):
-    """It was cut off when it died, so that nobody was told; its zone is taken over, and recovered."""
+    """Cut it off before it dies, so that its death is not announced; its zone is taken over and recovered."""
     society = Society(9, seed=seed, rate_per_s=10)
     society.run(5_000_000)
     victim = society.rng.choice([name for name in society.specs if "subscriber" in name])

@@ -36,7 +36,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_latest_word_counts_and_all_that_match_are_found(seed):
+def test_the_latest_version_counts_and_all_matches_are_found(seed):
     rng = Random(seed)
     store, words = Subscriptions(SPACE), []
     for _ in range(400):
@@ -83,7 +83,7 @@ def test_words_put_together_in_any_order_come_to_the_same():
     assert sorted(one, key=lambda each: each.key) == sorted(other, key=lambda each: each.key)
 
 
-def test_what_nobody_spoke_of_is_forgotten():
+def test_subscriptions_that_are_not_renewed_are_forgotten():
     store, word = Subscriptions(SPACE), any_subscription(Random(1))
     store.put(replace(word, is_on=True, refreshed_us=10))
     assert not store.put(replace(word, is_on=True, refreshed_us=20))

@@ -81,7 +81,7 @@ class Node:
 
 
 class Overlay:
-    """So many nodes on a plane, which join one after the other through one that is there."""
+    """Nodes on a plane, which join one after the other through an existing one."""
 
     def __init__(self, count, seed=0, *, gap_us=20_000, parameters=None):
         self.rng = Random(seed)
@@ -137,7 +137,7 @@ def wrong_leaf_sets(nodes, half):
 
 
 def root_of(key, nodes):
-    """The live node that is numerically closest to a key, by looking at all."""
+    """Return the live node that is numerically closest to a key, by a search of all."""
     handles = sorted((node.pastry.own for node in nodes), key=lambda each: each.id)
     at = bisect([each.id for each in handles], key)
     return closest(key, (handles[at - 1], handles[at % len(handles)]))

@@ -43,7 +43,7 @@ class Settled:
         overlay.settle(self.pastry)
 
     def receive(self, sender, message):
-        raise AssertionError("nobody speaks here")
+        raise AssertionError("no message expected")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_leaf_sets_are_the_neighbours_on_the_ring(settled):
 
 
 def ways(nodes, proximity):
-    """Of routes from any nodes to any keys: hops, and the distance beside the direct one."""
+    """Route from random nodes to random keys; return hops, and the distance relative to the direct one."""
     rng, by_address = Random(3), {node.pastry.own.address: node.pastry for node in nodes}
     places = {
         node.pastry.own.address: place

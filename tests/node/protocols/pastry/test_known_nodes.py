@@ -22,7 +22,7 @@ def known(suspects):
     return nodes
 
 
-def test_of_those_that_are_closer_one_that_answers_comes_first():
+def test_answering_nodes_come_first_among_the_closer_ones():
     following, _ = known(suspects={5}).following(KEY, Phase.PREFIX)
     assert following.address == 6
 

@@ -72,7 +72,7 @@ def test_when_a_quarter_of_all_nodes_is_gone_the_rest_agrees(seed):
     assert_settled(overlay)
 
 
-def test_nobody_asks_relays_for_a_process_that_is_gone_while_its_host_answers():
+def test_relays_are_not_asked_for_a_dead_process_whose_host_answers():
     overlay = Overlay(48, 2)
     overlay.run(REPAIR_US)
     relayed = []
@@ -99,12 +99,12 @@ def test_nodes_that_come_and_go_leave_a_ring_that_agrees():
 
 
 def region(address):
-    """Of four."""
+    """Return the region of an address, one of four."""
     return address % 4
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_where_two_regions_do_not_reach_each_other_all_agree_through_relays(seed):
+def test_two_disconnected_regions_agree_through_relays(seed):
     overlay = Overlay(40, seed)
     overlay.network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
     overlay.run(REPAIR_US)
@@ -118,7 +118,7 @@ def test_where_two_regions_do_not_reach_each_other_all_agree_through_relays(seed
 
 @pytest.mark.parametrize("groups", [5, 6])
 @pytest.mark.parametrize("seed", [5, 6, 7])
-def test_where_it_takes_three_relays_or_four_all_agree(seed, groups):
+def test_regions_agree_through_three_or_four_relays(seed, groups):
     overlay = Overlay(40, seed)
     overlay.network.reaches = lambda a, b: abs(a % groups - b % groups) <= 1  # in a row
     overlay.run(12 * REPAIR_US)
@@ -127,7 +127,7 @@ def test_where_it_takes_three_relays_or_four_all_agree(seed, groups):
     assert groups - 2 <= max(ways) <= WAY_MAX
 
 
-def test_nobody_delivers_wrongly_while_a_cut_is_being_noticed():
+def test_no_node_delivers_wrongly_while_a_cut_is_being_detected():
     overlay = Overlay(40, 7)
     overlay.network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
     for _ in range(6):
@@ -135,8 +135,8 @@ def test_nobody_delivers_wrongly_while_a_cut_is_being_noticed():
         assert all(where == root_of(key, overlay.nodes) for _, key, where in delivered)
 
 
-def test_one_direction_that_is_cut_is_gone_round():
-    """What came may come twice, if its acknowledgement did not; nothing is lost or delivered elsewhere."""
+def test_routes_avoid_a_direction_that_is_cut():
+    """Allow duplicates after lost acknowledgements; nothing is lost or delivered elsewhere."""
     overlay = Overlay(40, 1)
     overlay.network.reaches = lambda a, b: (region(a), region(b)) != (2, 3)
     overlay.run(REPAIR_US)
@@ -147,7 +147,7 @@ def test_one_direction_that_is_cut_is_gone_round():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_routed_comes_though_nobody_knows_yet_of_a_cut_or_crash(seed):
+def test_routed_messages_arrive_despite_an_undetected_cut_or_crash(seed):
     overlay = Overlay(40, seed)
     overlay.network.reaches = lambda a, b: {region(a), region(b)} != {2, 3}
     for address in overlay.rng.sample(sorted(overlay.network.nodes), 4):
@@ -174,12 +174,12 @@ def test_a_ring_that_was_divided_grows_together():
 
 
 @pytest.mark.parametrize("remember_us", [PastryParameters().remember_us, 0])
-def test_who_comes_back_and_finds_its_contact_dead_asks_its_last_leaf_set(remember_us):
+def test_a_returning_node_with_a_dead_contact_asks_its_last_leaf_set(remember_us):
     overlay = Overlay(30, 4, parameters=PastryParameters(remember_us=remember_us))
     overlay.run(2 * PastryParameters().remember_us)
     for address in (0, 7):
         overlay.network.kill(address)
-    overlay.run(22_000_000)  # nobody asks after it any more, for now
+    overlay.run(22_000_000)  # no node probes it at present
     node = Node(7, [0], overlay.parameters, overlay.delivered)
     overlay.network.start(7, node)
     overlay.run(4_000_000)
@@ -235,7 +235,7 @@ def test_a_leaf_set_is_written_when_it_changes_and_the_one_before_is_dropped():
 
 
 def heard_by(node):
-    """What a node is sent from now on, as (address, message)."""
+    """Return the list of messages that a node receives from now on, as (address, message)."""
     heard, handle = [], node.handle
 
     def listening(given, now_us):
@@ -248,7 +248,7 @@ def heard_by(node):
 
 
 def joined(overlay, address, contacts):
-    """A node that joins, and what it is sent until it has."""
+    """Return a node that joins, and the messages that it receives until it has joined."""
     node = Node(address, contacts, overlay.parameters, overlay.delivered)
     overlay.where.setdefault(address, (overlay.rng.random(), overlay.rng.random()))
     heard = heard_by(node)
@@ -256,7 +256,7 @@ def joined(overlay, address, contacts):
     return node, heard
 
 
-def test_who_joins_asks_its_leaf_set_and_not_the_whole_ring():
+def test_a_joining_node_asks_its_leaf_set_instead_of_the_whole_ring():
     overlay = Overlay(150, parameters=PastryParameters(heartbeat_us=0))
     node, heard = joined(overlay, 1_000, [3])
     overlay.run(2_000_000)
@@ -266,7 +266,7 @@ def test_who_joins_asks_its_leaf_set_and_not_the_whole_ring():
     assert_settled(overlay)
 
 
-def test_who_comes_back_at_once_is_sent_its_leaf_set_by_a_neighbour():
+def test_a_node_that_returns_at_once_gets_its_leaf_set_from_a_neighbour():
     """All that knew it know it still: for its own id they must not take it for the next one themselves."""
     overlay = Overlay(100, 2)
     for address in (5, 50, 95):
@@ -295,18 +295,18 @@ def test_a_join_does_not_wait_for_the_end_of_all_failures():
     assert_settled(overlay)
 
 
-def test_where_candidates_fail_those_behind_them_are_asked():
+def test_if_candidates_fail_the_next_ones_are_asked():
     overlay = Overlay(60, 8)
     ring = sorted((node.pastry.own for node in overlay.nodes), key=lambda each: each.id)
     near = sorted(ring, key=lambda each: distance(each.id, id_of("node 1000")))
     for victim in near[1:8]:
-        overlay.network.kill(victim.address)  # nobody has noticed
+        overlay.network.kill(victim.address)  # not detected yet
     joined(overlay, 1_000, [near[40].address])
     overlay.run(REPAIR_US)
     assert_settled(overlay)
 
 
-def test_what_a_node_hands_on_after_its_return_is_not_taken_for_what_it_handed_on_before():
+def test_messages_forwarded_after_a_return_are_not_mistaken_for_earlier_ones():
     overlay = Overlay(40, 9)
     for _ in range(2):
         _, delivered = overlay.route(100, [node for node in overlay.nodes if node.pastry.own.address == 7])

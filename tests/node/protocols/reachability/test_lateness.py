@@ -1,4 +1,4 @@
-"""Where a node or others are late, timeouts wait so much longer."""
+"""If a node or its peers are late, timeouts wait longer by that lateness."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ def due_us(effects):
     return [effect.at_us for effect in effects if isinstance(effect, m.SetTimer)][-1]
 
 
-def test_a_timer_that_fires_late_blames_nobody():
+def test_a_late_timer_blames_no_peer():
     effects = []
     hops = Hops(TIMEOUT_US, effects.append)
     number = hops.hand(NEAR, Message(), 1_000).number

@@ -123,7 +123,7 @@ class Groups:
         self.run(settle_us)
 
     def roots(self):
-        """The live nodes that hold themselves for a topic's root, by its key."""
+        """Return the live nodes that regard themselves as a topic's root, by its key."""
         found = defaultdict(list)
         for flat in self.network.nodes.values():
             for key, topic in flat.machine.trees.topics.items():

@@ -24,7 +24,7 @@ contract: {contract}
 
 
 def sent_by(groups, us):
-    """What is sent in a while, by kind."""
+    """Return the messages sent in a period, by kind."""
     found = Counter()
 
     def watch(source, target, messages):
@@ -73,7 +73,7 @@ def test_a_runs_contract_is_what_its_parameters_can_keep(tmp_path, promised):
     assert load_experiment(str(path)).declared().contract == promised
 
 
-def test_nobody_asks_best_effort_for_more(tmp_path):
+def test_under_best_effort_missing_events_are_not_requested(tmp_path):
     path = tmp_path / "small.yaml"
     path.write_text(EXPERIMENT.format(delivery="best-effort", contract="{delivery: exactly-once}"))
     with pytest.raises(InputError, match="more than the system promises"):

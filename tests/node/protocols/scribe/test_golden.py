@@ -13,7 +13,7 @@ SCRIPTS = sorted(GOLDEN.glob("*.txt"))
 
 
 def followed(name, *words):
-    """What followed in a script, without times, of lines with any of these words."""
+    """Return a script's results, without times, on lines with any of these words."""
     lines = (GOLDEN / f"{name}.txt").read_text().splitlines()
     said = [line.split(maxsplit=1)[1] for line in lines if line.startswith(FOLLOWED)]
     return [line for line in said if any(word in line for word in words)]

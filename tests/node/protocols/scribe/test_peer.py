@@ -29,7 +29,7 @@ README = Path(scribe.__file__).with_name("README.md")
 
 
 class Peers:
-    """So many peers in virtual time, of which each knows the first; the delay between any two is 10 ms."""
+    """Peers in virtual time, which all know the first one; all delays are 10 ms."""
 
     def __init__(self, count=12, **parameters):
         self.network = FlatNetwork(lambda a, b: 10_000)
@@ -45,7 +45,7 @@ class Peers:
         self.run(3)
 
     def restart(self, peer):
-        """A process in place of another one, which knows nothing of it; the new one."""
+        """Replace a process by a new one without its state, and return the new one."""
         self.network.kill(peer.node.address)
         number = self.all.index(peer)
         contacts = ["10.0.0.1"] if number else ["10.0.0.2"]
@@ -208,8 +208,8 @@ def test_the_papers_handlers_see_what_passes():
     assert faults[0].address == member.node.address
 
 
-def test_a_parameter_that_there_is_not_is_said():
-    with pytest.raises(ValueError, match="unknown parameter 'delivry'; known ones: probe_timeout_us, "):
+def test_unknown_parameters_are_reported():
+    with pytest.raises(ValueError, match="there is no parameter 'delivry': there are probe_timeout_us, "):
         ScribePeer("alice", "10.0.0.1", rng=Random(1), delivry="best-effort")
 
 
@@ -225,7 +225,7 @@ def test_a_message_that_fits_into_no_frame_is_refused_at_once_and_the_longest_co
     assert got == [most]
 
 
-def test_the_longest_message_fits_into_a_frame_in_all_that_may_stand_around_it():
+def test_the_longest_message_fits_into_a_frame_in_all_that_may_be_around_it():
     payload = bytes(FRAME_LIMIT_BYTES - ENVELOPE_BYTES)
     for message in (Publish(1, 2, 3, 4, 5, 6, 1, payload), Replicate(1, 2, 3, 4, 1, payload)):
         around = Relay(1, 2, 3, 4, 5, 6, 7, Route(1, 2, 3, Phase.PREFIX, message))

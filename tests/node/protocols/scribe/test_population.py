@@ -28,7 +28,7 @@ def population(delays, seed=1):
 
 
 def way_up(population, address, key):
-    """The nodes from one to the root of a key, by looking at their tables."""
+    """Return the nodes from one to the root of a key, from their tables."""
     way, phase = [address], Phase.PREFIX
     while True:
         pastry = population.nodes[way[-1]].pastry
@@ -56,7 +56,7 @@ def test_trees_are_the_union_of_routes_and_events_take_as_long_as_these(delays):
         assert len(tree.came) == size
 
 
-def test_nothing_is_sent_but_what_is_asked_for(delays):
+def test_only_requested_messages_are_sent(delays):
     nodes = population(delays)
     nodes.settle()
     assert nodes.network.sent == 0

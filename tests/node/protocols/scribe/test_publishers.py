@@ -22,7 +22,7 @@ def acknowledged(groups, name):
     return told[-1][1].first_seq + told[-1][1].count, told[-1][0]
 
 
-def test_who_is_left_alone_acknowledges_nothing_for_a_while_and_then_goes_on():
+def test_an_isolated_root_acknowledges_nothing_for_a_while_and_then_continues():
     groups = Groups(members=5, topics=2)
     groups.run(3_000_000)
     alone = "r1/publisher-0"
@@ -49,7 +49,7 @@ def epochs_got(groups, stream):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_a_publisher_that_came_back_publishes_comes_to_all(seed):
+def test_events_of_a_returned_publisher_reach_all(seed):
     groups = Groups(seed=seed)
     groups.run(3_000_000)
     name = "r1/publisher-0"
@@ -83,7 +83,7 @@ def test_a_publisher_comes_back_while_its_root_is_gone():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_several_publishers_of_a_topic_are_each_heard_once_and_in_order(seed):
+def test_events_of_several_publishers_of_a_topic_arrive_once_and_in_order(seed):
     groups = Groups(seed=seed, topics=4, of_each=3)
     groups.run(3_000_000)
     groups.cut((2, 3))
@@ -101,7 +101,7 @@ def test_several_publishers_of_a_topic_are_each_heard_once_and_in_order(seed):
             assert len({stream // 3 for stream in topic.streams}) <= 1
 
 
-def test_what_is_missing_of_an_epoch_is_waited_for_before_the_next_one():
+def test_missing_events_of_an_epoch_are_awaited_before_the_next_one():
     state, second = StreamState(), first_of(1)
     one, two, three = (
         Multicast(0, 0, first, after, 1, b"") for first, after in ((1, 0), (2, 1), (second, 2))
@@ -115,7 +115,7 @@ def test_what_is_missing_of_an_epoch_is_waited_for_before_the_next_one():
     assert state.since(2) == [two, three]
 
 
-def test_what_waited_for_a_number_that_is_passed_by_another_way_waits_no_longer():
+def test_events_waiting_for_a_number_that_was_passed_otherwise_are_released():
     """One root knew less of the epoch before than another."""
     state, second = StreamState(), first_of(1)
     two = Multicast(0, 0, 2, 1, 1, b"")
@@ -222,8 +222,8 @@ def test_a_root_that_joined_late_has_what_is_before_that_from_others():
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_replica_that_was_started_again_at_once_has_all_that_the_root_has(goes_on):
-    """Nobody missed it, so its root takes it for the one that has confirmed all."""
+def test_a_replica_that_is_restarted_at_once_gets_all_data_of_the_root(goes_on):
+    """Restart it before its failure is detected, while the root regards it as up to date."""
     groups = Groups(members=12, topics=4)
     groups.run(4_000_000)
     if not goes_on:
@@ -255,7 +255,7 @@ def test_replicas_that_were_away_for_longer_than_events_are_kept_come_further(ap
     assert all(node.machine.progress().silent for node in groups.network.nodes.values())
 
 
-def test_what_is_before_all_that_is_kept_is_kept_as_long():
+def test_the_number_before_all_kept_events_is_kept_as_long():
     def events(first, count=1):
         return Multicast(1, 0, first, first - 1, count, b"." * count)
 
@@ -272,7 +272,7 @@ def test_what_is_before_all_that_is_kept_is_kept_as_long():
     assert not state.kept
 
 
-def test_a_root_that_stood_still_asks_again_what_others_took_meanwhile():
+def test_a_paused_root_asks_again_for_events_that_others_took():
     groups = Groups(members=12, topics=4)
     groups.run(3_000_000)
     key, [name] = next(iter(groups.roots().items()))
@@ -286,7 +286,7 @@ def test_a_root_that_stood_still_asks_again_what_others_took_meanwhile():
     }
 
 
-def test_who_is_asked_for_what_is_before_a_stream_that_it_does_not_know_begins_none():
+def test_a_request_before_an_unknown_stream_begins_none():
     groups = Groups(members=4, topics=2)
     groups.run(3_000_000)
     node = groups.node("r0/member-0")
@@ -296,7 +296,7 @@ def test_who_is_asked_for_what_is_before_a_stream_that_it_does_not_know_begins_n
     assert topic.streams == known
 
 
-def test_what_nobody_keeps_any_more_is_given_up_also_where_somebody_comes_and_goes_all_the_time():
+def test_events_that_no_node_holds_are_given_up_even_under_constant_churn():
     groups = Groups(members=24, topics=4, buffer_us=4_000_000)
     groups.run(3_000_000)
     groups.cut(*((3, other) for other in range(REGIONS - 1)))
@@ -335,7 +335,7 @@ def test_a_root_misses_no_replica_before_that_could_have_answered(monkeypatch):
     assert missed == []
 
 
-def test_who_misses_some_of_those_that_hold_a_state_tells_a_new_root_only_later_that_this_is_all():
+def test_a_node_that_misses_state_holders_reports_completeness_to_a_new_root_only_later():
     groups = Groups(members=8, topics=4, heartbeat_timeout_us=1_500_000)
     groups.run(3_000_000)
     groups.cut(*((region, 3) for region in range(REGIONS - 1)))
@@ -353,8 +353,8 @@ def test_who_misses_some_of_those_that_hold_a_state_tells_a_new_root_only_later_
     assert topic.untold == set()
 
 
-def test_of_an_epoch_that_waits_to_begin_a_root_keeps_nothing():
-    """What waits for its time would keep those who join from beginning."""
+def test_a_root_discards_events_of_an_epoch_that_waits_to_begin():
+    """Check it, because waiting events would keep joining nodes from beginning."""
     groups = Groups(members=8, topics=4)
     groups.run(3_000_000)
     key, [name] = next(iter(groups.roots().items()))

@@ -16,7 +16,7 @@ def assert_whole(groups, least=1_000):
     assert all(len(roots) == 1 for roots in groups.roots().values())
 
 
-def test_what_is_published_comes_to_all_members():
+def test_published_events_reach_all_members():
     groups = Groups()
     groups.run(5_000_000)
     assert_whole(groups)
@@ -58,7 +58,7 @@ def test_through_a_division_in_two():
     assert_whole(groups)
 
 
-def test_who_leaves_gets_nothing_more_and_is_nobodys_child():
+def test_a_leaving_member_gets_no_more_events_and_is_no_child():
     groups = Groups(members=8, topics=2)
     groups.run(3_000_000)
     name = "r0/member-0"
@@ -76,8 +76,8 @@ def test_who_leaves_gets_nothing_more_and_is_nobodys_child():
         assert groups.parents_of(name, key) == []
 
 
-def test_a_root_that_forgot_everything_goes_on_where_others_have_it():
-    """Nobody has the first events: all members came later."""
+def test_a_root_without_its_state_continues_from_the_members_numbers():
+    """Let all members join later, so that none has the first events."""
     groups = Groups(members=12, topics=4)
     groups.run(3_000_000)
     root = next(
@@ -98,7 +98,7 @@ def test_a_root_that_forgot_everything_goes_on_where_others_have_it():
     assert_whole(groups)
 
 
-def test_what_both_sides_of_a_division_took_comes_to_all():
+def test_events_published_on_both_sides_of_a_partition_reach_all():
     """With several publishers of a topic, each side has a root that takes events of its own."""
     groups = Groups(members=4, topics=30, of_each=2, seed=3)
     groups.run(3_000_000)
@@ -130,7 +130,7 @@ def test_all_members_come_back_at_the_same_time():
     assert len(groups.records[members[0]]) > before
 
 
-def test_who_subscribes_at_a_root_that_knows_nothing_is_told_where_it_begins_by_the_first_event():
+def test_a_subscriber_at_an_empty_root_learns_its_start_from_the_first_event():
     """All who held a topic are gone for good; what their successors never had is not theirs to get."""
     groups = Groups(members=24, topics=12, replicas=0)
     groups.run(6_000_000)
@@ -156,7 +156,7 @@ def test_who_subscribes_at_a_root_that_knows_nothing_is_told_where_it_begins_by_
     assert late, "every root knew how far its streams were"
 
 
-def test_a_node_that_leaves_says_goodbye_and_nobody_waits_for_it():
+def test_a_leaving_node_says_goodbye_and_is_not_waited_for():
     """Its children have other parents, and its neighbours other leaf sets, after some round trips."""
     groups = Groups()
     groups.run(3_000_000)
@@ -180,11 +180,11 @@ def test_a_node_that_leaves_says_goodbye_and_nobody_waits_for_it():
 
 
 def known(node):
-    """The addresses of a node's neighbours, on the ring and in trees."""
+    """Return the addresses of a node's neighbours, on the ring and in trees."""
     return {each.address for each in node.pastry.leaf_set.members} | node.trees.neighbours()
 
 
-def test_when_all_end_nobody_says_goodbye():
+def test_when_all_end_no_node_says_goodbye():
     groups = Groups(members=8, topics=2)
     groups.run(1_000_000)
     groups.finish(1_000_000)

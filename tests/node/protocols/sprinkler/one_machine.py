@@ -46,9 +46,9 @@ class Around:
         effects = self.machine.handle(given, self.now_us)
         assert len(effects) < EFFECTS_MAX
         for effect in effects:
-            self.carry_out(effect)
+            self.execute(effect)
 
-    def carry_out(self, effect):
+    def execute(self, effect):
         match effect:
             case m.Send(number, messages):
                 for message in messages:

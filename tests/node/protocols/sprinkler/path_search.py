@@ -1,12 +1,11 @@
-"""Exhaustive search over the subscription rule: a stream on a small graph, cuts, every order of what follows.
+"""Exhaustive search over the subscription rule: a stream on a small graph, cuts, every order of the steps.
 
-A node is a region's proxy, and 0 owns the stream. What is kept of a node is what the rule reads: its source,
-and the paths that its neighbours told. What is kept of a channel is the PATHS on their way. Steps are: a
-message arrives; an end of a cut link gives its channel up, at any time. Counters stand still, as they do
-between two events of a slow stream: nothing but paths can get the stream through. The rule is the product's
-own `choose`.
+A node is a region's proxy, and 0 owns the stream. A node's state is what the rule reads: its source, and the
+paths that its neighbours advertised. A channel's state is the PATHS messages in flight. Steps are: a message
+arrives; an end of a cut link closes its channel, at any time. Counters stand still, as between two events of
+a slow stream: only paths can restore the stream. The rule is the product's own `choose`.
 
-Two ends of a cut link need not notice together, and what they send meanwhile is lost.
+The two ends of a cut link may detect it at different times; messages between them are lost meanwhile.
 """
 
 import sys
@@ -36,7 +35,7 @@ class Node:
         return (name, *path) if path and name not in path else ()
 
     def chosen(self, name: int) -> list["Node"]:
-        """What the rule may choose when asked once: any of equal paths may be the furthest."""
+        """Return the possible choices of the rule: any of equal paths may be the furthest."""
         if name == OWNER:
             return [self]
         found = {}
@@ -110,14 +109,14 @@ def steps(state: State, cut: frozenset[Link]) -> Iterator[State]:
 
 
 def cut_links(state: State, cut: frozenset[Link]) -> State:
-    """These links fail; what is under way over them is lost."""
+    """Let these links fail; messages in flight on them are lost."""
     under_way = {channel: messages for channel, messages in state.under_way if not _is_in(channel, cut)}
     return State(state.nodes, _queues(under_way), frozenset(end for a, b in cut for end in ((a, b), (b, a))))
 
 
 @dataclass(slots=True)
 class Searched:
-    """What a search saw. `longest`: steps of the longest order, None if there is an order without end."""
+    """The result of a search. `longest`: steps of the longest order, None if there is an infinite order."""
 
     states: int = 0
     ends: int = 0
@@ -166,9 +165,9 @@ Case = tuple[tuple[Link, ...], frozenset[Link]]  # a graph, and which of its lin
 
 
 def cases(size: int, most: int) -> list[Case]:
-    """All connected graphs of so many nodes and all cuts of 1 to `most` links that leave them connected.
+    """Return all connected graphs of this size and all cuts of 1 to `most` links that leave them connected.
 
-    Of those that differ by their nodes' numbers alone there is one. Node 0 owns the stream.
+    Cases that differ only in the nodes' numbers count as one. Node 0 owns the stream.
     """
     pairs = list(combinations(range(size), 2))
     found: dict[Case, None] = {}
@@ -200,7 +199,7 @@ def is_connected(links: Iterable[Link], size: int) -> bool:
 
 
 def _change(state: State, name: int, heard: Node, cut: frozenset[Link]) -> Iterator[State]:
-    """A node has heard something: it chooses, and tells its neighbours if its own path is another now."""
+    """Yield the states after a node received a message: it chooses, and advertises a changed path."""
     before = state.nodes[name].path(name)
     for after in heard.chosen(name):
         nodes = (*state.nodes[:name], after, *state.nodes[name + 1 :])
@@ -228,7 +227,7 @@ def _is_in(channel: Link, cut: frozenset[Link]) -> bool:
 
 
 def _canonical(links: tuple[Link, ...], cut: frozenset[Link], size: int) -> Case:
-    """The same with its nodes renumbered, but for the owner, so that equal kinds are equal."""
+    """Renumber the nodes, except the owner, so that isomorphic cases are equal."""
     found = min(
         tuple(sorted((min(new[a], new[b]), max(new[a], new[b]), (a, b) in cut) for a, b in links))
         for new in ((OWNER, *rest) for rest in permutations(range(1, size)))
@@ -237,7 +236,7 @@ def _canonical(links: tuple[Link, ...], cut: frozenset[Link], size: int) -> Case
 
 
 def _longest(following: dict[State, list[State]]) -> int | None:
-    """Steps of the longest way through, None if one leads back to where it was."""
+    """Return the steps of the longest path, or None if there is a cycle."""
     ahead = {state: len(set(after)) for state, after in following.items()}
     before: dict[State, list[State]] = {}
     for state, after in following.items():

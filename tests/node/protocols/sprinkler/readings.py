@@ -49,14 +49,14 @@ class Literal(Sources):
         """Nothing: by the letter."""
 
     def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
-        """The paper has no paths."""
+        """Ignore paths: the paper has none."""
 
 
 class Refreshing(Literal):
-    """As the prose says: expects is refreshed on every advertisement of the source.
+    """The reading of the prose: `expects` is refreshed on every advertisement of the source.
 
-    C is r A^2, with r the faster of the stream's rate and ahead / elapsed, so that a source is left if it is
-    overdue. Whoever is furthest is taken when a channel breaks.
+    C is r A^2, with r the faster of the stream's rate and ahead / elapsed, so that an overdue source is left.
+    The furthest peer is taken when a channel breaks.
     """
 
     def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
@@ -102,7 +102,7 @@ class ForgetsRepetitions(Publications):
 
 
 def with_sources(sources: type[Sources]):
-    """A builder of machines whose proxies choose their sources so."""
+    """Return a builder of machines whose proxies choose their sources with this class."""
 
     def build(spec: NodeSpec, rng: Randomness) -> Machine:
         return Proxy(spec, rng, sources=sources) if spec.role == "proxy" else build_machine(spec, rng)
@@ -111,7 +111,7 @@ def with_sources(sources: type[Sources]):
 
 
 def never_asking_the_proxy(spec: NodeSpec, rng: Randomness) -> Machine:
-    """A builder of machines whose clients are `NeverAsksTheProxy`."""
+    """Build machines whose clients are `NeverAsksTheProxy`."""
     machine = build_machine(spec, rng)
     if spec.role == "client":
         machine.requests.__class__ = NeverAsksTheProxy
@@ -119,7 +119,7 @@ def never_asking_the_proxy(spec: NodeSpec, rng: Randomness) -> Machine:
 
 
 def forgetting_repetitions(spec: NodeSpec, rng: Randomness) -> Machine:
-    """A builder of machines whose proxies are `ForgetsRepetitions`."""
+    """Build machines whose proxies are `ForgetsRepetitions`."""
     machine = build_machine(spec, rng)
     if spec.role == "proxy":
         machine.publications.__class__ = ForgetsRepetitions

@@ -1,4 +1,4 @@
-"""Whatever messages come, from whomever, in what order ever: machines answer, refuse or ignore them."""
+"""Any messages from any peer in any order: machines answer, refuse or ignore them."""
 
 from collections import deque
 from random import Random
@@ -64,7 +64,7 @@ def test_a_proxy_that_takes_its_stream_back_holds_no_more_publications_than_it_h
     assert len(acknowledged) == 199 - len(refused)
 
 
-def test_what_a_machine_keeps_of_strangers_goes_with_their_connections():
+def test_state_of_unknown_peers_ends_with_their_connections():
     """A thousand peers say many things and leave; nothing grows with them."""
     around = Around("alone", "r0/proxy-0")
     for serial in range(1000):
@@ -88,7 +88,7 @@ def test_what_a_machine_keeps_of_strangers_goes_with_their_connections():
 
 
 def sizes_within(machine):
-    """The largest collection that can be reached from a machine, but for what it was specified with."""
+    """Return the largest collection reachable from a machine, apart from its specification."""
     seen, found, left = set(), [], [vars(machine)]
     while left:
         value = left.pop()

@@ -111,7 +111,7 @@ def apply(history, dumb, step, clock):
 
 
 def check_reader(stream, dumb, cnt, limit_bytes, beyond):
-    """A reader gets every event, or a tombstone if it is collected; in order, and without holes."""
+    """Check that a reader gets every event, or a tombstone if it is collected; in order, without gaps."""
     cnt = min(cnt, stream.cnt)
     upto = min(dumb.committed + beyond, stream.cnt)
     collected = dumb.collected()
@@ -171,7 +171,7 @@ exact = st.lists(
 
 @settings(max_examples=100)
 @given(exact)
-def test_what_lives_is_exactly_what_no_committed_event_matches(script):
+def test_live_events_are_those_that_no_committed_predicate_matches(script):
     history, dumb, clock = History([STREAM], 1 << 30), Dumb(), [0]
     for step in script:
         apply(history, dumb, step, clock)
@@ -243,7 +243,7 @@ def test_events_of_predicates_on_age_have_no_key():
     assert history.streams[STREAM].live == 2
 
 
-def test_what_is_not_committed_collects_nothing():
+def test_uncommitted_events_collect_nothing():
     history = History([STREAM], 1 << 20)
     keyed(history, [b"aa", b"aa", b"aa"])
     finish(history)
@@ -304,8 +304,8 @@ def test_cutting_a_sparse_batch_takes_nothing_away(rows, data):
         assert parts == events
 
 
-def test_memory_stays_with_what_lives_however_many_events_come():
-    """2 million events of 100 bytes of which the last 10,000 stay: 1 MB of them, not 200."""
+def test_memory_is_bounded_by_live_events():
+    """Append 2 million events of 100 bytes and keep the last 10,000: 1 MB, not 200."""
     history, payload = History([STREAM], 1 << 40), bytes(65_500)
     stream = history.streams[STREAM]
     tracemalloc.start()

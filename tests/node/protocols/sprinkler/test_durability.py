@@ -133,7 +133,7 @@ def test_a_whole_region_that_loses_power_comes_back_with_all_that_was_acknowledg
 
 
 def powerless(c, region="r0", *roles):
-    """The processes of a region that were lost at once, of these roles."""
+    """Kill all processes of a region with these roles; return their names."""
     lost = [
         n for n, node in c.network.nodes.items() if node.spec.region == region and node.spec.role in roles
     ]
@@ -162,7 +162,7 @@ def test_after_a_loss_of_power_a_region_goes_on_without_a_replica_that_stays_awa
     c.check_deliveries()
 
 
-def test_what_only_a_replica_that_stays_away_can_have_is_waited_for_until_it_is_given_up():
+def test_data_that_only_an_absent_replica_may_have_is_awaited_until_it_is_given_up():
     """The last of three was alone for a while: the others' disks lack what it took then."""
     c = cluster(regions=2, proxies=3, configuration=True, rate_per_s=500, parameters=QUICK)
     c.run(2 * S)

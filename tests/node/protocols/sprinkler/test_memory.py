@@ -62,7 +62,7 @@ def test_a_full_history_uses_its_limit_and_not_more(count, size):
     assert 0.85 * LIMIT_BYTES < used < 1.05 * LIMIT_BYTES
 
 
-def test_what_is_left_of_collected_events_is_counted():
+def test_the_remains_of_collected_events_are_counted():
     _, counted, used = measured(20, 10, collects=(Predicate.LAST, 40_000), limit_batches=4_000)
     assert 0.8 * counted < used < 1.05 * counted + CHUNK_BYTES
 

@@ -79,7 +79,7 @@ def publications(draw):
 
 
 def sparse(batch):
-    """The same events with collected ones between them."""
+    """Return the same events with collected ones between them."""
     reaches = st.lists(st.integers(1, 2**32 - 1), min_size=batch.count, max_size=batch.count)
     return reaches.map(
         lambda given: SparseEvents(
@@ -200,7 +200,7 @@ def test_every_field_of_every_message_has_a_meaning_and_every_head_a_fixed_size(
         Publish(0, 0, 1, 1, 1, 2, 0, b"x"),
     ],
 )
-def test_what_does_not_add_up_is_refused(wrong):
+def test_inconsistent_messages_are_refused(wrong):
     layout = CODEC.by_name[wire_name(type(wrong))]
     body = body_of(wrong)
     with pytest.raises(RemoteProtocolError):

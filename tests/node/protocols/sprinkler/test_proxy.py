@@ -64,7 +64,7 @@ class Bench:
         self.give(m.Received(connection, messages))
 
     def sent(self, connection, *kinds):
-        """What went to a connection since the last look (of these kinds)."""
+        """Return the messages to a connection since the last call, of these kinds."""
         found = [
             message
             for effect in self.effects
@@ -240,7 +240,7 @@ def test_a_newer_connection_takes_the_place_of_an_older_one():
     assert bench.sent(newer, Subscribe) == [Subscribe(OTHERS, 0)]
 
 
-def test_a_silent_peer_is_aborted_and_its_streams_come_from_whoever_has_more():
+def test_a_silent_peer_is_aborted_and_its_streams_come_from_a_peer_with_more():
     bench = Bench(advertisement_period_us=1_000_000, silence_periods=1.5)
     start_us = bench.now_us
     for _ in range(4):
@@ -254,7 +254,7 @@ def test_a_silent_peer_is_aborted_and_its_streams_come_from_whoever_has_more():
     assert bench.now_us - start_us < 3_000_000
 
 
-def test_after_a_long_sleep_nobody_is_blamed_for_silence():
+def test_after_a_long_sleep_no_peer_is_blamed_for_silence():
     bench = Bench()
     bench.give(m.TimerFired(("silence",)), after_us=60_000_000)
     assert bench.closed == set()
@@ -283,7 +283,7 @@ def test_publications_wait_until_a_restarted_proxy_has_its_stream_back():
 
 
 def test_replicas_without_a_configuration_service_are_refused():
-    """Nobody would say who belongs to their chain, nor to a head that lost its state whom to ask for it."""
+    """Check the refusal: no process would define the chain's members or the source of a lost state."""
     with pytest.raises(ValueError, match="r0/proxy-0: 2 proxies in a region form a chain, which needs"):
         Proxy(specs(regions=1, proxies=2)[0], Random(1))
 

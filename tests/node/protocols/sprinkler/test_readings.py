@@ -24,7 +24,7 @@ def steady_switches(sources, seconds=14):
 
 
 def sources_of_affected(cluster):
-    """From whom r3 took r2's stream last, and r2 the one of r3."""
+    """Return the last source of r2's stream at r3, and that of r3's stream at r2."""
     last = {(name, found["stream"]): found["to"] for _, name, found in cluster.logged("source_switched")}
     return last["r3/proxy-0", 2], last["r2/proxy-0", 3]
 
@@ -47,7 +47,7 @@ def test_nothing_switches_while_all_is_well():
 
 @pytest.mark.parametrize("c_events_s", [0, 1, RATE_PER_S / 4, RATE_PER_S, 4 * RATE_PER_S])
 @pytest.mark.slow
-def test_by_the_letter_streams_flap_at_every_c(c_events_s):
+def test_under_the_literal_rule_streams_flap_at_every_c(c_events_s):
     assert steady_switches(type("AtC", (Literal,), {"c_events_s": c_events_s})) > 0
 
 
@@ -74,7 +74,7 @@ def test_a_slow_stream_recovers_from_a_cut_by_the_rule_alone():
     assert delivered >= published - 1
 
 
-def test_with_one_c_for_all_streams_a_slow_stream_starves():
+def test_one_c_for_all_streams_starves_a_slow_stream():
     delivered, published = slow_stream_after_a_cut(StarvesSlowStreams)
     assert delivered < published - 5
 

@@ -106,7 +106,7 @@ def test_slow_streams_cost_few_notifications_beyond_the_fanout():
     assert told / events / (CLIENTS + 1) < 4 + 200 / 30 + 1  # F at once, and one each shuffle time after it
 
 
-def test_whoever_has_said_that_it_is_as_far_is_not_told():
+def test_a_peer_known_to_be_up_to_date_is_not_notified():
     cluster = region(clients=3, fanout=4)
     cluster.run(4 * S)
     reached = {}
@@ -146,7 +146,7 @@ def test_when_a_third_crashes_the_others_miss_nothing_and_forget_them():
 
 
 @pytest.mark.slow
-def test_clients_leave_and_nobody_waits_for_them():
+def test_departed_clients_are_not_waited_for():
     cluster = region()
     cluster.run(3 * S)
     for name in names(range(15)):
@@ -198,7 +198,7 @@ def test_a_stopped_client_goes_on_where_it_was():
     assert len(cluster.records("r0/client-7", RecordKind.SESSION)) == 1
 
 
-def test_a_stopped_peer_holds_nobody_up_for_longer_than_the_timeout():
+def test_a_stopped_peer_delays_no_others_beyond_the_timeout():
     cluster = region(clients=5, request_timeout_us=400_000)
     cluster.run(3 * S)
     cluster.network.stop("r0/client-0")
@@ -215,7 +215,7 @@ def own_row(client):
 
 
 def in_view(client):
-    """Whom it knows, by name."""
+    """Return the names of the members in the client's view."""
     return [client.dissemination.member(at).name for at in client.dissemination.view.members]
 
 

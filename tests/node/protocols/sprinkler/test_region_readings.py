@@ -53,15 +53,15 @@ def after_a_while(build):
     return cluster
 
 
-def test_with_the_readings_everything_is_delivered():
+def test_with_the_chosen_readings_every_event_is_delivered():
     after_a_while(build_machine).check_deliveries()
 
 
-def test_by_the_letter_nothing_is_ever_delivered():
+def test_the_literal_rule_delivers_nothing():
     assert all(got[0] < 1 for got in after_a_while(literal_counters).delivered().values())
 
 
-def test_with_the_interval_that_excludes_its_end_nothing_is_ever_delivered():
+def test_an_interval_that_excludes_its_end_delivers_nothing():
     assert all(got[0] < 1 for got in after_a_while(exclusive_intervals).delivered().values())
 
 
@@ -75,11 +75,11 @@ def comes_back(build):
     return cluster.delivered()["r0/client-0"][0], cluster.published()[0]
 
 
-def test_who_was_away_gets_the_rest_from_the_proxy():
+def test_a_client_that_was_away_gets_the_rest_from_the_proxy():
     got, published = comes_back(build_machine)
     assert got > published - 1000
 
 
-def test_without_the_proxy_who_was_away_stands_still():
+def test_without_the_proxy_a_client_that_was_away_stalls():
     got, published = comes_back(never_asking_the_proxy)
     assert got < published / 2

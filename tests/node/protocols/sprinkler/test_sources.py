@@ -38,7 +38,7 @@ class Bench:
         self.source = switch.after
 
     def has(self, cnt):
-        """As if so many events had come."""
+        """Set the number of received events."""
         self.history.streams[STREAM] = SimpleNamespace(cnt=cnt, used_bytes=0)
 
     def says(self, proxy, at_ms, *cnts, path=None):
@@ -56,7 +56,7 @@ def bench():
     return bench
 
 
-def test_what_was_told_when_a_connection_opened_is_no_advertisement_ago_after_some_milliseconds(bench):
+def test_counts_from_a_connections_start_are_not_an_advertisement_old_after_milliseconds(bench):
     bench.says("other", 500, 100, path=(NEAR, OWNER))
     bench.says("other", 510, 105)
     assert bench.source == "slow", "its way is slower, but by less than a period"
@@ -77,7 +77,7 @@ def test_the_same_with_advertisements_that_come_a_little_early(bench):
 
 @pytest.fixture
 def traversal():
-    """The owner's next epoch waits; `third` is in it already and has ten events more of the old one."""
+    """Let the owner's next epoch wait; `third` is already in it and has ten more events of the old one."""
     bench = Bench()
     bench.says("owner", 0, first_of(1), path=(OWNER,))
     bench.has(95)

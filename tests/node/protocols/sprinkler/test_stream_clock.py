@@ -1,4 +1,4 @@
-"""A stream's time goes on at its pace, whoever stamps and whatever his clock says."""
+"""A stream's time advances at its own pace, independent of the stamping node and its clock."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def test_a_new_stream_has_its_first_heads_time():
 
 
 @pytest.mark.parametrize("own_us", [5, 1_000_000])
-def test_who_takes_over_goes_on_at_the_same_pace(own_us):
+def test_a_successors_clock_advances_at_the_same_pace(own_us):
     clock = StreamClock()
     clock.heard(500, own_us)
     clock.heard(510, own_us + 10)

@@ -45,7 +45,7 @@ class Region:
             self.views[receiver].received(sender, self.views[sender].members)
 
     def hops_to_everyone(self):
-        """Steps along views, in either direction, from the proxy to the farthest; None if some are apart."""
+        """Return the steps along views, in either direction, to the farthest member; None if disconnected."""
         joined = {member: [] for member in self.alive}
         for member in self.alive:
             for other in self.views[member].members:
@@ -82,7 +82,7 @@ def test_views_unite_and_the_own_number_stays_out():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_of_too_many_a_random_part_stays_and_the_sender_among_them(seed):
+def test_a_random_part_of_too_many_members_stays_with_the_sender(seed):
     mine = view(2, 3, 4, 5, 6, seed=seed)
     mine.received(7, [8, 9, 10, 11, 12])
     assert len(set(mine.members)) == 5
@@ -90,7 +90,7 @@ def test_of_too_many_a_random_part_stays_and_the_sender_among_them(seed):
     assert set(mine.members) <= set(range(2, 13))
 
 
-def test_who_stays_differs():
+def test_the_remaining_members_differ_between_draws():
     results = set()
     for seed in range(20):
         mine = view(2, 3, 4, 5, 6, seed=seed)

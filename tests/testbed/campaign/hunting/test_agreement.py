@@ -1,4 +1,4 @@
-"""What some clients have of a stream whose region lost its memory, all that could ask for it have, too."""
+"""If some clients have events of a stream whose region lost its memory, all clients that can ask get them."""
 
 from dataclasses import replace
 
@@ -45,7 +45,7 @@ def forget_one(run: RunInMemory, host: str) -> int:
 
 
 @pytest.mark.parametrize("others", [(), (CUT_OFF,)])
-def test_what_one_has_and_another_that_could_ask_has_not_is_unshared(others):
+def test_events_that_one_client_has_and_another_able_to_ask_lacks_are_unshared(others):
     case = Case(7, SETTINGS, (*others, LOSS))
     run = ran(case)
     assert judge(run).violations == ()
@@ -66,14 +66,14 @@ def test_what_one_has_and_another_that_could_ask_has_not_is_unshared(others):
         (replace(LOSS, target=("r1",)),),
     ],
 )
-def test_where_it_could_not_ask_or_others_forgot_as_well_nothing_is(others):
+def test_without_a_chance_to_ask_or_with_others_forgetting_nothing_is_unshared(others):
     case = Case(7, SETTINGS, (LOSS, *others))
     run = ran(case)
     forget_one(run, "r2-client-0")
     assert found(run, case) == []
 
 
-def test_what_was_disturbed_before_the_loss_does_not_matter():
+def test_disturbances_before_the_loss_do_not_matter():
     early = replace(IN_BETWEEN, at_us=2_100_000)
     case = Case(7, SETTINGS, (early, LOSS))
     run = ran(case)
@@ -82,7 +82,7 @@ def test_what_was_disturbed_before_the_loss_does_not_matter():
     assert len(found(run, case)) == 1
 
 
-def test_where_no_region_forgets_the_contract_says_it_all():
+def test_if_no_region_forgets_the_contract_decides_alone():
     case = Case(7, SETTINGS, (CUT_OFF,))
     run = ran(case)
     forget_one(run, "r2-client-0")

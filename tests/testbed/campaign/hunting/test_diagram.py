@@ -10,7 +10,7 @@ def message(at_us, number=0, kind=None):
     return {"time_us": at_us, "source": ONE, "target": OTHER, "kind": kind or f"K{number % 90}"}
 
 
-def test_of_many_messages_those_around_each_disturbance_are_shown():
+def test_of_many_messages_those_near_disturbances_are_shown():
     crash = Disturbance("crash", 9_000_000, 1_000_000, (OTHER,))
     cut = Disturbance("cut", 1_000_000, 500_000, ("r0", "r1"))
     messages = [message(number * 10_000, number) for number in range(1_200)]
@@ -25,7 +25,7 @@ def test_of_many_messages_those_around_each_disturbance_are_shown():
     assert times == sorted(times)
 
 
-def test_of_few_all_are_shown_but_for_steady_traffic():
+def test_few_messages_are_all_shown_except_steady_traffic():
     messages = [message(100 * number, kind="Heartbeat") for number in range(41)] + [
         message(5_000, kind="Join")
     ]

@@ -41,7 +41,7 @@ def hunt(folder: Path, *options: str) -> int:
 
 
 @pytest.mark.slow
-def test_what_is_planted_is_found_shrunk_and_replays(tmp_path, capfd):
+def test_a_planted_defect_is_found_shrunk_and_replayed(tmp_path, capfd):
     build = f"{READINGS}:never_asking_the_proxy"
     asked = [*SMALL, "--runs", "60", "--findings", "1"]
     assert hunt(tmp_path / "hunt", *asked, "--build", build) == exit_codes.FAILED
@@ -62,7 +62,7 @@ def test_what_is_planted_is_found_shrunk_and_replays(tmp_path, capfd):
 
 
 @pytest.mark.slow
-def test_it_stops_after_so_many_runs_finds_nothing_in_what_is_right_and_goes_on(tmp_path, capfd):
+def test_a_hunt_stops_at_its_limit_finds_nothing_in_correct_code_and_resumes(tmp_path, capfd):
     assert hunt(tmp_path, *LITTLE, "--runs", "4", "--workers", "2") == exit_codes.FINE
     directory = HuntDirectory(tmp_path)
     assert directory.progress().runs == 4
@@ -75,7 +75,7 @@ def test_it_stops_after_so_many_runs_finds_nothing_in_what_is_right_and_goes_on(
 
 
 @pytest.mark.parametrize(("findings", "left"), [(1, [8]), (2, [])])
-def test_what_else_broke_when_enough_was_found_waits_for_the_next_sitting(tmp_path, findings, left):
+def test_further_breaches_wait_for_the_next_session(tmp_path, findings, left):
     class Agreeing:
         """Processes with nothing to do but to shrink, one finding each."""
 
@@ -162,7 +162,7 @@ def test_a_full_disk_ends_the_hunt_in_one_line(tmp_path, monkeypatch, capsys):
     assert "No space left on device" in capsys.readouterr().err
 
 
-def test_what_broke_is_written_down_before_it_is_shrunk(tmp_path, monkeypatch):
+def test_breaches_are_recorded_before_they_are_shrunk(tmp_path, monkeypatch):
     seen = []
 
     def look_into(_hunting, broken):
@@ -185,7 +185,7 @@ def test_a_folder_that_lost_what_says_what_is_hunted_is_refused(tmp_path, monkey
     assert "hunt.json: is missing" in capsys.readouterr().err
 
 
-def test_what_a_hunt_does_not_look_at_is_said(tmp_path, monkeypatch, capsys):
+def test_ignored_expectations_are_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Breaking()))
     monkeypatch.setattr(Hunt, "_look_into", lambda *_: None)
     hunt(tmp_path, *LITTLE, "--set", "expect=[latency.p99_ms < 1, events.lost == 0]", "--runs", "1")
@@ -231,7 +231,7 @@ def test_a_finding_says_how_it_is_run_with_its_system_and_what_a_run_alone_does_
     assert "each of these runs passes" in text
 
 
-def test_what_is_no_cluster_is_refused_in_one_line(tmp_path, capsys):
+def test_an_invalid_cluster_is_refused_in_one_line(tmp_path, capsys):
     assert hunt(tmp_path / "new", *LITTLE, "--runs", "1", "--master", "nonsense") == exit_codes.BAD_INPUT
     assert capsys.readouterr().err == (
         "cutset: --master: 'nonsense' is not the URL of a cluster, such as spark://10.0.0.1:7077\n"
@@ -268,13 +268,13 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path, capsys):
         (["nemesis", "--times", "3"], "are for --replay"),
         (["nemesis", "--fixed"], "are for --replay"),
         (["nemesis", "--for", "0s"], "--for"),
-        (["nemesis", "--set", "roles.driver=0"], "nobody publishes"),
-        (["nemesis", "--set", "roles.client=0"], "nobody is to get events"),
+        (["nemesis", "--set", "roles.driver=0"], "no process publishes"),
+        (["nemesis", "--set", "roles.client=0"], "no process receives events"),
         (["--replay", "tests", "--for", "3s"], "--replay takes no --for"),
         (["nemesis", "--replay", "tests"], "--replay takes no EXPERIMENT"),
     ],
 )
-def test_what_cannot_be_hunted_is_refused_in_one_line(tmp_path, capsys, asked, said):
+def test_experiments_that_cannot_be_hunted_are_refused_in_one_line(tmp_path, capsys, asked, said):
     assert main.run(["hunt", *asked, "-o", str(tmp_path / "hunt")]) == exit_codes.BAD_INPUT
     assert said in capsys.readouterr().err
     assert not (tmp_path / "hunt").exists()
@@ -319,7 +319,7 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
 
 
 @pytest.mark.slow
-def test_its_processes_run_the_code_that_it_runs_itself(tmp_path):
+def test_a_hunts_processes_run_its_own_code(tmp_path):
     """A changed copy of the code is hunted by running its command: `python -m testbed.cli.main hunt …`."""
     from testbed.campaign.hunting.pool import Pool
 

@@ -56,7 +56,7 @@ def hunted(cluster, folder: Path, *options: str) -> subprocess.CompletedProcess[
 
 
 def workers(cluster) -> list[psutil.Process]:
-    """Processes of hunts on the machines of a cluster."""
+    """Return the processes of hunts on the machines of a cluster."""
     found = []
     for pid in cluster.workers:
         for child in psutil.Process(pid).children(recursive=True):
@@ -106,7 +106,7 @@ def _runs(folder: Path) -> int:
     return HuntDirectory(folder).progress().runs if (folder / "progress.json").exists() else 0
 
 
-def test_what_its_python_lacks_is_said_in_a_line(cluster, tmp_path):
+def test_missing_packages_of_the_cluster_are_reported_in_one_line(cluster, tmp_path):
     poor = tmp_path / "python"
     poor.write_text(f'#!/bin/sh\nPYTHONPATH="{tmp_path}/lacking:$PYTHONPATH" exec {cluster.python} "$@"\n')
     poor.chmod(0o755)

@@ -63,7 +63,7 @@ def processes_that_name(folder: Path) -> list[psutil.Process]:
 
 @pytest.mark.network
 @pytest.mark.slow
-def test_what_programs_promise_and_do_not_keep_is_found(experiment, tmp_path, monkeypatch, capfd):
+def test_broken_promises_of_programs_are_found(experiment, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(hunting, "REAL_RUNS_MAX", 2)
     monkeypatch.setattr(hunting, "REAL_TIMES", 2)
     folder = tmp_path / "hunt"

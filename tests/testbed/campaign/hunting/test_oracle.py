@@ -28,7 +28,7 @@ QUICK = {"duration": "14s"}
 
 
 def both(name: str, case: Case, tmp_path, build=build_machine):
-    """A judgement, and the summary of the same run with files."""
+    """Return a judgement, and the summary of the same run with files."""
     base = base_of(load_experiment(name))
     topology = load_topology(case.settings.get("topology", base.topology))
     experiment = experiment_of(base, case, topology)
@@ -129,7 +129,7 @@ def test_publishers_that_cannot_publish_as_much_as_they_are_asked_to_are_no_viol
 
 
 @pytest.mark.parametrize(("asked", "kinds"), [([], []), (["events.published > 0"], ["published"])])
-def test_where_few_events_are_due_that_none_was_published_counts_only_if_the_experiment_says_so(asked, kinds):
+def test_with_few_due_events_no_publication_is_a_breach_only_if_the_experiment_says_so(asked, kinds):
     settings = {"duration": "1500ms", "workload.rate": "0.5/s", "topology": "two-regions", "expect": asked}
     base = base_of(load_experiment("nemesis"))
     topology = load_topology("two-regions")
@@ -141,9 +141,7 @@ def test_where_few_events_are_due_that_none_was_published_counts_only_if_the_exp
 
 
 @pytest.mark.parametrize(("asked", "kinds"), [([], []), (["events.delivered > 0"], ["delivered"])])
-def test_where_nothing_was_to_be_delivered_that_nothing_was_counts_only_if_the_experiment_says_so(
-    asked, kinds
-):
+def test_with_no_due_delivery_none_is_a_breach_only_if_the_experiment_says_so(asked, kinds):
     settings = {
         "duration": "10200ms",
         "topology": "two-regions",

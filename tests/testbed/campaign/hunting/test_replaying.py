@@ -1,4 +1,4 @@
-"""What replays of a finding say: a rate with its interval, and how many clean runs make "gone" credible."""
+"""Results of replays: a rate with its interval, and the clean runs needed to make "gone" credible."""
 
 import json
 
@@ -26,8 +26,8 @@ def test_so_many_clean_runs_leave_a_chance_of_five_percent(rate, runs):
     assert rate == 1 or (1 - rate) ** (runs - 1) > 0.05
 
 
-def test_what_never_broke_cannot_be_said_to_be_gone(tmp_path):
-    with pytest.raises(InputError, match="never broke on local: first replay it there"):
+def test_a_defect_that_never_occurred_cannot_be_called_gone(tmp_path):
+    with pytest.raises(InputError, match="never broke on local: replay it there first"):
         clean_needed(Counted(10, 0), tmp_path, "local")
     with pytest.raises(InputError, match="clean runs would be needed"):
         clean_needed(Counted(5_000, 1), tmp_path, "local")
@@ -81,7 +81,7 @@ def test_a_publisher_that_is_silent_again_is_found_to_be(text, code, tmp_path):
     (tmp_path / "experiment.yaml").write_text(text)
     said = {
         "violation": {"kind": "silent"},
-        "said": "r0/driver-0 stopped publishing",
+        "said": "r0/driver-0 published nothing any more",
         "signature": "s",
     }
     case = {"seed": 1, "settings": {}, "disturbances": []}

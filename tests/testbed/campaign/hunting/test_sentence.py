@@ -1,4 +1,4 @@
-"""What broke is said in one sentence, and alike for what is likely to have one cause."""
+"""A breach is described in one sentence, the same for breaches with a likely common cause."""
 
 import pytest
 
@@ -24,20 +24,20 @@ def test_a_sentence_says_who_lacks_what_after_what():
     )
 
 
-def test_a_network_that_was_drawn_is_said_in_a_few_words():
+def test_a_network_that_was_drawn_is_reported_in_a_few_words():
     ring = {"kind": "ring", "regions": 5, "delays": {"from": "4ms", "to": "4ms"}}
     said = sentence(violation(count=1), Case(1, {"topology": ring}, ()))
     assert said.endswith("without any disturbance (with topology a ring of 5 regions, 4ms apart).")
 
 
-def test_without_disturbances_that_is_said():
+def test_a_case_without_disturbances_is_described():
     assert sentence(violation(count=1), Case(1, {}, ())) == (
         "r1/client-2 never got an event of stream r0, without any disturbance."
     )
 
 
 @pytest.mark.parametrize("kind", ["crashed", "unheard-of"])
-def test_what_has_no_form_is_said_as_it_was(kind):
+def test_a_breach_without_a_template_is_quoted(kind):
     said = sentence(violation(kind, said="r0/proxy-0 failed: KeyError\n  more"), Case(1, {}, (KILL,)))
     assert said.startswith("r0/proxy-0 failed: KeyError, after r0/proxy-1 was killed")
 

@@ -25,7 +25,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from experiments.files.locks import file_lock
-with file_lock(Path(sys.argv[1]), who="somebody"):
+with file_lock(Path(sys.argv[1]), who="another user"):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -38,7 +38,7 @@ def nights(tmp_path: Path) -> Nights:
 
 @pytest.fixture
 def short(nights: Nights) -> Nights:
-    """A night that has no time for its only entry, so that it comes to its end at once."""
+    """Return a night without time for its only entry, so that it ends at once."""
     nights.suite(f"name: long, set: {NO_TIME}", budget="1min")
     return nights
 
@@ -60,7 +60,7 @@ def finding(entry: str) -> Finding:
 
 
 @pytest.mark.slow
-def test_a_night_that_is_killed_before_it_has_told_others_is_ended_by_resume(nights, tmp_path):
+def test_a_night_killed_before_its_notification_is_completed_by_resume(nights, tmp_path):
     nights.suite(f"name: bad, set: {NEVER}")
     nights.killed("testbed.campaign.nights.night_end:call", "--hook", "true")
     (tmp_path / "history/site/index.html").unlink()
@@ -73,7 +73,7 @@ def test_a_night_that_is_killed_before_it_has_told_others_is_ended_by_resume(nig
 
 
 @pytest.mark.slow
-def test_a_disk_that_is_full_is_told_and_the_run_that_was_on_is_noted_later(nights, monkeypatch):
+def test_a_disk_that_is_full_is_reported_and_the_run_that_was_on_is_noted_later(nights, monkeypatch):
     nights.suite("name: good")
     with monkeypatch.context() as patched:
         broken(patched, History, "append", AnalysisError("No space left on device"))
@@ -96,7 +96,7 @@ def test_on_a_full_disk_a_night_is_not_over_and_says_what_to_do(short, monkeypat
         assert short.run("--hook", short.hook) == 3
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("cutset: the disk is full, ")
-    assert line.endswith("prune --keep SIZE`, then continue with `cutset nightly small --resume`")
+    assert line.endswith("prune --keep SIZE` does, then `cutset nightly small --resume` goes on")
     assert (short.record.outcome, short.record.exit_code) == ("crashed", 3)
     assert [run.state for run in short.record.runs] == [State.PENDING]
     [message] = short.told()
@@ -134,7 +134,7 @@ def test_a_run_that_a_full_disk_broke_is_made_again(nights, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("kind", [AnalysisError, OSError, ZeroDivisionError])
-def test_what_goes_wrong_at_the_end_is_said_and_the_rest_is_done(
+def test_errors_at_the_end_are_reported_and_the_rest_is_done(
     short, monkeypatch, capsys, owner, name, said, code, kind
 ):
     broken(monkeypatch, owner, name, kind("broken"))
@@ -161,7 +161,7 @@ def test_a_night_that_was_not_checked_is_not_fine(short, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("worse", "code", "shown"), [(["may"], 0, ["skipped"]), (["must", "may"], 1, ["failure"])]
 )
-def test_what_got_worse_and_may_fail_is_shown_and_the_night_is_fine(
+def test_regressions_of_entries_that_may_fail_are_shown_and_the_night_passes(
     nights, monkeypatch, capsys, worse, code, shown
 ):
     nights.suite(
@@ -186,7 +186,7 @@ def test_a_finding_says_in_its_line_what_else_has_changed():
     assert finding_line(changed) == f"{line}; also changed: workload.rate 2000/s -> 1000/s"
 
 
-def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_is_said(
+def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_is_reported(
     short, monkeypatch, capsys
 ):
     page = short.history / "site/index.html"
@@ -205,10 +205,10 @@ def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_i
     monkeypatch.setattr(pruning, "plan_pruning", plan_pruning)
     assert short.run("--keep", "1GB") == 0
     assert found == [False, True]
-    assert capsys.readouterr().err.count("problem: --keep removes nothing of it: runs/odd: is no run") == 1
+    assert capsys.readouterr().err.count("problem: nothing of it goes for --keep: runs/odd: is no run") == 1
 
 
-def test_others_are_told_that_a_night_could_not_begin(short, capsys):
+def test_the_hook_is_notified_if_a_night_could_not_begin(short, capsys):
     assert short.run() == 0
     assert short.run("--hook", short.hook) == 2
     assert short.run("--out", "/proc/nope", "--hook", short.hook) == 3
@@ -234,7 +234,7 @@ def test_runs_of_a_night_that_is_on_are_not_touched_by_one_with_another_history(
         other.stdout.readline()
         assert short.run("--resume", "--history", str(short.folder / "other")) == 3
         other.communicate()
-    assert "another night is running in" in capsys.readouterr().err
+    assert "another night is on in" in capsys.readouterr().err
     assert short.record == short.planned()
 
 

@@ -33,7 +33,7 @@ def test_a_hunt_that_found_nothing_has_passed(directory: HuntDirectory) -> None:
     assert made.duration_s == 12.346
 
 
-def test_what_a_hunt_found_fails_the_run_and_says_how_to_replay_it(directory: HuntDirectory) -> None:
+def test_a_hunts_finding_fails_the_run_and_gives_the_replay_command(directory: HuntDirectory) -> None:
     for number in range(1, SAID_MAX + 3):
         found(directory, number)
     made = concluded(RUN, directory, 1.0)

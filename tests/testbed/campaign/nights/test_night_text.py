@@ -1,4 +1,4 @@
-"""What a night says of itself in the end: worst first, an entry a line."""
+"""The final text of a night: worst first, one line per entry."""
 
 from dataclasses import replace
 from datetime import date

@@ -44,7 +44,7 @@ duration: 1s
 
 
 def archive_of(folder: Path, *options: str, faults: str) -> Path:
-    """A run that was made, analysed and packed in a folder of its own, and the folder's other files gone."""
+    """Make, analyse and pack a run in a separate folder, and remove the folder's other files."""
     made = folder / "made"
     made.mkdir()
     experiment = write_experiment(made, faults=faults)
@@ -62,7 +62,7 @@ def virtual(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def archive(virtual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """It, at a colleague's, whose working directory has nothing else."""
+    """Copy the archive to a colleague's otherwise empty working directory."""
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copy(virtual, tmp_path / "tiny.tar.zst"))
 
@@ -77,7 +77,7 @@ def the_repeats() -> SweepDirectory:
 
 
 def plant(figure: str, value: object) -> Any:
-    """A change of the directory: claims.json claims something else."""
+    """Return a change of the directory that falsifies a claim in claims.json."""
 
     def change(run: Path) -> None:
         said = json.loads((run / "claims.json").read_text())
@@ -88,7 +88,7 @@ def plant(figure: str, value: object) -> Any:
 
 
 def verdicts(said: str) -> dict[str, str]:
-    """The verdict of each claim that is shown."""
+    """Return the verdict of each shown claim."""
     rows = re.findall(r"^  (\S+) .* (HOLDS|DIFFERS|UNDECIDED)(?:: .*)?$", said, re.MULTILINE)
     return dict(rows)
 
@@ -115,7 +115,7 @@ def test_a_run_in_virtual_time_comes_to_exactly_the_same(
 
 
 @pytest.mark.slow
-def test_what_is_not_as_it_was_archived_differs(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_archive_content_differs(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce(archive, "--repeat", "2") == 0
     resume = ("--repeat", "2", "--resume", str(the_repeats().path))
 
@@ -170,9 +170,7 @@ def test_a_reproduction_that_was_torn_goes_on(archive: Path, capsys: pytest.Capt
 
 
 @pytest.mark.slow
-def test_other_seeds_are_planned_anew_and_may_differ(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_seeds_are_replanned_and_may_differ(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce(archive, "--seed", "5", "--repeat", "3", "--within", "50") == 0
     said = capsys.readouterr().out
     assert "here: 3 passed; 3 in all, planned for seeds 5 to 7\n" in said
@@ -195,7 +193,7 @@ def test_other_seeds_need_what_is_planned_as_it_was(
 
 
 @pytest.mark.slow
-def test_what_is_other_about_machine_and_versions_is_said_in_a_line(
+def test_differences_of_machine_and_versions_are_one_line(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def older(run: Path) -> None:
@@ -212,7 +210,9 @@ def test_what_is_other_about_machine_and_versions_is_said_in_a_line(
 
 
 @pytest.mark.slow
-def test_what_no_repeat_measured_is_undecided(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims_that_no_repeat_measured_are_undecided(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert reproduce(archive, "--on", "simulator", "--repeat", "1") == 0
     directory = the_repeats()
     content = json.loads(directory.sweep_json.read_text())
@@ -227,7 +227,7 @@ def test_what_no_repeat_measured_is_undecided(archive: Path, capsys: pytest.Capt
 
 
 OF_A_BUSY_MACHINE = {"latency", "convergence", "fidelity"}
-"""What may be far off where others have the processors, beyond what four repeats show: times."""
+"""Kinds of figures that other load on the processors may change beyond the spread of four repeats: times."""
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +240,7 @@ def _however_busy() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory, _however_busy: None) -> Path:
-    """The archive of a run of real processes."""
+    """Return the archive of a run of real processes."""
     settings = ("--set", "workload.rate=200/s", "--set", "captures={where: [hosts]}")
     return archive_of(tmp_path_factory.mktemp("real"), *settings, faults="")
 
@@ -346,7 +346,7 @@ def changed_record(change: Any) -> Any:
     ],
     ids=["no claims", "no JSON", "none", "no number", "shell", "system", "leads elsewhere", "no plan"],
 )
-def test_what_cannot_be_made_again_is_said_in_a_line_and_nothing_starts(
+def test_runs_that_cannot_be_repeated_are_refused_in_one_line_before_the_start(
     archive: Path, capsys: pytest.CaptureFixture[str], change: Any, said: str
 ) -> None:
     assert reproduce(repacked(archive, change)) == 2
@@ -367,7 +367,7 @@ def test_what_cannot_be_made_again_is_said_in_a_line_and_nothing_starts(
         (["tiny.tar.zst", "--repeat", "0"], "0 is not in the range 1<=x<=1000"),
     ],
 )
-def test_what_is_not_there_is_bad_input(
+def test_a_missing_archive_is_bad_input(
     archive: Path, capsys: pytest.CaptureFixture[str], given: list[str], said: str
 ) -> None:
     assert archive.name == "tiny.tar.zst"
@@ -387,7 +387,7 @@ def test_a_run_that_was_not_analysed_claims_nothing(
 
 
 @pytest.mark.slow
-def test_of_a_sweep_one_run_is_made_again(
+def test_one_run_of_a_sweep_is_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -405,7 +405,7 @@ def test_of_a_sweep_one_run_is_made_again(
 
 @pytest.fixture
 def letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    """A run of a system of programs, as far as making it again looks at it."""
+    """Return a run of a system of programs, with the parts that a reproduction reads."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "post.yaml").write_text(POST)
     (tmp_path / "letters.yaml").write_text(LETTERS)
@@ -428,7 +428,7 @@ def test_programs_that_are_not_installed_are_named_before_anything_starts(
     assert not list(Path.cwd().glob("runs/*"))
 
 
-def test_programs_that_nobody_here_knows_start_only_if_they_are_trusted(
+def test_unknown_programs_start_only_if_trusted(
     letters: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = json.loads(letters.run_json.read_text())

@@ -1,4 +1,4 @@
-"""What is said of a run that was made again: how to go on, what is other here, what follows."""
+"""Texts on a repeated run: how to continue, differences on this machine, conclusions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_the_command_that_goes_on_can_be_pasted_whatever_the_paths_are(
     )
 
 
-def test_what_is_other_here_stands_in_a_line() -> None:
+def test_differences_of_this_machine_are_one_line() -> None:
     there = record()
     assert differences(there, there) == "machine and versions: as in the archive"
     commit = "0123456789abcdef0123-changed"
@@ -89,7 +89,7 @@ def test_the_last_line_says_what_follows(verdicts: list[Verdict], said: str) -> 
     assert found.reproduced == said.startswith("reproduced")
 
 
-def test_what_differs_comes_first_and_what_is_no_headline_is_counted(
+def test_differing_claims_come_first_and_minor_ones_are_counted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     show_reproduced(

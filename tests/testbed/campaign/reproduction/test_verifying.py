@@ -24,7 +24,7 @@ def run(tmp_path) -> RunDirectory:
 
 @pytest.fixture
 def here(tmp_path, monkeypatch) -> Path:
-    """A colleague's folder."""
+    """Return a colleague's folder."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
@@ -48,7 +48,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_what_a_run_claims_follows_from_its_captures_and_stays_as_it_is(run, here, capsys):
+def test_a_runs_claims_follow_from_its_captures_and_stay_unchanged(run, here, capsys):
     archive = packed(run, here)
     assert main.run(["verify", str(archive)]) == 0
     assert [path.name for path in here.iterdir()] == ["run.tar.zst"]
@@ -110,7 +110,7 @@ def test_one_packet_that_came_at_another_time_is_found_by_what_it_changes(run, h
 
 
 def packets_of(capture: bytes) -> Iterator[int]:
-    """Where the packets of a capture begin, each with its header."""
+    """Yield the start of each packet of a capture, with its header."""
     at = 24
     while at < len(capture):
         yield at
@@ -149,7 +149,7 @@ def test_a_verdict_is_a_claim(run, here, capsys):
     assert f"verdict: claimed {summary['verdict']}, found {found}" in capsys.readouterr().out
 
 
-def test_what_is_missing_and_what_was_not_packed_is_named(run, here, capsys):
+def test_missing_and_unpacked_files_are_named(run, here, capsys):
     place = unpacked(run, here)
     (place / "captures" / "another.pcap").write_bytes(b"")
     gone = place / "captures" / "r0-r1@r0.pcap"
@@ -193,7 +193,7 @@ def test_the_archive_describes_itself(run, here):
     assert claimed["events.lost"]["tolerance"] == 0
 
 
-def test_what_stands_below_runs_is_not_taken_for_an_archive_of_the_same_name(run, here, capsys):
+def test_a_run_below_runs_is_not_mistaken_for_an_archive_of_the_same_name(run, here, capsys):
     archive = packed(run, here)
     assert main.run(["report", str(archive)]) == 0
 
@@ -225,7 +225,7 @@ def test_claims_and_tables_are_held_against_the_captures(run, here, capsys):
     assert "table fidelity: differs from the captures" in said
 
 
-def test_an_index_of_somebody_elses_is_neither_packed_nor_unpacked(run, here):
+def test_a_foreign_index_is_neither_packed_nor_unpacked(run, here):
     archive = packed(run, here)
     assert list(run.captures.glob("*.index"))
     assert main.run(["packets", str(archive)]) == 0

@@ -1,4 +1,4 @@
-"""What a sweep says in the end: how to go on, and how to make one of its runs again."""
+"""The final text of a sweep: how to continue it, and how to repeat one of its runs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ def test_commands_can_be_pasted_whatever_the_paths_are(capsys: pytest.CaptureFix
     ) in said
 
 
-def test_what_was_expected_of_all_runs_together_is_said_with_the_groups_that_missed_it(
+def test_failed_sweep_expectations_are_reported_with_their_groups(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     passed = replace(CRASHED, state=State.DONE, verdict="passed")

@@ -189,7 +189,7 @@ roles: {publisher: {traits: [publisher], run: [no-such-broker]}}
 
 
 @pytest.mark.slow
-def test_variants_stand_side_by_side_and_what_is_not_installed_is_left_out(
+def test_variants_are_side_by_side_and_uninstalled_ones_are_skipped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "foreign.yaml").write_text(FOREIGN)

@@ -1,4 +1,4 @@
-"""What is said about runs of sweeps and nights: lines, times left, commands that replay."""
+"""Texts on the runs of sweeps and nights: lines, remaining times, commands to repeat a run."""
 
 import shlex
 from dataclasses import replace
@@ -60,6 +60,6 @@ def test_a_run_is_replayed_alone_with_its_values_and_seed():
     )
 
 
-def test_what_the_shell_would_take_apart_is_quoted():
+def test_arguments_with_shell_characters_are_quoted():
     command = replay_command("my file.yaml", ["faults=[{at: 1s, kill: a}]"], POINT, "local")
     assert shlex.split(command)[2:5] == ["my file.yaml", "--set", "faults=[{at: 1s, kill: a}]"]

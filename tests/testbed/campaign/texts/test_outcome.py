@@ -60,13 +60,13 @@ def test_the_whole_summary(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_by_how_much_several_clocks_may_be_wrong_is_said_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_of_several_clocks_are_reported_as_such(capsys: pytest.CaptureFixture[str]) -> None:
     latency = {"p50_ms": 84.25, "bar_ms": 0.024, "bar_max_ms": 0.0335}
     said = "latency      p50 84.2 ms (clocks: ±0.024 ms, at most ±0.0335 ms)"
     assert said in shown(capsys, [], {**SUMMARY, "latency": latency})
 
 
-def test_a_run_that_somebody_ended_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_run_is_not_called_crashed(capsys: pytest.CaptureFixture[str]) -> None:
     crashed = {**SUMMARY, "verdict": "crashed"}
     show_outcome(RUN, replace(ENDED, outcome=Outcome.INTERRUPTED), crashed)
     assert "verdict      interrupted: it was ended early" in capsys.readouterr().out.splitlines()
@@ -77,7 +77,9 @@ def test_without_an_analysis_what_the_run_knows(capsys: pytest.CaptureFixture[st
     assert shown(capsys, [], None) == ["run          completed (collected)", "captures     runs/x/captures"]
 
 
-def test_what_publishers_took_along_is_told_beside_what_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unacknowledged_events_of_dead_publishers_are_reported_beside_losses(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     events = {**SUMMARY["events"], "unacknowledged": 12}
     [line] = [each for each in shown(capsys, [], {**SUMMARY, "events": events}) if each.startswith("events")]
     assert line.endswith("0 corrupted; 12 missing of publishers that died before the acknowledgement")

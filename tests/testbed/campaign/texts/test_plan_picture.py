@@ -1,4 +1,4 @@
-"""Where regions stand: like a map where that can be, apart from each other always."""
+"""Positions of regions: as on a map if possible, and always apart."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def topology(count: int, *links: tuple[int, int, str]) -> Topology:
     )
 
 
-def test_near_regions_stand_near_and_the_first_at_the_upper_left():
+def test_linked_regions_are_near_and_the_first_at_the_upper_left():
     r0, r1, r2, r3 = places(load_topology("four-regions"))
     assert np.linalg.norm(r0 - r1) < np.linalg.norm(r0 - r2)
     assert np.linalg.norm(r2 - r3) < np.linalg.norm(r1 - r3)

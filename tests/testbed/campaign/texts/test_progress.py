@@ -1,4 +1,4 @@
-"""What a user sees of a run that goes on."""
+"""The progress of a run as the user sees it."""
 
 from typing import Any
 

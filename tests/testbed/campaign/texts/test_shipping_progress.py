@@ -1,4 +1,4 @@
-"""What a user sees of files that come from machines."""
+"""The progress of file transfers as the user sees it."""
 
 import sys
 import threading
@@ -42,7 +42,7 @@ def test_before_anything_is_known_nothing_is_claimed() -> None:
     assert " ".join(files.text.split()) == "h0 connecting"
 
 
-def test_what_breaks_and_what_ends_is_said_once() -> None:
+def test_broken_and_completed_transfers_are_reported_once() -> None:
     so_far = ShippedSoFar()
     messages = [
         progress(State.SHIPPING, 10),

@@ -18,9 +18,7 @@ def runs(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_page_stands_in_the_last_run_unless_told_otherwise(
-    runs: list[str], tmp_path: Path, capsys: Capture
-) -> None:
+def test_the_page_is_in_the_last_run_by_default(runs: list[str], tmp_path: Path, capsys: Capture) -> None:
     assert cutset(["compare", *runs]) == 0
     page = Path(runs[1]) / "comparison.html"
     assert capsys.readouterr().out.startswith(f"comparison   {page} (")
@@ -46,7 +44,7 @@ def test_text_is_printed_and_no_page_written(runs: list[str], capsys: Capture) -
         (["--text", "-o", "x.html", "{0}", "{1}"], "writes no page"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
+def test_incomparable_runs_are_refused(
     runs: list[str], arguments: list[str], why: str, capsys: Capture
 ) -> None:
     assert cutset(["compare", *(argument.format(*runs) for argument in arguments)]) == 2

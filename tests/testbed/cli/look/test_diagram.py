@@ -13,12 +13,12 @@ from tests.analysis.pages.report.synthetic_run import write_run
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    """An analysed run with a link failure at 19 s. Not to be changed."""
+    """Make an analysed run with a link failure at 19 s. Tests must not change it."""
     return write_run(tmp_path_factory.mktemp("diagrams"))
 
 
 def drawn(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What a command says that succeeds."""
+    """Run a command that succeeds and return its output."""
     assert cutset(["diagram", *arguments]) == 0
     captured = capsys.readouterr()
     return captured.out, captured.err
@@ -70,7 +70,7 @@ def test_filters_narrow_it(run: RunDirectory, tmp_path: Path, capsys: pytest.Cap
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What a refused command says."""
+    """Run a refused command and return its errors."""
     assert cutset(["diagram", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -92,7 +92,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--from", "1", "--to", "2"], "holds no such messages"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(
+def test_impossible_diagrams_are_refused(
     run: RunDirectory, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert said in refused([str(run.path), *arguments], capsys)
@@ -114,7 +114,7 @@ def test_a_run_without_captures_has_nothing_to_draw(
     assert "it was run without captures" in refused([str(run.path), "--around", "cut"], capsys)
 
 
-def test_an_older_analysis_can_be_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_older_analysis_can_be_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = write_run(tmp_path, Scenario(crashed=True))
     asked = [str(run.path), "--from", "1", "--to", "2"]
     assert f"create it with `cutset analyze {run.path}`" in refused(asked, capsys)

@@ -45,7 +45,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 @pytest.fixture
 def shown(run, capsys):
-    """What the command writes to standard output, as lines; it must succeed."""
+    """Return a function that runs the command successfully and returns its output lines."""
 
     def show(*options: str, of: RunDirectory = run) -> list[str]:
         assert cutset(["packets", str(of.path), *options]) == 0
@@ -87,7 +87,7 @@ def test_filters_narrow(shown, options, lines):
     assert shown(*options.split()) == [HEAD, *lines]
 
 
-def test_when_nothing_matches_that_is_said(run, capsys):
+def test_an_empty_result_is_reported(run, capsys):
     assert cutset(["packets", str(run.path), "--type", "follow", "--to", "1"]) == 0
     said = capsys.readouterr()
     assert (said.out, said.err) == (HEAD + "\n", "no message matches\n")
@@ -102,7 +102,7 @@ def test_when_nothing_matches_that_is_said(run, capsys):
         ("--retransmissions --limit 1", "1 repetition of 1 segment; stopped at --limit 1: there are more\n"),
     ],
 )
-def test_where_a_limit_kept_some_back_the_count_says_so(run, capsys, options, said):
+def test_the_count_reports_lines_beyond_the_limit(run, capsys, options, said):
     assert cutset(["packets", str(run.path), *options.split()]) == 0
     assert capsys.readouterr().err == said
 
@@ -234,7 +234,7 @@ def test_retransmissions_as_json_have_the_documented_keys(shown):
 
 @pytest.fixture(scope="module")
 def long_run(run, tmp_path_factory):
-    """So many messages that no pipe holds their lines."""
+    """Create a run with more messages than a pipe holds as lines."""
     long = RunDirectory(tmp_path_factory.mktemp("runs") / "long-run")
     long.table("transfers").mkdir(parents=True)
     long.run_json.write_text(run.run_json.read_text())
@@ -287,7 +287,7 @@ def test_when_the_reader_leaves_it_ends_quietly(long_run, options):
         ),
     ],
 )
-def test_what_cannot_be_is_refused(run, capsys, options, said):
+def test_impossible_options_are_refused(run, capsys, options, said):
     assert cutset(["packets", str(run.path), *options.split()]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -339,7 +339,7 @@ print([name for name in {SLOW} if name in sys.modules])
 @pytest.mark.parametrize(
     "options", ["--link r2-r3 --stream 2 --seq 1.. --lost", "--raw --region r2", "--retransmissions"]
 )
-def test_what_is_slow_to_import_is_not(run, options):
+def test_slow_modules_are_not_imported(run, options):
     command = [sys.executable, "-c", SHOW_SLOW, str(run.path), *options.split()]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert said.splitlines()[-1] == "[]"

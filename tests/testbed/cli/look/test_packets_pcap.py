@@ -47,7 +47,7 @@ def test_the_packets_that_carry_a_message_come_from_every_place_that_saw_them(ru
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_with_times_and_places_alone_every_packet_there_is_taken(run, tmp_path):
+def test_filters_on_time_and_place_alone_take_every_packet(run, tmp_path):
     everything = written(run, tmp_path / "all.pcapng")
     assert len(everything) == sum(map(len, around_the_cut().records.values()))
     assert [float(t) for _, t, _ in everything] == sorted(float(t) for _, t, _ in everything)
@@ -92,7 +92,7 @@ def retransmissions_by_tshark(path: Path) -> int:
     return len(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines())
 
 
-def test_where_one_place_saw_nothing_twice_wireshark_finds_no_retransmission(run, tmp_path):
+def test_wireshark_finds_no_retransmission_if_no_place_saw_one(run, tmp_path):
     moment = ("--link", "r2-r3", "--to", "5")
     written(run, tmp_path / "all.pcapng", *moment)
     assert retransmissions_by_tshark(tmp_path / "all.pcapng") > 0
@@ -100,7 +100,7 @@ def test_where_one_place_saw_nothing_twice_wireshark_finds_no_retransmission(run
     assert retransmissions_by_tshark(tmp_path / "one.pcapng") == 0
 
 
-def test_where_no_packet_matches_no_file_is_written(run, tmp_path, capsys):
+def test_no_file_is_written_without_matching_packets(run, tmp_path, capsys):
     path = tmp_path / "none.pcapng"
     assert cutset(["packets", str(run.path), "--pcap", str(path), "--from", "-9", "--to", "-8"]) == 0
     assert capsys.readouterr().err == f"no packet matches: {path} is not written\n"

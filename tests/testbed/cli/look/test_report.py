@@ -23,7 +23,7 @@ def test_report_writes_the_page_and_the_figures_and_says_where(
 
 
 def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line that a refused command says."""
+    """Run a refused command and return its only line of errors."""
     assert cutset(arguments) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

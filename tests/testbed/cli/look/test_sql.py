@@ -106,7 +106,7 @@ def test_questions_come_from_standard_input(run):
         (["RUN", "SELECT 1", "--file", "/dev/null"], 2, "--file gives the question"),
     ],
 )
-def test_what_is_wrong_is_a_line(run, capsys, arguments, code, said):
+def test_errors_are_one_line(run, capsys, arguments, code, said):
     assert main.run(["sql", *(str(run.path) if each == "RUN" else each for each in arguments)]) == code
     error = capsys.readouterr().err
     assert said in error
@@ -194,9 +194,7 @@ def test_the_prompt_answers_says_what_is_wrong_and_goes_on(run, tmp_path):
         ("no-such-run", 2, "there is no such run"),
     ],
 )
-def test_what_is_wrong_with_the_last_argument_is_said(
-    run, capsys, monkeypatch, tmp_path, question, code, said
-):
+def test_errors_in_the_last_argument_are_reported(run, capsys, monkeypatch, tmp_path, question, code, said):
     monkeypatch.chdir(tmp_path)
     assert main.run(["sql", str(run.path), question]) == code
     assert said in capsys.readouterr().err

@@ -80,7 +80,7 @@ def test_metrics_have_columns_with_their_units(history: History, capsys: Said) -
         (["--experiment", "fanout"], []),
     ],
 )
-def test_what_is_asked_for_is_listed(
+def test_requested_rows_are_listed(
     history: History, capsys: Said, asked: list[str], found: list[str]
 ) -> None:
     assert cutset(["history", "list", "--json", *asked]) == 0
@@ -114,7 +114,7 @@ def test_a_damaged_file_is_named_and_the_rest_is_shown(history: History, capsys:
         (["prune", "--keep", "10"], "'10' is not a size: write one such as 50GB"),
     ],
 )
-def test_what_cannot_be_understood_is_said_in_a_line(
+def test_invalid_arguments_are_refused_in_one_line(
     history: History, capsys: Said, arguments: list[str], why: str
 ) -> None:
     assert cutset(["history", *arguments]) == 2
@@ -124,7 +124,7 @@ def test_what_cannot_be_understood_is_said_in_a_line(
 
 
 def changed(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> RunDirectory:
-    """The run, with another run.json."""
+    """Change run.json of the run."""
     content = read_json(run.run_json)
     change(content)
     run.run_json.write_text(json.dumps(content))
@@ -132,7 +132,7 @@ def changed(run: RunDirectory, change: Callable[[dict[str, Any]], object]) -> Ru
 
 
 def made(parent: Path, name: str = "run", *overrides: str) -> RunDirectory:
-    """A run of the experiment that comes with Cutset, with these overrides."""
+    """Make a run of an experiment that comes with Cutset, with these overrides."""
     experiment = load_experiment("link-failure", overrides)
     topology = load_topology(experiment.topology)
     run = write_run(parent / name)
@@ -249,7 +249,7 @@ def test_pruning_keeps_the_numbers_and_says_what_went(tmp_path: Path, capsys: Sa
     assert "no captures any more (removed to stay within the disk budget)" in capsys.readouterr().err
 
 
-def test_pruning_removes_only_what_stands_in_the_folder_of_runs(tmp_path: Path, capsys: Said) -> None:
+def test_pruning_removes_only_what_is_in_the_folder_of_runs(tmp_path: Path, capsys: Said) -> None:
     run, folder = write_run(tmp_path / "elsewhere"), tmp_path / "history"
     run.captures.mkdir(exist_ok=True)
     (run.captures / "big.pcap").write_bytes(b"x" * 3_000_000)

@@ -103,7 +103,7 @@ def test_the_same_night_is_not_run_twice(nights, capsys):
 
 
 def as_earlier(nights, **changed) -> None:
-    """The night's record as an earlier version left it; changed: of its second run."""
+    """Write the night's record as an earlier version left it. changed: fields of its second run."""
     earlier = json.loads((EARLIER / "night.json").read_text())
     planned = nights.planned()
     del earlier["runs"][len(planned.runs) :]
@@ -198,7 +198,7 @@ def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights
 
 
 @pytest.mark.slow
-def test_what_does_not_fit_the_budget_is_left_out_and_said(nights, capsys):
+def test_runs_beyond_the_budget_are_skipped_and_reported(nights, capsys):
     nights.suite("name: good", f"name: long, set: {NO_TIME}", budget="1min")
     assert nights.run() == 0
     _, long = nights.record.runs
@@ -232,7 +232,7 @@ def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatc
 
 
 @pytest.mark.slow
-def test_what_the_machine_cannot_do_fails_the_run_and_not_the_night(nights):
+def test_missing_features_of_the_machine_fail_the_run_but_not_the_night(nights):
     endless = "set: {duration: 20h, workload.rate: 1000000/s, captures: {snaplen: full, where: [hosts]}}"
     nights.suite(f"name: huge, on: local, {endless}", "name: good", budget="2d")
     assert nights.run() == 3
@@ -265,7 +265,7 @@ def test_a_suite_that_was_changed_does_not_go_on(nights, capsys):
 
 
 @pytest.mark.slow
-def test_what_nights_leave_stays_within_the_disk_that_they_may_take(nights, capsys):
+def test_nights_stay_within_their_disk_limit(nights, capsys):
     nights.suite("name: good")
     assert nights.run("--keep", "50kB") == 0
     [run] = nights.record.runs

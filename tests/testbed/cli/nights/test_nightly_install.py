@@ -76,6 +76,6 @@ def test_a_machine_without_its_own_systemd_is_told_what_to_do(systemctl, capsys)
 
 
 @pytest.mark.parametrize("words", [["nosuch"], ["quick", "--at", "25:00"], ["quick", "--hook", "'"]])
-def test_what_could_not_start_is_refused_now_and_not_at_night(systemctl, words):
+def test_a_night_that_could_not_start_is_refused_at_installation(systemctl, words):
     assert main.run(["nightly", "install", *words]) == 2
     assert not (systemctl / "config").exists()

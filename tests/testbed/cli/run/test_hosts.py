@@ -68,7 +68,7 @@ def test_a_narrow_one_loses_columns_but_no_letter_and_not_what_is_wrong(
     assert any("1 missing" in line for line in lines)
 
 
-def test_what_a_narrow_one_has_no_room_for_is_named(
+def test_columns_without_room_on_a_narrow_terminal_are_named(
     examined: list[ExaminedMachine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def said(width: int) -> list[str]:
@@ -94,18 +94,18 @@ def test_each_machine_is_marked_with_the_worst_that_was_found(examined: list[Exa
     assert marks == {"h0": "✓", "h1": "✗", "h2": "✗"}
 
 
-def test_the_same_problem_of_several_machines_is_said_once(examined: list[ExaminedMachine]) -> None:
+def test_the_same_problem_of_several_machines_is_reported_once(examined: list[ExaminedMachine]) -> None:
     lines = [click.unstyle(line) for line in problem_lines(examined)]
     assert [line for line in lines if "not installed" in line] == ["✗ h1, h2: not installed: tc"]
 
 
-def test_what_a_machine_says_is_no_markup() -> None:
+def test_texts_from_machines_are_no_markup() -> None:
     metadata = {"python": "3.11[/]", "missing": ("tc",)}
     lines = drawn([ExaminedMachine(machine(0), tuple(findings(**metadata, abi="[red]other")))], WIDE)
     assert any("3.11[/]" in line for line in lines)
 
 
-def test_what_cleaning_did_is_said_and_so_is_what_it_left() -> None:
+def test_cleaned_and_remaining_items_are_reported() -> None:
     assert cleared_lines(CleanupResult((), (), (), {}, 0)) == ["nothing to clean"]
     cleared = CleanupResult(ended=("a",), removed=("a",), in_use=("b",), kept={"c": 2_000_000}, code=2)
     assert cleared_lines(cleared) == [

@@ -14,7 +14,7 @@ from testbed.cli import main
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path_factory, monkeypatch) -> Path:
-    """Where the list is kept, which is not there yet."""
+    """Return the path of the list, which does not exist yet."""
     path = tmp_path_factory.mktemp("cache") / "list.json"
     monkeypatch.setattr(listing, "KEPT", path)
     return path

@@ -16,7 +16,7 @@ Output = Callable[..., str]
 
 @pytest.fixture
 def plan(capsys: pytest.CaptureFixture[str]) -> Output:
-    """What `cutset plan` with these arguments prints."""
+    """Return a function that runs `cutset plan` with arguments and returns its output."""
 
     def output(*arguments: str) -> str:
         assert main.run(["plan", *arguments]) == 0
@@ -26,7 +26,7 @@ def plan(capsys: pytest.CaptureFixture[str]) -> Output:
 
 
 def section(text: str, title: str) -> list[str]:
-    """The rows below a title."""
+    """Return the rows below a title."""
     return text.split(f"\n{title}\n")[1].split("\n\n", maxsplit=1)[0].splitlines()
 
 
@@ -96,7 +96,7 @@ def test_faults_are_shown_with_what_they_change(plan):
     assert rows[5].startswith("     5.000 s  isolate-1      r2-r3 up: 15ms, 10gbit; ")
 
 
-def test_closed_loops_sweeps_and_no_captures_are_said(plan):
+def test_closed_loops_sweeps_and_no_captures_are_reported(plan):
     text = plan(
         "link-failure",
         *("--set", "workload={event_size: 10B, closed_loop: true}"),
@@ -142,7 +142,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys):
     assert said.err == "cutset: --set workload.rat=5: workload.rat: unknown field: did you mean rate?\n"
 
 
-def test_for_an_inventory_the_plan_says_which_machine_has_what(
+def test_for_an_inventory_the_plan_lists_each_machines_share(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     inventory = tmp_path / "lab.yaml"

@@ -46,7 +46,7 @@ def faults(content: dict[str, Any]) -> list[str]:
     "override",
     ["duration=15s", "faults=[]", "faults.cut.at=70s", "expect=[events.lost < 0]", "sweep={seed: [1, 2]}"],
 )
-def test_what_would_go_wrong_and_what_is_expected_stand_in_no_overrides_way(prepared, override: str):
+def test_faults_and_expectations_do_not_hinder_overrides(prepared, override: str):
     content, said = prepared("--set", override)
     assert faults(content) == []
     assert content["plan"]["changes"] == []
@@ -67,7 +67,7 @@ def test_the_experiments_faults_happen_when_asked_for_and_nothing_is_expected(pr
     assert HAPPEN.format(2) in said
 
 
-def test_what_is_expected_needs_no_fault(prepared):
+def test_expectations_need_no_fault(prepared):
     content, said = prepared("--with-faults", "--set", "faults.cut=null")
     assert faults(content) == ["restore"]
     assert HAPPEN.format(1) in said
@@ -90,6 +90,6 @@ def test_faults_that_are_to_happen_must_begin_within_the_duration(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_does_count_is_checked_as_ever(capsys: pytest.CaptureFixture[str]):
+def test_fields_that_count_are_checked_as_usual(capsys: pytest.CaptureFixture[str]):
     assert cutset(["shell", "link-failure", "--set", "workload.rate=5"]) == 2
     assert "workload.rate: 5 has no unit" in capsys.readouterr().err

@@ -14,7 +14,7 @@ SMALL = ["--set", "nodes=300"]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A study of two seeds on one processor, and what it said."""
+    """Run a study of two seeds on one processor; return its directory and output."""
     out = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("testbed.campaign.sweeps.study.side_by_side", lambda nodes: 1)
@@ -23,7 +23,7 @@ def made(tmp_path_factory):
     return directory
 
 
-def test_it_lists_the_studies(capsys):
+def test_the_command_lists_the_studies(capsys):
     assert run(["study"]) == 0
     assert "scribe-groups " in capsys.readouterr().out
 
@@ -142,7 +142,7 @@ def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
         (["--resume", "."], "study.json"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(asked, said, capsys, tmp_path, monkeypatch):
+def test_errors_are_one_line(asked, said, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert run(["study", *asked]) == 2
     told = capsys.readouterr().err

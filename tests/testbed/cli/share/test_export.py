@@ -10,7 +10,7 @@ from tests.analysis.pages.report.synthetic_run import write_run
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working directory, with a run elsewhere."""
+    """Return the working directory, with a run elsewhere."""
     write_run(tmp_path / "elsewhere")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -78,7 +78,7 @@ def test_an_unpacked_run_does_not_replace_the_archive_that_it_came_from(here: Pa
         (["report", "nope.tar.zst"], "there is no such packed run"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line(
+def test_impossible_exports_are_refused_in_one_line(
     here: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
 ) -> None:
     (run,) = (here.parent / "elsewhere").iterdir()

@@ -58,7 +58,7 @@ def test_a_run_that_is_not_says_how_to_name_another_inventory(
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    """Somebody's SSH server, which never answers."""
+    """Run an SSH server that never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
         yield server
@@ -91,7 +91,7 @@ def test_a_run_that_was_started_here_is_fetched_with_its_inventory_until_all_is_
     assert inventory_of(run) is None
 
 
-def test_where_nothing_can_be_noted_a_run_is_started_all_the_same(run: RunDirectory, tmp_path: Path) -> None:
+def test_a_run_starts_even_if_nothing_can_be_recorded(run: RunDirectory, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("no folder")
     note_started(run, tmp_path / "mine.yaml")
     assert inventory_of(run) is None

@@ -1,6 +1,6 @@
-"""What hosts of one region send each other, handed over within the relay or passed on by the bridge.
+"""Traffic between hosts of one region, handed over within the relay or forwarded by the bridge.
 
-These run inside the sandbox.
+These functions run inside the sandbox.
 """
 
 import os
@@ -77,7 +77,7 @@ class Lan(Network):
         return Stamper((ends[0], ends[1]), size=size)
 
     def counters(self, at: int, direction: Direction) -> dict[str, int]:
-        """Of a host's link: what must not depend on the way that frames take."""
+        """Return the counters of a host's link that must not depend on the path of frames."""
         row = self.emulator.counters()[f"lan-{host(at)}", direction]
         return {name: getattr(row, name) for name in COUNTERS}
 
@@ -125,7 +125,7 @@ def sent_by_turns(way: str, parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> dict[str, Any]:
-    """A burst to a host behind a link that is narrower than the sender's, and much shorter a queue."""
+    """Send a burst to a host behind a link with a lower rate than the sender's and a much shorter queue."""
     with Lan(LinkParameters(delay_us=2000), Bridged if way == "bridged" else RelayEmulator) as lan:
         narrow = LinkParameters(delay_us=2000, rate_bits_per_s=rate_bits_per_s, queue_packets=queue_packets)
         lan.put(2, Direction.BACKWARD, LinkState.UP, narrow)
@@ -144,7 +144,7 @@ def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> di
 
 
 def too_long(way: str, size: int, at_once: int) -> dict[str, Any]:
-    """Datagrams, so many in a frame, to a host whose link takes smaller ones than the sender's."""
+    """Send datagrams, `at_once` per frame, to a host whose link has a smaller MTU than the sender's."""
     large = LinkParameters(delay_us=500, mtu_bytes=9000)
     with Lan(large, Bridged if way == "bridged" else RelayEmulator) as lan:
         lan.put(2, Direction.BACKWARD, LinkState.UP, LinkParameters(delay_us=500))
@@ -156,7 +156,7 @@ def too_long(way: str, size: int, at_once: int) -> dict[str, Any]:
 
 
 def cut_in_flight(way: str) -> dict[str, Any]:
-    """A cut towards a host while datagrams are on the way there, its end, and a cut the other way."""
+    """Cut a link towards a host with datagrams in flight, heal it, and cut the other direction."""
     with Lan(LinkParameters(delay_us=500), Bridged if way == "bridged" else RelayEmulator) as lan:
         lan.put(2, Direction.BACKWARD, LinkState.UP, FAR)
         towards, back, beside = lan.stamper(0, 2), lan.stamper(2, 0), lan.stamper(0, 1)
@@ -210,7 +210,7 @@ def taken_down(way: str) -> dict[str, list[int]]:
 
 
 def not_for_a_host() -> dict[str, Any]:
-    """What the bridge gets of a broadcast, of what goes to the gateway, and of what goes to a host."""
+    """Return the bridge's packets of a broadcast, of one to the gateway, and of one to a host."""
     with Lan(LinkParameters(delay_us=500)) as lan:
         gateway = next(each.address for each in lan.plan.hosts if each.role == "gateway")
         with in_host(lan, host(0), lan._socket) as sender:
@@ -224,8 +224,9 @@ def not_for_a_host() -> dict[str, Any]:
 
 
 def taken_down_under_way(way: str) -> dict[str, list[int]]:
-    """Of datagrams that are sent all the time while a host's port is taken down: those that were due before
-    that instant and did not come, and those that were sent after it and came.
+    """Take a host's port down while datagrams are sent continuously.
+
+    Return those that were due before that instant and did not arrive, and those sent after it that arrived.
     """
     with Lan(LinkParameters(delay_us=500), LateBridged if way == "bridged" else Late) as lan:
         stamper, stop = lan.stamper(0, 2), threading.Event()

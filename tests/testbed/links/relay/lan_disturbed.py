@@ -76,9 +76,9 @@ def _open() -> socket.socket:
 
 
 def _heard(sockets: list[socket.socket], step: int) -> dict[str, int]:
-    """What comes until nothing has for a while; of an earlier step nothing may.
+    """Return what arrives until nothing has arrived for a while; nothing of an earlier step may arrive.
 
-    The time is spent in several looks, or a machine that stands still would seem quiet.
+    The time is divided into several waits, because a stalled machine would otherwise seem quiet.
     """
     heard: Counter[str] = Counter()
     looks = 0

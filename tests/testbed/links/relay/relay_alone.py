@@ -24,7 +24,7 @@ BOTH = dict.fromkeys(Direction, LinkParameters())
 
 
 def killed() -> dict[str, Any]:
-    """What the client says of a relay that was killed from outside."""
+    """Return the client's error for a relay that was killed from outside."""
     with Lab("relay", {"link": LinkParameters()}) as lab:
         emulator = _relay(lab)
         before = emulator.failure()
@@ -38,7 +38,7 @@ def killed() -> dict[str, Any]:
 
 
 def missing_interface() -> str | None:
-    """The error of a link whose end is not there."""
+    """Return the error of a link whose interface does not exist."""
     emulator = RelayEmulator(1)
     try:
         emulator.start([LinkWiring("link", "nowhere", "neither", BOTH)])
@@ -50,7 +50,7 @@ def missing_interface() -> str | None:
 
 
 def unknown_link() -> str | None:
-    """The error of a change to a link that is not there; the relay goes on."""
+    """Return the error of a change to an unknown link; the relay continues."""
     with Lab("relay", {"link": LinkParameters()}) as lab:
         try:
             lab.emulator.change("missing", Direction.FORWARD, LinkParameters(), blackhole=False)
@@ -61,7 +61,7 @@ def unknown_link() -> str | None:
 
 
 def stopped_twice() -> list[str | None]:
-    """A stopped relay has not failed, and is gone."""
+    """Check that a relay that is stopped twice reports no failure and is gone."""
     with Lab("relay", {"link": LinkParameters()}) as lab:
         emulator = _relay(lab)
         emulator.stop()
@@ -71,7 +71,7 @@ def stopped_twice() -> list[str | None]:
 
 
 def receive_buffer() -> int:
-    """What the relay's sockets have for a receive buffer."""
+    """Return the size of the receive buffer of the relay's sockets."""
     run_batch("ip", ["link add one type veth peer name two"], doing="wiring")
     port = Port("one", (1, 1, 1))
     with socket.socket(fileno=os.dup(port.out)) as sock:
@@ -101,7 +101,7 @@ def late_cut() -> dict[str, int]:
 
 
 def away(datagrams: int, frames: int) -> dict[str, float]:
-    """So many frames of so many datagrams, sent while the relay is held up, over a link of 1 Gbit/s."""
+    """Send frames of several datagrams while the relay is stopped, over a link of 1 Gbit/s."""
     with Lab("relay", {"link": LinkParameters(delay_us=1000, rate_bits_per_s=1_000_000_000)}) as lab:
         stamper, pid = Stamper(lab.udp("link"), size=1400), _relay(lab).pid
         assert pid is not None
@@ -139,7 +139,7 @@ def emulator_down() -> dict[str, Any]:
 
 
 def many_links(count: int) -> list[Any]:
-    """How many of so many links the relay carries: one whose descriptors go far beyond 1023."""
+    """Return how many of `count` links the relay carries; one has descriptors far beyond 1023."""
     lines = [
         f"link add a{n} type veth peer name b{n}\nlink set a{n} up\nlink set b{n} up" for n in range(count)
     ]
@@ -153,7 +153,7 @@ def many_links(count: int) -> list[Any]:
 
 
 def which_get_through() -> list[int]:
-    """The datagrams that get through a lossy link."""
+    """Return the datagrams that pass a lossy link."""
     with Lab("relay", {"link": LinkParameters(loss=0.3)}) as lab:
         stamper = Stamper(lab.udp("link"))
         for _ in range(100):
@@ -168,7 +168,7 @@ def _relay(lab: Lab) -> RelayEmulator:
 
 
 def _until_passed(lab: Lab, count: int) -> None:
-    """Until the relay has taken so many datagrams."""
+    """Wait until the relay has taken this many datagrams."""
     wait_until(lambda: lab.emulator.counters()["link", Direction.FORWARD].frames == count, f"{count} frames")
 
 

@@ -1,4 +1,4 @@
-"""Whose frames are admitted next, and that what waits for it counts as held. No packet is sent here."""
+"""The order in which waiting frames are admitted, and their share of held bytes. No packet is sent here."""
 
 from random import Random
 
@@ -11,7 +11,7 @@ from testbed.links.relay.ring import Frame
 from tests.testbed.links.relay.vnet_frames import small
 from topologies.link_parameters import LinkParameters
 
-MANY = 5000  # frames of which a portion is a small part
+MANY = 5000  # frames, many portions
 SIZE = len(small())
 ALL_BYTES = 1 << 30
 
@@ -72,7 +72,7 @@ def test_more_of_a_waiting_link_does_not_change_whose_turn_it_is() -> None:
     assert len({ingress.link_direction.frames for ingress in ingresses}) == 1
 
 
-def test_what_waits_to_be_admitted_counts_as_held_and_once() -> None:
+def test_frames_waiting_for_admission_count_as_held_once() -> None:
     delay_queue = DelayQueue()
     ingress = make_ingress("a", delay_queue, arrived=3)
     for _ in range(2):

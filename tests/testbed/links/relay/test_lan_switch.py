@@ -43,7 +43,7 @@ def test_a_narrow_link_queues_drops_and_paces_what_is_handed_over(way: str) -> N
 
 
 @pytest.mark.parametrize(("size", "at_once"), [(1600, 1), (8900, 5)])
-def test_what_is_too_long_for_the_second_link_is_dropped_and_counted_there(size: int, at_once: int) -> None:
+def test_frames_too_long_for_the_second_link_are_dropped_and_counted_there(size: int, at_once: int) -> None:
     handed, bridged = (sandboxed(lan.too_long, way, size, at_once) for way in WAYS)
     assert handed == bridged
     assert (handed["came"], handed["counters"]["dropped_size"]) == (0, lan.DATAGRAMS)

@@ -36,7 +36,7 @@ def admit_all(link_direction: LinkDirection, frames: Iterable[bytes], arrival_ns
 
 
 def segments_of(frames: Iterable[bytes]) -> list[bytes]:
-    """What the frames carry, cut up to the last."""
+    """Return the frames' content as segments."""
     return [
         cut(frame, segmentation(frame), n, n + 1)
         for frame in frames
@@ -213,14 +213,14 @@ def test_a_rate_that_is_lifted_lets_go_what_waits() -> None:
     assert all(at <= 1 * MS + 10 for at, _ in releases(delay_queue))
 
 
-def test_what_is_larger_than_the_mtu_does_not_pass() -> None:
+def test_frames_larger_than_the_mtu_do_not_pass() -> None:
     link_direction, delay_queue = make_link_direction(LinkParameters(mtu_bytes=1400))
     admit_all(link_direction, [small(1414), small(1415), OFFLOADED])
     assert len(delay_queue.heap) == 1
     assert link_direction.dropped_size == 1 + SEGMENTS
 
 
-def test_what_is_held_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_direction_module, "QUEUED_BYTES_MAX", 5000)
     link_direction, delay_queue = make_link_direction(LinkParameters(delay_us=1000))
     admit_all(link_direction, [small()] * 8)

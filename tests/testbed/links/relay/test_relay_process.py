@@ -37,7 +37,7 @@ def test_stopping_is_no_failure_and_may_be_repeated() -> None:
 
 
 @network
-def test_it_needs_no_larger_receive_buffers_than_linux_gives_everybody() -> None:
+def test_the_relay_needs_no_larger_receive_buffers_than_the_default() -> None:
     assert sandboxed(relay_alone.receive_buffer) <= STOCK_BUFFER_BYTES
 
 
@@ -47,7 +47,7 @@ def test_a_cut_does_not_swallow_what_was_due_before_it_though_the_relay_is_late(
 
 
 @network
-def test_it_survives_its_own_interfaces_going_down() -> None:
+def test_the_relay_survives_its_interfaces_going_down() -> None:
     assert sandboxed(relay_alone.emulator_down) == {"through": [20, 0, 20], "failure": None}
 
 

@@ -14,7 +14,7 @@ GSO_TYPES = {("tcp", 4): 1, ("tcp", 6): 4, ("udp", 4): 5, ("udp", 6): 5}
 
 @dataclass(frozen=True)
 class Sent:
-    """What a sender hands down: one frame, to be cut up every `segment` bytes of payload."""
+    """A sender's frame, to be cut into segments of `segment` bytes of payload."""
 
     payload: bytes
     segment: int = 1448
@@ -26,7 +26,7 @@ class Sent:
     options: tuple[tuple[str, tuple[int, int]], ...] = (("Timestamp", (1, 2)),)
 
     def part(self, first: int, end: int) -> "Sent":
-        """The frame that stands for segments `first` to `end`, as the kernel's own segmentation makes it."""
+        """Return the frame for segments `first` to `end`, as the kernel's own segmentation makes it."""
         last = end * self.segment >= len(self.payload)
         flags = self.flags if last else self.flags.replace("P", "").replace("F", "")
         return replace(
@@ -70,5 +70,5 @@ class Sent:
 
 
 def small(size: int = 1000) -> bytes:
-    """A frame of `size` bytes, Ethernet header included, that is no offloaded one."""
+    """Return a frame of `size` bytes, Ethernet header included, without offloading."""
     return bytes(10) + b"\x02" * size

@@ -1,8 +1,8 @@
-"""What the schemas of GENI RSpecs, version 3, say of the elements that we meet: a table, and a check by it.
+"""The schemas of GENI RSpecs, version 3, for the elements in use: a table, and a check by it.
 
-A table of facts rather than the XSD files themselves: elements of the namespace with their attributes and
-children, which may stand in any order and number. Elements of other namespaces may stand anywhere. Beyond the
-schemas, what their documentation asks: identifiers are unique, references lead somewhere.
+The table replaces the XSD files: elements of the namespace with their attributes and children, in any order
+and number. Elements of other namespaces may be anywhere. In addition to the schemas, their documentation
+requires unique identifiers and valid references.
 """
 
 import re
@@ -78,7 +78,7 @@ MANIFEST = REQUEST | {
 
 
 def breaches(text: str, schema: dict[str, Kind]) -> list[str]:
-    """What of the RSpec breaks the schema or leads nowhere, a line each."""
+    """Return the violations of the schema and the dangling references of an RSpec, one line each."""
     root = ElementTree.fromstring(text)
     if root.tag != f"{{{NAMESPACE}}}rspec":
         return [f"the root is {root.tag}"]

@@ -72,7 +72,7 @@ def test_another_profile_serves_if_all_its_machines_share_one_network(tmp_path):
     ]
 
 
-def test_whoever_is_logged_in_here_is_taken_if_the_site_knows_the_name(tmp_path):
+def test_the_local_user_is_the_login_if_the_site_knows_the_name(tmp_path):
     assert inventory(text("own-links"), tmp_path, login_name="grace").machines[0].user == "grace"
 
 
@@ -108,7 +108,7 @@ def test_damage_anywhere_is_bad_input_or_harmless(at, damage):
 
 
 def granted(request: str) -> str:
-    """What a site would give for a request: its own names, and how to log in."""
+    """Return a site's manifest for a request: its own names, and the logins."""
     ElementTree.register_namespace("", NAMESPACE)
     root = ElementTree.fromstring(request)
     root.set("type", "manifest")
@@ -125,7 +125,7 @@ def granted(request: str) -> str:
 @pytest.mark.parametrize(
     "density", [ONE_EACH, Density(machines_per_region=3), Density(regions_per_machine=2)]
 )
-def test_what_we_ask_for_carries_a_plan_once_it_is_granted(tmp_path, shaping, density):
+def test_a_granted_request_carries_a_plan(tmp_path, shaping, density):
     request = site_request(load_topology("four-regions"), shaping, density)
     manifest = granted(request_rspec(request, Hardware(), prepare=None))
     assert breaches(manifest, MANIFEST) == []

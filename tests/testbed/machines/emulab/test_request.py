@@ -1,4 +1,4 @@
-"""What a topology asks a site for: an RSpec that the schema allows, with a machine for each region."""
+"""A topology's request to a site: an RSpec that the schema allows, with a machine for each region."""
 
 from xml.etree import ElementTree
 
@@ -123,13 +123,13 @@ def test_every_link_is_a_network_of_its_own():
         ("{between: [r0, r1], delay: 5ms}", "t: links: none leads to r2"),
     ],
 )
-def test_what_the_site_cannot_do_is_refused_with_what_can(links, said):
+def test_requests_beyond_the_site_are_refused_with_an_alternative(links, said):
     with pytest.raises(InputError, match=f"{said}.*--shaping hosts"):
         site_request(topology(links), Shaping.EMULAB)
     assert site_request(topology(links), Shaping.HOSTS).machines == ("r0", "r1", "r2")
 
 
-def test_what_emulab_does_not_promise_is_asked_for_with_a_note(capsys):
+def test_unpromised_features_are_requested_with_a_note(capsys):
     assert main.run(["emulab", "profile", "four-regions", "--shaping", "emulab"]) == 0
     notes = capsys.readouterr().err.splitlines()
     assert notes[0] == "note: r0-r1: 10gbit is more than the 1gbit that Emulab promises"

@@ -1,9 +1,9 @@
-"""The disks of the lab's machines: what each has from the start, and what was written on it since.
+"""The disks of the lab's machines: their initial content, and what was written since.
 
-A machine's root is an overlay of three layers: the file system of whoever runs the tests, below; above it
-what makes a machine of its own out of that (`lay_out`), where a directory may be opaque, so that nothing of
-what is below is seen in it; and on top the layer that takes whatever is written (`written`).
-Source: the kernel's Documentation/filesystems/overlayfs.rst, "whiteouts and opaque directories".
+A machine's root is an overlay of three layers: below, the file system of the machine of the tests; above it
+the machine's own layer (`lay_out`), in which a directory may be opaque, so that it hides everything below;
+and on top the layer that takes all writes (`written`). Source: the kernel's
+Documentation/filesystems/overlayfs.rst, "whiteouts and opaque directories".
 """
 
 import os
@@ -25,10 +25,10 @@ EMPTY_DIRECTORIES: Mapping[str, int] = {
     "/etc/ssh": 0o755,
     str(PROJECT): 0o755,  # a machine has the project only when it was sent there
 }
-"""Where a machine has nothing of what the machine of the tests has, and their modes."""
+"""Directories that are empty on a machine, and their modes."""
 SYSTEM_PYTHON = "/usr/bin/python3"
 UID = 1500
-"""Of the ordinary user of machines where root does not log in."""
+"""UID of the ordinary user of machines without root logins."""
 
 
 def lay_out(layer: Path, files: Mapping[str, bytes], more: Path | None) -> None:
@@ -77,9 +77,10 @@ def add_user(layer: Path, name: str, *, sudo: bool) -> None:
 
 
 def written(upper: Path, layer: Path) -> list[str]:
-    """What the upper layer says was made, changed or deleted, given the machine's own layer; sorted.
+    """Return the sorted paths that were made, changed or deleted in the upper layer, given the machine's own
+    layer.
 
-    A directory that is only there because something in it was changed is left out.
+    A directory that exists there only because of a change inside it is left out.
     """
     return sorted(f"/{name}" for name in _changes(upper, upper, layer))
 
@@ -105,7 +106,7 @@ def _was_there(layer: Path, name: Path) -> bool:
 
 
 def _is_whiteout(path: Path) -> bool:
-    """The mark of something deleted: a character device 0/0."""
+    """Return whether the path marks a deletion: a character device 0/0."""
     status = path.lstat()
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 

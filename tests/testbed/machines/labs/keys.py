@@ -1,4 +1,4 @@
-"""Keys of the lab: for its machines and for whoever logs in. Made in this process: 20 machines need 20."""
+"""Keys of the lab: for its machines and for logins. Made in this process, because 20 machines need 20."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ class Key:
 
     @classmethod
     def new(cls) -> "Key":
-        """One that nobody else has."""
+        """Generate a new key."""
         key = Ed25519PrivateKey.generate()
         private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
         public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)

@@ -36,7 +36,10 @@ expect:
 
 
 def write_experiment(folder: Path, **changes: str) -> Path:
-    """The tiny experiment and its topology as files. changes: other values of the experiment's fields."""
+    """Write the tiny experiment and its topology to files.
+
+    changes: other values of the experiment's fields.
+    """
     (folder / "two-regions.yaml").write_text(TOPOLOGY)
     lines = EXPERIMENT.splitlines()
     for name, value in changes.items():
@@ -52,7 +55,7 @@ class RunOnMachines:
     def __init__(
         self, lab: Lab, folder: Path, inventory: Path, *options: str, analyze: bool = False, **changes: str
     ) -> None:
-        """changes: see write_experiment."""
+        """Start the run. changes: see write_experiment."""
         self.out = folder / "runs"
         experiment = write_experiment(folder, **changes)
         more = [] if analyze else ["--no-analyze"]

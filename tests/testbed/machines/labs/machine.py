@@ -38,7 +38,7 @@ from tests.testbed.machines.labs.wiring import (
 
 INIT = Path(__file__).with_name("machine_init.py")
 LISTENING = "Server listening on"
-"""What it writes into its log."""
+"""The SSH server's log message at its start."""
 TIMEOUT_S = 60.0
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
@@ -135,10 +135,10 @@ class LabMachine:
         """Whether it has power."""
         return self._power is not None
 
-    # What an inventory says of it.
+    # Its entry in an inventory.
 
     def entry(self) -> dict[str, Any]:
-        """Its entry in an inventory."""
+        """Return its entry in an inventory."""
         return {
             "name": self.name,
             "control": self.control,
@@ -146,7 +146,7 @@ class LabMachine:
             "host_key": self.host_key.fingerprint,
         }
 
-    # What can be done on it and to it.
+    # Actions on the machine.
 
     def run(self, argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a command on it as root, without SSH; options as for subprocess.run.
@@ -164,7 +164,7 @@ class LabMachine:
         )
 
     def inside(self, argv: Sequence[str]) -> list[str]:
-        """The argument list that runs a command on it, for as long as whoever runs it lives."""
+        """Return the argument list that runs a command on it, which ends with its caller."""
         mortal = ["setpriv", "--pdeathsig", "KILL"]
         return ["nsenter", "--target", str(self.pid), "--all", "--root", "--wd=/", "--", *mortal, *argv]
 
@@ -190,7 +190,7 @@ class LabMachine:
         wait_until(ended, f"the end of {words} on {self.name}")
 
     def cut_control(self) -> None:
-        """From now on all packets to and from it on the control network vanish; nobody is told."""
+        """Silently drop all packets to and from it on the control network from now on."""
         self._forward(0)
 
     def restore_control(self) -> None:
@@ -206,7 +206,7 @@ class LabMachine:
         return len(sessions)
 
     def replace_host_key(self) -> None:
-        """Give its SSH server another key, as a machine that was installed anew has."""
+        """Give its SSH server another key, like a reinstalled machine."""
         self.host_key = Key.new()
         self.run(["sh", "-c", f"cat > {HOST_KEY}"], input=self.host_key.private.decode())
         wait_until(lambda: self._server().line.startswith("sshd: "), "an SSH server that hears signals")
@@ -216,14 +216,14 @@ class LabMachine:
             lambda: self.log().count(LISTENING) > started, f"{self.name}'s SSH server with its new key"
         )
 
-    # What can be seen of it.
+    # Observations of the machine.
 
     def log(self) -> str:
-        """What its first process and its SSH server have said."""
+        """Return the output of its first process and of its SSH server."""
         return self._log.read_text()
 
     def path(self, name: str) -> Path:
-        """A file of its own (/var/tmp/…), as a path for the tests, who must not follow links out of it."""
+        """Return the path of its file (/var/tmp/…) for the tests, which must not follow links out of it."""
         return self._seen(name, self.pid)
 
     def processes(self) -> list[Process]:
@@ -244,12 +244,12 @@ class LabMachine:
         )
 
     def standing(self) -> Standing:
-        """What it runs and has: processes, mounts, and all of its network. Not its files."""
+        """Return its processes, mounts and network state, without files."""
         processes = tuple(process.line for process in self.processes())
         return Standing(processes, mounts_of(self.pid), network_of(lambda argv: self.run(argv).stdout))
 
     def left_since(self, before: Standing) -> list[str]:
-        """What it runs or has that it did not then, and files outside of the inventory's folder."""
+        """Return changes of its state, and files outside the inventory's folder."""
         files = [name for name in self.changed_files() if not f"{name}/".startswith(f"{self.folder}/")]
         differences = self.standing().differences(before) if self.is_on else []
         return [*differences, *(f"file: {name}" for name in files)]

@@ -45,7 +45,7 @@ def mount(kind: str, where: str, options: str = "") -> None:
 
 
 def wire(outside: list[str], inside: list[str]) -> None:
-    """A network namespace of its own; `outside` runs in the lab's, `inside` in it (ip-link(8))."""
+    """Make a network namespace; run `outside` in the lab's namespace, `inside` in it (ip-link(8))."""
     lab = os.open("/proc/self/ns/net", os.O_RDONLY)
     check(_libc.unshare(CLONE_NEWNET), "unshare")
     own = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -65,7 +65,7 @@ def batch(lines: list[str], *descriptors: int) -> None:
 
 
 def enter_root(lower: str, upper: str, work: str, root: str) -> None:
-    """The machine's file system becomes all that there is (pivot_root(2), "pivot_root(".", ".")")."""
+    """Make the machine's file system the only one (pivot_root(2), "pivot_root(".", ".")")."""
     mount("overlay", root, f"lowerdir={lower},upperdir={upper},workdir={work}")
     mount("proc", f"{root}/proc")
     mount("sysfs", f"{root}/sys")
@@ -78,7 +78,7 @@ def enter_root(lower: str, upper: str, work: str, root: str) -> None:
 
 
 def fill_dev(dev: Path) -> None:
-    """The devices that every machine has."""
+    """Create the devices that every machine has."""
     for name, number in DEVICES.items():
         os.mknod(dev / name, 0o666 | stat.S_IFCHR, os.makedev(*number))
     (dev / "net").mkdir()
@@ -102,7 +102,7 @@ def start_sshd(config: str) -> None:
 
 
 def main(order: str) -> None:
-    """Does not return."""
+    """Become the machine; never returns."""
     os.umask(0)
     given = json.loads(order)
     wire(given["outside"], given["inside"])

@@ -33,13 +33,13 @@ class Make:
     """How the machines of a lab are made."""
 
     login: Key
-    """What logs in."""
+    """The key of logins."""
     folder: str = "/var/tmp/cutset"
-    """The inventory's."""
+    """The inventory's folder."""
     mtu: int = 1600
-    """Of the experiment network: large enough for 1500 bytes in a tunnel. A site's may be 1500."""
+    """MTU of the experiment network: large enough for 1500 bytes in a tunnel. A site's may be 1500."""
     user: str = "root"
-    """Who logs in."""
+    """The login user."""
     sudo: bool = False
     """Whether this user, not being root, may become root without a password."""
     files: Path | None = None
@@ -47,7 +47,7 @@ class Make:
 
 
 def own_files(name: str, address: str, host_key: Key, make: Make) -> dict[str, bytes]:
-    """The files of a machine that no other has."""
+    """Return the files that differ between machines."""
     return {
         CONFIG: SSHD_CONFIG.encode(),
         HOST_KEY: host_key.private,

@@ -1,4 +1,4 @@
-"""What a machine of the lab runs and has, read from the kernel from outside: it is not asked itself.
+"""The state of a lab machine, read from the kernel from outside, without its cooperation.
 
 Sources: proc(5), ip(8), tc(8).
 """
@@ -59,7 +59,7 @@ class Standing:
     network: Mapping[str, tuple[str, ...]]  # by what it is, sorted
 
     def differences(self, before: "Standing") -> list[str]:
-        """What is here and was not there before, or the other way round, one thing a line."""
+        """Return the differences from an earlier state, one per line."""
         kinds = {"processes": (self.processes, before.processes)}
         kinds["mounts"] = tuple(tuple(map(" ".join, each.mounts)) for each in (self, before))
         kinds |= {kind: (self.network[kind], before.network[kind]) for kind in self.network}
@@ -94,7 +94,7 @@ def mounts_of(pid: int) -> tuple[tuple[str, str], ...]:
 
 
 def network_of(ask: Callable[[Sequence[str]], str]) -> dict[str, tuple[str, ...]]:
-    """What is in a machine's network namespace; `ask` runs a command there and returns what it says."""
+    """Return the content of a machine's network namespace; `ask` runs a command there."""
     found: dict[str, tuple[str, ...]] = {}
     for kind, command in _ASKED.items():
         things: list[Any] = json.loads(ask(command) or "[]")

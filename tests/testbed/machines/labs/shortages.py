@@ -1,4 +1,4 @@
-"""What a machine of the lab can be short of: a port that somebody else has, room on its disk."""
+"""Shortages on a lab machine: an occupied port, a full disk."""
 
 import contextlib
 import os
@@ -19,12 +19,12 @@ print("held", flush=True)
 sys.stdin.read()
 """
 ROOM_BYTES = 8 << 20
-"""For what others write while a folder is filled."""
+"""Room for other writers while a folder is filled."""
 
 
 @contextlib.contextmanager
 def occupied_udp_port(machine: LabMachine, port: int) -> Iterator[None]:
-    """Somebody else on it has this UDP port; nobody has it afterwards."""
+    """Let another process on the machine hold this UDP port during the block."""
     holder = subprocess.Popen(
         machine.inside(["python3", "-c", HOLD_UDP_PORT, str(port)]),
         env=ENVIRONMENT,
@@ -58,6 +58,6 @@ def fill_folder(machine: LabMachine) -> None:
 
 
 def _write_for_ever(file: FileIO, piece: bytes) -> None:
-    """Raises OSError in the end."""
+    """Write until an OSError is raised."""
     while True:
         file.write(piece)

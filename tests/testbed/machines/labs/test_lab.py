@@ -63,7 +63,7 @@ def test_everything_that_is_written_is_listed_wherever_it_is(pair: Lab) -> None:
     machine.run(["chmod", "644", "/etc/services"])
 
 
-def test_what_a_machine_has_more_or_less_than_before_is_told(pair: Lab) -> None:
+def test_changes_of_a_machines_state_are_reported(pair: Lab) -> None:
     machine = pair["h0"]
     machine.wait_until_alone()
     before = machine.standing()
@@ -111,7 +111,7 @@ def test_a_disk_is_as_large_as_it_is_made_until_it_is_full(pair: Lab) -> None:
     machine.run(["umount", machine.folder])
 
 
-def test_a_port_is_taken_while_somebody_has_it(pair: Lab) -> None:
+def test_a_port_is_taken_while_it_is_held(pair: Lab) -> None:
     with occupied_udp_port(pair["h0"], 4789):
         assert ":4789 " in pair["h0"].run(["ss", "-lun"]).stdout
     assert ":4789 " not in pair["h0"].run(["ss", "-lun"]).stdout

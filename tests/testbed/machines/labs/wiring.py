@@ -13,22 +13,22 @@ BRIDGE_MTU = 9216
 
 
 def control_address(number: int) -> str:
-    """Of machine `number`, for SSH."""
+    """Return the address of machine `number` for SSH."""
     return f"192.168.56.{FIRST + number}"
 
 
 def experiment_address(number: int) -> str:
-    """Of machine `number`, in the experiment network."""
+    """Return the address of machine `number` in the experiment network."""
     return f"10.10.1.{FIRST + number}"
 
 
 def control_port(number: int) -> str:
-    """The bridge's port for machine `number`."""
+    """Return the bridge's port for machine `number`."""
     return f"c{number}"
 
 
 def control_lines() -> list[str]:
-    """What the lab has before there are machines."""
+    """Return the commands for the lab without machines."""
     return [
         f"link add {CONTROL_BRIDGE} type bridge stp_state 0 mcast_snooping 0",
         f"link add {EXPERIMENT_BRIDGE} mtu {BRIDGE_MTU} type bridge stp_state 0 mcast_snooping 0",
@@ -54,7 +54,7 @@ def outside_lines(number: int, mtu: int) -> list[str]:
 
 
 def _mac(network: int, number: int) -> str:
-    """A card keeps its address when the machine is switched off and on."""
+    """Return a card's fixed address, which survives a restart of the machine."""
     return f"02:00:00:00:{network:02x}:{number:02x}"
 
 

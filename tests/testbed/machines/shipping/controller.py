@@ -1,11 +1,11 @@
-"""What a controller does, as a program: ships a folder of each machine of an inventory, and prints what came.
+"""A controller as a program: ships a folder of each machine of an inventory, and prints the results.
 
     python -m tests.testbed.machines.shipping.controller INVENTORY FOLDER RUN [--how ship|sftp]
         [--follow FILE]
 
-FOLDER is below each machine's `runs`. Prints "shipping" when it begins, "connected NAME" for each connection
-over which a machine answers, and at last, as a line of JSON, what became of each machine. sftp: as paramiko
-does it by itself, to compare. --follow: the run is over when FILE is there.
+FOLDER is below each machine's `runs`. Prints "shipping" at the start, "connected NAME" for each connection
+that a machine accepts, and at the end each machine's result as a line of JSON. sftp: use paramiko's sftp, for
+comparison. --follow: the run is over when FILE exists.
 """
 
 import argparse

@@ -68,7 +68,7 @@ class ProcessStream:
 
     @classmethod
     def to(cls, folder: Path, *options: str, stdin: int = subprocess.PIPE) -> "ProcessStream":
-        """The real program."""
+        """Run the real program."""
         return cls(
             [sys.executable, "-m", "testbed.machines.shipping.sender", str(folder), *options], stdin=stdin
         )
@@ -97,7 +97,7 @@ class ProcessStream:
 
 @dataclass
 class CutStream:
-    """Breaks after so many bytes, both directions together."""
+    """A stream that breaks after this many bytes in both directions together."""
 
     inner: "ThreadStream | ProcessStream"
     left: int
@@ -152,19 +152,19 @@ class Machine:
         if cut is not None:
             return CutStream(self.start(self.folder), cut)
         if self.dies:
-            raise ConnectionRefusedError("nobody is there")
+            raise ConnectionRefusedError("no listener")
         return self.start(self.folder)
 
 
 @dataclass
-class Told:
-    """A listener that keeps what it was told."""
+class RecordedProgress:
+    """A listener that records its notifications."""
 
-    of: list[Progress] = field(default_factory=list)
+    reports: list[Progress] = field(default_factory=list)
 
     def __call__(self, progress: Progress) -> None:
         """See Listener."""
-        self.of.append(progress)
+        self.reports.append(progress)
 
 
 def ship_all(

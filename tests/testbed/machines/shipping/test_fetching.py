@@ -32,7 +32,7 @@ HOLDER = """\
 python3 -c 'import signal; signal.pause()' -m testbed.machines.agent start "$0" >/dev/null 2>&1 &
 echo $! > /var/tmp/holder
 """
-"""What a run's supervisor looks like; $0 is the run's folder."""
+"""A process that looks like a run's supervisor; $0 is the run's folder."""
 
 pytestmark = [
     pytest.mark.network,
@@ -51,7 +51,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def run(lab: Lab, tmp_path: Path) -> RunDirectory:
-    """A run whose controller died before anything was shipped: here is only what was planned, and where."""
+    """Return a run whose controller died before shipping: only the plan and the machines are known here."""
     experiment = load_experiment(str(write_experiment(tmp_path)))
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
     run = RunDirectory.create(tmp_path, "tiny", datetime.now(UTC), "0123ab")
@@ -63,12 +63,12 @@ def run(lab: Lab, tmp_path: Path) -> RunDirectory:
 
 
 def folder(lab: Lab, run: RunDirectory, name: str) -> Path:
-    """The run's on a machine."""
+    """Return the run's folder on a machine."""
     return lab[name].path(f"{lab[name].folder}/runs/{run.name}")
 
 
 def machine_files(run: RunDirectory, number: int) -> dict[str, bytes]:
-    """What a machine has when its part of the run is over."""
+    """Return the files of a machine after its part of the run."""
     content = read_json(run.run_json) | {
         "phase": Phase.COLLECTED,
         "outcome": Outcome.COMPLETED,
@@ -93,13 +93,13 @@ def fetch(
 
 
 def entries(run: RunDirectory, key: str) -> dict[str, Any]:
-    """A list of run.json by machine."""
+    """Return a list of run.json by machine."""
     return {
         entry.get("machine") or entry["name"]: entry for entry in json.loads(run.run_json.read_text())[key]
     }
 
 
-def test_what_a_dead_controller_left_on_machines_is_fetched(lab: Lab, run: RunDirectory) -> None:
+def test_files_that_a_dead_controller_left_on_machines_are_fetched(lab: Lab, run: RunDirectory) -> None:
     ended = fetch(lab, run)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == f"All files of {run.name} are here: cutset analyze {run.path}\n"
@@ -116,7 +116,7 @@ def test_what_a_dead_controller_left_on_machines_is_fetched(lab: Lab, run: RunDi
     assert (again.returncode, again.stdout) == (0, ended.stdout)
 
 
-def test_what_was_not_fetched_stays_there_until_it_is(lab: Lab, run: RunDirectory) -> None:
+def test_files_stay_on_machines_until_they_are_fetched(lab: Lab, run: RunDirectory) -> None:
     nobody_there = lab.write_inventory("wrong.yaml", machines={"h1": {"port": 2222}})
     first = fetch(lab, run, "--disk", "5MB", inventory=nobody_there)
     assert first.returncode == 1
@@ -141,7 +141,7 @@ def test_what_was_not_fetched_stays_there_until_it_is(lab: Lab, run: RunDirector
 
 
 def waits_for_h0(lab: Lab, run: RunDirectory) -> ControllerProcess:
-    """`cutset fetch` that waits, because the run goes on on h0: somebody holds it there."""
+    """Start `cutset fetch`, which waits because a process on h0 holds the run there."""
     there = folder(lab, run, "h0")
     going_on = json.loads(machine_files(run, 0)["run.json"]) | {"phase": "running", "outcome": None}
     (there / "run.json").write_text(json.dumps(going_on))

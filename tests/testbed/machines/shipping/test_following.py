@@ -35,7 +35,7 @@ class Following:
         self.wait_for(lambda progress: progress.bytes == size == progress.of_bytes)
 
     def finish(self) -> ShippingResult:
-        """The run is over."""
+        """End the run and return the result."""
         self._over.set()
         self._thread.join(60)
         assert not self._thread.is_alive()
@@ -148,7 +148,7 @@ def test_a_file_that_shrank_is_shipped_again(tmp_path: Path) -> None:
     assert here.read_bytes() == b"second"
 
 
-def test_what_was_taken_away_on_the_machine_stays_here(tmp_path: Path) -> None:
+def test_files_deleted_on_the_machine_stay_here(tmp_path: Path) -> None:
     write_files(tmp_path / "h0", {"captures/a.pcap": b"packets", "run.json": b"{}"})
     following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
     following.wait_for_bytes(9)
@@ -161,7 +161,7 @@ def test_what_was_taken_away_on_the_machine_stays_here(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_in_the_making_and_what_is_no_file_is_not_shipped(tmp_path: Path) -> None:
+def test_incomplete_files_and_non_files_are_not_shipped(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h0", {"run.json": b"{}", ".run.json.7.tmp": b"{", "logs/bad\nname": b"x"})
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret")

@@ -44,7 +44,7 @@ class Source:
         self._pieces = pieces
 
     def read(self, size: int) -> bytes:
-        """At most so many, b"" at the end."""
+        """Read at most this many bytes, b"" at the end."""
         take = min(size, self._pieces.pop() if self._pieces else size)
         data, self._data = self._data[:take], self._data[take:]
         return data
@@ -57,7 +57,7 @@ paths = st.lists(names, min_size=1, max_size=4).map("/".join).filter(lambda path
 
 
 def safe(path: str) -> str | None:
-    """The path if it is taken."""
+    """Return the path if it is accepted."""
     try:
         return checked(path)
     except ShippingError:
@@ -143,7 +143,7 @@ def test_the_longest_listing_fits_into_a_frame() -> None:
         (Hash, ["\x1b[2J", 1], r"hash\.0: .* cannot be meant"),
     ],
 )
-def test_what_is_wrong_with_a_message_is_said_with_its_place(kind: type, body: object, said: str) -> None:
+def test_errors_in_a_message_name_their_place(kind: type, body: object, said: str) -> None:
     with pytest.raises(ShippingError, match=said) as raised:
         decode_message(kind, json.dumps(body).encode())
     assert str(raised.value).isprintable()
@@ -192,7 +192,7 @@ def test_data_is_never_unpacked_to_more_than_was_asked_for() -> None:
         Unpacker().data(bytes(lie[:-1]), 1000)
 
 
-def test_what_a_machine_says_cannot_steer_a_terminal() -> None:
+def test_texts_from_machines_cannot_control_a_terminal() -> None:
     assert (
         decode_text(b"\x1b]0;title\x07 no\nsuch \xff file" + b"." * 9999)[:25]
         == "?]0;title? no such \ufffd file"
@@ -208,7 +208,7 @@ def test_data_that_was_damaged_is_noticed() -> None:
 
 
 def listed(*entries: object) -> bytes:
-    """A listing of these, as they are."""
+    """Encode a listing of these entries without checks."""
     return encode(Kind.LISTING, json.dumps([list(entries), [], False]).encode())
 
 
@@ -227,7 +227,7 @@ def listed(*entries: object) -> bytes:
     ],
     ids=["noise", "garbage", "length", "unasked", "outside", "negative", "other answer", "bomb", "failed"],
 )
-def test_what_breaks_the_protocol_is_given_up_and_leaves_nothing(said: bytes, tmp_path: Path) -> None:
+def test_protocol_violations_end_the_transfer_and_leave_nothing(said: bytes, tmp_path: Path) -> None:
     (tmp_path / "said").write_bytes(said)
     program = f"import os, sys; os.write(1, open({str(tmp_path / 'said')!r}, 'rb').read()); sys.stdin.read()"
     machine = Machine("h0", tmp_path, start=lambda _: ProcessStream([sys.executable, "-S", "-c", program]))

@@ -31,7 +31,7 @@ MIB = 1 << 20
     bits_per_s=st.sampled_from([100_000, 8_000_000, 1_000_000_000]),
 )
 def test_no_more_is_booked_than_the_rate_allows(asks: list[tuple[float, int]], bits_per_s: int) -> None:
-    """Whoever asks whenever: up to any time, what was booked before the last is within rate and burst."""
+    """Check for all request times: bytes booked before the last request stay within rate and burst."""
     rate, now_s, booked = Rate(bits_per_s), 0.0, 0
     for pause_s, size in asks:
         now_s += pause_s
@@ -40,7 +40,7 @@ def test_no_more_is_booked_than_the_rate_allows(asks: list[tuple[float, int]], b
             booked += size
 
 
-def test_who_waits_as_long_as_told_is_served() -> None:
+def test_a_request_after_the_given_wait_is_served() -> None:
     rate = Rate(8_000_000)
     now_s, booked = 10.0, 0
     while booked < 10_000_000:
@@ -51,7 +51,7 @@ def test_who_waits_as_long_as_told_is_served() -> None:
     assert now_s == pytest.approx(10.0 + 10 - BURST_S, abs=0.2)
 
 
-def test_what_compression_saved_may_be_asked_for_at_once() -> None:
+def test_bytes_saved_by_compression_may_be_requested_at_once() -> None:
     rate = Rate(8_000_000)
     assert rate.book(1_000_000, 0.0) == 0
     assert rate.book(1, 0.0) > 0.7
@@ -90,7 +90,7 @@ def test_a_disk_that_is_nearly_full_is_not_filled(tmp_path: Path, monkeypatch: p
     assert shipped.files[0].became is FileOutcome.MISSING
 
 
-def test_what_is_given_back_can_be_taken_again(tmp_path: Path) -> None:
+def test_returned_bytes_can_be_taken_again(tmp_path: Path) -> None:
     disk = Disk(tmp_path, 100, 50)
     assert disk.take(50) == ""
     assert disk.take(1) != ""
@@ -113,7 +113,7 @@ def test_a_machine_can_be_given_up_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "run/captures/a.pcap").exists()
 
 
-def test_who_gives_up_between_two_looks_at_a_machine_is_told_so(tmp_path: Path) -> None:
+def test_giving_up_between_two_polls_is_reported(tmp_path: Path) -> None:
     """Whenever it is that the user has had enough."""
     there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
     for patience in range(4):
@@ -132,7 +132,7 @@ def test_who_gives_up_between_two_looks_at_a_machine_is_told_so(tmp_path: Path) 
 def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it may still do afterwards does not count as come."""
+    """Check that bytes that it sends afterwards do not count as received."""
     monkeypatch.setattr(receiver, "END_TIMEOUT_S", 0.0)
     there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
     connecting, connected = threading.Event(), threading.Event()
@@ -158,7 +158,7 @@ def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
     assert not shipped["h0"].complete
 
 
-def test_a_silent_connection_is_made_anew(tmp_path: Path) -> None:
+def test_a_silent_connection_is_replaced(tmp_path: Path) -> None:
     """The first sender greets and says nothing more."""
     there = write_files(tmp_path / "h0", {"captures/a.pcap": b"packets"})
     silent = [sys.executable, "-S", "-c", f"import os, sys; os.write(1, {GREETING!r}); sys.stdin.read()"]

@@ -39,7 +39,9 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def files(lab: Lab, tmp_path: Path) -> dict[str, bytes]:
-    """What the machines have below the run that is called as the test's folder, by its place here."""
+    """Write files on the machines below the run that is named like the test's folder; return them by local
+    path.
+    """
     expected: dict[str, bytes] = {}
     for number, machine in enumerate(lab.machines.values()):
         captures = {f"captures/r{number}-proxy-{each}-eth0.pcap": noise(4 * MIB, each) for each in range(3)}
@@ -62,7 +64,7 @@ def sends(machine: LabMachine) -> bool:
 
 
 def result(process: ControllerProcess) -> dict[str, Any]:
-    """What became of each machine."""
+    """Return the result of each machine."""
     said, _ = process.communicate(timeout=SHIPPING_S)
     shipped: dict[str, Any] = json.loads(said.splitlines()[-1])
     return shipped
@@ -81,7 +83,7 @@ def wait_for_bytes(run: Path, bytes_min: float) -> None:
 
 
 def size(run: Path) -> int:
-    """What is here."""
+    """Return the number of received bytes."""
     return sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
 
 
@@ -105,7 +107,7 @@ def test_connections_that_are_cut_three_times_ship_everything(
         assert one["wire_bytes"] < 12 * MIB + 3 * 13 * MIB / 10
 
 
-def test_senders_end_with_whoever_asked_them(lab: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
+def test_senders_end_with_their_controller(lab: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
     process = start(lab, tmp_path, "--follow", tmp_path / "over")
     wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
     assert all(map(sends, lab.machines.values()))
@@ -134,7 +136,7 @@ def test_a_machine_that_cannot_be_reached_any_more_leaves_what_it_had_shipped(
     assert read_files(tmp_path / "run") == files | {"logs/r1-proxy-0.jsonl": b"last words"}
 
 
-def test_what_the_supervisor_needs_for_itself_is_not_shipped(tmp_path: Path) -> None:
+def test_the_supervisors_own_files_are_not_shipped(tmp_path: Path) -> None:
     inventory = tmp_path / "lab.yaml"
     inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
     machine: Machine = load_inventory(inventory).machines[0]

@@ -1,4 +1,4 @@
-"""What machines say of their parts of a run is used only if it can be."""
+"""Machines' records of their parts of a run are used only if they are valid."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is shipped over connections that break is what was there, and nothing comes twice."""
+"""Files shipped over breaking connections are complete, and nothing is sent twice."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.shipping.machines import (
     Machine,
     ProcessStream,
-    Told,
+    RecordedProgress,
     noise,
     read_files,
     ship_all,
@@ -37,7 +37,7 @@ FILES = {
 
 
 def placed(files: dict[str, bytes], machine: str) -> dict[str, bytes]:
-    """Where files are expected: what belongs to a machine alone is in a folder of its own."""
+    """Return files by their expected paths: files of one machine only are in its own folder."""
     return {path if "/" in path else f"machines/{machine}/{path}": files[path] for path in files}
 
 
@@ -101,7 +101,7 @@ def test_a_receiver_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None
     assert shipped["h0"].wire_bytes < len(content) - before + MIB
 
 
-def test_what_is_whole_here_is_only_checked(tmp_path: Path) -> None:
+def test_complete_local_files_are_only_checked(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h0", {"captures/a.pcap": noise(5 * MIB)})
     ship_all(tmp_path / "run", Machine("h0", there))
     again = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
@@ -116,7 +116,7 @@ def test_the_program_itself_ships(tmp_path: Path) -> None:
     assert shipped["h0"].complete
 
 
-def test_what_a_dead_machine_did_not_ship_is_said(tmp_path: Path) -> None:
+def test_files_missing_from_a_dead_machine_are_reported(tmp_path: Path) -> None:
     there = write_files(
         tmp_path / "h0",
         {"captures/a.pcap": noise(3 * MIB), "captures/b.pcap": noise(3 * MIB), "captures/c.pcap": b"c"},
@@ -131,20 +131,20 @@ def test_what_a_dead_machine_did_not_ship_is_said(tmp_path: Path) -> None:
     assert 0 < b.bytes < 3 * MIB
     assert (c.became, c.bytes, c.of_bytes) == (FileOutcome.MISSING, 0, 1)
     assert not shipped.complete
-    assert "nobody is there" in shipped.problem
+    assert "no listener" in shipped.problem
     assert (tmp_path / "run/captures/b.pcap").stat().st_size == b.bytes
     assert shipped.lines()[-1] == "h0: captures/c.pcap is missing, 1 bytes"
     assert shipped.shipment().missing == (UnshippedFile("captures/c.pcap", 0, 1, ""),)
 
 
-def test_one_dead_machine_stands_in_no_others_way(tmp_path: Path) -> None:
+def test_a_dead_machine_blocks_no_others(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h1", FILES)
     shipped = ship_all(tmp_path / "run", Machine("h0", tmp_path / "h0", dies=True), Machine("h1", there))
     assert shipped["h1"].complete
     assert shipped["h0"].lines() == [f"h0: nothing was shipped: {shipped['h0'].problem}"]
 
 
-def test_what_is_here_and_differs_is_shipped_again(tmp_path: Path) -> None:
+def test_differing_local_files_are_shipped_again(tmp_path: Path) -> None:
     """Also where only its beginning differs, which the bytes before the end do not tell."""
     content = noise(2 * MIB)
     there = write_files(tmp_path / "h0", {"captures/a.pcap": content, "captures/b.pcap": content})
@@ -159,7 +159,7 @@ def test_what_is_here_and_differs_is_shipped_again(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(f"*{AGAIN}"))
 
 
-def test_what_is_replaced_now_and_then_may_differ_from_what_was_shipped_before(tmp_path: Path) -> None:
+def test_files_that_are_replaced_may_differ_from_their_shipped_version(tmp_path: Path) -> None:
     there = write_files(tmp_path / "h0", {"run.json": b'{"phase": "collected"}'})
     write_files(tmp_path / "run", {"machines/h0/run.json": b'{"phase": "running", "more": 1}'})
     shipped = ship_all(tmp_path / "run", Machine("h0", there))["h0"]
@@ -169,14 +169,14 @@ def test_what_is_replaced_now_and_then_may_differ_from_what_was_shipped_before(t
 
 
 def test_progress_says_what_is_here_and_what_is_left(tmp_path: Path) -> None:
-    there, told = write_files(tmp_path / "h0", FILES), Told()
+    there, told = write_files(tmp_path / "h0", FILES), RecordedProgress()
     ship_all(tmp_path / "run", Machine("h0", there), listener=told)
     size = sum(map(len, FILES.values()))
-    last = told.of[-1]
+    last = told.reports[-1]
     assert (last.state, last.bytes, last.of_bytes, last.files) == ("shipped", size, size, len(FILES))
     assert last.left_bytes == 0
     assert 0 < last.wire_bytes < size / 2  # most of it is zeros
-    assert told.of[0].state == "connecting"
+    assert told.reports[0].state == "connecting"
 
 
 def test_more_is_asked_for_before_answers_come() -> None:

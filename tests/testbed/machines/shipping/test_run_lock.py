@@ -46,7 +46,7 @@ def receiver(run: RunDirectory) -> "Iterator[subprocess.Popen[str]]":
         process.kill()
 
 
-def test_nothing_is_fetched_while_somebody_else_brings_the_files(
+def test_nothing_is_fetched_while_another_process_fetches_the_files(
     run: RunDirectory, receiver: "subprocess.Popen[str]", tmp_path: Path
 ) -> None:
     inventory = tmp_path / "lab.yaml"
@@ -71,10 +71,10 @@ def test_a_receiver_that_was_killed_holds_nothing_up(
     receiver.wait()
     with run_lock(run, who="cutset fetch"):
         assert run.shipping_lock.read_text().startswith("cutset fetch, process ")
-    assert run.shipping_lock.read_text() == "", "nobody is named who has nothing to do with it any more"
+    assert run.shipping_lock.read_text() == "", "the lock names no process that has released it"
 
 
-def test_a_run_directory_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_run_directory_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     gone = RunDirectory(tmp_path / "gone")
     with pytest.raises(MachineError, match=r"cannot write .*/gone: No such file"):
         run_lock(gone, who="cutset fetch").__enter__()

@@ -1,4 +1,4 @@
-"""A connection that is slow, or a sender that nobody asks any more."""
+"""A slow connection, or a sender without further requests."""
 
 import os
 import signal
@@ -52,14 +52,14 @@ def test_a_slow_answer_is_not_silence(tmp_path: Path) -> None:
     stream.close()
 
 
-def test_a_sender_that_nobody_asks_any_more_ends(tmp_path: Path) -> None:
+def test_a_sender_without_requests_ends(tmp_path: Path) -> None:
     """Its input is open, so nothing else tells it."""
     stream = ProcessStream.to(tmp_path, "--idle", "1")
     assert stream.process.wait(60) == -signal.SIGALRM
 
 
 def test_a_sender_that_is_stuck_in_a_write_ends(tmp_path: Path) -> None:
-    """What it says is not read, as when a connection has died silently."""
+    """Do not read its output, as after a silent connection loss."""
     there = write_files(tmp_path / "h0", {"captures/a.pcap": noise(2 * MIB)})
     reading, writing = os.pipe()
     os.write(writing, encode(Kind.LIST) + encode(Kind.READ, b'["captures/a.pcap",0,1048576,""]'))

@@ -1,4 +1,4 @@
-"""What a machine may forget is on the disk here before anybody is told that it is."""
+"""Data is on this machine's disk before a machine may delete it."""
 
 import errno
 import os

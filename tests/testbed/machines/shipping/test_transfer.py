@@ -1,4 +1,4 @@
-"""What is asked for next, and what answers mean, without a stream."""
+"""The next requests of a transfer, and the meaning of answers, without a stream."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ WRONG = bytes(32)
 
 
 def transfer(run: Path, machine: str = "h0", claims: dict[str, str] | None = None) -> Transfer:
-    """Of a machine that nothing was heard of."""
+    """Return the transfer of a machine that has sent nothing yet."""
     return Transfer(machine, run, {} if claims is None else claims, Disk(run, None, 0))
 
 
@@ -25,7 +25,7 @@ def listing(*entries: Entry, gone: tuple[str, ...] = ()) -> Listing:
 
 
 def entry(size: int, path: str = "captures/a.pcap", identity: int = 1) -> Entry:
-    """Of a file."""
+    """Return the entry of a file."""
     return Entry(path, size, identity)
 
 
@@ -113,7 +113,7 @@ def test_two_machines_cannot_ship_to_the_same_place(tmp_path: Path) -> None:
     assert (file.became, file.note) == (FileOutcome.MISSING, "h0 has a file of that name, too")
 
 
-def test_what_cannot_be_written_here_stands_in_no_other_files_way(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_blocks_no_others(tmp_path: Path) -> None:
     (tmp_path / "captures/a.pcap").mkdir(parents=True)
     (tmp_path / "logs").write_bytes(b"no folder")
     outside = tmp_path / "outside"

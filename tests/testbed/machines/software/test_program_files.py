@@ -1,4 +1,4 @@
-"""What is sent with a system of programs, and what is looked for where."""
+"""Files sent with a system of programs, and the places where programs are looked up."""
 
 import gzip
 import io
@@ -42,7 +42,7 @@ def test_the_systems_folder_is_sent_and_what_is_executable_stays_so(tmp_path: Pa
     assert found.executables == {f"{SYSTEM_FOLDER}/bin/broker", f"{SYSTEM_FOLDER}/latest"}
 
 
-def test_what_arrives_is_executable_there(tmp_path: Path) -> None:
+def test_program_files_are_executable_after_their_transfer(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/broker").write_text("#!/bin/sh\n")
     (tmp_path / "mine/broker").chmod(0o700)

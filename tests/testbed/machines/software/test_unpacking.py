@@ -43,7 +43,7 @@ def test_an_archive_is_unpacked_under_its_hash_and_asked_for_only_once(tmp_path:
 
 
 @pytest.mark.parametrize("problem", ["cut short", "other bytes"])
-def test_what_did_not_come_whole_leaves_nothing(tmp_path: Path, problem: str) -> None:
+def test_an_incomplete_archive_leaves_nothing(tmp_path: Path, problem: str) -> None:
     content = pack(FILES)
     came = content[:-9] if problem == "cut short" else content[:-9] + bytes(9)
     done = unpack(tmp_path / "code", came, sha256=hashlib.sha256(content).hexdigest(), size=len(content))
@@ -52,7 +52,7 @@ def test_what_did_not_come_whole_leaves_nothing(tmp_path: Path, problem: str) ->
     assert list((tmp_path / "code").iterdir()) == []
 
 
-def test_what_was_unpacked_before_the_machine_was_started_again_is_replaced(tmp_path: Path) -> None:
+def test_code_unpacked_before_a_reboot_is_replaced(tmp_path: Path) -> None:
     content = pack(FILES)
     unpack(tmp_path / "code", content)
     (target,) = (tmp_path / "code").iterdir()
@@ -77,9 +77,9 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["code"]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
 @pytest.mark.parametrize("whose", ["home", "home/cutset", "home/cutset/code"])
-def test_a_folder_that_is_somebody_elses_or_below_one_is_refused(tmp_path: Path, whose: str) -> None:
+def test_a_folder_owned_by_another_user_or_below_one_is_refused(tmp_path: Path, whose: str) -> None:
     (tmp_path / "home/cutset/code").mkdir(parents=True)
     os.chown(tmp_path / whose, 65534, 65534)
     done = unpack(tmp_path / "home/cutset/code", pack(FILES))
@@ -88,16 +88,16 @@ def test_a_folder_that_is_somebody_elses_or_below_one_is_refused(tmp_path: Path,
     assert list((tmp_path / "home/cutset/code").iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
-def test_nothing_is_made_below_a_folder_of_somebody_else(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
+def test_nothing_is_made_below_another_users_folder(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", 65534, 65534)
     assert unpack(tmp_path / "home/cutset/code", pack(FILES)).returncode == 1
     assert list((tmp_path / "home").iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to somebody else, which only root may")
-def test_who_logged_in_may_own_the_folder_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
+def test_the_login_user_may_own_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", 65534, 65534)
     monkeypatch.setenv("SUDO_UID", "65534")

@@ -19,7 +19,7 @@ TIMEOUT_S = 60.0
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home without keys or configuration, and no agent."""
+    """Use a home without keys or configuration, and no agent."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
 
@@ -39,7 +39,7 @@ def problem(machine: Machine) -> str:
 
 @contextmanager
 def answering(words: bytes) -> Iterator[socket.socket]:
-    """A server that says this to the first who comes, and closes the connection."""
+    """Run a server that sends this to its first client and closes the connection."""
 
     def answer() -> None:
         connection, _ = server.accept()
@@ -58,7 +58,7 @@ def answering(words: bytes) -> Iterator[socket.socket]:
         thread.join()
 
 
-def test_a_port_that_nobody_has() -> None:
+def test_a_port_without_a_listener() -> None:
     with socket.socket() as bound:  # and does not listen
         bound.bind(("127.0.0.1", 0))
         assert problem(here(bound)) == "nothing listens there (connection refused)"
@@ -91,5 +91,5 @@ def test_a_server_of_something_else(words: bytes) -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_what_else_may_happen(error: Exception, words: str) -> None:
+def test_other_connection_errors_are_explained(error: Exception, words: str) -> None:
     assert error_clause(error) == words

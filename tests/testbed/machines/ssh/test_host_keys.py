@@ -100,9 +100,7 @@ def test_a_key_that_has_changed_on_the_way_is_told_of_the_machine_that_has_it(
     assert f"`ssh-keygen -R {name}`" in str(refusal.value)
 
 
-def test_what_known_hosts_says_of_authorities_and_of_kinds_we_have_not_is_passed_over(
-    pair: Lab, machine: Machine
-) -> None:
+def test_authorities_and_unknown_key_types_in_known_hosts_are_ignored(pair: Lab, machine: Machine) -> None:
     pair.know()
     known = known_hosts(pair).read_text()
     authority = f"@cert-authority *.example.org {Key.new().public} our CA\n"

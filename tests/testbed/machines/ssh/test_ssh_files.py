@@ -20,7 +20,7 @@ KEY, OTHER = Key.new(), Key.new()  # new ones every time: no test may be named b
 
 @pytest.fixture(autouse=True)
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """~/.ssh of somebody on a machine that knows nothing."""
+    """Return an empty ~/.ssh on a machine without SSH configuration."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(host_keys, "SYSTEM_FILE", tmp_path / "ssh_known_hosts")
     monkeypatch.setattr(ssh_config, "SYSTEM_CONFIG", tmp_path / "ssh_config")
@@ -62,7 +62,7 @@ def test_the_users_file_goes_before_the_systems(ssh: Path, tmp_path: Path) -> No
     assert known("h1") == [OTHER.public]
 
 
-def test_a_revoked_key_is_no_hosts_key_wherever_that_is_said(ssh: Path, tmp_path: Path) -> None:
+def test_a_revoked_key_is_no_hosts_key_wherever_that_is_stated(ssh: Path, tmp_path: Path) -> None:
     (ssh / "known_hosts").write_text(f"h0 {KEY.public}\n")
     (tmp_path / "ssh_known_hosts").write_text(f"@revoked *.example.org {KEY.public}\n")
     assert known("h0") == []
@@ -80,7 +80,7 @@ def test_a_revoked_key_is_no_hosts_key_wherever_that_is_said(ssh: Path, tmp_path
     ],
     ids=range(6),
 )
-def test_what_says_nothing_of_hosts_is_passed_over(ssh: Path, line: str) -> None:
+def test_lines_without_hosts_are_ignored(ssh: Path, line: str) -> None:
     (ssh / "known_hosts").write_text(f"{line}\nh0 {KEY.public}\n")
     assert known("h0") == [KEY.public]
 

@@ -1,4 +1,4 @@
-"""What is started on a machine ends though nothing comes from who started it, and nothing is taken."""
+"""A program started on a machine ends if its starter sends nothing and reads nothing."""
 
 import contextlib
 import signal
@@ -29,7 +29,7 @@ agent.main(sys.argv[1:])
 
 
 def left_alone(program: str, *arguments: str, given: bytes = b"") -> tuple[int, bytes]:
-    """The exit code of a program whose input stays open after what it is given, and what it said."""
+    """Run a program whose input stays open; return its exit code and output."""
     command = [sys.executable, "-c", program, *arguments, PATIENCE_S]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -63,7 +63,7 @@ def test_a_supervisor_that_is_not_told_its_run_is_not_started(tmp_path: Path) ->
     assert not (tmp_path / "run").exists()
 
 
-def test_who_is_attached_and_takes_nothing_is_let_go(tmp_path: Path) -> None:
+def test_an_attached_client_that_reads_nothing_is_disconnected(tmp_path: Path) -> None:
     def talk() -> None:
         connection, _ = listener.accept()
         with connection, contextlib.suppress(ConnectionError):

@@ -23,7 +23,7 @@ SLOWER_US = 300_000
 
 @contextlib.contextmanager
 def synchronising(disks: SlowDisks, path: Path) -> Iterator[socket.socket]:
-    """A child that waits for its disk for each byte that it gets, and says for how many milliseconds."""
+    """Fork a child that syncs once for each byte it gets, and reports the milliseconds."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -98,7 +98,7 @@ EXPECTED = {
 }
 
 
-def test_what_waits_for_a_disk_waits_longer_while_it_is_slow(tmp_path: Path) -> None:
+def test_syncs_take_longer_while_the_disk_is_slow(tmp_path: Path) -> None:
     assert sandboxed(seen, str(tmp_path)) == EXPECTED
 
 

@@ -71,7 +71,7 @@ def test_unpacking_is_done_once_until_the_file_changes(
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd])
-def test_of_a_cut_off_file_all_that_is_there_is_used_and_the_rest_is_named(
+def test_a_truncated_file_is_used_as_far_as_it_goes_and_reported(
     tmp_path: Path, pack: Callable[[bytes], bytes]
 ) -> None:
     path = tmp_path / "a.pcap.x"
@@ -101,7 +101,7 @@ def test_garbage_behind_the_last_member_costs_nothing_but_is_named(tmp_path: Pat
         (b"\x28\xb5\x2f\xfd\xff\xff", "cannot be decompressed"),
     ],
 )
-def test_what_holds_no_capture_is_refused_and_leaves_nothing(
+def test_archives_without_a_capture_are_refused_and_leave_nothing(
     tmp_path: Path, content: bytes, said: str
 ) -> None:
     (tmp_path / "a.pcap.gz").write_bytes(content)
@@ -110,7 +110,9 @@ def test_what_holds_no_capture_is_refused_and_leaves_nothing(
     assert list((tmp_path / "unpacked").iterdir()) == []
 
 
-def test_what_grows_beyond_all_measure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_expand_beyond_the_limit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compressed, "SIZE_ALWAYS_ALLOWED", 1_000_000)
     monkeypatch.setattr(compressed, "GROWTH_MAX", 2)
     for name, pack in (("a.gz", gzip.compress), ("a.zst", zstd)):
@@ -154,13 +156,13 @@ def test_a_capture_is_called_the_same_in_every_form(file: str, name: str) -> Non
     assert capture_name(Path("captures") / file) == name
 
 
-def test_of_a_folder_each_capture_is_taken_once(tmp_path: Path) -> None:
+def test_each_capture_of_a_folder_is_read_once(tmp_path: Path) -> None:
     for file in ("b.pcap.zst", "b.pcap", "a.pcapng.gz", "c.pcapng", "c.pcap.gz", "a.pcap.index", "notes.txt"):
         (tmp_path / file).write_bytes(CONTENT)
     assert [path.name for path in find_captures(str(tmp_path))] == ["a.pcapng.gz", "b.pcap", "c.pcapng"]
 
 
-def test_of_a_run_unpacked_captures_stand_in_its_analysis_and_what_is_unusable_is_named(
+def test_a_runs_unpacked_captures_are_in_its_analysis_and_unusable_ones_are_named(
     tmp_path: Path,
 ) -> None:
     run = RunDirectory(tmp_path / "a-run")

@@ -54,7 +54,7 @@ class Reading:
         return self._reader
 
     def rows(self, bytes_max: int | None = None) -> list[dict[str, Any]]:
-        """The rows of one batch."""
+        """Return the rows of one batch."""
         limit = ReadAllAvailable() if bytes_max is None else ReadMaxBytes(bytes_max)
         end = self.reader.latestOffset(self.place, limit)
         start, self.place = self.place, end
@@ -259,13 +259,13 @@ def cut_off(content: bytes) -> bytes:
 
 
 def damaged(content: bytes) -> bytes:
-    """The length in the last record's header is one that cannot be."""
+    """Put an impossible length into the last record's header."""
     at = len(content) - RECORD_BYTES
     return content[: at + 8] + b"\xff\xff\xff\x7f" + content[at + 12 :]
 
 
 @pytest.mark.parametrize(("harm", "said"), [(cut_off, "cut off"), (damaged, "damaged record header")])
-def test_of_a_damaged_capture_the_rows_before_are_given_and_what_is_wrong_is_reported(
+def test_rows_before_the_damage_are_given_and_the_damage_is_reported(
     tmp_path: Path, harm: Callable[[bytes], bytes], said: str
 ) -> None:
     a, b = (write_pcap(tmp_path / f"{name}.pcap", records()) for name in "ab")
@@ -369,7 +369,7 @@ def test_a_part_that_is_gone_before_it_was_read_is_named(parts: Path) -> None:
         list(reader.partitions({}, end))
 
 
-def test_what_is_there_now_can_be_read_without_what_comes_later(tmp_path: Path) -> None:
+def test_present_data_can_be_read_without_later_data(tmp_path: Path) -> None:
     """As Spark's trigger `availableNow` asks it, in batches that are bounded."""
     a = write_pcap(tmp_path / "a.pcap", records())
     (tmp_path / "b.pcap.gz").write_bytes(gzip.compress(a.read_bytes()))

@@ -99,7 +99,7 @@ def test_a_capture_without_packets_is_fine(tmp_path: Path) -> None:
         (b"\x0a\x0d\x0d\x0a" + bytes(40), "damaged section header"),
     ],
 )
-def test_what_is_no_capture_is_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
+def test_files_that_are_no_captures_are_refused_by_name(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "odd.pcap").write_bytes(content)
     with pytest.raises(CaptureError, match=rf"odd\.pcap.*{said}"):
         load_index(tmp_path / "odd.pcap")
@@ -140,7 +140,7 @@ def test_a_torn_or_foreign_sidecar_is_made_again(tmp_path: Path, torn: str) -> N
 
 
 @pytest.mark.parametrize("name", ["a.pcap", "a.pcap.zst"])
-def test_a_pipe_in_place_of_a_capture_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+def test_a_pipe_in_place_of_a_capture_does_not_block(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / name)
     with pytest.raises(CaptureError, match="is not a regular file"):
         load_index(readable(tmp_path / name))

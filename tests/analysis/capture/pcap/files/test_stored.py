@@ -29,7 +29,7 @@ URL = "s3a://lab/{}?{}"
 
 @pytest.fixture
 def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A plain one, one that has its index, of many spans, and one that is compressed."""
+    """Write a plain capture, one with an index and many spans, and a compressed one."""
     monkeypatch.setattr(scan, "SPLIT_BYTES", 1000)
     monkeypatch.setattr(record_batches, "SPAN_BYTES", 3000)
     folder = tmp_path / "captures"
@@ -45,7 +45,7 @@ def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stored(captures: Path, s3: str, name: str) -> str:
-    """Puts a folder there; its URL."""
+    """Copy a folder to S3 and return its URL."""
     store, path = reached(URL.format(name, s3))
     copy_files(str(captures), path, destination_filesystem=store)
     return URL.format(name, s3)
@@ -66,7 +66,7 @@ def test_captures_of_any_form_have_the_rows_that_they_have_here(s3: str, capture
     assert not list(local_folder().glob(f"{FETCHING}*"))
 
 
-def test_of_a_capture_with_an_index_each_task_fetches_its_own_bytes(s3: str, captures: Path) -> None:
+def test_each_task_fetches_only_its_bytes_of_an_indexed_capture(s3: str, captures: Path) -> None:
     url = stored(captures, s3, "spans").replace("spans?", "spans/indexed.pcap?")
     size = (captures / "indexed.pcap").stat().st_size
     spans = list(stored_spans(url, TimeRange()))
@@ -135,7 +135,7 @@ def test_a_capture_that_is_replaced_after_planning_is_no_more_read(s3: str, capt
         [list(reader.read(each)) for each in planned]
 
 
-def test_where_an_index_lies_and_is_believed_no_wrong_rows_come(s3: str, captures: Path) -> None:
+def test_a_wrong_trusted_index_gives_no_wrong_rows(s3: str, captures: Path) -> None:
     index = sidecar(captures / "indexed.pcap")
     said = json.loads(index.read_text())
     half = len(said["splits"]) // 2
@@ -158,7 +158,7 @@ def test_a_stream_by_url_and_a_store_that_is_not_there_are_refused(s3: str) -> N
             rows(url)
 
 
-def test_what_is_wrong_with_reading_is_not_laid_to_the_store(s3: str, captures: Path) -> None:
+def test_read_errors_are_not_blamed_on_the_store(s3: str, captures: Path) -> None:
     reader = PcapReader(stored(captures, s3, "read"), spark_schema(PACKETS))
     first = reader.partitions()[0]
     batches = reader.read(first)

@@ -52,7 +52,7 @@ def test_the_new_ways_link_says_what_it_would_have_allowed(reported: Reported) -
 
 
 @pytest.mark.slow
-def test_it_says_whether_the_link_set_the_pace(reported: Reported) -> None:
+def test_the_backlog_text_says_whether_the_link_was_the_limit(reported: Reported) -> None:
     narrow, wide = (read_record(reported(name)) for name in ("narrow", "passed"))
     assert "The new path's rate sets the pace" in " ".join(explanation(narrow, backlogs(narrow)))
     assert "Links did not set the pace" in " ".join(explanation(wide, backlogs(wide)))

@@ -28,7 +28,7 @@ BASE = next(link.forward for link in make_plan(DEFAULT).links if link.name == "r
 def record_of(
     *changes: tuple[float, str, str, LinkState | ProcessAction, LinkParameters | None], applied: bool = False
 ) -> AnalysedRun:
-    """A record whose plan has these changes, to both directions of a link or to a process."""
+    """Return a record whose plan has these changes, to both directions of a link or to a process."""
     made: list[LinkChange | ProcessChange] = []
     for at_s, fault, subject, what, parameters in changes:
         at_us = int(at_s * 1e6)
@@ -114,7 +114,7 @@ def test_a_process_is_disturbed_until_it_runs_again(begins: ProcessAction, ends:
 
 
 @pytest.mark.parametrize(("ended_s", "found"), [(6, []), (30, [("cut", 19, None)])])
-def test_what_was_planned_for_after_the_end_makes_no_band(ended_s: int, found: list[Any]) -> None:
+def test_changes_planned_after_the_end_make_no_band(ended_s: int, found: list[Any]) -> None:
     record = record_of((19, "cut", "r2-r3", BLACKHOLE, None), (41, "restore", "r2-r3", UP, None))
     times = Times(zero_ns=ZERO_NS, stopped_ns=ZERO_NS + ended_s * 10**9)
     assert spans(of_run(record, times=times)) == found

@@ -17,7 +17,7 @@ Reported = Callable[[str], RunDirectory]
 
 @pytest.fixture
 def record(reported: Reported) -> AnalysedRun:
-    """The record of the ordinary run."""
+    """Read the record of the ordinary run."""
     return read_record(reported("passed"))
 
 
@@ -32,7 +32,7 @@ def test_regions_beyond_the_palette_differ_in_their_dashes() -> None:
     assert len({(colour_of(i), dash_of(i)) for i in range(count)}) == count
 
 
-def test_points_stand_in_the_middle_of_their_bins(record: AnalysedRun) -> None:
+def test_points_are_in_the_middle_of_their_bins(record: AnalysedRun) -> None:
     assert throughput_chart(record).series[0].x[:3] == (0.1, 0.3, 0.5)
 
 
@@ -67,7 +67,7 @@ def test_the_axis_ends_where_the_run_did(record: AnalysedRun, phase: str, ended_
     assert throughput_chart(ended).x.high == ended_s
 
 
-def test_utilisation_is_told_against_the_links_rate(reported: Reported) -> None:
+def test_utilisation_is_reported_against_the_links_rate(reported: Reported) -> None:
     charts = {chart.title: chart for chart in link_charts(read_record(reported("narrow")))}
     assert charts["r0\u2013r3"].note.replace("\u00a0", " ").endswith("98 % of 4.5 Mbit/s")
     assert [each.high for each in charts["r0\u2013r3"].references] == [4_500_000 / 8]

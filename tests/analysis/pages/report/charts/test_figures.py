@@ -55,11 +55,11 @@ def test_a_figure_of_an_invalid_run_says_so(reported: Reported, name: str) -> No
     assert marked == {"passed": False, "invalid": True}
 
 
-def test_what_was_not_measured_has_no_figure(reported: Reported) -> None:
+def test_unmeasured_quantities_have_no_figure(reported: Reported) -> None:
     assert {path.name for path in reported("crashed").figures.iterdir()} == {"topology.png", "topology.svg"}
 
 
-def test_settings_of_matplotlib_that_stand_in_a_folder_change_nothing(fresh_run: RunDirectory) -> None:
+def test_settings_of_matplotlib_that_are_in_a_folder_change_nothing(fresh_run: RunDirectory) -> None:
     drawn = [path.read_bytes() for path in write_figures(read_record(fresh_run), fresh_run)]
     with mpl.rc_context({"text.usetex": True, "axes.facecolor": "red", "svg.hashsalt": "other"}):
         again = [path.read_bytes() for path in write_figures(read_record(fresh_run), fresh_run)]

@@ -18,14 +18,14 @@ SHIPPED = ("link-failure", "link-failure-ring", "link-failure-grid", "star-outag
 
 
 def drawn(experiment: str) -> Drawing:
-    """The drawing of a run of this experiment whose faults took hold as planned."""
+    """Return the drawing of a run of this experiment whose faults were applied as planned."""
     loaded = load_experiment(experiment)
     plan = make_plan(loaded, load_topology(loaded.topology), seed=1, links_kind="relay")
     return drawing(AnalysedRun(RunRecord(plan), {}, (), (), (), (), ()))
 
 
 def boxes(of: Drawing) -> list[Box]:
-    """What must not be covered: labels, and regions."""
+    """Return the boxes that must not be covered: labels and regions."""
     regions = [Box(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in of.regions]
     return regions + [link.label for link in of.links if link.lines or link.marks]
 
@@ -47,7 +47,7 @@ def test_a_link_that_flaps_says_so_once() -> None:
     assert flapping.disturbed.count("flap") == 3
 
 
-def test_what_all_regions_have_is_said_once() -> None:
+def test_properties_of_all_regions_are_shown_once() -> None:
     assert drawn("star-outages").inside == "1\u00a0proxy, 1\u00a0driver, 1\u00a0client"
 
 
@@ -57,7 +57,7 @@ def test_a_star_has_its_hub_in_the_middle() -> None:
     assert all(0 in point or 1 in point for point in others)
 
 
-def test_a_grid_stands_in_rows_and_columns() -> None:
+def test_a_grid_is_in_rows_and_columns() -> None:
     edges = [(n, n + 1) for n in range(9) if (n + 1) % 3] + [(n, n + 3) for n in range(6)]
     assert [(round(x, 2), round(y, 2)) for x, y in layout(9, edges)] == [
         (column / 2, row / 2) for row in range(3) for column in range(3)
@@ -73,7 +73,7 @@ def test_a_line_is_level_and_a_ring_is_round() -> None:
     assert (0.5, 0.5) not in ring
 
 
-def test_the_papers_four_regions_stand_as_in_its_figure() -> None:
+def test_the_papers_four_regions_are_as_in_its_figure() -> None:
     assert layout(4, list(combinations(range(4), 2))) == ((0, 0), (0, 1), (1, 0), (1, 1))
 
 

@@ -1,4 +1,4 @@
-"""What a publisher sends again, and in what order."""
+"""Retransmissions of a publisher and their order."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""What is in doubt of a zone stays in doubt wherever the zone goes, each part by itself."""
+"""A doubtful part of a zone stays doubtful wherever the zone goes, each part separately."""
 
 from types import SimpleNamespace
 
@@ -49,7 +49,7 @@ def test_parts_that_are_in_doubt_are_given_on_apart_and_the_rest_is_known():
     assert zones(taker) == {UPPER, MIDDLE}
 
 
-def test_what_is_in_no_doubt_is_given_as_known_at_once():
+def test_zones_without_doubts_are_given_as_known_at_once():
     giver, said = doubts_of()
     giver.give(WHOLE, TAKER)
     (handed,) = said

@@ -52,29 +52,29 @@ class Peer:
         self.keeping.changed()
 
     def asked_for(self, low, high):
-        """A subscriber wants a range of prices; where the copy goes."""
+        """Subscribe to a range of prices and return the place to which the copy is routed."""
         self.keeping.take(Store(ASKER, 0, Purpose.INSTALL, self.packed(low, high)))
         return self.routed[-1][1]
 
     def packed(self, low, high):
-        """A subscription of this subscriber, as bytes."""
+        """Return a subscription of this subscriber, as bytes."""
         told = Subscription(ASKER, 7, version_of(1, 0), True, self.mail.now_us, ((low, high),))
         return self.keeping.packing.pack((told,), self.mail.now_us)
 
     def is_stored(self):
-        """The one to whom a copy was sent last has it; whether the subscription counts as installed now."""
+        """Confirm the last routed copy; return whether the subscription now counts as installed."""
         self.keeping.stores.stored(self.routed[-1][0].number)
         self.keeping.flush()
         return any(isinstance(message, Subscribed) for _, message in self.sent)
 
 
-def test_it_is_installed_when_its_copy_has_come_to_its_mirror_image():
+def test_a_subscription_is_installed_when_its_copy_reached_the_mirror_image():
     peer = Peer(FIRST)
     assert peer.asked_for(10.0, 60.0) == pytest.approx((0.6, 0.1))
     assert peer.is_stored()
 
 
-def test_it_is_not_installed_where_the_copy_came_to_this_peer_itself():
+def test_a_subscription_is_not_installed_if_the_copy_came_to_this_peer():
     """It had waited on its way to a peer that failed, whose zone this one has taken over."""
     peer = Peer(FIRST)
     assert BESIDE.contains(peer.asked_for(10.0, 60.0))
@@ -84,7 +84,7 @@ def test_it_is_not_installed_where_the_copy_came_to_this_peer_itself():
     assert peer.is_stored()
 
 
-def test_a_copy_is_placed_anew_when_its_place_becomes_this_peers():
+def test_a_copy_is_placed_again_when_its_place_becomes_this_peers():
     peer = Peer(FIRST)
     peer.asked_for(10.0, 60.0)
     assert peer.is_stored()
@@ -98,7 +98,7 @@ def test_a_copy_is_placed_anew_when_its_place_becomes_this_peers():
     assert (len(peer.routed), peer.keeping.is_settled) == (sent, True)
 
 
-def test_what_is_sent_on_is_forgotten_when_it_has_come_to_another():
+def test_forwarded_subscriptions_are_forgotten_after_their_arrival():
     peer = Peer(FIRST)
     peer.asked_for(10.0, 60.0)
     peer.gets(LAST)
@@ -107,7 +107,7 @@ def test_what_is_sent_on_is_forgotten_when_it_has_come_to_another():
     assert not list(peer.keeping.subscriptions)
 
 
-def test_what_is_sent_on_is_kept_where_it_came_back_with_its_zone():
+def test_forwarded_subscriptions_are_kept_if_they_return_with_their_zone():
     """It had waited on its way to a peer that failed, whose zone this one has taken over."""
     peer = Peer(FIRST)
     peer.asked_for(10.0, 60.0)
@@ -120,7 +120,7 @@ def test_what_is_sent_on_is_kept_where_it_came_back_with_its_zone():
 
 
 @pytest.mark.parametrize(("after_us", "is_missed"), [(2_000_000, True), (31_000_000, False)])
-def test_who_says_a_word_again_before_it_has_to_may_not_get_answers(after_us, is_missed):
+def test_an_early_repetition_may_get_no_answer(after_us, is_missed):
     peer = Peer(FIRST)
     peer.asked_for(10.0, 60.0)
     peer.mail.now_us = after_us
@@ -129,7 +129,7 @@ def test_who_says_a_word_again_before_it_has_to_may_not_get_answers(after_us, is
 
 
 @pytest.mark.parametrize(("after_us", "is_missed"), [(2_000_000, True), (31_000_000, False)])
-def test_who_sends_a_copy_again_before_it_has_to_may_not_get_answers(after_us, is_missed):
+def test_an_early_repetition_of_a_copy_may_get_no_answer(after_us, is_missed):
     peer = Peer(LAST)
     for now_us in (0, after_us):
         peer.mail.now_us = now_us

@@ -82,7 +82,7 @@ def test_copies_share_the_events_and_have_all_subscriptions():
     assert sum(node.broker.propagation.counts.repeats for node in peers.nodes.values()) == 0
 
 
-def test_who_joins_comes_to_a_peer_with_more_to_do_than_its_neighbours():
+def test_a_joining_node_is_placed_at_a_peer_with_more_load_than_its_neighbours():
     peers = society(12, 100, 100)
     loads = {address: node.broker.load.load for address, node in peers.nodes.items()}
     before = {address: peers.nodes[address].can.claims.own.sequence for address in loads}
@@ -101,12 +101,12 @@ def test_who_joins_comes_to_a_peer_with_more_to_do_than_its_neighbours():
 @pytest.mark.parametrize(
     ("seen", "dimension"),
     [
-        (None, 0),  # all cuts are alike: the first of the longest sides
+        (None, 0),  # all cuts are equal: the first of the longest sides
         ((0.9, 0.9, 0.1, 0.1), 2),  # events with low values of the second attribute leave its upper half out
         ((0.1, 0.1, 0.9, 0.9), 0),
     ],
 )
-def test_of_cuts_that_halve_that_one_is_taken_which_keeps_most_events_out_of_one_half(seen, dimension):
+def test_the_halving_that_keeps_most_events_out_of_one_half_is_chosen(seen, dimension):
     points = np.array([[0.2, 0.4, 0.6, 0.8], [1.0] * 4, [0.2, 0.4, 0.6, 0.8], [1.0] * 4])
     events = None if seen is None else np.array([seen] * 5).T
     cut = halving_cut(whole_space(4), points, events)
@@ -118,7 +118,7 @@ def test_of_cuts_that_halve_that_one_is_taken_which_keeps_most_events_out_of_one
 @pytest.mark.parametrize(
     ("both", "matches", "is_less"),
     [
-        (1.0, 1_000_000, True),  # all events come to both halves: a split spares nobody anything
+        (1.0, 1_000_000, True),  # all events come to both halves: a split saves no work
         (0.0, 0, True),  # as good
         (0.0, 1, False),
         (0.5, 399, True),  # 100 events: 100 + 199.5 with copies, 1.5 x (100 + 99.75) with halves
@@ -148,7 +148,7 @@ class Silent:
         self.own, self.now_us = own, 0
 
     def send(self, address, message):
-        raise AssertionError("nobody is near")
+        raise AssertionError("no neighbours expected")
 
 
 def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():

@@ -46,7 +46,7 @@ def depths(groups):
 
 
 def entries(groups):
-    """Of each node, over all topics."""
+    """Return the entries of each node, over all topics."""
     return [flat.machine.trees.entries() for flat in groups.network.nodes.values()]
 
 
@@ -75,7 +75,7 @@ def test_the_bottleneck_remover_keeps_entries_within_their_limit():
     assert_nothing_lost(after)
 
 
-def test_collapse_leaves_nobody_between_a_parent_and_one_child():
+def test_collapse_leaves_no_node_between_a_parent_and_one_child():
     before, after = (Groups(members=40, topics=12, seed=1, collapse=on) for on in (False, True))
     for groups in (before, after):
         groups.run(5_000_000)
@@ -102,7 +102,7 @@ def outsiders(groups):
     )
 
 
-def test_a_tree_that_grows_by_load_has_only_members_as_long_as_nobody_is_overloaded():
+def test_without_overload_a_tree_has_only_members():
     base, by_load = (
         Groups(members=40, topics=4, **more, **MANY_LEVELS)
         for more in ({}, {"growth": "by-load", "entries_max": 75})
@@ -170,7 +170,7 @@ def test_a_parent_without_room_refuses_to_take_children():
 
 
 def a_pair(groups):
-    """A parent and its child in the middle of a tree, with the topic's key."""
+    """Return a parent and its child in the middle of a tree, with the topic's key."""
     for key, parents in sorted(trees_of(groups).items()):
         for address, parent in parents.items():
             if parent in parents and parents[parent] is not None:
@@ -197,7 +197,7 @@ def test_a_join_from_a_node_on_the_path_is_refused():
     assert_nothing_lost(groups)
 
 
-def test_a_node_that_stands_on_its_own_path_joins_elsewhere():
+def test_a_node_that_is_on_its_own_path_joins_elsewhere():
     """2002, IV.E."""
     groups = Groups(members=40, topics=4, **MANY_LEVELS)
     groups.run(3_000_000)

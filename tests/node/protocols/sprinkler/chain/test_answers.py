@@ -32,7 +32,7 @@ class Peer:
         self.answers.take(self.channel, Request(stream, next_seq, cnt))
 
     def read_everything(self):
-        """The peer reads: the channel has room again, as often as needed; gives how often that was."""
+        """Let the peer read until nothing waits; return how often the channel had room again."""
         times = 0
         while self.channel.awaiting:
             times += 1
@@ -70,7 +70,7 @@ def test_batches_are_given_whole():
     assert peer.ends() == [Answered(0, 250, 310, 1000)]
 
 
-def test_what_was_discarded_is_a_hole():
+def test_discarded_events_are_a_hole():
     peer = Peer(store(100, limit_bytes=5 * (BATCH_BYTES + 128)))
     peer.ask(9_401, 9_700)
     assert peer.events() == [9_501, 9_601]
@@ -92,7 +92,7 @@ def test_an_answer_ends_where_we_are():
     assert peer.ends()[1:] == [Answered(0, 301, 300, 300)]
 
 
-def test_of_a_stream_without_events_there_is_an_end_only():
+def test_an_empty_stream_is_answered_by_its_end_only():
     peer = Peer(store(3))
     peer.ask(1, 10, stream=1)
     assert peer.got == [Answered(1, 1, 0, 0)]
@@ -127,7 +127,7 @@ def test_answers_have_a_limit(monkeypatch):
     assert peer.ends() == [Answered(0, 1, 2_000, 10_000)]
 
 
-def test_who_asks_and_asks_without_reading_is_dropped():
+def test_a_peer_that_requests_without_reading_is_dropped():
     peer = Peer(store(100), room_bytes=BATCH_BYTES)
     for _ in range(answers.OPEN_REQUESTS):
         peer.ask(1, 10_000)
@@ -137,7 +137,7 @@ def test_who_asks_and_asks_without_reading_is_dropped():
 
 
 @pytest.mark.parametrize("room_bytes", [BATCH_BYTES, 3 * BATCH_BYTES])
-def test_who_is_gone_is_answered_no_more(room_bytes):
+def test_a_departed_peer_gets_no_more_answers(room_bytes):
     peer = Peer(store(100), room_bytes)
     peer.ask(1, 10_000)
     given = len(peer.got)

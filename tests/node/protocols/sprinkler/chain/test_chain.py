@@ -93,7 +93,7 @@ class Bench:
         return self.proxy.history.streams[stream]
 
     def joined(self, successor, number, cnt=0):
-        """The successor has said FOLLOW."""
+        """Let the successor send FOLLOW."""
         self.connect(successor)
         self.say(successor, Follow(number, (Counter(OWN, cnt), Counter(OTHERS, 0))))
 
@@ -166,7 +166,7 @@ def test_a_follower_that_has_more_than_its_predecessor_is_refused_and_not_served
     assert [batch.first_seq for batch in bench.sent("r0/proxy-1", Events)] == [3]
 
 
-def test_what_is_not_committed_is_not_served():
+def test_uncommitted_events_are_not_served():
     bench = head()
     bench.connect("r0/client-0", Role.CLIENT)
     bench.say("r0/client-0", Subscribe(OWN, 0))
@@ -221,7 +221,7 @@ def test_a_new_head_drops_no_event_and_goes_on_numbering():
     assert bench.history().cnt == 4
 
 
-def test_a_successor_is_told_that_the_stream_is_whole_behind_all_that_was_taken_back():
+def test_a_successor_learns_that_the_stream_is_complete_after_the_recovered_events():
     bench = Bench(0, configuration(2, "012", began=2))
     bench.connect("r1/proxy-2")
     bench.joined("r0/proxy-1", 2)
@@ -284,7 +284,7 @@ def test_a_replica_that_was_removed_keeps_what_was_committed_and_drops_the_rest(
     assert bench.history().cnt == 2
 
 
-def test_it_drops_everything_if_the_chain_began_anew_meanwhile():
+def test_a_replica_drops_all_data_if_the_chain_restarted_meanwhile():
     bench = middle()
     bench.say("r0/proxy-0", Follow(1, NONE), data(1))
     bench.say("r0/proxy-2", Stored((Counter(OWN, 2),)))

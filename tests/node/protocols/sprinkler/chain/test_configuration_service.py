@@ -61,7 +61,7 @@ class Bench:
             self.answer()
 
     def lose_power(self, indices="012"):
-        """All at once: nobody is left to answer."""
+        """Stop all replicas at once, so that none answers."""
         for index in indices:
             self.go(index, answer=False)
         for index in indices:
@@ -100,7 +100,7 @@ def test_the_first_configuration_waits_for_all_replicas_and_has_them_in_order():
     assert [bench.told(index).number for index in "012"] == [1, 1, 1]
 
 
-def test_it_does_not_wait_for_ever():
+def test_the_service_does_not_wait_forever():
     bench = Bench(replicas="21")
     bench.give(m.TimerFired(("form",)), 2_000_000)
     assert bench.chain == "12"
@@ -156,7 +156,7 @@ def test_a_token_of_an_earlier_configuration_is_void():
     assert bench.chain == "2+1"
 
 
-def test_only_who_is_joining_can_have_joined():
+def test_only_a_joining_replica_can_have_joined():
     bench = Bench()
     bench.go("1")
     bench.come("1", incarnation=2)
@@ -164,7 +164,7 @@ def test_only_who_is_joining_can_have_joined():
     assert bench.chain == "02+1"
 
 
-def test_the_last_member_is_never_removed_and_the_chain_begins_anew_with_it():
+def test_the_last_member_is_never_removed_and_the_chain_restarts_with_it():
     bench = Bench()
     for index in "012":
         bench.go(index)
@@ -180,7 +180,7 @@ def test_the_last_member_is_never_removed_and_the_chain_begins_anew_with_it():
     assert bench.told("0").began == number + 1
 
 
-def test_nothing_is_told_before_it_is_on_disk():
+def test_nothing_is_sent_before_it_is_on_disk():
     bench = Bench(storage="disk")
     assert bench.chain == "012"
     assert bench.told("0") is None
@@ -190,7 +190,7 @@ def test_nothing_is_told_before_it_is_on_disk():
     assert bench.told("0").number == 1
 
 
-def test_it_goes_on_from_its_disk():
+def test_the_service_continues_from_its_disk():
     rows = tuple(Replica(index, Standing.MEMBER, 1) for index in (2, 1))
     stored = [m.StoredSegment(3, (Configuration(1, 1, rows), Configuration(7, 1, rows)))]
     bench = Bench(storage="disk", stored=stored, replicas="21")
@@ -227,7 +227,7 @@ def test_without_a_disk_its_numbers_are_beyond_all_of_its_earlier_lives(remember
     assert told.began == (remembered.began or told.number), "the memory of the chain is what it was"
 
 
-def test_what_this_life_has_told_is_not_taken_for_an_earlier_one():
+def test_messages_of_this_process_generation_do_not_count_for_an_earlier_one():
     bench = Bench(start=1)
     number = bench.service.chain.number
     bench.go("2")
@@ -236,7 +236,7 @@ def test_what_this_life_has_told_is_not_taken_for_an_earlier_one():
     assert bench.chain == "01+2"
 
 
-def test_nobody_is_removed_before_another_member_shows_that_it_goes_on():
+def test_no_member_is_removed_before_another_one_proves_that_it_runs():
     """Or a chain of one that never was would be waited for."""
     bench = Bench()
     bench.go("0", answer=False)
@@ -246,7 +246,7 @@ def test_nobody_is_removed_before_another_member_shows_that_it_goes_on():
     assert bench.chain == "12"
 
 
-def test_who_answers_in_the_very_microsecond_of_a_loss_goes_on():
+def test_a_member_that_answers_in_the_microsecond_of_a_loss_stays():
     bench = Bench()
     bench.go("0", answer=False)
     status = Status(bench.service.chain.number, 0, Disk.WORKS)
@@ -277,7 +277,7 @@ def test_after_a_loss_of_power_those_that_come_back_with_their_disks_go_on_witho
     assert bench.logged("chain_began_anew") == []
 
 
-def test_a_disk_from_before_the_chain_began_anew_is_none():
+def test_a_disk_older_than_the_chains_restart_is_ignored():
     bench = Bench()
     bench.lose_power()
     for index in "012":
@@ -290,7 +290,7 @@ def test_a_disk_from_before_the_chain_began_anew_is_none():
     assert bench.chain == "01+2"
 
 
-def test_what_only_an_absent_member_can_have_is_waited_for_until_the_operator_gives_it_up():
+def test_data_that_only_an_absent_member_may_have_is_awaited_until_the_operator_gives_it_up():
     bench = Bench()
     for index in "01":
         bench.go(index)
@@ -310,7 +310,7 @@ def test_what_only_an_absent_member_can_have_is_waited_for_until_the_operator_gi
     assert bench.chain == "1+0"
 
 
-def test_who_is_there_cannot_be_given_up():
+def test_a_present_member_cannot_be_given_up():
     bench = Bench()
     bench.give(m.GiveUp("r0/proxy-2"))
     assert bench.chain == "012"

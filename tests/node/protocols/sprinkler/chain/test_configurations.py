@@ -27,7 +27,7 @@ def test_without_a_service_the_only_proxy_is_the_chain():
     assert (known.head("r1"), known.tail("r1")) == ("r1/proxy-0", "r1/proxy-0")
 
 
-def test_with_a_service_nothing_is_known_before_it_speaks():
+def test_with_a_service_nothing_is_known_before_its_first_message():
     known = chains(configuration=True)
     assert known.head("r0") is None
     assert dialled(known, "r0/driver-0") == ["r0/configuration-0"]
@@ -62,11 +62,11 @@ def test_a_replica_that_started_again_does_not_belong_to_the_chain_any_more():
     assert Chain(0, 0, (NAMES[0],), None, (0,)).has(NAMES[0], 12345)
 
 
-def test_what_is_told_and_what_is_known_are_the_same():
+def test_sent_and_known_configurations_are_equal():
     assert configuration_of(chain_of(TOLD, NAMES), NAMES) == TOLD
 
 
-def test_of_head_and_tail_the_one_in_the_region_that_sorts_first_dials():
+def test_the_head_or_tail_in_the_region_that_sorts_first_dials():
     known = chains()
     assert dialled(known, "r0/proxy-0") == ["r1/proxy-2"]
     assert dialled(known, "r0/proxy-1") == ["r0/proxy-0"]
@@ -83,7 +83,7 @@ def test_clients_dial_the_tail_and_publishers_the_head():
     assert dialled(known, "r0/driver-0") == ["r0/configuration-0", "r0/proxy-1"]
 
 
-def test_who_publishes_elsewhere_dials_the_service_and_the_head_there():
+def test_a_remote_publisher_dials_the_owners_service_and_head():
     known = chains(configuration=True, publishers=(("r0", "r1/driver-0"), ()))
     known.learn("r0", TOLD)
     assert dialled(known, "r1/driver-0") == ["r0/configuration-0", "r0/proxy-1"]

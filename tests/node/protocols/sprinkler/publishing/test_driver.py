@@ -151,7 +151,7 @@ def test_nothing_is_published_before_the_start():
     assert bench.publisher.requested == 0
 
 
-def test_what_is_not_acknowledged_is_sent_again_with_the_same_boundaries():
+def test_unacknowledged_batches_are_resent_with_the_same_boundaries():
     bench = Bench(flush_intervals=1)
     bench.connect()
     bench.give(m.Go(0))
@@ -304,7 +304,7 @@ def test_no_batch_is_over_its_limit_and_requests_have_no_holes(events):
 
 
 @given(st.integers(4, 200), st.integers(1, 100), st.integers(1, 10**9), st.integers(0, 1000))
-def test_events_have_the_asked_size_and_no_two_are_alike(size, count, first, driver):
+def test_events_have_the_requested_size_and_no_two_are_equal(size, count, first, driver):
     events = Workload(size, 1.0).events(first, count, driver)
     assert {len(event) for event in events} == {size}
     assert len(set(events)) == count
@@ -377,7 +377,7 @@ def test_one_of_so_many_events_collects():
 ZIPF = {"distribution": "zipf", "skew": 1.1, "count": 9, "insertions": 0.0}
 
 
-def test_what_collects_is_marked_and_so_is_every_key():
+def test_collecting_events_and_all_keys_are_marked():
     bench = Bench(rate_per_s=1000, collect={"predicate": "last", "argument": 7, "one_of": 150})
     published_by(bench)
     marks = [HEAD.unpack(record.mark) for record in bench.records if record.mark]

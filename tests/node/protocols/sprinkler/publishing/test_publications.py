@@ -26,14 +26,14 @@ def test_a_request_is_known_by_its_publisher_and_incarnation():
     assert publications.known((*ONE[:2], 2), 1) is None
 
 
-def test_what_is_not_stored_is_forgotten_when_its_head_is_gone():
+def test_unstored_publications_are_forgotten_with_their_head():
     publications, taken = three()
     publications.forget_beyond(0, 20)
     assert publications.known(ONE, 11) is None
     assert publications.known(OTHER, 1) is taken[1]
 
 
-def test_numbers_that_are_used_anew_make_void_what_had_them():
+def test_reused_numbers_void_earlier_publications():
     """Or a retry of a publication that died with its head would be taken for the one in its place."""
     publications, _ = three()
     publications.add(publication(11, 11))
@@ -51,8 +51,8 @@ def test_a_follower_is_sent_everything_once_and_all_again_after_a_rewind():
     assert publications.take_unsent(9) == taken
 
 
-def test_what_is_sent_again_makes_nothing_void():
-    """A predecessor sends all of them anew in every configuration, and may die before it is done."""
+def test_repeated_publications_void_nothing():
+    """Add them again: a predecessor resends all in every configuration, and may die before it is done."""
     publications, taken = three()
     assert not publications.add(publication(1, 1))
     assert publications.known(ONE, 11) is taken[2]
@@ -90,7 +90,7 @@ def test_a_follower_is_sent_what_replaced_a_void_publication():
     assert publications.beyond(0, 10) == [taken[1], anew]
 
 
-def test_of_each_publisher_the_latest_are_kept_and_memory_is_bounded():
+def test_each_publishers_latest_publications_are_kept_in_bounded_memory():
     publications = Publications(4, 2)
     for number in range(5000):
         publications.add(publication(1 + 10 * number, 1 + number, ONE))

@@ -1,4 +1,4 @@
-"""What becomes of delivered batches: the record, and the events that an application takes (paper 2.1)."""
+"""Delivered batches: their record, and the events that an application gets (paper 2.1)."""
 
 import struct
 

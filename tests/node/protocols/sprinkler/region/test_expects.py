@@ -43,7 +43,7 @@ def test_a_source_that_takes_the_stream_from_us_has_no_path():
     assert chosen(other(9_000, 8_000, (FAR, OWNER)), source=loop) == ("other", Why.PATH)
 
 
-def test_nobody_who_takes_the_stream_from_us_is_ever_taken():
+def test_a_peer_that_takes_the_stream_from_us_is_never_a_source():
     loop = other(20_000, 20_000, (FAR, ME, OWNER))
     assert chosen(loop) is None
     assert chosen(loop, source=Offer("source", 10_000, 9_000)) is None
@@ -62,7 +62,7 @@ def test_an_equally_short_path_is_no_reason_to_change():
     assert chosen(other(10_000, 10_000, (FAR, NEAR, OWNER))) is None
 
 
-def test_what_was_left_for_not_keeping_up_is_not_taken_back_for_its_path():
+def test_a_source_left_for_lagging_is_not_taken_back_for_its_path():
     assert chosen(other(10_000, 10_000, (OWNER,)), overdue={"other"}) is None
     lost = Offer("source", 10_000, 9_000)
     assert chosen(other(10_000, 10_000, (OWNER,)), source=lost, overdue={"other"}) is None
@@ -73,14 +73,14 @@ def test_but_it_is_if_it_is_ahead_again():
     assert chosen(other(11_000, 10_500, (OWNER,)), source=lost, overdue={"other"}) is not None
 
 
-def test_of_several_the_shortest_then_the_furthest_is_taken():
+def test_the_shortest_then_the_furthest_path_is_taken():
     lost = Offer("source", 10_000, 9_000)
     long, near = other(99_000, 99_000, (NEAR, FAR, OWNER), "a"), other(9_000, 9_000, (FAR, OWNER), "b")
     further = other(9_500, 9_000, (NEAR, OWNER), "c")
     assert chosen(long, near, further, source=lost) == ("c", Why.PATH)
 
 
-def test_without_any_path_whoever_is_ahead_is_taken_the_furthest_first():
+def test_without_paths_peers_that_are_ahead_are_taken_the_furthest_first():
     none = Expects(None, 10_000)
     offers = {"a": other(10_001, 0, proxy="a"), "b": other(10_500, 0, proxy="b")}
     assert choose(ME, offers, none) == ("b", Why.ADVERTISEMENT)

@@ -22,7 +22,7 @@ def kept(neighbours, fanout=2, *, is_root=False):
 
 
 def tell(fanout, times=1):
-    """Tell all targets so often, and return those that are told at last."""
+    """Notify all targets this often, and return the targets of the last round."""
     for _ in range(times):
         told = list(fanout.targets)
         for channel in told:
@@ -31,7 +31,7 @@ def tell(fanout, times=1):
     return told
 
 
-def test_by_the_paper_others_are_drawn_in_each_shuffle_time():
+def test_the_paper_draws_new_targets_each_shuffle_time():
     neighbours = channels(10)
     fanout = ShuffledFanout(2, 100, Random(1), lambda: neighbours)
     fanout.start(0)
@@ -49,7 +49,7 @@ def test_each_neighbour_is_tried_once():
     assert not fanout.targets
 
 
-def test_who_asks_is_kept_until_it_ignores_some_in_a_row():
+def test_a_requesting_target_is_kept_until_it_ignores_several_in_a_row():
     fanout = kept(neighbours := channels(1))
     fanout.start(0)
     tell(fanout)
@@ -61,7 +61,7 @@ def test_who_asks_is_kept_until_it_ignores_some_in_a_row():
     assert not fanout.targets
 
 
-def test_who_asks_takes_the_place_of_one_that_is_tried_but_not_of_one_that_asked():
+def test_a_requesting_peer_replaces_a_tried_target_but_no_requesting_one():
     one, two, three, four = neighbours = channels(4)
     fanout = kept(neighbours[:2])
     fanout.start(0)
@@ -101,7 +101,7 @@ def sent(cluster, kind, since_us):
 
 
 @pytest.mark.parametrize("fanout", [1, 2, 4])
-def test_everyone_gets_everything_in_order_and_is_told_seldom_what_it_has(fanout):
+def test_every_client_gets_all_events_in_order_with_few_redundant_notifications(fanout):
     cluster = region(fanout=fanout)
     cluster.run(10 * S)
     batches = len(sent(cluster, Events, 6 * S)) / CLIENTS

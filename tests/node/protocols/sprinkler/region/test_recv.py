@@ -22,7 +22,7 @@ def firsts(found):
     return [each.first_seq for each in found]
 
 
-def test_what_follows_on_a_number_is_found():
+def test_the_batches_after_a_number_are_found():
     received = filled(5)
     assert firsts(received.after(0, 0, 1 << 20)) == [1, 11, 21, 31, 41]
     assert firsts(received.after(0, 20, 1 << 20)) == [21, 31, 41]
@@ -81,13 +81,13 @@ def test_small_parts_of_a_chunk_are_copied_and_large_ones_are_not():
     assert large.payload.obj is chunk.obj
 
 
-def test_what_is_larger_than_the_bound_is_not_kept():
+def test_batches_beyond_the_bound_are_not_kept():
     received = filled(1, limit_bytes=50)
     assert received.after(0, 0, 1 << 20) == []
     assert received.bytes == 0
 
 
-def test_while_nobody_could_ask_nothing_is_kept():
+def test_without_possible_requests_nothing_is_kept():
     received = filled(5)
     received.keep(keeps=False)
     assert received.bytes == 0

@@ -1,4 +1,4 @@
-"""Asking for events (paper 3.2, Fig. 3): what is requested of whom, and when it is delivered."""
+"""Requests for events (paper 3.2, Fig. 3): peers, ranges, and deliveries."""
 
 from node.protocols.sprinkler.messages import Answered, Counter, Events, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.publishing.channel import Channel
@@ -40,7 +40,7 @@ class Node:
         self.delivered.append((batch.first_seq, cnt))
 
     def asked(self):
-        """What was requested since this was last called: of whom, from and to."""
+        """Return the requests since the last call: peer, from and to."""
         sent, self.sent = self.sent, []
         return [(name, message.next, message.cnt) for name, message in sent if type(message) is Request]
 
@@ -66,7 +66,7 @@ def batch(first_seq, last_seq, event_bytes=EVENT_BYTES):
 A, B, C = channel("a"), channel("b"), channel("c")
 
 
-def test_it_asks_who_notified_for_what_it_did_not_ask_for_yet():
+def test_a_client_requests_the_unrequested_events_from_the_notifier():
     node = Node()
     node.notified(A, 10)
     node.notified(B, 10)
@@ -114,13 +114,13 @@ def test_events_of_a_stream_that_does_not_exist_are_refused():
     assert node.refused == [("a", Refusal.UNKNOWN_STREAM)]
 
 
-def test_events_that_nobody_asked_for_and_that_do_not_follow_are_not_kept():
+def test_unrequested_events_out_of_sequence_are_not_kept():
     node = Node()
     node.came(A, 5, 10)
     assert node.progress.early == []
 
 
-def test_what_is_missing_from_an_answer_is_asked_of_the_proxy():
+def test_events_missing_from_an_answer_are_requested_from_the_proxy():
     node = Node()
     node.notified(A, 30)
     node.asked()
@@ -149,7 +149,7 @@ def test_after_a_whole_answer_nothing_more_is_asked_for():
     assert not node.progress.asked
 
 
-def test_what_a_lost_peer_owed_is_asked_of_the_proxy():
+def test_events_owed_by_a_lost_peer_are_requested_from_the_proxy():
     node = Node()
     node.notified(A, 10)
     node.notified(B, 20)
@@ -198,7 +198,7 @@ def test_without_a_proxy_it_waits_for_one():
     assert node.asked() == [("proxy", 1, 10)]
 
 
-def test_what_the_proxy_does_not_have_is_not_wanted_any_more():
+def test_events_that_the_proxy_lacks_are_no_longer_requested():
     node = Node()
     node.notified(A, 50)
     node.came(A, 1, 20)
@@ -225,7 +225,7 @@ def test_a_lying_neighbour_does_not_stop_the_stream():
     assert node.asked() == [("b", 11, 20)]
 
 
-def test_the_proxys_advertisement_is_a_notification_when_nobody_else_notifies_in_time():
+def test_the_proxys_advertisement_is_a_notification_without_a_timely_other_one():
     node = Node()
     node.requests.advertised([Counter(0, 10)])
     node.requests.sweep()
@@ -248,7 +248,7 @@ def test_far_behind_it_asks_for_a_window_at_a_time():
     assert node.asked() == []
 
 
-def test_what_peers_have_discarded_is_asked_of_the_proxy_at_once():
+def test_events_discarded_by_peers_are_requested_from_the_proxy_at_once():
     node = Node()
     node.came(A, 1, 10)
     node.notified(A, 30_000)

@@ -58,7 +58,7 @@ def test_room_is_what_the_limit_leaves():
     assert not history.has_room(Events(Kind.DATA, 0, 0, 2, 1, 5, 0, 0, b"fives"))
 
 
-def test_what_is_not_kept_needs_no_room():
+def test_discarded_events_need_no_room():
     history = History([0], limit_bytes=1)
     assert history.has_room(tombstone(0, 1, 5))
     assert history.has_room(epoch_mark(0, 1, 1))

@@ -104,12 +104,12 @@ def events_of(history, stream):
 
 
 def back(disk):
-    """A replica that starts from a copy of the disk."""
+    """Return a replica that starts from a copy of the disk."""
     return Replica(copy.deepcopy(disk))
 
 
 def check_back(replica):
-    """All that counts as stored would come back now. What was truncated in memory alone may do so, too."""
+    """Check that a restart restores all stored data; data truncated only in memory may return, too."""
     again = back(replica.disk)
     for stream, state in replica.history.streams.items():
         stored, restored = replica.journal.stored(stream), again.history.streams[stream]
@@ -143,7 +143,7 @@ steps = st.lists(
 
 @settings(max_examples=200)
 @given(steps)
-def test_from_any_moment_of_the_disk_comes_back_what_was_synced(script):
+def test_a_restart_from_any_state_of_the_disk_restores_all_synced_data(script):
     replica = Replica()
     for serial, (what, stream, count, size) in enumerate(script):
         if what == "store":
@@ -294,7 +294,7 @@ def test_a_truncation_that_compaction_knows_before_the_segments_behind_it_leaves
     assert back(replica.disk).history.streams[1].cnt == 0
 
 
-def test_what_was_truncated_does_not_count_as_stored_when_its_sync_is_reported():
+def test_truncated_events_do_not_count_as_stored_after_their_sync():
     replica = Replica()
     replica.store(1, [b"a", b"b", b"c"])
     replica.settle()

@@ -11,7 +11,7 @@ from node.protocols.sprinkler.storage.key_index import FILLED, SEGMENT, LongKeyI
 
 
 class Dumb:
-    """What an index has to answer, one event at a time."""
+    """A reference index that handles one event at a time."""
 
     def __init__(self):
         self.last = {}

@@ -19,7 +19,7 @@ def keys(distribution="zipf", skew=1.1, count=100_000, insertions=0.0, seed=5):
 
 
 def saved(source, events, batch=BATCH):
-    """The share of that many events that Hist does not keep alive, at each of the growing numbers."""
+    """Return the share of events that Hist discards, at each of the growing numbers."""
     history, shares = History([0], 1 << 30), []
     stream = history.streams[0]
     for until in events:
@@ -69,7 +69,7 @@ def test_keys_come_in_proportion_to_their_rank():
     assert set(drawn) == set(range(1, 101))
 
 
-def test_uniform_keys_are_all_alike():
+def test_uniform_keys_have_equal_probability():
     drawn = Counter(keys("uniform", skew=3.0, count=50).draw(100_000).tolist())
     assert min(drawn.values()) == pytest.approx(max(drawn.values()), rel=0.2)
 
