@@ -83,7 +83,7 @@ HEIGHT_OF_ARROW, HEIGHT_OF_SECOND = 19.0, 430.0
 
 @dataclass(slots=True)
 class Canvas(Drawing):
-    """What is drawn so far, and the mapping from times and hosts to positions."""
+    """The drawing so far, and the mapping from times and hosts to positions."""
 
     scene: Scene
     x_of: dict[str, float]
