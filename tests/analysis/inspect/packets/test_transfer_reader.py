@@ -122,7 +122,7 @@ def test_a_table_of_another_version_or_a_torn_one_says_what_to_do(tmp_path):
     with pytest.raises(AnalysisError, match="has no column new; `cutset analyze` writes it again"):
         list(transfers(run, Filter(), ("t_ns", "new")))
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(AnalysisError, match=r"part-a\.parquet: cannot be read .*; `cutset analyze` makes it"):
+    with pytest.raises(AnalysisError, match=r"part-a\.parquet: cannot be read .*; `cutset analyze` writes it"):
         list(transfers(run, Filter(), ("t_ns",)))
 
 

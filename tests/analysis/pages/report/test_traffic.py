@@ -87,8 +87,8 @@ def test_a_row_says_what_was_asked_and_what_came(record: AnalysedRun) -> None:
         for row in table.rows
     )
     assert backup == {
-        "Traffic": "backup", "Way": "r2 → r3", "What": "2 TCP flows", "When": f"5{EN_DASH}25 s",
-        "Asked": "as it can", "Arrived": "4 Mbit/s", "Sent": "11 MB", "Received": "10 MB", "Sent again": "12",
+        "Traffic": "backup", "Path": "r2 → r3", "What": "2 TCP flows", "When": f"5{EN_DASH}25 s",
+        "Configured": "unlimited", "Arrived": "4 Mbit/s", "Sent": "11 MB", "Received": "10 MB", "Retransmitted": "12",
         "On links": "11.5 MB",
     }  # fmt: skip
     assert (video["What"], video["When"]) == ("UDP", f"50{EN_DASH}60 s, 2 s on, 3 s off")
