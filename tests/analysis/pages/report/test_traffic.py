@@ -88,8 +88,8 @@ def test_a_row_says_what_was_asked_and_what_came(record: AnalysedRun) -> None:
     )
     assert backup == {
         "Traffic": "backup", "Path": "r2 → r3", "What": "2 TCP flows", "When": f"5{EN_DASH}25 s",
-        "Configured": "unlimited", "Arrived": "4 Mbit/s", "Sent": "11 MB", "Received": "10 MB", "Retransmitted": "12",
-        "On links": "11.5 MB",
+        "Configured": "unlimited", "Arrived": "4 Mbit/s", "Sent": "11 MB", "Received": "10 MB",
+        "Retransmitted": "12", "On links": "11.5 MB",
     }  # fmt: skip
     assert (video["What"], video["When"]) == ("UDP", f"50{EN_DASH}60 s, 2 s on, 3 s off")
     assert video["Arrived"] == EN_DASH, "nothing is known of it"
