@@ -34,8 +34,9 @@ ENDING: Final = ".parquet"
 _FOLDER: Final = f"{NIGHT}="
 _RUN: Final = "run-"
 _COLUMNS: Final = b"columns"
-"""Metadata key with the names of a file's columns. Pages have checksums, but the footer that names the
-columns has none.
+"""Metadata key with the names of a file's columns.
+
+Pages have checksums, but the footer that names the columns has none.
 """
 COMPRESSION: Final = "zstd"
 ROWS_MAX: Final = 10_000_000
@@ -74,8 +75,9 @@ class Partition:
         return {file.name.removeprefix(_RUN).removesuffix(ENDING): file for file in found}
 
     def foreign(self) -> list[Path]:
-        """Return the entries that do not belong to a history. Files that are still being written are not
-        among them.
+        """Return the entries that do not belong to a history.
+
+        Files that are still being written are not among them.
         """
         known = {self.whole, *self.single().values()}
         there = sorted(self.path.iterdir()) if self.path.is_dir() else []

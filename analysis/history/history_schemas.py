@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 SCHEMA: Final = 2
-"""Version of the layout. Raise it when a column is renamed, changes its meaning, or needs a value in older
-rows. A new column that is empty in older rows needs no new version.
+"""Version of the layout.
+
+Raise it when a column is renamed, changes its meaning, or needs a value in older rows. A new column that is
+empty in older rows needs no new version.
 """
 
 VERDICTS: Final = ("crashed", "failed", "invalid", "passed")

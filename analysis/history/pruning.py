@@ -102,8 +102,9 @@ def plan_pruning(history: History, runs: Path, budget_bytes: int) -> Pruning:
 def choose(
     rooms: Sequence[RunSize], budget_bytes: int, may_go: Callable[[RunDirectory], bool] = lambda _: True
 ) -> list[Removal]:
-    """Return the parts to remove, in order, until the rest fits or nothing more may go. rooms: oldest run
-    first.
+    """Return the parts to remove, in order, until the rest fits or nothing more may go.
+
+    rooms: oldest run first.
     """
     total = sum(room.bytes for room in rooms)
     chosen: list[Removal] = []
@@ -146,8 +147,10 @@ def _remove(runs: Path, path: Path) -> None:
 
 
 def _directories(history: History, runs: Path) -> tuple[list[RunDirectory], list[str]]:
-    """Return the existing runs of the history and leftovers of interrupted nights, oldest first, and the
-    skipped paths, each with the reason.
+    """Return the runs to consider, oldest first, and the skipped paths.
+
+    The runs are existing runs of the history and leftovers of interrupted nights. Each skipped path has a
+    reason.
     """
     rows = history.runs().select(["run", "path"]).to_pylist()
     named = {Path(row["path"]): row["run"] for row in rows if row["path"]}

@@ -169,8 +169,9 @@ def record_of_failed_start(
     seed: int = 0,
     allow_failure: bool = False,
 ) -> RunRecord:
-    """Return the record of a run that could not be started and has no directory; its outcome is `not
-    started`.
+    """Return the record of a run that could not be started and has no directory.
+
+    Its outcome is `not started`.
 
     problem: the reason. started_ns: time of the attempt; it is part of the run's name, which distinguishes
     attempts.
@@ -232,8 +233,9 @@ def place_of(ran: run_record.RunRecord) -> str:
 
 
 def _started_ns(run: RunDirectory, ran: run_record.RunRecord) -> int:
-    """Return when the run was made. Virtual time has an arbitrary start, so simulated runs use the
-    directory's name.
+    """Return when the run was made.
+
+    Virtual time has an arbitrary start, so simulated runs use the directory's name.
     """
     noted = ran.times.started_ns
     if noted is not None and not ran.simulated:

@@ -53,8 +53,9 @@ def checked(table: str, rows: pa.Table) -> pa.Table:
 
 
 def _all_shown(table: str, rows: pa.Table) -> bool:
-    """Return whether all texts but free text are printable. One check of all columns takes a tenth of the
-    time; tables with many rows are not checked this way.
+    """Return whether all texts but free text are printable.
+
+    One check of all columns takes a tenth of the time; tables with many rows are not checked this way.
     """
     if rows.num_rows > FEW_ROWS:
         return False

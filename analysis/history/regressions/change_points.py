@@ -102,8 +102,9 @@ def _exact_p(missing: int, few: int, many: int) -> float:
 
 
 NIGHTS_MIN: Final = 5
-"""The shortest piece: five nights of sixty can be told from chance; four, among hundreds of series,
-cannot.
+"""The shortest piece, in nights.
+
+Five nights of sixty can be distinguished from chance; four, among hundreds of series, cannot.
 """
 NIGHTS_BESIDE: Final = 90
 """Limit of nights of the piece before that are compared; older ones belong to other conditions."""
@@ -112,8 +113,10 @@ DOUBT_MAX: Final = 1e-3
 _PENALTY: Final = 11.0
 """Penalty of a change point, in variances. It is low on purpose, as the test decides afterwards."""
 _PLAUSIBLE: Final = 6.0
-"""How much less than the best place another may explain, in variances within the pieces, to be in the 95 %
-range. It is wider than a likelihood's usual 3.84, because the place of a change is known less well.
+"""Largest deficit of a place in the 95 % range of a change, in variances within the pieces.
+
+The deficit is how much less the place explains than the best one. The limit is wider than a likelihood's
+usual 3.84, because the place of a change is known less well.
 """
 
 

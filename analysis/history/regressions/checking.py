@@ -58,8 +58,9 @@ def check_night(history: History, night: str, suite: str | None = None) -> Night
 
 
 def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str) -> NightFindings:
-    """Check a night as `check_night` does. The tables are as the history returns them and end with that
-    night.
+    """Check a night as `check_night` does.
+
+    The tables are as the history returns them and end with that night.
     """
     series = series_of(runs, metrics)
     found = findings_of(series, runs, night)

@@ -63,8 +63,9 @@ def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence
 def of_missing(
     series: Series, gone: MissingFigure, measured: Measured, runs: pa.Table, confidence: float, *, new: bool
 ) -> Finding:
-    """Return a figure that is no longer measured as a finding; after LEVEL_MIN nights its kind is a change
-    point.
+    """Return a figure that is no longer measured as a finding.
+
+    After LEVEL_MIN nights its kind is a change point.
     """
     first = gone.nights[0]
     good = _circumstances(runs, int(series.rows_of(len(series.dates) - 1).min()))

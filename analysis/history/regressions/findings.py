@@ -1,5 +1,6 @@
-"""Results of the check of a night: findings, failures over the history, verdicts of the entries; and the kind
-of a failure, derived from a run's row in the history.
+"""Results of the check of a night: findings, failures over the history, verdicts of the entries.
+
+The kind of a failure is derived from a run's row in the history.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,8 +60,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Flake:
-    """How often something fails: an expectation among valid runs, or another kind of failure among all runs
-    of an entry.
+    """The rate of one failure: an expectation among valid runs, or another kind among all runs of an entry.
 
     text: the expectation, or for other kinds the latest reason. rate: failed / runs; interval: its 95 %
     bounds. tonight: number of failures tonight. pattern: `new` if it failed tonight and never before;
@@ -103,8 +103,10 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True)
 class EntryVerdict:
-    """The runs of an entry tonight. last_good_night: the latest earlier night on which all of its runs
-    passed; last_good_runs: those runs. None and () if there is no such night.
+    """The runs of an entry tonight.
+
+    last_good_night: the latest earlier night on which all of its runs passed; last_good_runs: those runs.
+    None and () if there is no such night.
     """
 
     suite: str
@@ -127,8 +129,10 @@ class NightFindings:
 
     @property
     def worse(self) -> tuple[Finding, ...]:
-        """Findings that fail the night: change points on the first night that detects them, and metrics that
-        are far off tonight, even if they were before.
+        """Findings that fail the night.
+
+        These are change points on the first night that detects them, and metrics that are far off tonight,
+        even if they were before.
         """
         found = (each for each in self.findings if each.direction == "worse")
         return tuple(each for each in found if each.new or each.kind == "tonight")

@@ -166,7 +166,8 @@ def resolution_of(metric: str, unit: str) -> float:
 
 
 def comparable(unit: str, better: str) -> bool:
-    """Return whether a metric is followed. A metric without a better direction describes a run and never gets
-    worse.
+    """Return whether a metric is followed.
+
+    A metric without a better direction describes a run and never gets worse.
     """
     return better in ("lower", "higher") and bool(unit)

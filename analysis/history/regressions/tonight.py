@@ -44,8 +44,9 @@ _TAIL_MAX: Final = 12
 _EXCEEDED: Final = 0.98
 """Fraction of the earlier distances that must be smaller."""
 AGREEING_MIN: Final = 3
-"""Number of consecutive runs that must be off; two are off by chance on some night, among hundreds
-of series.
+"""Number of consecutive runs that must be off.
+
+Two are off by chance on some night, among hundreds of series.
 """
 Measured = Mapping[str, Sequence[int]]
 """Rows of an entry's valid runs in the table `runs`, by night, oldest first."""
@@ -69,8 +70,9 @@ class Departure:
 
 
 def departure(nights: Nights, level_from: int, resolution: float) -> Departure | None:
-    """Compare the last night with those before. Returns None if nights are too few or the night is like
-    others.
+    """Compare the last night with those before.
+
+    Returns None if nights are too few or the night is like others.
 
     level_from: index at which the current level began; older nights contribute only their spread. resolution:
     the smallest difference that counts, in the metric's unit.
@@ -136,8 +138,9 @@ def _distances(scaled: Floats, level_from: int) -> Floats:
 
 
 def _spread(distances: Floats, freedom: int) -> float:
-    """Return the wider scale of two t distributions: one fits the distances' median, one their 95 %
-    quantile.
+    """Return the wider of two scales of a t distribution.
+
+    One fits the distances' median, the other their 95 % quantile.
     """
     half, most = np.quantile(distances, (0.5, 0.95))
     return max(float(half / stdtrit(freedom, 0.75)), float(most / stdtrit(freedom, 0.975)))
@@ -170,8 +173,9 @@ def measured_nights(runs: pa.Table, until: str) -> dict[tuple[str, str], dict[st
 
 
 def missing(series: Series, measured: Measured, night: str) -> MissingFigure | None:
-    """Return whether a figure that used to be measured is missing tonight. measured: nights of the series'
-    entry.
+    """Return whether a figure that used to be measured is missing tonight.
+
+    measured: nights of the series' entry.
     """
     if night not in measured or series.dates[-1] >= night:
         return None
@@ -188,8 +192,9 @@ def missing(series: Series, measured: Measured, night: str) -> MissingFigure | N
 
 
 def _chance(had: int, ran: int, lost: int) -> float:
-    """Return the probability that `lost` runs in a row lack a figure by chance, if `had` of `ran` had it
-    before.
+    """Return the probability that `lost` runs in a row lack a figure by chance.
+
+    Before, `had` of `ran` runs had it.
     """
     if lost < AGREEING_MIN:
         return 1.0

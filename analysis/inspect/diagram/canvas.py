@@ -58,8 +58,9 @@ text {{ fill: var(--ink); font-variant-numeric: tabular-nums; }}
 
 
 def colours(types: Iterable[str], ranks: Ranks) -> dict[str, str]:
-    """Return the colour of each message type in a picture. Types without their own colour get the remaining
-    ones.
+    """Return the colour of each message type in a picture.
+
+    Types without their own colour get the remaining ones.
     """
     named = sorted(set(types))
     own = {name: _COLOURS[colour] for name, colour in ranks.colours.items() if colour in _COLOURS}

@@ -146,8 +146,9 @@ def _draw_sign(canvas: Canvas, kind: str, colour: str, at: Point) -> None:
 
 
 def draw_notes(canvas: Canvas, y: float) -> float:
-    """Draw what is left out and the command that draws the picture again. Returns the picture's
-    lower edge.
+    """Draw what is left out and the command that draws the picture again.
+
+    Returns the picture's lower edge.
     """
     left_out = list(canvas.scene.left_out)
     if canvas.unlined:

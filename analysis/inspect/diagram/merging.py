@@ -1,5 +1,4 @@
-"""Turns rows of TRANSFERS into arrows: one per message, or one per run of messages of one kind between two
-hosts.
+"""Turns rows of TRANSFERS into arrows, one per message or per run of similar messages between two hosts.
 
 A run ends when the fate of its messages changes, after a pause longer than a given part of the picture, and,
 for events, when sequence numbers are not consecutive, unless there are too many such runs. Its label has the
@@ -25,9 +24,7 @@ _UNKNOWN_S = 0.02  # used if no message between two regions arrived
 
 
 class Delays:
-    """The delay of messages between hosts, used for those that never arrived: the median of those
-    that did.
-    """
+    """Median delays between hosts, used for messages that never arrived."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         """Compute the medians. rows: every transfer in the time window, not only those drawn."""
@@ -39,8 +36,9 @@ class Delays:
         self._any = median(self._usual.values()) if self._usual else _UNKNOWN_S
 
     def between(self, sender: str, receiver: str) -> float:
-        """Return seconds from one host to the other; if none arrived that way, of the reverse way or of any
-        pair.
+        """Return the typical delay from one host to the other, in seconds.
+
+        If no message arrived in this direction, return that of the reverse direction or of any pair.
         """
         return self._usual.get((sender, receiver), self._usual.get((receiver, sender), self._any))
 

@@ -1,5 +1,4 @@
-"""Selects the messages of a time window that are drawn: those requested, or the most informative ones if they
-are too many.
+"""Selects the messages of a time window that are drawn: the requested or the most informative ones.
 
 Until the picture is readable, these steps run in order: runs of events become one arrow; routine messages
 within regions are left out; the least relevant hosts are left out if there are too many; runs of any kind
@@ -187,8 +186,9 @@ def _steps(wanted: DiagramQuery, region_of: Mapping[str, str], ranks: Ranks) -> 
 
 
 def _leave_bystanders(picture: _Picture, wanted: DiagramQuery, region_of: Mapping[str, str]) -> None:
-    """Keep hosts that sent or received a change of a stream or whose message was lost, and their
-    event peers.
+    """Keep only hosts that took part, and the peers of their events.
+
+    A host took part if it sent or received a change of a stream, or one of its messages was lost.
     """
     events = [
         row for row in picture.rows if row["type"] in picture.ranks.events and not _inside(row, region_of)
@@ -250,8 +250,9 @@ def _leave_kind(picture: _Picture, kind: str) -> None:
 
 
 def _leave_hosts(picture: _Picture) -> None:
-    """Leave out the hosts with the least informative messages: one subscription outweighs any number of
-    events.
+    """Leave out the hosts with the least informative messages.
+
+    One subscription outweighs any number of events.
     """
     weights: Counter[str] = Counter()
     ranks = picture.ranks

@@ -49,8 +49,9 @@ class Ranks:
 
 @cache
 def ranks_of(system: str) -> Ranks:
-    """Return the ranks of a system. A foreign system has those of events that are recognized by their
-    markers.
+    """Return the ranks of a system.
+
+    For a system without a codec they are those of events recognized by their markers.
     """
     reading = reading_of(system) or READING
     ordinary = (HEARTBEAT, *reading.ranks, *reversed(reading.carries))

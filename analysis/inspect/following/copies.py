@@ -1,5 +1,4 @@
-"""Finds the messages that carried one event: its publication and every batch with it, in the table of
-transfers.
+"""Finds the messages that carried one event in the table of transfers: its publication and all batches.
 
 A publisher may learn an event's sequence number only from PUBLISHED; the request number links that answer to
 the PUBLISH. A restarted publisher numbers its requests from 1 again. Therefore the PUBLISH is the first one
@@ -95,8 +94,9 @@ class EventTrace:
 
 
 def find(run: RunDirectory, stream: int, seq: int, metadata: RunMetadata) -> EventTrace:
-    """Find the messages of one event. Raises AnalysisError, with the events that exist, if no
-    message has it.
+    """Find the messages of one event.
+
+    Raises AnalysisError, with the events that exist, if no message has it.
     """
     reading = metadata.reading
     of_stream = pc.field("stream") == stream

@@ -52,8 +52,9 @@ class Sighting:
     last: int
 
     def is_before(self, other: "Sighting", sender: str) -> bool:
-        """Return whether this packet has the other's first byte, seen at another place. Never true if the
-        other is a sending.
+        """Return whether this packet has the other's first byte, seen at another place.
+
+        Never true if the other is a sending.
         """
         elsewhere = self.place != other.place and other.place.name != sender
         return elsewhere and self.first <= other.first <= self.last
@@ -138,8 +139,9 @@ class Hop:
 
     @property
     def link_ns(self) -> int:
-        """Part of the first byte's transit explained by delay and jitter of the links; the delay if it never
-        arrived.
+        """Part of the first byte's transit explained by delay and jitter of the links.
+
+        It is the delay if the byte never arrived.
         """
         if (crossed_ns := self._crossed_ns) is None:
             return self.delay_ns

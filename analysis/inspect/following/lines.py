@@ -29,8 +29,9 @@ def plain(text: str, _: str) -> str:
 def lines(
     story: Story, metadata: RunMetadata, *, packets: bool = False, style: Style = plain
 ) -> Iterator[str]:
-    """Yield the lines of the report. packets: also list each packet that carried the event, with place and
-    time.
+    """Yield the lines of the report.
+
+    packets: also list each packet that carried the event, with place and time.
     """
     for text, kind in _lines(story, metadata, packets=packets):
         shown = printable(text)

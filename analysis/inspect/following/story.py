@@ -97,8 +97,9 @@ def regions_of(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
 
 
 def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], metadata: RunMetadata) -> str | None:
-    """Return why the path avoids the direct link between the first and the last region; None if it
-    does not.
+    """Return why the path avoids the direct link between the first and the last region.
+
+    Returns None if it takes the link.
     """
     ends = _ends(way, metadata)
     direct = metadata.link_of.get((ends[0], ends[-1])) if ends else None
@@ -133,8 +134,9 @@ def _ends(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
 
 
 def _entered_ns(hop: Hop, near_side: str, metadata: RunMetadata) -> int:
-    """Return when its last byte first reached the link: as captured there, else computed with the sender's
-    LAN delay.
+    """Return when its last byte first reached the link.
+
+    This is the capture's time there, or else computed with the sender's LAN delay.
     """
     copy = hop.copy
     seen = [

@@ -50,8 +50,9 @@ class CaptureFile:
         return tuple(dict.fromkeys(found))
 
     def packets(self, times: TimeRange, names: Collection[str]) -> Iterator[Columns]:
-        """Yield the packets in this time range, in the order of capture, in chunks: columns of PACKETS, and
-        `link_type`.
+        """Yield the packets in this time range, in the order of capture, in chunks.
+
+        A chunk has columns of PACKETS, and `link_type`.
         """
         for span in spans_of(self.path, self.index, times, self.clock):
             for columns in read_columns(span, names):
@@ -81,8 +82,9 @@ def captures_of(run: RunDirectory) -> list[CaptureFile]:
 
 
 def at_place(captures: Sequence[CaptureFile], place: str, metadata: RunMetadata) -> list[CaptureFile]:
-    """Return the captures of a host (by its own name or its process's), or of one side of a link, as
-    r2-r3@r2.
+    """Return the captures of a host or of one side of a link, as r2-r3@r2.
+
+    A host is given by its own name or its process's.
 
     Raises InputError, with the known places, for any other place.
     """

@@ -75,8 +75,9 @@ def dissect(content: Content, codec: Codec) -> Iterator[Part]:
 
 
 def _marked(content: Content) -> Iterator[Part]:
-    """Yield the fields of an event that is identified by its marker; text and encrypted events are not
-    dissected.
+    """Yield the fields of an event that is identified by its marker.
+
+    Text and encrypted events are not dissected.
     """
     if content.data.startswith(MAGIC):
         yield from _body(content, 0, MARKED.by_type[1], MARKED, "")

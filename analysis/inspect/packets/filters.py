@@ -69,9 +69,7 @@ class Filter:
 
     @property
     def of_messages(self) -> bool:
-        """Whether conditions go beyond times and places, so that packets are selected by the messages they
-        carry.
-        """
+        """Whether packets are selected by the messages they carry, not only by times and places."""
         return bool(self.types or self.streams or self.keys or self.seq or self.lost or self.retransmitted)
 
     @property
@@ -111,8 +109,9 @@ class Filter:
         return found
 
     def _streams_and_numbers(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows match the streams and sequence numbers, themselves or by a counter that they
-        list.
+        """Return which rows match the streams and sequence numbers.
+
+        A row matches itself or by a counter that it lists.
         """
         own = np.ones(rows.num_rows, np.bool_)
         counters = rows.column("advertised")

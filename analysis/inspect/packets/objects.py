@@ -123,8 +123,9 @@ def seconds(t_ns: int | None, metadata: RunMetadata) -> float | None:
 
 
 def delay_ms(row: Row) -> float | None:
-    """Return the time from the first byte at the sender to complete arrival; None if one of them was not
-    seen.
+    """Return the time from the first byte at the sender to complete arrival.
+
+    Returns None if one of them was not seen.
     """
     if row["t_sent_ns"] is None or row["t_complete_ns"] is None:
         return None

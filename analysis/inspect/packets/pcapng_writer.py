@@ -77,8 +77,9 @@ def comment_option(text: str) -> bytes:
 
 
 def _options(options: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return options or name records, which share a format: code, length, value padded to 32 bits; then the
-    end.
+    """Return options or name records, which share a format.
+
+    Each has code, length, and value padded to 32 bits; an end record follows.
     """
     parts = [
         struct.pack("<HH", code, len(value)) + value + _PADDING[len(value) % 4] for code, value in options

@@ -121,8 +121,9 @@ class _CaptureWindow:
 
 
 def _windows(row: Row) -> list[_CaptureWindow]:
-    """Return where a message was captured. The sender comes first if it saw the whole message or if only it
-    saw any.
+    """Return where a message was captured.
+
+    The sender comes first if it saw the whole message or if only it saw any.
     """
     left = row["t_sent_ns"], row["t_left_ns"]
     arrived = row["t_arrived_ns"], row["t_complete_ns"]
@@ -137,8 +138,9 @@ def _windows(row: Row) -> list[_CaptureWindow]:
 
 
 def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: int) -> Raw | None:
-    """Assemble a message from the segments of one direction. Returns None if no segment has any of
-    its bytes.
+    """Assemble a message from the segments of one direction.
+
+    Returns None if no segment has any of its bytes.
     """
     data, known = np.zeros(length, np.uint8), np.zeros(length, np.bool_)
     packets = 0

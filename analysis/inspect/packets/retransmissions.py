@@ -122,9 +122,7 @@ class _MessagePositions:
         )
 
     def find(self, packet: Mapping[str, int]) -> tuple[list[Row], int]:
-        """Return the messages whose bytes a packet carries, in order, and its offset in the connection's
-        bytes.
-        """
+        """Return the messages whose bytes a packet carries, and its offset in the connection."""
         messages = self._by_direction.get(key_of(packet), [])
         found: list[tuple[int, Row]] = []
         for turn in (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS):  # a message or the packet may wrap
@@ -175,9 +173,7 @@ def _time(again: Retransmission) -> int:
 
 
 def join_sights(sights: Iterable[Retransmission]) -> list[Retransmission]:
-    """Return retransmissions from the sightings at both ends of one direction of a connection, in order of
-    time.
-    """
+    """Join sightings at both ends of one direction of a connection; return retransmissions by time."""
     in_time = sorted(sights, key=_time)
     sent = [again for again in in_time if again.from_sender]
     arrived: dict[int, list[Retransmission]] = defaultdict(
@@ -198,8 +194,9 @@ def join_sights(sights: Iterable[Retransmission]) -> list[Retransmission]:
 def _sending_of(
     again: Retransmission, sent: Sequence[Retransmission], arrived: Mapping[int, Sequence[Retransmission]]
 ) -> int | None:
-    """Return the index of the sending that arrived as this segment; offloading may have split or
-    joined it.
+    """Return the index of the sending that arrived as this segment.
+
+    Offloading may have split or joined it.
     """
     for place in range(bisect_right(sent, again.t_ns, key=_time) - 1, -1, -1):
         if sent[place].t_ns < again.t_ns - _ON_THE_WAY_NS:

@@ -94,8 +94,9 @@ class Openings:
             self._begun[key_of(row)].append((row["t_ns"], row["seq"]))
 
     def first_byte(self, row: Mapping[str, Any]) -> int | None:
-        """Return the sequence number of the first byte of a row of TRANSFERS; None if its SYN was not
-        captured.
+        """Return the sequence number of the first byte of a row of TRANSFERS.
+
+        Returns None if its SYN was not captured.
         """
         begun = self._begun.get(direction_of(row), [])
         place = bisect_right(begun, (row["t_ns"], SEQUENCE_NUMBERS)) - 1  # the last one before the message
@@ -103,8 +104,9 @@ class Openings:
 
 
 def read_openings(run: RunDirectory) -> Openings:
-    """Read the SYNs from the table of packets. Row groups without a SYN, the majority, are read for flags
-    only.
+    """Read the SYNs from the table of packets.
+
+    Row groups without a SYN, the majority, are read for flags only.
     """
     found: list[dict[str, Any]] = []
     for path in sorted(run.table("packets").glob("part-*.parquet")):
@@ -122,8 +124,9 @@ class Ranges:
     """The bytes of some messages as ascending, disjoint ranges of sequence numbers, by direction."""
 
     def __init__(self, messages: Iterable[tuple[Direction, int, int]]) -> None:
-        """Build ranges from (direction, sequence number, length) of messages. Memory: three numbers per
-        message.
+        """Build ranges from (direction, sequence number, length) of messages.
+
+        Memory: three numbers per message.
         """
         met: dict[Direction, int] = {}
         numbers = array("q")
@@ -142,8 +145,9 @@ class Ranges:
         self._end = np.concatenate((reach[starts[1:] - 1], reach[-1:]))
 
     def carried_by(self, packets: Columns) -> Mask:
-        """Return which packets carry some of these bytes. packets: columns DIRECTION, seq and
-        payload_length.
+        """Return which packets carry some of these bytes.
+
+        packets: columns DIRECTION, seq and payload_length.
         """
         number = self.directions.find([packets[name] for name in DIRECTION])
         seq, length = packets["seq"].astype(np.int64), packets["payload_length"].astype(np.int64)

@@ -71,8 +71,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A horizontal line, or band from `low` to `high`; or the diagonal. near: shown only close to
-    the values.
+    """A horizontal line, or band from `low` to `high`; or the diagonal.
+
+    near: shown only close to the values.
     """
 
     label: str

@@ -55,8 +55,9 @@ def _opening(chart: Chart) -> Markup:
 
 
 def as_json(chart: Chart, *, spans: bool = True) -> dict[str, Any]:
-    """Return the data for chart.js: fields with default values are left out, equal `x` of its series occur
-    once.
+    """Return the data for chart.js.
+
+    Fields with default values are left out, equal `x` of its series occur once.
 
     Values that are not finite are gaps. spans: whether to include these; a page with many charts of one run
     has them once.

@@ -59,8 +59,9 @@ T = TypeVar("T")
 
 @contextmanager
 def own_style() -> Iterator[None]:
-    """Draw in our style only. matplotlib also reads a file in the current directory, which could make it run
-    other programs.
+    """Draw in our style only.
+
+    matplotlib also reads a file in the current directory, which could make it run other programs.
     """
     with mpl.rc_context():
         mpl.rcdefaults()
@@ -81,8 +82,9 @@ def save(figures: Mapping[str, Figure | None], path_of: Callable[[str, str], Pat
 
 
 def draw(axes: Axes, chart: Chart, top: float | None = None) -> None:
-    """Draw all of a chart but its title and the vertical axis' label. top: end of the axis, if it
-    is shared.
+    """Draw all of a chart but its title and the vertical axis' label.
+
+    top: end of the axis, if it is shared.
     """
     _scale(axes, chart, highest(chart.series) if top is None else top)
     for series in chart.series:

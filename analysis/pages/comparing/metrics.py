@@ -20,8 +20,9 @@ from analysis.pages.report.recovery import TIMES
 
 SAME = "same"
 OF_THE_AUDIENCE = ("throughput.",)
-"""Metrics that depend on how many events a client subscribes to; if systems differ in that, less is not
-worse.
+"""Metrics that depend on how many events a client subscribes to.
+
+If systems differ in that, less is not worse.
 """
 _STATUS = {"better": "good", "worse": "bad"}
 

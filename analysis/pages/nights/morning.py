@@ -24,8 +24,9 @@ from analysis.pages.report.formatting import EN_DASH, count_of, day_text, number
 from analysis.pages.report.page import short_commit
 
 TONIGHT_DAYS: Final = 1
-"""A suite ran tonight if its last night is at most this much older than the newest of all: nights begin
-before midnight and after it.
+"""Largest age of a suite's last night, relative to the newest, to count as tonight.
+
+Nights begin before midnight and after it.
 """
 GONE_DAYS: Final = STRIP_NIGHTS
 """Days without a run after which an experiment no longer belongs to its suite."""
@@ -100,9 +101,7 @@ def _is_alive(entry: Entry, tonight: Mapping[str, NightFindings]) -> bool:
 def _changes(
     nights: Sequence[NightFindings], recently: str, words: Mapping[int, FindingText]
 ) -> dict[str, list[FindingText]]:
-    """Return the findings to show: what got worse, what is still worse, what got better, and all earlier
-    ones.
-    """
+    """Return the findings to show: new worse ones, lasting ones, better ones, and all earlier ones."""
 
     def texts(findings: Iterable[Finding]) -> list[FindingText]:
         return [words[id(finding)] for finding in findings]

@@ -1,6 +1,4 @@
-"""Lower part of the morning page: failures, each experiment tonight, intermittent failures, and experiments
-that have not run for long.
-"""
+"""Lower part of the morning page: failures, tonight's experiments, flakes, and stopped experiments."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -82,8 +82,9 @@ def pages(
 def _numbers(
     run: Row, measured: Sequence[MetricValue], usual: Levels, titles: Mapping[str, Markup]
 ) -> Markup:
-    """Return the rows of the table. They bypass the template, as there are half a million of them
-    in a year.
+    """Return the rows of the table.
+
+    They bypass the template, as there are half a million of them in a year.
     """
     rows = []
     for metric, value, unit in measured:

@@ -77,8 +77,9 @@ _Span = tuple[_Change, float | None]  # the change that began it, and its end
 
 
 def bands(record: AnalysedRun) -> tuple[Band, ...]:
-    """Return every disturbance of the run, by start. A flapping link gives one band for each time it was
-    down.
+    """Return every disturbance of the run, by start.
+
+    A flapping link gives one band for each time it was down.
     """
     faults = {fault.name: fault for fault in record.plan.faults}
     opened: dict[_Subject, dict[str, _Change]] = defaultdict(dict)  # by fault

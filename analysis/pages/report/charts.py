@@ -39,9 +39,7 @@ TIME = "seconds since start"
 
 
 def throughput_chart(record: AnalysedRun) -> Chart:
-    """Return events delivered to one client per second, by region (the first panel of the paper's
-    figure 7).
-    """
+    """Return events/s delivered to one client, by region (the first panel of the paper's figure 7)."""
     rows = [row for row in record.throughput if row["scope"] == "region"]
     series = _shown(_of_regions(record, rows, "name", "events_per_s"))
     return Chart(
@@ -56,9 +54,7 @@ def throughput_chart(record: AnalysedRun) -> Chart:
 
 
 def latency_chart(record: AnalysedRun) -> Chart:
-    """Return latency percentiles by the region in which an event was published (the second panel of figure
-    7).
-    """
+    """Return latency percentiles by the region of publication (the second panel of the paper's figure 7)."""
     series = _shown(
         one
         for percentile in PERCENTILES
@@ -82,8 +78,9 @@ WAYS = ("forward", "backward")
 
 
 def link_charts(record: AnalysedRun, quantity: str = "bytes_per_s") -> tuple[Chart, ...]:
-    """Return one chart per WAN link, with one line per direction in the colour of its source region, and
-    background traffic as dotted lines.
+    """Return one chart per WAN link.
+
+    It has one line per direction in the colour of its source region, and background traffic as dotted lines.
 
     quantity: "bytes_per_s" (on the wire) or "events_per_s". All charts of a quantity share an axis.
     """
@@ -173,8 +170,9 @@ def _rate_of(link: LinkPlan, way: str) -> TraceSteps | None:
 
 
 def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: float) -> Series | None:
-    """Return the capacity of a direction by its trace in each second, regardless of faults, with gaps above
-    `most`.
+    """Return the capacity of a direction by its trace in each second, regardless of faults.
+
+    Values above `most` are gaps.
     """
     steps = _rate_of(link, way)
     if steps is None:
@@ -196,8 +194,9 @@ def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: floa
 
 
 def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Series] = ()) -> str:
-    """Return the busiest bin as text, relative to its direction's rate; also with background
-    traffic, if any.
+    """Return the busiest bin as text, relative to its direction's rate.
+
+    Also with background traffic, if any.
     """
     if others:
         return f"{_utilisation(link, series)}; with others' traffic {_shared(link, series, others)}"

@@ -1,5 +1,4 @@
-"""Differences between the machines' clocks: a table, and a chart of each clock over the run with its error
-bound.
+"""Differences between the machines' clocks: a table, and a chart of each clock with its error bound.
 
 A clock is drawn relative to the straight line of its longest period without a change, because its offset
 (hours, perhaps) and drift would hide all else; both are given beside it as text.
@@ -57,8 +56,9 @@ def clock_charts(record: AnalysedRun) -> tuple[Chart, ...]:
 
 
 def _chart(machine: str, colour: str, line: str, x: Floats, bounds_us: tuple[Floats, Floats]) -> Chart:
-    """Return the chart of a clock: bounds of its difference from its straight line, which `line`
-    describes.
+    """Return the chart of a clock: bounds of its difference from a straight line.
+
+    line: description of that straight line.
     """
     low, high = bounds_us
     top = ROOM * float(max(np.abs(low).max(), np.abs(high).max(), 1.0))

@@ -1,5 +1,4 @@
-"""Convergence as RFC 6412 and 6414 measure it, for each fault and stream, and how the whole run stabilised
-(docs/recovery.md).
+"""Convergence by RFC 6412 and 6414 of each fault and stream, and of the whole run (docs/recovery.md).
 
 Two methods determine when a stream has converged: by rates and by losses. If they differ by more than two
 sampling intervals, the table shows for how many streams, with an explanation below.

@@ -46,8 +46,9 @@ DIAGRAMS_MAX = 12  # for the first faults of a run; `cutset diagram` draws any
 
 @dataclass(frozen=True, slots=True)
 class FaultWindows:
-    """The data that the page embeds; `missing` is the reason if there is none. Names and labels are numbered
-    once.
+    """The data that the page embeds; `missing` is the reason if there is none.
+
+    Names and labels are numbered once.
     """
 
     run: str  # the run's name in commands, quoted for a shell

@@ -1,5 +1,4 @@
-"""Table of the measured behaviour of each direction of each WAN link, beside its configuration
-(docs/fidelity.md).
+"""Table of the measured behaviour and configuration of each WAN link and direction (docs/fidelity.md).
 
 A row is a period of one direction's configuration. Its last column gives the reason if it is not proven, with
 the cause if the run's data show it. Columns that no row of a run needs are left out.
@@ -23,9 +22,7 @@ from analysis.pages.report.tables import (
 
 
 def fidelity_table(record: AnalysedRun) -> Table:
-    """Return the measured behaviour of each direction of each WAN link beside its configuration, in the
-    links' order.
-    """
+    """Return the measured behaviour and configuration of each direction of each WAN link."""
     ends = {link.name: (link.a, link.b) for link in record.wan_links}
     order = {name: number for number, name in enumerate(ends)}
     rows = [

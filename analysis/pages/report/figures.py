@@ -1,5 +1,4 @@
-"""The report's figures as PNG and SVG, for papers, slides and the README: throughput, latency, links,
-topology, clocks; and a sweep's charts.
+"""The report's figures and a sweep's charts as PNG and SVG, for papers, slides and the README.
 
 They use the same charts as the page's plots. Figures of an invalid run are marked as such.
 """
@@ -29,8 +28,9 @@ LETTER_INCHES = 0.082  # per letter of a line's name, which is on the right
 
 
 def write_figures(record: AnalysedRun, run: RunDirectory) -> tuple[Path, ...]:
-    """Draw the figures that this run has data for, as `figures/<name>.png` and `.svg`. Returns
-    their paths.
+    """Draw the figures that this run has data for, as `figures/<name>.png` and `.svg`.
+
+    Returns their paths.
     """
     run.figures.mkdir(exist_ok=True)
     throughput, latency = throughput_chart(record), latency_chart(record)

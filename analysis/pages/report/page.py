@@ -138,8 +138,9 @@ def busiest(found: tuple[Chart, ...]) -> tuple[Chart, ...]:
 
 
 def plots(record: AnalysedRun, timelines: list[Chart], links: dict[str, tuple[Chart, ...]]) -> dict[str, Any]:
-    """Return the data that assets/plots.js draws. Faults are included once, for all charts without spans of
-    their own.
+    """Return the data that assets/plots.js draws.
+
+    Faults are included once, for all charts without spans of their own.
     """
     faults = charts.spans(record)
 

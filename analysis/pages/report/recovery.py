@@ -1,6 +1,4 @@
-"""Recovery on the page: our numbers for each fault beside the paper's text, and a row for each stream and
-client.
-"""
+"""Recovery on the page: our numbers for each fault beside the paper's text, and each stream and client."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

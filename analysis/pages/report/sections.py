@@ -33,8 +33,9 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line between two hosts. kind: "kept", "new" since the previous drawing, "relayed" by a third host, or
-    "told", the end of a path.
+    """A line between two hosts.
+
+    kind: "kept", "new" since the previous drawing, "relayed" by a third host, or "told", the end of a path.
     """
 
     x1: float
@@ -55,8 +56,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A part of a space, beneath dots and edges. shade: the relative amount shown, 0 to 1. kind: "held",
-    "trust" (held for another one), `nobody` (behind all others) or "outline".
+    """A part of a space, beneath dots and edges.
+
+    shade: the relative amount shown, 0 to 1. kind: "held", "trust" (held for another one), `nobody` (behind
+    all others) or "outline".
     """
 
     x: float

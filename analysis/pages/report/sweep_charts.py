@@ -82,8 +82,9 @@ def sweep_series(name: str, number: int, **points: Any) -> Series:
 
 
 def generic_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Return throughput and latency along the axis with the most values, with a line for each value of the
-    others.
+    """Return throughput and latency along the axis with the most values.
+
+    There is a line for each value of the other axes.
     """
     axes = [axis for axis in sweep.axes if _numeric(sweep, axis)]
     if not axes:
@@ -153,8 +154,9 @@ def _order(value: Any) -> tuple[Any, ...]:
 
 
 def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Return how long streams take to flow again after the last change of a run: one plot, along the field
-    with the most values; none if no run of the sweep had changes.
+    """Return how long streams take to flow again after the last change of a run.
+
+    It is one plot along the field with the most values; none if no run of the sweep had changes.
 
     Points are medians over runs, with minimum and maximum: a bound must hold for the worst of a few dozen
     runs.

@@ -236,8 +236,9 @@ ALL_RUNS = "all runs"
 
 
 def expectations_table(sweep: Sweep) -> Table | None:
-    """Return each expectation with its value, for each group of runs that it applies to; None if there are
-    none.
+    """Return each expectation with its value, for each group of runs that it applies to.
+
+    Returns None if there are no expectations.
     """
     if not sweep.record.expectations:
         return None

@@ -46,8 +46,9 @@ def _always(_: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: heading, cell of a row, right alignment, tooltip, and which rows need it. Columns that no row
-    needs are left out.
+    """A column: heading, cell of a row, right alignment, tooltip, and which rows need it.
+
+    Columns that no row needs are left out.
     """
 
     title: str
@@ -153,9 +154,7 @@ _EXPECTATIONS = (
 
 
 def expectations_table(record: AnalysedRun) -> Table:
-    """Return every expectation with its value, and the number of unproven link periods if some depend on
-    them.
-    """
+    """Return every expectation with its value, and the number of unproven periods it depends on."""
     return table("expectations", _EXPECTATIONS, record.summary.get("expectations") or ())
 
 

@@ -14,8 +14,9 @@ STRIP_ROWS = 3
 
 
 def traffic_spans(record: AnalysedRun) -> tuple[Span, ...]:
-    """Return the periods of planned traffic until the end of the run; the first of each entry has
-    its name.
+    """Return the periods of planned traffic until the end of the run.
+
+    The first of each entry has its name.
     """
     return tuple(
         Span(

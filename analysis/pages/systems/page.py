@@ -81,9 +81,7 @@ def _link(system: System, page: Path) -> str | None:
 
 
 def _picture(drawn: Sequence[SystemCharts]) -> Drawing:
-    """Return a picture with a row for each system: throughput on the left, latency on the right,
-    common axes.
-    """
+    """Return a picture with a row for each system: throughput and latency, with common axes."""
     height = _HEAD_INCHES + _ROW_INCHES * len(drawn) + _FOOT_INCHES
     figure = Drawing(figsize=(_WIDTH_INCHES, height))
     grid = figure.subplots(len(drawn), 2, sharex=True, sharey="col", squeeze=False)

@@ -49,8 +49,9 @@ class System:
 
 
 def read_systems(directories: Sequence[SweepDirectory]) -> tuple[System, ...]:
-    """Return the variants of sweeps, in their order. Raises InputError if one has none, or nothing is
-    analysed.
+    """Return the variants of sweeps, in their order.
+
+    Raises InputError if one has none, or nothing is analysed.
     """
     found: dict[str, System] = {}
     for directory in directories:
