@@ -158,8 +158,8 @@ def _of_others(
     for way, (a, b) in ends.items():
         direction_rows = [row for row in rows if row["direction"] == way]
         if any(row.get(OTHERS) for row in direction_rows):
-            series = _series(record, f"{a}→{b}, others'", a, direction_rows, OTHERS, way)
-            found.append(replace(series, dash="dot", width=1.25, label="others'"))
+            series = _series(record, f"{a}→{b}, background", a, direction_rows, OTHERS, way)
+            found.append(replace(series, dash="dot", width=1.25, label="background"))
     return tuple(found)
 
 
@@ -199,7 +199,7 @@ def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Seri
     Also with background traffic, if any.
     """
     if others:
-        return f"{_utilisation(link, series)}; with others' traffic {_shared(link, series, others)}"
+        return f"{_utilisation(link, series)}; with background traffic {_shared(link, series, others)}"
     busiest = max(series, key=lambda one: highest([one]))
     peak, rate = highest([busiest]), link.towards(busiest.group).rate_bits_per_s
     if steps := _rate_of(link, busiest.group):

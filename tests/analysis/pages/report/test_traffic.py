@@ -98,10 +98,10 @@ def test_a_row_says_what_was_asked_and_what_came(record: AnalysedRun) -> None:
 def test_a_link_has_a_dotted_line_of_it_and_says_what_both_come_to(record: AnalysedRun) -> None:
     charts = {chart.key: chart for chart in link_charts(record)}
     busy, other = charts["link-r2-r3"], charts["link-r0-r1"]
-    assert [one.group for one in busy.series if one.label == "others'"] == ["forward"]
-    assert "with others' traffic" in busy.note
-    assert not [one for one in other.series if one.label == "others'"]
-    assert "others" not in other.note
+    assert [one.group for one in busy.series if one.label == "background"] == ["forward"]
+    assert "with background traffic" in busy.note
+    assert not [one for one in other.series if one.label == "background"]
+    assert "background" not in other.note
 
 
 def test_the_page_has_a_section_of_it_only_where_there_is_any(
