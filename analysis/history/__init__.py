@@ -1,4 +1,4 @@
-"""The history of nights: every run's verdict, numbers and expectations, in Parquet that anything reads."""
+"""The history of nights: verdict, numbers and expectations of every run, stored as Parquet files."""
 
 from analysis.history.history_schemas import EVERYTHING, HistoryFilter
 from analysis.history.metrics import Metric, headline

@@ -1,17 +1,17 @@
-"""The files of a history: where they stand, written so that a crash leaves none torn, read with care.
+"""The files of a history: where they are, crash-safe writing, and validated reading.
 
-    history/runs/night=2026-03-14/run-<name of the run>.parquet     as long as the night goes on
-    history/runs/night=2026-03-14/night.parquet                     when it is over
-    history/metrics/night=…, history/expectations/night=…           likewise
+  history/runs/night=2026-03-14/run-<name of the run>.parquet     while the night is running
+  history/runs/night=2026-03-14/night.parquet                     when it is over
+  history/metrics/night=…, history/expectations/night=…           likewise
 
-A file is written under a name with a dot before it, synchronised, and renamed. Spark and DuckDB (`*.parquet`)
-do not see such names either.
+A file is written under a name that begins with a dot, synchronised and renamed. Spark and DuckDB
+(`*.parquet`) ignore such names too.
 
-Rows that an older Cutset wrote are brought to today's layout, or said not to be readable.
-A file tells the version of its layout in the column `schema`. Each step takes a table from one version to the
-next; today's has none behind it. Columns that were added without a new number are empty in older files;
-columns that we do not know are left out, as a newer Cutset may have added them. What comes out can be relied
-on, whoever wrote it: `analysis.history.row_checks` says how.
+Rows that an older Cutset wrote are migrated to the current layout or reported as unreadable. The column
+`schema` holds the version of a file's layout. Each step takes a table from one version to the next. Columns
+that were added without a new version are empty in older files. Unknown columns are dropped, because a newer
+Cutset may have added them. The rows returned are valid, whatever program wrote the file: see
+`analysis.history.row_checks`.
 """
 
 from collections import Counter
@@ -34,16 +34,19 @@ ENDING: Final = ".parquet"
 _FOLDER: Final = f"{NIGHT}="
 _RUN: Final = "run-"
 _COLUMNS: Final = b"columns"
-"""Of a file's metadata: names of its columns. Pages have checksums, and what stands behind them has none."""
+"""Metadata key with the names of a file's columns.
+
+Pages have checksums, but the footer that names the columns has none.
+"""
 COMPRESSION: Final = "zstd"
 ROWS_MAX: Final = 10_000_000
-"""Of a file; a night of 10,000 runs has a tenth of that."""
+"""Limit of rows in a file; a night of 10,000 runs has a tenth of that."""
 Step = Callable[[str, pa.Table], pa.Table]
-"""Is given a table's name and its rows in one version, and returns them in the next."""
+"""A function from a table's name and its rows in one version to the rows in the next version."""
 
 
 class UnusableError(Exception):
-    """A file that cannot be used, and why."""
+    """A file that cannot be used. The message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,37 +57,40 @@ class Partition:
 
     @classmethod
     def of(cls, history: Path, table: str, night: str) -> "Partition":
-        """Where they stand, or would."""
+        """Return the partition of a table and a night, whether or not it exists."""
         return cls(history / table / f"{_FOLDER}{night}")
 
     @property
     def whole(self) -> Path:
-        """The file of all that was compacted."""
+        """The file of all compacted rows."""
         return self.path / WHOLE_NIGHT
 
     def of_run(self, run: str) -> Path:
-        """The file of one run."""
+        """Return the path of one run's file."""
         return self.path / f"{_RUN}{run}{ENDING}"
 
     def single(self) -> dict[str, Path]:
-        """The files of single runs, by their runs' names, in order of those."""
+        """Return the files of single runs by run name, in the order of the names."""
         found = sorted(self.path.glob(f"{_RUN}*{ENDING}")) if self.path.is_dir() else []
         return {file.name.removeprefix(_RUN).removesuffix(ENDING): file for file in found}
 
     def foreign(self) -> list[Path]:
-        """What stands here and is not ours; files being written are nobody's yet."""
+        """Return the entries that do not belong to a history.
+
+        Files that are still being written are not among them.
+        """
         known = {self.whole, *self.single().values()}
         there = sorted(self.path.iterdir()) if self.path.is_dir() else []
         return [path for path in there if path not in known and not path.name.startswith(".")]
 
 
 def nights(history: Path, table: str) -> list[str]:
-    """The nights that have a folder in this table, oldest first."""
+    """Return the nights that have a folder in this table, oldest first."""
     return sorted(night for night, _ in _folders(history, table) if night is not None)
 
 
 def foreign(history: Path, table: str) -> list[Path]:
-    """What stands among a table's nights and is none."""
+    """Return the entries of a table's folder that are no nights."""
     return [path for night, path in _folders(history, table) if night is None]
 
 
@@ -99,9 +105,9 @@ def _folders(history: Path, table: str) -> Iterator[tuple[str | None, Path]]:
 
 
 def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
-    """The rows of a file, in today's layout without the night.
+    """Return the rows of a file in the current layout, without the night.
 
-    run: whose they have to be. Raises UnusableError, and FileNotFoundError if it is gone.
+    run: name that all rows must have. Raises UnusableError, or FileNotFoundError if the file is gone.
     """
     try:
         rows = _read(path)
@@ -111,42 +117,42 @@ def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
         raise
     except (UnknownLayoutError, MalformedError) as error:
         raise UnusableError(str(error)) from None
-    except Exception as error:  # noqa: BLE001 - what a damaged file makes a parser raise is not to be known
+    except Exception as error:  # noqa: BLE001 - a damaged file makes the parser raise any exception
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise UnusableError(f"is damaged: {said}") from None
     if run is not None and not set(pc.unique(rows["run"]).to_pylist()) <= {run}:
-        raise UnusableError("holds rows of another run than its name says")
+        raise UnusableError("holds rows of a run other than the one in its name")
     return rows
 
 
 def _read(path: Path) -> pa.Table:
-    """Everything in a file, and texts that are texts."""
+    """Return all rows of a file and validate them, UTF-8 included."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         if file.metadata.num_rows > ROWS_MAX:
             raise MalformedError(f"has {file.metadata.num_rows:,} rows, more than any night: {ROWS_MAX:,}")
-        rows = file.read(use_threads=False)  # files are small: handing them out costs more
+        rows = file.read(use_threads=False)  # files are small: threads cost more than they save
     rows.validate(full=True)
     return rows
 
 
 def named_in(path: Path) -> frozenset[str]:
-    """The runs that a file names, by a look at that column alone; `read_rows` says whether it holds them."""
+    """Return the runs that a file names. Only that column is read; `read_rows` validates the rows."""
     try:
         with pq.ParquetFile(path) as file:
             return frozenset(pc.unique(file.read(columns=["run"], use_threads=False)["run"]).to_pylist())
-    except Exception:  # noqa: BLE001 - as above; whoever reads all of it says what is wrong
+    except Exception:  # noqa: BLE001 - as above; `read_rows` reports the reason
         return frozenset()
 
 
 def _check_names(rows: pa.Table) -> None:
-    """Raises UnknownLayoutError if the names of columns are not those that were written."""
+    """Raise UnknownLayoutError if the column names differ from those that were written."""
     named = (rows.schema.metadata or {}).get(_COLUMNS)
     if named is not None and named.decode(errors="replace") != _names(rows.column_names):
         raise UnknownLayoutError("is damaged: its columns are not those that were written")
 
 
 def write_rows(path: Path, rows: pa.Table) -> None:
-    """Write a file so that a crash at any moment leaves what was there, or the new one. Raises OSError."""
+    """Write a file so that a crash at any moment leaves the old file or the new one. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = rows.replace_schema_metadata({_COLUMNS: _names(rows.column_names)})
     with replacing(path) as stream:
@@ -158,33 +164,33 @@ def _names(columns: list[str]) -> str:
 
 
 def _with_allowance(table: str, rows: pa.Table) -> pa.Table:
-    """Version 2 says which failures are allowed; before, none were noted as such."""
+    """Add the column of version 2 that marks allowed failures; older rows have none."""
     if table != RUNS:
         return rows
     return rows.append_column("allow_failure", pa.repeat(pa.scalar(value=False), rows.num_rows))
 
 
 STEPS: Final[Mapping[int, Step]] = {1: _with_allowance}
-"""By the version that each starts from."""
+"""Steps by the version that each starts from."""
 
 NEEDED: Final = {
     RUNS: ("run", "suite", "entry", "verdict", "valid", "started_ns"),
     METRICS: ("run", "suite", "entry", "metric", "value"),
     EXPECTATIONS: ("run", "suite", "entry", "text", "held"),
 }
-"""Without these, rows say nothing; nor where they are null."""
+"""Columns that a file must have, without nulls."""
 
 MAY_BE_NULL: Final = {(EXPECTATIONS, "value"), (RUNS, "seed")}
 
 
 class UnknownLayoutError(Exception):
-    """These rows are none of a history's, or of a newer one."""
+    """Rows that are not those of a history, or that a newer Cutset wrote."""
 
 
 def brought_forward(
     table: str, rows: pa.Table, steps: Mapping[int, Step] = STEPS, to: int = SCHEMA
 ) -> pa.Table:
-    """Rows of this table in today's layout, `SCHEMAS[table]`. Raises UnknownLayoutError that says why not."""
+    """Return the rows of this table in the current layout, `SCHEMAS[table]`. Raises UnknownLayoutError."""
     twice = [name for name, count in Counter(rows.column_names).items() if count > 1]
     if twice:
         raise UnknownLayoutError(f"is no file of a history: it has the column `{twice[0]}` twice")
@@ -224,14 +230,14 @@ def _version(rows: pa.Table) -> int:
 
 
 def _is_todays(table: str, rows: pa.Table, version: int) -> bool:
-    """Whether there is nothing to bring forward, as in nearly all files."""
+    """Return whether the rows are in the current layout already, as in nearly all files."""
     if not rows.schema.equals(SCHEMAS[table]) or pc.unique(rows["schema"]).to_pylist() != [version]:
         return False
     return all(not rows[name].null_count or (table, name) in MAY_BE_NULL for name in rows.column_names)
 
 
 def _fitted(table: str, rows: pa.Table, version: int) -> pa.Table:
-    """Today's columns in today's order and types; what is not there is empty."""
+    """Return the current columns in their order and types; missing columns are empty."""
     columns = []
     for field in SCHEMAS[table]:
         if field.name == "schema":
@@ -245,7 +251,7 @@ def _fitted(table: str, rows: pa.Table, version: int) -> pa.Table:
 
 
 def _filled(column: pa.ChunkedArray | pa.Array, kind: pa.DataType) -> pa.ChunkedArray | pa.Array:
-    """As records have what is not known: an empty text, no texts, 0, or false."""
+    """Replace nulls by the value that records use for "unknown": an empty text, an empty list, 0 or false."""
     empty: object = "" if pa.types.is_string(kind) else [] if pa.types.is_list(kind) else 0
     value = pa.array([empty]).cast(kind)[0]
     return pc.if_else(pc.is_valid(column), column, value)

@@ -1,10 +1,10 @@
-"""The three tables of a history, as Arrow schemas: runs, their metrics, their expectations.
+"""Arrow schemas of a history's three tables: runs, their metrics, their expectations.
 
-A row says in `schema` which version of this layout its writer knew; readers bring older rows forward
-(`analysis.history.files`). The column `night` stands in the name of a file's folder and not in the file,
-as Hive has it, so that Spark, DuckDB and pandas all find it there.
+The column `schema` of a row holds the version of the layout that its writer used; readers migrate older rows
+(`analysis.history.files`). The column `night` is in the name of a file's folder and not in the file (Hive
+partitioning), so that Spark, DuckDB and pandas all find it.
 
-`HistoryFilter` says which of a history's runs are meant.
+`HistoryFilter` selects runs of a history.
 """
 
 from collections.abc import Collection
@@ -15,17 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 SCHEMA: Final = 2
-"""Raised whenever a column is renamed, changes its meaning, or comes with a value that older rows must get; a
-new column that is empty in older rows needs no new number."""
+"""Version of the layout.
+
+Raise it when a column is renamed, changes its meaning, or needs a value in older rows. A new column that is
+empty in older rows needs no new version.
+"""
 
 VERDICTS: Final = ("crashed", "failed", "invalid", "passed")
-"""Of a run, the worst first."""
+"""Verdicts of a run, the worst first."""
 
 BETTER: Final = ("", "lower", "higher")
-"""Of a metric, which way is better, if either is."""
+"""Better directions of a metric; "" if it has none."""
 
 NIGHT: Final = "night"
-"""The column that stands in the folder's name."""
+"""The column that is in the folder's name."""
 
 RUNS: Final = "runs"
 METRICS: Final = "metrics"
@@ -39,15 +42,15 @@ _RUN = [
 ]
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
-    # A row for each run. It is written last of the three: a run counts when it has a row here.
+    # One row per run. Written last of the three tables: a run counts when it has a row here.
     RUNS: pa.schema(
         [
             *_RUN,
-            pa.field("path", pa.string()),  # of the run's directory, from the history's folder
+            pa.field("path", pa.string()),  # the run's directory, relative to the history's folder
             pa.field("experiment", pa.string()),
             pa.field("settings", pa.string()),  # JSON: overrides
-            pa.field("seed", pa.int64()),  # null where it takes more than 64 bits
-            pa.field("large_seed", pa.string()),  # such a one in decimal, or nothing
+            pa.field("seed", pa.int64()),  # null if it takes more than 64 bits
+            pa.field("large_seed", pa.string()),  # a seed of more than 64 bits in decimal, else empty
             pa.field("repeat", pa.int32()),
             pa.field("commit", pa.string()),
             pa.field("cutset", pa.string()),
@@ -59,7 +62,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             pa.field("outcome", pa.string()),  # run.json's, or "not started"
             pa.field("verdict", pa.string()),  # one of VERDICTS
             pa.field("valid", pa.bool_()),
-            pa.field("allow_failure", pa.bool_()),  # whether its night passes without it
+            pa.field("allow_failure", pa.bool_()),  # whether the night passes even if this run fails
             pa.field("reasons", pa.list_(pa.string())),  # of fidelity
             pa.field("problems", pa.list_(pa.string())),
             pa.field("started_ns", pa.int64()),  # since 1970
@@ -67,39 +70,40 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             pa.field("captures_bytes", pa.int64()),
         ]
     ),
-    # A row for each run and number of its summary.
+    # One row per run and number of its summary.
     METRICS: pa.schema(
         [
             *_RUN,
             pa.field("metric", pa.string()),  # its path in summary.json, as latency.p95_ms
             pa.field("value", pa.float64()),
             pa.field("unit", pa.string()),
-            pa.field("better", pa.string()),  # lower, higher, or nothing where neither is
+            pa.field("better", pa.string()),  # lower, higher, or empty if neither
         ]
     ),
-    # A row for each run and expectation.
+    # One row per run and expectation.
     EXPECTATIONS: pa.schema(
         [
             *_RUN,
             pa.field("text", pa.string()),
-            pa.field("value", pa.float64()),  # null: none was measured, or it is no number
+            pa.field("value", pa.float64()),  # null: not measured, or not a number
             pa.field("held", pa.bool_()),
         ]
     ),
 }
-"""What stands in a file of each table, in this order."""
+"""Columns of each table's files, in this order."""
 
 
 def shown_schema(table: str) -> pa.Schema:
-    """What readers get: the file's columns, with the night behind `schema`."""
+    """Return the schema that readers get: the file's columns, with the night after `schema`."""
     return SCHEMAS[table].insert(1, pa.field(NIGHT, pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFilter:
-    """Conditions that must all hold; None asks nothing.
+    """Conditions that must all hold; None means no condition.
 
-    since, until: nights, both included. verdicts: one of them. valid: what its fidelity says.
+    since, until: nights, both included. verdicts: accepted ones. valid: the result of the run's fidelity
+    checks.
     """
 
     suite: str | None = None
@@ -112,11 +116,11 @@ class HistoryFilter:
     valid: bool | None = None
 
     def night(self, night: str) -> bool:
-        """Whether runs of this night may be meant."""
+        """Return whether runs of this night may match."""
         return (self.since is None or night >= self.since) and (self.until is None or night <= self.until)
 
     def of_runs(self, runs: pa.Table) -> pa.Table:
-        """The rows of the table `runs` that are meant."""
+        """Return the rows of the table `runs` that match."""
         chosen = runs
         equal = {"suite": self.suite, "entry": self.entry, "run": self.run, "experiment": self.experiment}
         for column, value in (*equal.items(), ("valid", self.valid)):
@@ -131,9 +135,9 @@ EVERYTHING = HistoryFilter()
 
 
 def of_these(rows: pa.Table, runs: pa.Table) -> pa.Table:
-    """The rows whose night and run stand in the table `runs`."""
+    """Return the rows whose night and run are in the table `runs`."""
     if rows.num_rows == 0:
         return rows
     wanted = pc.binary_join_element_wise(runs[NIGHT], runs["run"], "/").combine_chunks()
-    mine = pc.binary_join_element_wise(rows[NIGHT], rows["run"], "/")
-    return rows.filter(pc.is_in(mine, wanted))
+    own = pc.binary_join_element_wise(rows[NIGHT], rows["run"], "/")
+    return rows.filter(pc.is_in(own, wanted))

@@ -1,7 +1,7 @@
-"""The headline numbers of a run: which of summary.json's figures are followed from night to night.
+"""The headline numbers of a run: the figures of summary.json that are followed from night to night.
 
-Each has its unit, which its name ends with, and says which way is better; where neither is, as for how many
-events were published, nothing is said. What was not measured is left out, and is never 0.
+Each has a unit, which is the end of its name, and a better direction. The direction is empty for neutral
+numbers, such as the number of published events. A figure that was not measured is left out and is never 0.
 """
 
 import math
@@ -35,9 +35,9 @@ _ENDINGS: Final = {"events_per_s": "events/s", "bytes_per_s": "B/s", "_ms": "ms"
 _COUNTED: Final = "events"
 _PLAIN_COUNTS: Final = ("copies_mean", "copies_max")
 MEASURES: Final = "measures"
-"""What the system measured itself, whatever its names: each value's figures."""
+"""Section of figures that the system measured itself, under its own names."""
 PLAIN: Final = "number"
-"""The unit of what has none, and is no fraction."""
+"""Unit of a number that has no unit and is not a fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Metric:
 
 
 def headline(summary: Mapping[str, Any], *, everything: bool = False) -> list[Metric]:
-    """The headline numbers of a summary.json that were measured, in a fixed order.
+    """Return the measured headline numbers of a summary.json, in a fixed order.
 
-    Throughput, latency, the recovery from every fault, what became of events, and how busy the machine was.
-    everything: also those that nights do not follow.
+    These are throughput, latency, recovery from each fault, event outcomes, and machine load. everything:
+    also return figures that nights do not follow.
     """
     sections = _EVERYTHING if everything else _SECTIONS
     found = [metric for name, known in sections.items() for metric in _measured(summary, name, known)]
@@ -69,7 +69,7 @@ def headline(summary: Mapping[str, Any], *, everything: bool = False) -> list[Me
 
 
 def unit_of(name: str) -> str:
-    """The unit of a metric, by its name, as "ms"; things that are counted are events."""
+    """Return the unit of a metric by its name, as "ms"; counts are events by default."""
     path, _, last = name.rpartition(".")
     if path.startswith(f"{MEASURES}."):
         value = "" if last == "count" else path
@@ -82,14 +82,14 @@ def unit_of(name: str) -> str:
 
 
 def better_of(name: str) -> Better:
-    """Which way a metric is better, by its name."""
+    """Return the better direction of a metric by its name."""
     section, _, last = name.partition(".")
     known = _RECOVERY if section == "recovery" else _SECTIONS.get(section, {})
     return known.get(last.rsplit(".", 1)[-1], "")
 
 
 def _below(found: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The mappings by name that a part of a summary holds."""
+    """Yield the name and content of each mapping in a part of a summary."""
     for name, value in found.items() if isinstance(found, Mapping) else ():
         if isinstance(value, Mapping):
             yield name, value

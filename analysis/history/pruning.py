@@ -1,14 +1,14 @@
 """Keeps a history's runs within a disk budget: captures go first, summaries stay.
 
-What is counted: the directories of the history's runs, of what torn nights left beside them, and the history
-itself. What goes, until the rest fits: what torn nights left, whole, the oldest first; then captures, the
-oldest run's first; then tables, records and figures; then pages. run.json and summary.json stay, and with
-them every number. run.json names a part as left out before it goes, so that a crash in between leaves no half
-of a run that passes for a whole one; a directory without a run.json that can be read is counted and stays.
+The budget covers the directories of the history's runs, the leftovers of interrupted nights beside them, and
+the history itself. Data is removed until the rest fits, in this order: whole leftovers, the oldest first;
+captures, the oldest run's first; tables, records and figures; pages. run.json and summary.json stay, and with
+them every number. run.json marks a part as left out before the part is removed, so a crash in between cannot
+leave half a run that looks complete. A directory without a readable run.json counts and stays.
 
-A history says where its runs stand, and may come from anybody. So nothing is touched but what stands directly
-in the folder of runs that the user named, is a real directory, and is the run of that name; no link is
-followed below that folder, nor one that takes a directory's place while others are removed.
+A history contains the paths of its runs and may come from anywhere. Therefore only entries directly in the
+folder of runs that the user named are removed, and only if they are real directories and hold the run of that
+name. No link is followed below that folder, nor one that replaces a directory during the removal.
 """
 
 import os
@@ -31,17 +31,17 @@ from experiments.records.run_record import write_record
 from experiments.records.rundir import RunDirectory, is_run_name
 from topologies.errors import InputError
 
-REMAINS: Final = "remains"  # all of what a torn run left: it is made again, and has no numbers
+REMAINS: Final = "remains"  # everything of an interrupted run: it is repeated, and has no numbers
 TABLES: Final = "tables"
 PAGES: Final = "pages"
 PARTS: Final = (REMAINS, CAPTURES, TABLES, PAGES)
-"""In the order in which they go."""
+"""Order of removal."""
 WHY: Final = "removed to stay within the disk budget"
 
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """The disk space of a run. parts: bytes of each removable part. stays: of the rest."""
+    """The disk space of a run. parts: bytes of each removable part. stays: bytes of the rest."""
 
     run: RunDirectory
     parts: dict[str, int]
@@ -49,13 +49,13 @@ class RunSize:
 
     @property
     def bytes(self) -> int:
-        """All of it."""
+        """All bytes of the run."""
         return self.stays + sum(self.parts.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A part of a run that is to go."""
+    """A part of a run to remove."""
 
     run: RunDirectory
     part: str
@@ -64,9 +64,9 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """What has to go so that the rest fits.
+    """The removals that make the rest fit.
 
-    before, after: bytes in all. untouched: directories that stay as they are, and why.
+    before, after: total bytes. untouched: directories that stay as they are, each with the reason.
     """
 
     removals: tuple[Removal, ...]
@@ -76,9 +76,9 @@ class Pruning:
 
 
 def plan_pruning(history: History, runs: Path, budget_bytes: int) -> Pruning:
-    """What to remove so that the history's runs and the history take at most so much.
+    """Return the removals that bring the history and its runs down to the budget.
 
-    runs: the folder of runs, whatever the history says.
+    runs: the folder of runs. The paths in the history do not override it.
     """
     directories, untouched = _directories(history, runs)
     rooms = [_room(run) for run in directories]
@@ -102,7 +102,10 @@ def plan_pruning(history: History, runs: Path, budget_bytes: int) -> Pruning:
 def choose(
     rooms: Sequence[RunSize], budget_bytes: int, may_go: Callable[[RunDirectory], bool] = lambda _: True
 ) -> list[Removal]:
-    """The parts that go, in order, until the rest fits or nothing more may go. rooms: the oldest first."""
+    """Return the parts to remove, in order, until the rest fits or nothing more may go.
+
+    rooms: oldest run first.
+    """
     total = sum(room.bytes for room in rooms)
     chosen: list[Removal] = []
     for part in PARTS:
@@ -117,7 +120,7 @@ def choose(
 
 
 def remove(removal: Removal) -> None:
-    """Remove a part, and say so in run.json first, if that stays. Raises InputError, OSError."""
+    """Remove a part and mark it in run.json first, if run.json stays. Raises InputError, OSError."""
     run = removal.run
     if removal.part == REMAINS:
         _remove(run.path.parent, run.path)
@@ -128,13 +131,13 @@ def remove(removal: Removal) -> None:
 
 
 def _remove(runs: Path, path: Path) -> None:
-    """Remove what stands below the folder of runs, if it is there. Raises OSError, also for links."""
-    *way, name = path.relative_to(runs).parts
+    """Remove a path below the folder of runs, if it exists. Raises OSError, also for links."""
+    *folders, name = path.relative_to(runs).parts
     flags = os.O_RDONLY | os.O_DIRECTORY
     with ExitStack() as stack, suppress(FileNotFoundError):
         folder = os.open(runs, flags)
         stack.callback(os.close, folder)
-        for part in way:
+        for part in folders:
             folder = os.open(part, flags | os.O_NOFOLLOW, dir_fd=folder)
             stack.callback(os.close, folder)
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -144,15 +147,17 @@ def _remove(runs: Path, path: Path) -> None:
 
 
 def _directories(history: History, runs: Path) -> tuple[list[RunDirectory], list[str]]:
-    """The history's runs that are still there and what torn nights left, the oldest first; and what is passed
-    over, with the reason.
+    """Return the runs to consider, oldest first, and the skipped paths.
+
+    The runs are existing runs of the history and leftovers of interrupted nights. Each skipped path has a
+    reason.
     """
     rows = history.runs().select(["run", "path"]).to_pylist()
     named = {Path(row["path"]): row["run"] for row in rows if row["path"]}
     home = os.path.realpath(runs)
 
     @cache
-    def stands_there(folder: Path) -> bool:
+    def is_home(folder: Path) -> bool:
         return os.path.realpath(folder) == home
 
     found: set[Path] = set()
@@ -161,46 +166,49 @@ def _directories(history: History, runs: Path) -> tuple[list[RunDirectory], list
     for path, run in sorted(named.items()):
         if not os.path.lexists(path):
             continue
-        if not stands_there(path.parent):
+        if not is_home(path.parent):
             outside[path.parent] += 1
         elif path.name != run:
-            passed.append(f"{path}: is not {run}, as the history has it")
+            passed.append(f"{path}: the history names {run} for this path")
         else:
             found.add(runs / run)
     torn = set(runs.glob(f"*{TORN}")) if found else set()
     for path in sorted(found | torn):
         if not is_run_name(path.name):
-            passed.append(f"{path}: is not named as runs are")
+            passed.append(f"{path}: is not the name of a run")
         elif path.is_symlink() or not path.is_dir():
-            passed.append(f"{path}: is a link or a file, and no directory of a run")
+            passed.append(f"{path}: is a link or a file, not a run directory")
         else:
             continue
         found.discard(path)
         torn.discard(path)
     passed += [
-        f"{folder}: has {count:,} run{'s' * (count != 1)} of the history, and only those in {runs} may go"
+        f"{folder}: has {count:,} run{'s' * (count != 1)} of the history outside {runs}"
         for folder, count in outside.items()
     ]
     return [RunDirectory(path) for path in sorted(found | torn, key=lambda path: path.name)], passed
 
 
 def _check(run: RunDirectory) -> None:
-    """Raises InputError if it is not the run of its name, or if a link leads out of it; torn ones are not."""
+    """Raise InputError if the directory is not the run of its name, or if a link leads out of it.
+
+    Leftovers of interrupted runs are not checked.
+    """
     if run.name.endswith(TORN):
         return
     paths = {path for paths in _paths(run).values() for path in paths}
     for path in sorted({run.run_json, *paths, *(path.parent for path in paths if path.parent != run.path)}):
         refuse_link(path)
-    said = RunDirectory.open(run.path).read_run().run
-    if said not in {"", run.name}:
-        raise InputError(str(run.run_json), None, "run", f"is that of another run: {said}")
+    named = RunDirectory.open(run.path).read_run().run
+    if named not in {"", run.name}:
+        raise InputError(str(run.run_json), None, "run", f"belongs to another run: {named}")
 
 
 def _room(run: RunDirectory) -> RunSize:
     if run.name.endswith(TORN):
         return RunSize(run, {REMAINS: folder_bytes(run.path)}, 0)
     sizes: dict[Path, int] = {}
-    with suppress(OSError):  # nobody may look into it: then nothing of it goes
+    with suppress(OSError):  # not readable: then nothing of it is removed
         sizes = {path: _bytes(path) for path in run.path.iterdir()}
     unpacked = _bytes(run.unpacked)
     parts = {part: sum(sizes.get(path, 0) for path in paths) for part, paths in _paths(run).items()}
@@ -210,7 +218,7 @@ def _room(run: RunDirectory) -> RunSize:
 
 
 def _paths(run: RunDirectory) -> dict[str, tuple[Path, ...]]:
-    """Where the parts of a run stand."""
+    """Return the paths of each part of a run."""
     return {
         CAPTURES: (run.captures, run.unpacked),
         TABLES: (run.analysis, run.deliveries, run.logs, run.path / "storage", run.figures),

@@ -1,4 +1,4 @@
-"""What the history keeps of a run, read from its run.json and, if it has one, its summary.json."""
+"""The record of a run in the history, read from its run.json and, if present, its summary.json."""
 
 import json
 import os
@@ -18,17 +18,17 @@ from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 NOT_STARTED = "not started"
-"""The outcome of a run that could not be started: it has no directory."""
+"""Outcome of a run that could not be started. It has no directory."""
 _SHOWN = (
     "path", "suite", "entry", "experiment", "commit", "cutset", "python", "kernel", "links", "place",
     "outcome",
 )  # fmt: skip
-"""Texts that are refused if they cannot be shown, as they would be when the history is read."""
+"""Texts that are refused if they are not printable; a read of the history would refuse them too."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectationResult:
-    """An expectation and its result. value: what was measured, or None."""
+    """An expectation and its result. value: the measured value, or None."""
 
     text: str
     value: float | None
@@ -37,11 +37,11 @@ class ExpectationResult:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run, as the history has it: a row of the table `runs`, and its rows of the two others.
+    """A run in the history: a row of the table `runs` and its rows in the two other tables.
 
-    night: its date, as 2026-03-14. path: of its directory, or "" if there is none. settings: overrides, by
-    path. machine: hostname, cpus and memory_bytes, as far as known. place: local, simulator or hosts.
-    allow_failure: whether its night passes without it.
+    night: its date, as 2026-03-14. path: its directory, or "" if there is none. settings: overrides by path.
+    machine: hostname, cpus and memory_bytes, as far as known. place: local, simulator or hosts.
+    allow_failure: whether the night passes even if this run fails.
     """
 
     night: str
@@ -77,7 +77,7 @@ class RunRecord:
         try:
             plain_name(self.run, "")
         except InputError:
-            raise AnalysisError(f"{self.run!r:.80} is no name of a run's directory") from None
+            raise AnalysisError(f"{self.run!r:.80} is not the name of a run's directory") from None
         if self.verdict not in VERDICTS:
             raise AnalysisError(f"{self.run}: {self.verdict!r:.80} is none of {', '.join(VERDICTS)}")
         shown = [(name, getattr(self, name)) for name in _SHOWN]
@@ -87,7 +87,7 @@ class RunRecord:
 
 
 def known_night(night: str) -> bool:
-    """Whether this is a date such as 2026-03-14."""
+    """Return whether this is a date such as 2026-03-14."""
     try:
         return date.fromisoformat(night).isoformat() == night
     except ValueError:
@@ -95,9 +95,9 @@ def known_night(night: str) -> bool:
 
 
 def check_night(night: str) -> None:
-    """Raises AnalysisError if this is no date such as 2026-03-14."""
+    """Raise AnalysisError if this is not a date such as 2026-03-14."""
     if not known_night(night):
-        raise AnalysisError(f"{night!r} is no night: write its date as 2026-03-14")
+        raise AnalysisError(f"{night!r} is not a night: write its date as 2026-03-14")
 
 
 def record_of(
@@ -110,10 +110,10 @@ def record_of(
     settings: Mapping[str, Any],
     allow_failure: bool = False,
 ) -> RunRecord:
-    """What a run's directory says. Without a summary the verdict is `crashed`.
+    """Return the record of a run directory. Without a summary the verdict is `crashed`.
 
-    Raises InputError if run.json, or a summary.json that is there, cannot be read, has no verdict that we
-    know, or names that cannot be shown.
+    Raises InputError if run.json, or an existing summary.json, cannot be read, has an unknown verdict, or has
+    names that are not printable.
     """
     ran = run.read_run()
     summary = run.read_summary() if run.summary_json.exists() else {}
@@ -150,7 +150,7 @@ def record_of(
             captures_bytes=folder_bytes(run.captures),
             allow_failure=allow_failure,
             metrics=tuple(headline(summary)),
-            expectations=tuple(map(_kept, summary.get("expectations") or ())),
+            expectations=tuple(map(_expectation_result, summary.get("expectations") or ())),
         )
     except AnalysisError as error:
         raise InputError(str(run.path), None, "", str(error)) from None
@@ -169,9 +169,12 @@ def record_of_failed_start(
     seed: int = 0,
     allow_failure: bool = False,
 ) -> RunRecord:
-    """A run that could not be started and has no directory: its outcome is `not started`.
+    """Return the record of a run that could not be started and has no directory.
 
-    problem: why. started_ns: when it was tried; its name says so too, which tells it from other tries.
+    Its outcome is `not started`.
+
+    problem: the reason. started_ns: time of the attempt; it is part of the run's name, which distinguishes
+    attempts.
     """
     tried = datetime.fromtimestamp(started_ns / 1e9, UTC)
     return RunRecord(
@@ -204,10 +207,10 @@ def record_of_failed_start(
 
 
 def folder_bytes(folder: Path) -> int:
-    """How much the files of a folder take, those of its folders included; 0 if it is not there, or a link."""
+    """Return the bytes of all files in a folder, subfolders included; 0 if it does not exist or is a link."""
     total, folders = 0, [] if folder.is_symlink() else [os.fspath(folder)]
     while folders:
-        with suppress(OSError), os.scandir(folders.pop()) as entries:  # gone, or nobody may look into it
+        with suppress(OSError), os.scandir(folders.pop()) as entries:  # gone, or not readable
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
@@ -223,14 +226,17 @@ def _mapping(content: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def place_of(ran: run_record.RunRecord) -> str:
-    """local, simulator or hosts: where a run was carried out."""
+    """Return where a run was executed: local, simulator or hosts."""
     if ran.simulated:
         return "simulator"
     return "hosts" if ran.machines else "local"
 
 
 def _started_ns(run: RunDirectory, ran: run_record.RunRecord) -> int:
-    """Virtual time begins where it likes: then the name of the directory says when the run was made."""
+    """Return when the run was made.
+
+    Virtual time has an arbitrary start, so simulated runs use the directory's name.
+    """
     noted = ran.times.started_ns
     if noted is not None and not ran.simulated:
         return noted
@@ -242,7 +248,7 @@ def _started_ns(run: RunDirectory, ran: run_record.RunRecord) -> int:
 
 
 def _duration_s(ran: run_record.RunRecord) -> float:
-    """From its start until it had ended, in real time; 0 if it did not get so far."""
+    """Return the real time from start to end; 0 if the run did not reach its end."""
     if ran.simulation is not None:
         return ran.simulation.wall_s
     if ran.times.started_ns is None or ran.times.ended_ns is None:
@@ -250,12 +256,12 @@ def _duration_s(ran: run_record.RunRecord) -> float:
     return (ran.times.ended_ns - ran.times.started_ns) / 1e9
 
 
-def _kept(expectation: Mapping[str, Any]) -> ExpectationResult:
+def _expectation_result(expectation: Mapping[str, Any]) -> ExpectationResult:
     value = expectation.get("value")
     number = float(value) if isinstance(value, bool | int | float) else None
     return ExpectationResult(str(expectation.get("text") or ""), number, bool(expectation.get("held")))
 
 
 def settings_json(settings: Mapping[str, Any]) -> str:
-    """Overrides as the history writes them: the same settings always give the same text."""
+    """Return overrides as the history stores them: equal settings always give equal text."""
     return json.dumps(settings, sort_keys=True, default=str)

@@ -1,9 +1,9 @@
-"""What a history's rows may hold, whoever wrote them: a file may come from a colleague, or from anybody.
+"""Checks of a history's rows. Files may come from other machines and other people.
 
-Names are single parts of a path and can be shown, numbers are finite, JSON is an object, and a verdict is one
-that we know: one line says what is not so, and the file is left out. Prose may hold anything, since older
-versions wrote down what programs said: what cannot be shown of it is replaced. Where a run's directory stands
-is no more than a claim: whoever removes something there looks for himself (`analysis.history.pruning`).
+Names are single, printable parts of a path, numbers are finite, JSON is an object, and verdicts are known
+ones. A file that breaks a rule is left out with a one-line reason. Free text may hold anything, since older
+versions stored program output; unprintable characters are replaced. The path of a run's directory is not
+trusted: code that removes files checks it first (`analysis.history.pruning`).
 """
 
 import json
@@ -26,11 +26,11 @@ FEW_ROWS: Final = 1000
 
 
 class MalformedError(Exception):
-    """A value that no row of a history has."""
+    """A value that a row of a history must not have."""
 
 
 def checked(table: str, rows: pa.Table) -> pa.Table:
-    """The rows, in today's layout, with prose that can be shown. Raises MalformedError."""
+    """Return the rows, in the current layout, with printable free text. Raises MalformedError."""
     shown = _all_shown(table, rows)
     for field in SCHEMAS[table]:
         column = rows[field.name]
@@ -40,11 +40,11 @@ def checked(table: str, rows: pa.Table) -> pa.Table:
         elif pa.types.is_string(field.type) and not shown:
             _check(field.name, column, pc.utf8_is_printable(column), "which cannot be shown")
         elif pa.types.is_floating(field.type):
-            _check(field.name, column, pc.is_finite(column), "which is no number")
+            _check(field.name, column, pc.is_finite(column), "which is not a number")
     _check_names(rows)
     if table == RUNS:
         _check_one_of("verdict", rows, VERDICTS)
-        _check("large_seed", rows["large_seed"], _is_decimal(rows["large_seed"]), "which is no whole number")
+        _check("large_seed", rows["large_seed"], _is_decimal(rows["large_seed"]), "which is not an integer")
         for name in OBJECTS:
             _check_objects(name, rows)
     if table == METRICS:
@@ -53,7 +53,10 @@ def checked(table: str, rows: pa.Table) -> pa.Table:
 
 
 def _all_shown(table: str, rows: pa.Table) -> bool:
-    """Whether all texts but prose can be shown, told of few rows at once, which takes a tenth of the time."""
+    """Return whether all texts but free text are printable.
+
+    One check of all columns takes a tenth of the time; tables with many rows are not checked this way.
+    """
     if rows.num_rows > FEW_ROWS:
         return False
     names = [
@@ -61,12 +64,12 @@ def _all_shown(table: str, rows: pa.Table) -> bool:
         for field in SCHEMAS[table]
         if pa.types.is_string(field.type) and (table, field.name) not in PROSE
     ]
-    together = pc.binary_join_element_wise(*(rows[name] for name in names), "")
-    return pc.all(pc.utf8_is_printable(together)).as_py() is not False
+    joined = pc.binary_join_element_wise(*(rows[name] for name in names), "")
+    return pc.all(pc.utf8_is_printable(joined)).as_py() is not False
 
 
 def _check(name: str, column: pa.ChunkedArray, good: pa.ChunkedArray, otherwise: str) -> None:
-    """Raises MalformedError with the first value of which `good` is false; where it is null nothing is."""
+    """Raise MalformedError with the first value for which `good` is false; null counts as good."""
     place = pc.index(good, value=False).as_py()
     if place >= 0:
         raise MalformedError(f"has the {name} {_shown(column[place].as_py())}, {otherwise}")
@@ -77,7 +80,7 @@ def _check_names(rows: pa.Table) -> None:
         try:
             plain_name(name, "")
         except InputError:
-            raise MalformedError(f"has the run {_shown(name)}, which is no name of a directory") from None
+            raise MalformedError(f"has the run {_shown(name)}, which is not a directory name") from None
 
 
 def _check_one_of(name: str, rows: pa.Table, known: tuple[str, ...]) -> None:
@@ -96,11 +99,11 @@ def _check_objects(name: str, rows: pa.Table) -> None:
         except (ValueError, RecursionError):
             good = False
         if not good:
-            raise MalformedError(f"has the {name} {_shown(text)}, which is no JSON object")
+            raise MalformedError(f"has the {name} {_shown(text)}, which is not a JSON object")
 
 
 def _showable(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Texts, or lists of them, without what cannot be shown; they mostly are so already."""
+    """Return texts, or lists of texts, without unprintable characters. Most are printable already."""
     texts = pc.list_flatten(column) if pa.types.is_list(kind) else column
     if not texts.null_count and pc.all(pc.utf8_is_printable(texts)).as_py() is not False:
         return column

@@ -1,12 +1,12 @@
-"""A history on disk: appended run by run, read as three tables.
+"""A history on disk: runs are appended one by one and read as three tables.
 
-A run is appended as one small file in each table, `runs` last: it counts when it stands there, so that a
-crash leaves a run that is whole in the history, or none of it that counts. When a night is over its files are
-made one in each table (`compact`), and before if there are many. A run counts once, whatever was killed in
-between. What cannot be read is named in `problems` and left out; nothing but `compact` removes files, and
-only those whose rows it has written and read again.
+A run is appended as one small file in each table, `runs` last. A run counts when its row in `runs` exists, so
+a crash leaves either a complete run or nothing that counts. When a night is over, `compact` merges its files
+into one for each table; it also runs earlier if there are many files. A run counts once, whatever process was
+killed in between. Files that cannot be read are listed in `problems` and skipped. Only `compact` removes
+files, and only those whose rows it has written and read back.
 
-Here records become rows, too.
+This module also turns records into rows.
 """
 
 import contextlib
@@ -46,35 +46,35 @@ from experiments.files.sanitize import sanitize
 from experiments.files.whole_files import sync_folder
 
 TABLES = (METRICS, EXPECTATIONS, RUNS)
-"""In the order in which they are written."""
+"""The order in which tables are written."""
 READS_MAX = 10
-"""Of a night that is compacted again and again while it is read."""
+"""Attempts to read a night that is compacted again and again during the read."""
 LOOSE_MAX = 200
-"""Files of single runs that a night may have: each takes as long to read as a thousand rows."""
+"""Single-run files that a night may have: reading one takes as long as reading a thousand rows."""
 INT64 = range(-(1 << 63), 1 << 63)
 
 
 class History:
-    """The history in a folder, which need not be there yet. Reading opens the files anew each time."""
+    """The history in a folder, which may not exist yet. Each read opens the files again."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._problems: dict[Path, str] = {}
-        self._named: dict[Path, tuple[tuple[int, ...], frozenset[str]]] = {}  # with what told the file then
+        self._named: dict[Path, tuple[tuple[int, ...], frozenset[str]]] = {}  # (identity of the file, runs)
 
     @property
     def problems(self) -> list[str]:
-        """Files that were skipped in what was read last, each with the reason, as can be shown."""
+        """Files that the last read skipped, each with the reason, as printable text."""
         return [sanitize(f"{path} {why}") for path, why in sorted(self._problems.items())]
 
     def nights(self) -> list[str]:
-        """The nights that have runs, oldest first."""
+        """Return the nights that have runs, oldest first."""
         return nights(self.folder, RUNS)
 
     def append(self, record: RunRecord) -> bool:
-        """Add a run. Returns False, and changes nothing, if it is there already, in whichever night.
+        """Add a run. Returns False and changes nothing if the run is already in the history, in any night.
 
-        Raises AnalysisError if it cannot be written.
+        Raises AnalysisError if the run cannot be written.
         """
         if any(self._counted(night, record.run) for night in reversed(self.nights())):
             return False
@@ -90,10 +90,10 @@ class History:
         return True
 
     def compact(self, night: str) -> None:
-        """Make the night's files one in each table; those that cannot be read stay as they are.
+        """Merge the night's files into one for each table; unreadable files stay as they are.
 
-        May be done again at any time, also after runs were added. Raises AnalysisError if it cannot be
-        written.
+        The call may be repeated at any time, also after runs were added. Raises AnalysisError if writing
+        fails.
         """
         check_night(night)
         try:
@@ -106,20 +106,20 @@ class History:
             raise AnalysisError(f"{self.folder}: {night} cannot be compacted: {error.strerror}") from error
 
     def runs(self, where: HistoryFilter = EVERYTHING) -> pa.Table:
-        """A row for each run, in order of nights and names. `path` is that of its directory, or empty."""
+        """Return a row for each run, by night and name. `path` is its directory, or empty."""
         self._forget(RUNS)
         return self._with_paths(self._runs(where))
 
     def metrics(self, where: HistoryFilter = EVERYTHING) -> pa.Table:
-        """A row for each run and metric."""
+        """Return a row for each run and metric."""
         return self._of_runs(METRICS, where)
 
     def expectations(self, where: HistoryFilter = EVERYTHING) -> pa.Table:
-        """A row for each run and expectation."""
+        """Return a row for each run and expectation."""
         return self._of_runs(EXPECTATIONS, where)
 
     def tables(self, where: HistoryFilter = EVERYTHING) -> tuple[pa.Table, pa.Table, pa.Table]:
-        """Runs, metrics and expectations, of the same runs: these are read once."""
+        """Return runs, metrics and expectations of the same runs; the runs are read once."""
         self._forget(*TABLES)
         runs = self._runs(where)
         metrics, expectations = (
@@ -136,7 +136,7 @@ class History:
 
     def _read(self, table: str, where: HistoryFilter) -> pa.Table:
         for path in foreign(self.folder, table):
-            self._problems[path] = "is no night of a history: left out"
+            self._problems[path] = "is not a night of the history: left out"
         found = []
         for night in filter(where.night, nights(self.folder, table)):
             rows = self._steady(table, night)
@@ -144,22 +144,22 @@ class History:
         return pa.concat_tables(found) if found else shown_schema(table).empty_table()
 
     def _steady(self, table: str, night: str) -> pa.Table:
-        """All rows of a night, also if somebody compacts it meanwhile: then it is read again."""
+        """Return all rows of a night. If another process compacts the night meanwhile, read it again."""
         for _ in range(READS_MAX):
             with contextlib.suppress(FileNotFoundError):
                 return self._night(table, night)
         raise AnalysisError(f"{Partition.of(self.folder, table, night).path}: its files keep vanishing")
 
     def _night(self, table: str, night: str) -> pa.Table:
-        """Its rows now. Raises FileNotFoundError if a file went while it was read.
+        """Return the night's current rows. Raises FileNotFoundError if a file disappears during the read.
 
-        Files of single runs that were compacted already count no more. They are listed first: whatever goes
-        from then on is in the file of the whole night.
+        Single-run files whose rows are compacted already do not count. They are listed first: the rows of a
+        file that disappears later are in the file of the whole night.
         """
         partition = Partition.of(self.folder, table, night)
         files = partition.single()
         for path in partition.foreign():
-            self._problems[path] = "is no file of a history: left out"
+            self._problems[path] = "is not a file of the history: left out"
         whole = [self._rows(partition.whole, table)] if partition.whole.exists() else []
         there = set(pc.unique(whole[0]["run"]).to_pylist()) if whole else set()
         single = [self._rows(path, table, run) for run, path in files.items() if run not in there]
@@ -167,7 +167,7 @@ class History:
         return rows.take(pc.sort_indices(rows["run"])) if whole and single else rows
 
     def _rows(self, path: Path, table: str, run: str | None = None) -> pa.Table:
-        """A file's rows, or none if it cannot be used. run: whose they have to be."""
+        """Return a file's rows, or none if the file cannot be used. run: name that all rows must have."""
         try:
             return read_rows(path, table, run)
         except UnusableError as error:
@@ -185,14 +185,14 @@ class History:
         return False
 
     def _named_in(self, path: Path) -> frozenset[str]:
-        """The runs that a night's file names. As long as it is the same file, it is read once."""
+        """Return the runs that a night's file names. The file is read once until it changes."""
         try:
             found = path.stat()
         except OSError:
             return frozenset()
-        told = (found.st_ino, found.st_size, found.st_mtime_ns)
-        if path not in self._named or self._named[path][0] != told:
-            self._named[path] = (told, named_in(path))
+        version = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if path not in self._named or self._named[path][0] != version:
+            self._named[path] = (version, named_in(path))
         return self._named[path][1]
 
     def _compact(self, table: str, night: str) -> None:
@@ -204,24 +204,24 @@ class History:
         counted = self._read(RUNS, HistoryFilter(since=night, until=night))
         rows = self._read(table, HistoryFilter(since=night, until=night))
         if {partition.whole, Partition.of(self.folder, RUNS, night).whole} & set(self._problems):
-            return  # what was compacted before would be lost
+            return  # the rows compacted before would be lost
         rows = of_these(rows, counted).drop_columns([NIGHT])
         write_rows(partition.whole, rows)
         if not read_rows(partition.whole, table).equals(rows):
             raise AnalysisError(f"{partition.whole} is not what was written: is the disk failing?")
         for run in sorted(set(single) & set(counted["run"].to_pylist())):
-            if single[run] not in self._problems:  # what is damaged stays, for somebody to look at
+            if single[run] not in self._problems:  # keep damaged files for inspection
                 single[run].unlink()
         sync_folder(partition.path)
 
     def _forget(self, *tables: str) -> None:
-        """Problems of these tables are found anew."""
+        """Drop the problems of these tables; the next read finds them again."""
         for path in list(self._problems):
             if any(self.folder / table in path.parents for table in tables):
                 del self._problems[path]
 
     def _stored(self, path: str) -> str:
-        """From the history's folder, so that history and runs may move together."""
+        """Return the path relative to the history's folder, so that history and runs can move together."""
         return os.path.relpath(path, self.folder.absolute()) if path else ""
 
     def _with_paths(self, runs: pa.Table) -> pa.Table:
@@ -231,21 +231,21 @@ class History:
         return runs.set_column(column, runs.schema.field(column), pa.array(paths, pa.string()))
 
 
-_AS_THEY_ARE = (
+_COPIED_FIELDS = (
     "path", "experiment", "repeat", "commit", "cutset", "python", "kernel", "links", "place",
     "outcome", "verdict", "valid", "allow_failure", "started_ns", "duration_s", "captures_bytes",
 )  # fmt: skip
 
 
 def rows_of(record: RunRecord, path: str) -> dict[str, pa.Table]:
-    """A record's rows in each table. path: of its directory, as the history writes it.
+    """Return a record's rows in each table. path: its directory as the history stores it.
 
     Raises AnalysisError if a number is too large for its column.
     """
     key = {"schema": SCHEMA, "run": record.run, "suite": record.suite, "entry": record.entry}
     run = {
         **key,
-        **{name: getattr(record, name) for name in _AS_THEY_ARE},
+        **{name: getattr(record, name) for name in _COPIED_FIELDS},
         "path": path,
         "seed": record.seed if record.seed in INT64 else None,
         "large_seed": "" if record.seed in INT64 else str(record.seed),
@@ -258,12 +258,12 @@ def rows_of(record: RunRecord, path: str) -> dict[str, pa.Table]:
         {**key, "metric": metric.name, "value": metric.value, "unit": metric.unit, "better": metric.better}
         for metric in record.metrics
     )
-    kept = (
+    expectations = (
         {**key, "text": each.text, "value": each.value, "held": each.held} for each in record.expectations
     )
     return {
         METRICS: _table(METRICS, metrics),
-        EXPECTATIONS: _table(EXPECTATIONS, kept),
+        EXPECTATIONS: _table(EXPECTATIONS, expectations),
         RUNS: _table(RUNS, [run]),
     }
 

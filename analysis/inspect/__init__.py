@@ -1,1 +1,1 @@
-"""What people debug with: messages as lines, the path of one event, space-time diagrams."""
+"""Debugging views: messages as lines, the path of one event, space-time diagrams."""

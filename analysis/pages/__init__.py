@@ -1,1 +1,1 @@
-"""Pages to look at: a run's report, a sweep's, runs side by side, the morning after a night."""
+"""HTML pages: a run's report, a sweep's report, comparisons of runs, the summary of a night."""

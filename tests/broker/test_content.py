@@ -86,7 +86,7 @@ def test_the_summary_and_the_report_say_how_selective_subscriptions_were(summary
     assert content["clients"]["p50"] <= content["clients"]["p95"] <= content["clients"]["max"] <= 12
     [run] = tmp_path.iterdir()
     page = write_report(RunDirectory.open(run)).read_text()
-    assert "Events by how many they were for" in page
+    assert "Events by number of matches" in page
     assert " clients on average: half of the events for at most " in page
 
 

@@ -1,20 +1,20 @@
-"""When a series moved to another level and stayed there.
+"""Change points: when a series moved to another level and stayed there.
 
 ruptures (Truong, Oudre, Vayatis: Selective review of offline change point detection methods, 2020) proposes:
-its exact segmentation with a linear kernel, on normal scores of the ranks, which no outlier can pull and for
-which one penalty fits every metric. What it proposes is then judged: each piece is held against the one
-before by an exact rank test, corrected for nights that resemble their neighbours and for how many places
-there were to choose from; the weakest goes, until all that is left is beyond doubt. Why this and not Apache
-Otava, in numbers: docs/regressions.md.
+its exact segmentation with a linear kernel, on normal scores of the ranks, which outliers cannot pull and for
+which one penalty fits every metric. Then each proposal is tested: each piece is compared with the one before
+by an exact rank test, corrected for correlation between neighbouring nights and for the number of possible
+places. The weakest proposal is dropped until all that remain are significant. docs/regressions.md compares
+this with Apache Otava.
 
-Values are one per night, oldest first. Between nights that have no value lies nothing.
+Values are one per night, oldest first. Nights without a value are skipped.
 
-How surprising it is that one group lies above another, whatever their distribution, is the
-Wilcoxon-Mann-Whitney rank sum (Mann and Whitney, 1947), exactly where a group is small. Ties count against a
-difference: only pairs that truly differ are counted, and the sum is judged by the distribution without ties.
-Breaking ties by lot would give that distribution, and would never count less, so the answer is on the safe
-side; it matters for figures in whole steps. Numbers from nights that resemble their neighbours (a machine
-that is slow for a week) tell less than as many independent ones; `deflated` takes that back.
+The test is the Wilcoxon-Mann-Whitney rank sum (Mann and Whitney, 1947), which holds for any distribution, and
+is exact if a group is small. Ties count against a difference: only pairs that differ are counted, and the sum
+is compared with the distribution without ties. Breaking ties at random would give that distribution and never
+count less, so the result is conservative; this matters for figures in whole steps. Numbers from nights that
+resemble their neighbours (a machine that is slow for a week) carry less information than independent ones;
+`deflated` corrects for that.
 """
 
 import math
@@ -31,13 +31,13 @@ from scipy.stats import rankdata
 Floats = NDArray[np.float64]
 
 EXACT_MAX: Final = 20
-"""Up to this size of the smaller group the distribution is counted out; above, it is near to normal."""
+"""Largest size of the smaller group for the exact distribution; above, it is close to normal."""
 _CLEARLY_NOTHING: Final = 0.05
 """A normal approximation above this need not be made exact."""
 
 
 def rank_sum_p(one: Floats, other: Floats) -> float:
-    """The chance, both directions together, of groups lying at least so far apart when nothing differs."""
+    """Return the two-sided probability that groups are at least this far apart if nothing differs."""
     if not one.size or not other.size:
         return 1.0
     below = np.sort(other)
@@ -52,10 +52,10 @@ def rank_sum_p(one: Floats, other: Floats) -> float:
 
 
 def deflated(p: float, correlation: float) -> float:
-    """A p-value of numbers taken as independent, for numbers of which neighbours correlate.
+    """Return a p-value of independent numbers, corrected for numbers whose neighbours correlate.
 
-    As many numbers of a first-order autoregressive series tell of its mean as (1 - r) / (1 + r) times so many
-    independent ones.
+    n numbers of a first-order autoregressive series carry as much information on its mean as n (1 - r) / (1 +
+    r) independent ones.
     """
     if correlation <= 0 or p >= 1:
         return p
@@ -64,8 +64,11 @@ def deflated(p: float, correlation: float) -> float:
 
 
 def neighbours_correlation(values: Floats) -> float:
-    """How much each number resembles the one before, from 0 to 0.9, in ranks, so that an outlier counts as
-    one; less half a standard error, as a series of independent numbers must not lose half its tests."""
+    """Return the correlation of each number with the one before, from 0 to 0.9.
+
+    It uses ranks, so that an outlier counts once, and is reduced by half a standard error, so that a series
+    of independent numbers does not lose half its tests.
+    """
     if values.size < 8:
         return 0.0
     ranks: Floats = rankdata(values)
@@ -83,8 +86,11 @@ def _normal_p(counted: int, few: int, many: int) -> float:
 
 @lru_cache(maxsize=4096)
 def _exact_p(missing: int, few: int, many: int) -> float:
-    """missing: how many pairs the counted ones are short of all. Arrangements that miss k pairs are the
-    partitions of k that fit a box of few x many, whose generating function is the Gaussian binomial."""
+    """Return the exact two-sided p-value. missing: number of pairs that are not counted.
+
+    Arrangements that miss k pairs are the partitions of k that fit a box of few x many; their generating
+    function is the Gaussian binomial.
+    """
     ways = [1] + [0] * missing
     for part in range(1, few + 1):
         step = many + part
@@ -96,24 +102,30 @@ def _exact_p(missing: int, few: int, many: int) -> float:
 
 
 NIGHTS_MIN: Final = 5
-"""The shortest piece: five nights of sixty can be told from chance, four among hundreds of series cannot."""
+"""The shortest piece, in nights.
+
+Five nights of sixty can be distinguished from chance; four, among hundreds of series, cannot.
+"""
 NIGHTS_BESIDE: Final = 90
-"""How many nights of the piece before are looked at; older ones tell of other times."""
+"""Limit of nights of the piece before that are compared; older ones belong to other conditions."""
 DOUBT_MAX: Final = 1e-3
-"""The p-value, corrected for its place, up to which a change point stays in a series taken alone."""
+"""The largest p-value, corrected for its place, of a change point in a series taken alone."""
 _PENALTY: Final = 11.0
-"""What a change point must explain, in variances: rather too little, as the test decides afterwards."""
+"""Penalty of a change point, in variances. It is low on purpose, as the test decides afterwards."""
 _PLAUSIBLE: Final = 6.0
-"""How much less than the best place another may explain, in variances within the pieces, and still be where
-it happened, in 95 of 100: the place of a change is known less well than a likelihood's usual 3.84."""
+"""Largest deficit of a place in the 95 % range of a change, in variances within the pieces.
+
+The deficit is how much less the place explains than the best one. The limit is wider than a likelihood's
+usual 3.84, because the place of a change is known less well.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
     """A change of level. All are indices of the series' nights.
 
-    start: of the piece before. at: the first night on the new level. end: of the piece, exclusive.
-    earliest, latest: where `at` may be, too. p: how often chance alone would do this.
+    start: first night of the piece before. at: the first night on the new level. end: end of the piece,
+    exclusive. earliest, latest: range of `at`. p: probability by chance.
     """
 
     start: int
@@ -125,11 +137,11 @@ class Shift:
 
 
 def change_points(values: Floats, doubt_max: float = DOUBT_MAX) -> list[Shift]:
-    """Every shift of a series that is no chance, oldest first."""
+    """Return every significant shift of a series, oldest first."""
     places = _proposed(values)
     while places:
         edges = [0, *places, values.size]
-        found = [_judged(values, *edges[number : number + 3]) for number in range(len(places))]
+        found = [_tested(values, *edges[number : number + 3]) for number in range(len(places))]
         worst = max(found, key=lambda shift: shift.p)
         if worst.p <= doubt_max:
             return found
@@ -138,8 +150,10 @@ def change_points(values: Floats, doubt_max: float = DOUBT_MAX) -> list[Shift]:
 
 
 def normal_scores(values: Floats) -> Floats:
-    """Ranks, as the values that a normal distribution would have in their places (van der Waerden, 1952),
-    with variance 1; ties share their mean. All 0 if all values are the same."""
+    """Return ranks as normal scores (van der Waerden, 1952) with variance 1.
+
+    Ties share their mean. All scores are 0 if all values are equal.
+    """
     scores: Floats = ndtri(rankdata(values) / (values.size + 1))
     spread = float(scores.std())
     return (scores - scores.mean()) / spread if spread > 0 else np.zeros(values.size)
@@ -152,17 +166,17 @@ def _proposed(values: Floats) -> list[int]:
     return [int(place) for place in search.predict(pen=_PENALTY)[:-1]]
 
 
-def _judged(values: Floats, start: int, at: int, end: int) -> Shift:
-    """The shift at `at` between the pieces beside it."""
+def _tested(values: Floats, start: int, at: int, end: int) -> Shift:
+    """Return the shift at `at` between its two adjacent pieces."""
     start = max(start, at - NIGHTS_BESIDE)
     before, after = values[start:at], values[at:end]
-    left = np.concatenate([before - np.median(before), after - np.median(after)])
-    alone = deflated(rank_sum_p(after, before), neighbours_correlation(left))
-    return Shift(start, at, end, *_plausible(values, start, at, end), min(1.0, alone * (end - start)))
+    residuals = np.concatenate([before - np.median(before), after - np.median(after)])
+    p = deflated(rank_sum_p(after, before), neighbours_correlation(residuals))
+    return Shift(start, at, end, *_plausible(values, start, at, end), min(1.0, p * (end - start)))
 
 
 def _plausible(values: Floats, start: int, at: int, end: int) -> tuple[int, int]:
-    """The earliest and the latest place that explains nearly as much as the best."""
+    """Return the earliest and the latest place that explain nearly as much as the best."""
     scores = normal_scores(values[start:end])
     n = scores.size
     places = np.arange(1, n)

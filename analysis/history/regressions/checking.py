@@ -1,11 +1,11 @@
 """The check of a night: every series of the history up to that night, its findings, failures and verdicts.
 
-Each series is asked twice: for change points anywhere in the year, and whether tonight is like the nights on
-its present level, or lacks the figure that they had. Hundreds of series are looked at, and each answer may be
-chance, so that each has to be as sure as all of them together shall be (Bonferroni): on a night when nothing
-changed, anything at all is found with a chance of at most WRONG_MAX.
+Each series is checked twice: for change points anywhere in the year, and for a difference between tonight and
+the nights on the present level, including a figure that is missing. Hundreds of series are examined and each
+answer may be chance, so the required confidence is raised (Bonferroni): on a night when nothing changed, the
+chance of any finding is at most WRONG_MAX.
 
-Tonight's verdicts stand entry by entry, with when each was last fine.
+Tonight's verdicts are listed by entry, with the last night on which each passed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,17 +38,19 @@ from analysis.history.regressions.tonight import (
 )
 
 WRONG_MAX: Final = 0.01
-"""The chance of any finding on a night when nothing changed. In fact it is smaller: docs/regressions.md."""
+"""The chance of any finding on a night when nothing changed. It is smaller in practice:
+docs/regressions.md.
+"""
 DAYS: Final = 365
-"""How far back is looked."""
+"""Length of the history that is examined."""
 _NEW_NIGHTS: Final = 5
-"""A change point is new if none of so many nights before tonight knew of it."""
+"""A change point is new if it was not detected on any of this number of nights before tonight."""
 
 
 def check_night(history: History, night: str, suite: str | None = None) -> NightFindings:
-    """Everything that there is to say of a night, from the year before it. suite: of this suite alone.
+    """Return all findings of a night, from the year before it. suite: only this suite.
 
-    Raises AnalysisError if `night` is no date.
+    Raises AnalysisError if `night` is not a date.
     """
     check_date(night)
     where = HistoryFilter(suite=suite, since=_days_before(night, DAYS), until=night)
@@ -56,16 +58,19 @@ def check_night(history: History, night: str, suite: str | None = None) -> Night
 
 
 def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str) -> NightFindings:
-    """As `check_night`, of tables as the history returns them, which end with that night."""
+    """Check a night as `check_night` does.
+
+    The tables are as the history returns them and end with that night.
+    """
     series = series_of(runs, metrics)
     found = findings_of(series, runs, night)
     rows = runs.to_pylist()
-    kept = kept_of(expectations)
+    results = kept_of(expectations)
     return NightFindings(
         night=night,
         findings=tuple(found),
-        flakes=tuple(flakes_of(rows, kept, night)),
-        verdicts=tuple(verdicts_of(rows, kept, night)),
+        flakes=tuple(flakes_of(rows, results, night)),
+        verdicts=tuple(verdicts_of(rows, results, night)),
         series=len(series),
     )
 
@@ -73,9 +78,9 @@ def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str)
 def findings_of(
     series: Sequence[Series], runs: pa.Table, night: str, looked_at: int | None = None
 ) -> list[Finding]:
-    """What changed in any of these series and is to be believed, the most pressing first.
+    """Return the significant changes of these series, the most urgent first.
 
-    looked_at: how many series are looked at that night, unless it is these.
+    looked_at: number of series that are examined that night, if it is not these.
     """
     doubt_max = WRONG_MAX / max(1, 2 * (looked_at or len(series)))
     measured = measured_nights(runs, night)
@@ -84,16 +89,16 @@ def findings_of(
         for each in series
         for finding in _findings(each, runs, measured[each.suite, each.entry], night, doubt_max)
     ]
-    return sorted(found, key=_pressing)
+    return sorted(found, key=_urgency)
 
 
 def _findings(
     series: Series, runs: pa.Table, measured: Measured, night: str, doubt_max: float
 ) -> Iterator[Finding]:
-    """What one series shows. doubt_max: the p-value that it may have."""
+    """Yield the findings of one series. doubt_max: the largest p-value of a finding."""
     shifts = change_points(series.nights.medians)
     for shift in shifts:
-        if shift.p <= doubt_max and _is_worth_a_word(series, shift):
+        if shift.p <= doubt_max and _is_relevant(series, shift):
             new = series.dates[-1] == night and not _was_known(series, shift, doubt_max)
             yield of_shift(series, shift, runs, _confidence(shift.p, doubt_max), new=new)
     gone = missing(series, measured, night)
@@ -114,35 +119,35 @@ def _findings(
         yield of_departure(series, departed, runs, _confidence(departed.p, doubt_max))
 
 
-def _is_worth_a_word(series: Series, shift: Shift) -> bool:
+def _is_relevant(series: Series, shift: Shift) -> bool:
     return is_worth_a_word(*levels(series, shift), series.metric, series.unit)
 
 
 def _was_known(series: Series, shift: Shift, doubt_max: float) -> bool:
-    """Whether one of the nights before tonight found the same."""
+    """Return whether the same shift was found on one of the nights before tonight."""
     for ago in range(1, _NEW_NIGHTS + 1):
         for former in change_points(series.nights.medians[:-ago]):
             same = former.earliest <= shift.latest and shift.earliest <= former.latest
-            if same and former.p <= doubt_max and _is_worth_a_word(series, former):
+            if same and former.p <= doubt_max and _is_relevant(series, former):
                 return True
     return False
 
 
 def _confidence(p: float, doubt_max: float) -> float:
-    """That it is no chance, all series of the night considered."""
+    """Return the confidence that a finding is not chance, given all series of the night."""
     return 1 - p / doubt_max * WRONG_MAX
 
 
 def kept_of(expectations: pa.Table) -> dict[tuple[str, str], list[tuple[str, bool]]]:
-    """By (night, run), each expectation's text and whether it held."""
-    kept: dict[tuple[str, str], list[tuple[str, bool]]] = {}
+    """Return each expectation's text and whether it held, by (night, run)."""
+    results: dict[tuple[str, str], list[tuple[str, bool]]] = {}
     columns = (expectations[name].to_pylist() for name in ("night", "run", "text", "held"))
     for night, run, text, held in zip(*columns, strict=True):
-        kept.setdefault((night, run), []).append((text, bool(held)))
-    return kept
+        results.setdefault((night, run), []).append((text, bool(held)))
+    return results
 
 
-def _pressing(found: Finding) -> tuple[object, ...]:
+def _urgency(found: Finding) -> tuple[object, ...]:
     size = abs(found.change) if found.change is not None else float("inf")
     return (not found.new, found.direction != "worse", -size, found.suite, found.entry, found.metric)
 
@@ -156,7 +161,7 @@ ExpectationResult = Mapping[tuple[str, str], Sequence[tuple[str, bool]]]
 
 
 def verdicts_of(runs: Sequence[Row], expectations: ExpectationResult, night: str) -> list[EntryVerdict]:
-    """Each entry that ran tonight, in the order in which they began.
+    """Return the verdict of each entry that ran tonight, in the order of their start.
 
     runs: rows of the table `runs`, oldest first. expectations: by (night, run) each text and whether it held.
     """
@@ -169,7 +174,7 @@ def verdicts_of(runs: Sequence[Row], expectations: ExpectationResult, night: str
         else:
             before.setdefault(key, {}).setdefault(run["night"], []).append(run)
     entries = sorted(tonight.items(), key=lambda item: min(run["started_ns"] for run in item[1]))
-    return [_entry(mine, before.get(key, {}), expectations) for key, mine in entries]
+    return [_entry(entry_runs, before.get(key, {}), expectations) for key, entry_runs in entries]
 
 
 def _entry(

@@ -1,6 +1,6 @@
-"""What else than the commit is not as it was between two nights: settings, links, machine, versions.
+"""Differences between two nights other than the commit: settings, links, machine, versions.
 
-Of columns that hold JSON only what differs is told, by dotted path.
+For columns that hold JSON, each value that differs is given by its dotted path.
 """
 
 import contextlib
@@ -11,16 +11,19 @@ from typing import Any, Final
 from experiments.overrides import leaf_text, leaves
 
 CIRCUMSTANCES: Final = ("experiment", "settings", "place", "links", "machine", "kernel", "python", "cutset")
-"""Columns of the table `runs` that may be why a figure changed, besides the commit."""
+"""Columns of the table `runs` that may explain a changed figure, besides the commit."""
 SETTINGS: Final = "settings"
 NESTED: Final = (SETTINGS, "machine")
-"""The columns that hold JSON. Paths of settings are the experiment's and stand without the column's name."""
+"""The columns that hold JSON. Paths of settings are those of the experiment, without the column's name."""
 SHOWN_MAX: Final = 4
 LETTERS_MAX: Final = 40
 
 
 def also_changed(good: Mapping[str, str], bad: Mapping[str, str]) -> tuple[str, ...]:
-    """`workload.rate 2000/s -> 1000/s`, `kernel 6.18.1 -> 6.18.4`. good, bad: texts by column."""
+    """Return the differences, as `workload.rate 2000/s -> 1000/s`, `kernel 6.18.1 -> 6.18.4`.
+
+    good, bad: texts by column.
+    """
     return tuple(
         f"{path} {_shown(before.get(path), name)} -> {_shown(after.get(path), name)}"
         for name in CIRCUMSTANCES
@@ -31,13 +34,13 @@ def also_changed(good: Mapping[str, str], bad: Mapping[str, str]) -> tuple[str, 
 
 
 def in_short(changes: Sequence[str]) -> str:
-    """The first few, and how many there are besides."""
+    """Return the first few differences and the number of the others."""
     more = len(changes) - SHOWN_MAX
     return ", ".join(changes[:SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _laid_out(column: str, text: str) -> dict[str, Any]:
-    """Values by path; of text that is no JSON object, the text by the column's name."""
+    """Return values by path; text that is not a JSON object is returned under the column's name."""
     if column in NESTED:
         with contextlib.suppress(ValueError):
             content = json.loads(text or "{}")

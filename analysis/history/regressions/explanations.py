@@ -1,4 +1,4 @@
-"""From what the detectors saw, in indices, to findings: nights, commits, runs, and what else changed."""
+"""Turn the detectors' indices into findings: nights, commits, runs, and other changes."""
 
 import math
 from collections.abc import Iterable
@@ -29,13 +29,13 @@ RUNS_SHOWN: Final = 6
 
 
 def levels(series: Series, shift: Shift) -> tuple[float, float]:
-    """The medians of the nights before and since a change point."""
+    """Return the medians of the nights before and since a change point."""
     before, after = _beside(series, shift)
     return float(np.median(before)), float(np.median(after))
 
 
 def of_shift(series: Series, shift: Shift, runs: pa.Table, confidence: float, *, new: bool) -> Finding:
-    """A change of level, as a finding."""
+    """Return a change of level as a finding."""
     span = Span(shift.at, shift.earliest, shift.latest, *_beside(series, shift))
     return _finding(
         series, runs, span, levels(series, shift), kind="change point", confidence=confidence, new=new
@@ -43,7 +43,7 @@ def of_shift(series: Series, shift: Shift, runs: pa.Table, confidence: float, *,
 
 
 def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence: float) -> Finding:
-    """A night unlike the others, as a finding. It is new on the first night that could tell."""
+    """Return an unusual night as a finding. It is new on the first night that could detect it."""
     nights, since = series.nights, departed.since
     before = nights.medians[max(0, since - LEVEL_NIGHTS) : since]
     span = Span(since, since, since, before, nights.medians[since:])
@@ -63,7 +63,10 @@ def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence
 def of_missing(
     series: Series, gone: MissingFigure, measured: Measured, runs: pa.Table, confidence: float, *, new: bool
 ) -> Finding:
-    """A figure that is no longer measured, as a finding; after as many nights as a level needs, as one."""
+    """Return a figure that is no longer measured as a finding.
+
+    After LEVEL_MIN nights its kind is a change point.
+    """
     first = gone.nights[0]
     good = _circumstances(runs, int(series.rows_of(len(series.dates) - 1).min()))
     bad = _circumstances(runs, measured[first][0])
@@ -96,7 +99,7 @@ def of_missing(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a change is: its first night, the range of that, and the nights' medians before and since."""
+    """The place of a change: its first night, the range of that, and the nights' medians before and since."""
 
     at: int
     earliest: int
@@ -152,7 +155,7 @@ def _direction(better: str, before: float, after: float) -> Direction:
 
 
 def _interval(before: Floats, after: Floats) -> tuple[float, float]:
-    """Bounds of the change as a fraction of what was before. The same nights always give the same."""
+    """Return bounds of the change as a fraction of the level before. Equal nights give equal bounds."""
     rng = np.random.default_rng(before.size)
     if min(before.min(), after.min()) > 0:
         low, high = change_interval(np.log(before), np.log(after), rng)
@@ -163,12 +166,12 @@ def _interval(before: Floats, after: Floats) -> tuple[float, float]:
 
 
 def _circumstances(runs: pa.Table, row: int) -> dict[str, str]:
-    """What the run of that row ran with."""
+    """Return the circumstances of the run in that row."""
     return {name: runs[name][row].as_py() or "" for name in ("commit", *CIRCUMSTANCES)}
 
 
 def _names(series: Series, runs: pa.Table, nights: Iterable[int]) -> tuple[str, ...]:
-    """The names of a night's runs, and of the nights behind it while there is room for all of theirs."""
+    """Return the names of the first night's runs, and of further nights while all of a night's names fit."""
     names: list[str] = []
     for night in nights:
         of_night = [runs["run"][int(row)].as_py() for row in np.sort(series.rows_of(night))]

@@ -1,5 +1,6 @@
-"""What the check of a night says: findings of metrics, failures over the history, verdicts of the entries;
-and of what kind a failure is, from what the history has of a run.
+"""Results of the check of a night: findings, failures over the history, verdicts of the entries.
+
+The kind of a failure is derived from a run's row in the history.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,25 +13,26 @@ Kind = Literal["change point", "tonight"]
 Direction = Literal["worse", "better"]
 Pattern = Literal["new", "lasting", "flaky", "over"]
 _CRASHED: Final = "crashed"
-_DISAGREED: Final = "its packets and its deliveries tell different stories"
+_DISAGREED: Final = "packets and deliveries disagree"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A metric that changed.
 
-    kind: `change point` for a level that lasts, `tonight` for the night itself, which lies further off than
-    such nights do. before, after: medians of the nights before and since, in `unit`; of counts that were 0,
-    after is the largest; None if the figure is no longer measured. change: (after - before) / before, None
-    where there is none; interval: 95 % bounds of it. Nights are dates.
+    kind: `change point` for a level that lasts, `tonight` for a night that is further off than such nights
+    are. before, after: medians of the nights before and since, in `unit`; for counts that were 0, after is
+    the largest; None if the figure is no longer measured. change: (after - before) / before, None if
+    undefined; interval: its 95 % bounds. Nights are dates.
 
-    first_bad_night is the likeliest. It may be any from earliest_night to latest_night (95 %), so the commits
-    are those beside all of them: what changed it came after last_good_commit and is in first_bad_commit;
-    if they are the same, it was no commit. also_changed: what else is not as it was on those two nights, as
-    "kernel 6.18.1 -> 6.18.4" or, of settings, "workload.rate 2000/s -> 1000/s".
+    first_bad_night is the likeliest. It may be any night from earliest_night to latest_night (95 %), and the
+    commits enclose all of them: the cause came after last_good_commit and is in first_bad_commit; if they are
+    equal, it is not a commit. also_changed: other differences between those two nights, as "kernel 6.18.1 ->
+    6.18.4" or, for settings, "workload.rate 2000/s -> 1000/s".
 
-    runs_before, runs_after: names of runs to look at, of the nights last before and first since. confidence:
-    of 1; the more series are looked at, the more each must show. new: nobody could know before this night.
+    runs_before, runs_after: names of runs to inspect, of the last nights before and the first since.
+    confidence: up to 1, corrected for the number of series. new: the change could not be known before this
+    night.
     """
 
     suite: str
@@ -58,14 +60,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Flake:
-    """How often something fails: an expectation among the runs that are sound, or another kind of failure
-    among all runs of an entry.
+    """The rate of one failure: an expectation among valid runs, or another kind among all runs of an entry.
 
     text: the expectation, or for other kinds the latest reason. rate: failed / runs; interval: its 95 %
-    bounds. tonight: how many of tonight's failed. pattern: `new` if it failed tonight and not once before;
-    `lasting` if it failed in every run since failing_since, at least two nights; `flaky` if it fails now and
-    then; `over` if it failed before and not in the last FLAKE_OVER_NIGHTS nights that have it.
-    run: the latest that failed; allowed: whether its night passes without it.
+    bounds. tonight: number of failures tonight. pattern: `new` if it failed tonight and never before;
+    `lasting` if it failed in every run since failing_since, at least two nights; `flaky` if it fails
+    intermittently; `over` if it failed before and not in the last FLAKE_OVER_NIGHTS nights that have it. run:
+    the latest that failed. allowed: whether the night passes even if this run fails.
     """
 
     suite: str
@@ -86,9 +87,9 @@ class Flake:
 
 @dataclass(frozen=True, slots=True)
 class RunVerdict:
-    """One run of tonight. failure: None if it passed; why: in a line, empty if it passed.
+    """One run of tonight. failure: None if it passed; why: one line, empty if it passed.
 
-    allowed: whether the night passes without it.
+    allowed: whether the night passes even if this run fails.
     """
 
     run: str
@@ -102,8 +103,11 @@ class RunVerdict:
 
 @dataclass(frozen=True, slots=True)
 class EntryVerdict:
-    """An entry tonight: its runs. last_good_night: the latest before tonight on which all of its runs passed,
-    and last_good_runs those runs; None and () if there is none."""
+    """The runs of an entry tonight.
+
+    last_good_night: the latest earlier night on which all of its runs passed; last_good_runs: those runs.
+    None and () if there is no such night.
+    """
 
     suite: str
     entry: str
@@ -115,7 +119,7 @@ class EntryVerdict:
 
 @dataclass(frozen=True, slots=True)
 class NightFindings:
-    """The findings of a night: new and worse ones first, then by size. series: how many were examined."""
+    """The findings of a night: new and worse ones first, then by size. series: number of series examined."""
 
     night: str
     findings: tuple[Finding, ...]
@@ -125,18 +129,21 @@ class NightFindings:
 
     @property
     def worse(self) -> tuple[Finding, ...]:
-        """For what the night fails: change points on the first night that knows of them, and whatever is far
-        off tonight, also for the second time."""
+        """Findings that fail the night.
+
+        These are change points on the first night that detects them, and metrics that are far off tonight,
+        even if they were before.
+        """
         found = (each for each in self.findings if each.direction == "worse")
         return tuple(each for each in found if each.new or each.kind == "tonight")
 
 
 def failure_of(run: Mapping[str, Any], missed: Sequence[str]) -> Failure | None:
-    """The kind of a run's failure, None if it passed.
+    """Return the kind of a run's failure, None if it passed.
 
-    run: a row of the history's table `runs`. missed: its expectations that did not hold. A run that ended by
-    itself crashed, as did one of which only a node died; one that never came to be measured failed by its
-    harness. A run that is invalid is nothing else: what it missed may be the machine's fault.
+    run: a row of the history's table `runs`. missed: its expectations that did not hold. A run that crashed
+    itself and one in which only a node crashed are both crashes; one that was never measured failed by its
+    harness. An invalid run is nothing else: the machine may have caused what it missed.
     """
     verdict = run["verdict"]
     if verdict == "passed":
@@ -151,7 +158,7 @@ def failure_of(run: Mapping[str, Any], missed: Sequence[str]) -> Failure | None:
 
 
 def why(run: Mapping[str, Any], missed: Sequence[str]) -> str:
-    """The failure in a line."""
+    """Return the reason of the failure in one line."""
     kind = failure_of(run, missed)
     if kind is None:
         return ""
@@ -159,5 +166,5 @@ def why(run: Mapping[str, Any], missed: Sequence[str]) -> str:
         return "; ".join(missed)
     if kind is Failure.FIDELITY and run["verdict"] == "failed":
         return _DISAGREED
-    said = run["reasons"] if kind is Failure.FIDELITY else run["problems"]
-    return "; ".join(said or ()) or str(run["outcome"])
+    reasons = run["reasons"] if kind is Failure.FIDELITY else run["problems"]
+    return "; ".join(reasons or ()) or str(run["outcome"])

@@ -1,8 +1,8 @@
-"""What fails now and then, and what fails for good: rates over the history, with exact bounds.
+"""Intermittent and permanent failures: rates over the history, with exact bounds.
 
-A failure counts whether or not a later run of the same night passed: nothing is retried into green. An
-expectation is counted among the runs that are valid and came to their end; the other kinds of failure among
-all runs of their entry.
+A failure counts whether or not a later run of the same night passed: a retry does not hide it. Expectations
+are counted among runs that are valid and ran to their end, other kinds of failure among all runs of their
+entry.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ from analysis.intervals import rate_interval
 from experiments.campaigns.campaign import Failure
 
 FLAKE_OVER_NIGHTS: Final = 30
-"""After so many nights without a failure something counts as mended."""
+"""Nights without a failure after which a failure counts as fixed."""
 _OTHERS: Final = (Failure.FIDELITY, Failure.CRASH, Failure.HARNESS)
 
 Key = tuple[str, str, str, Failure]
@@ -24,7 +24,7 @@ Key = tuple[str, str, str, Failure]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A run in which something could have failed. said: what is to be shown of it."""
+    """A run in which something could fail. said: the text to show for it."""
 
     night: str
     run: str
@@ -38,21 +38,21 @@ def flakes_of(
     expectations: Mapping[tuple[str, str], Sequence[tuple[str, bool]]],
     night: str,
 ) -> list[Flake]:
-    """Everything that failed at least once, the most pressing first, and last what may fail.
+    """Return everything that failed at least once: most urgent first, allowed failures last.
 
     runs: rows of the table `runs`, oldest first. expectations: by (night, run) each text and whether it held.
     """
     trials: dict[Key, list[Trial]] = defaultdict(list)
     for run in runs:
-        kept = expectations.get((run["night"], run["run"]), ())
-        missed = [text for text, held in kept if not held]
+        results = expectations.get((run["night"], run["run"]), ())
+        missed = [text for text, held in results if not held]
         kind = failure_of(run, missed)
         said = why(run, missed)
         for other in _OTHERS:
             trial = Trial(run["night"], run["run"], kind is other, run["allow_failure"], said)
             trials[run["suite"], run["entry"], "", other].append(trial)
         if run["valid"] and run["verdict"] in MEASURED:
-            for text, held in kept:
+            for text, held in results:
                 trial = Trial(run["night"], run["run"], not held, run["allow_failure"])
                 trials[run["suite"], run["entry"], text, Failure.EXPECTATION].append(trial)
     found = [
@@ -60,10 +60,10 @@ def flakes_of(
     ]
     order: tuple[Pattern, ...] = ("new", "lasting", "flaky", "over")
 
-    def pressing(flake: Flake) -> tuple[object, ...]:
+    def urgency(flake: Flake) -> tuple[object, ...]:
         return flake.allowed, order.index(flake.pattern), -flake.rate, flake.entry, flake.text
 
-    return sorted(found, key=pressing)
+    return sorted(found, key=urgency)
 
 
 def _flake(key: Key, tried: Sequence[Trial], night: str) -> Flake:
@@ -99,7 +99,7 @@ def _pattern(tried: Sequence[Trial], night: str) -> Pattern:
 
 
 def _failing_since(tried: Sequence[Trial]) -> str | None:
-    """The first of the nights up to the latest on which every run failed."""
+    """Return the first night of the latest unbroken sequence of nights on which every run failed."""
     since = None
     for night, failed in reversed(_by_night(tried)):
         if not all(failed):

@@ -1,13 +1,13 @@
 """The history's tables as series: one for each (suite, entry, metric), its runs sorted by night.
 
-Runs that are invalid or crashed are left out, as their numbers are no measurements; so are metrics that can
-get neither worse nor better. A series has one value for each of its nights, whichever nights those are: an
-entry that runs each week has one of fifty-two.
+Invalid and crashed runs are left out, because their numbers are not measurements; so are metrics without a
+better direction. A series has one value for each of its nights, whichever nights those are: an entry that
+runs weekly has 52 a year.
 
-Which changes are worth a word is said here, too: those above what a metric resolves, and above what anybody
-would mind. A median latency that went from 0.020 to 0.024 ms is 20 % worse and means nothing; so each unit
-has a smallest difference that counts, next to a smallest fraction. Counts of what must not happen (lost
-events) have no such thing: one more is one more.
+This module also defines which changes are relevant: those above the resolution of the metric and above a
+smallest fraction. A median latency that went from 0.020 to 0.024 ms is 20 % worse and means nothing; so each
+unit has a smallest difference that counts. Counts of what must not happen (lost events) have none: each one
+more counts.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ MEASURED = ("passed", "failed")
 
 @dataclass(frozen=True, slots=True)
 class Nights:
-    """One number per night, oldest first: median, lowest and highest of its runs, and how many there are."""
+    """One number per night, oldest first: median, lowest and highest of its runs, and the number of runs."""
 
     medians: Floats
     lowest: Floats
@@ -39,8 +39,8 @@ class Nights:
 class Series:
     """One metric of one entry over the nights.
 
-    dates: of the nights that have it, as 2026-03-14. first: where each night's runs begin in `values` and
-    `rows`, with the end of the last behind. rows: of the table `runs`, to tell commits and names.
+    dates: the nights that have it, as 2026-03-14. first: index of each night's first run in `values` and
+    `rows`, then the end of the last night. rows: rows of the table `runs`, for commits and names.
     """
 
     suite: str
@@ -55,16 +55,16 @@ class Series:
     rows: Ints
 
     def rows_of(self, night: int) -> Ints:
-        """Where the runs of a night, by its index, stand in the table `runs`."""
+        """Return the rows of a night's runs in the table `runs`. night: its index."""
         return self.rows[self.first[night] : self.first[night + 1]]
 
     def values_of(self, night: int) -> Floats:
-        """The night's single values."""
+        """Return the single values of a night."""
         return self.values[self.first[night] : self.first[night + 1]]
 
 
 def series_of(runs: pa.Table, metrics: pa.Table) -> list[Series]:
-    """All series, by suite, entry and metric.
+    """Return all series, by suite, entry and metric.
 
     runs, metrics: as `analysis.history.History` returns them, of the same nights.
     """
@@ -112,14 +112,14 @@ def series_of(runs: pa.Table, metrics: pa.Table) -> list[Series]:
 
 
 def _nights(values: Floats, first: Ints) -> Nights:
-    """values: sorted within each night."""
+    """Return median, lowest, highest and count of each night. values: sorted within each night."""
     begin, count = first[:-1], np.diff(first)
     medians = (values[begin + (count - 1) // 2] + values[begin + count // 2]) / 2
     return Nights(medians, values[begin], values[first[1:] - 1], count)
 
 
 def _rows_of_runs(runs: pa.Table, metrics: pa.Table) -> Ints:
-    """For each row of `metrics` that of its run, or -1 if the run does not count."""
+    """Return the row in `runs` for each row of `metrics`, or -1 if that run does not count."""
     measured = pc.and_(runs["valid"], pc.is_in(runs["verdict"], pa.array(MEASURED)))
     row = np.flatnonzero(measured.to_numpy(zero_copy_only=False))
     name = pc.binary_join_element_wise(runs["night"], runs["run"], "/").combine_chunks().take(pa.array(row))
@@ -129,7 +129,7 @@ def _rows_of_runs(runs: pa.Table, metrics: pa.Table) -> Ints:
 
 
 def _sorted_dictionary(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
-    """Numbers that sort as the words do, and the words."""
+    """Return numbers that sort like the texts, and the texts in order."""
     encoded = column.combine_chunks().dictionary_encode()
     words = encoded.dictionary.to_pylist()
     order = np.argsort(np.array(words, dtype=object), kind="stable") if words else np.zeros(0, np.int64)
@@ -139,33 +139,35 @@ def _sorted_dictionary(column: pa.ChunkedArray) -> tuple[Ints, list[str]]:
 
 
 FRACTION_MIN: Final = 0.025
-"""Smaller changes of a level, up or down, are not reported, however sure they are."""
+"""Smaller relative changes of a level are not reported, however certain they are."""
 
 RESOLUTION: Final = {
-    "s": 0.01,  # recovery: nodes look for silence and reconnect in steps of tens of milliseconds
-    "ms": 0.1,  # latency: what a busy processor adds now and then on a machine that runs all nodes
+    "s": 0.01,  # recovery: nodes detect silence and reconnect in steps of tens of milliseconds
+    "ms": 0.1,  # latency: jitter of a busy processor on a machine that runs all nodes
     "events/s": 1.0,
     "B/s": 10.0,
     "events": 1.0,
 }
-"""The smallest difference that counts, by unit; none of other units."""
+"""The smallest difference that counts, by unit; other units have none."""
 
 COARSE: Final = {"settled_s": 0.2}
-"""Metrics that are counted in wider steps than their unit's others, by the last part of their name."""
+"""Metrics that are measured in wider steps than others of their unit, by the last part of their name."""
 
 
 def is_worth_a_word(before: float, after: float, metric: str, unit: str) -> bool:
-    """Whether a change of level from `before` to `after` counts."""
+    """Return whether a change of level from `before` to `after` counts."""
     difference = abs(after - before)
     return difference >= resolution_of(metric, unit) and difference > FRACTION_MIN * abs(before)
 
 
 def resolution_of(metric: str, unit: str) -> float:
-    """The smallest difference of a metric that counts, in its unit; 0 if there is none."""
+    """Return the smallest difference of a metric that counts, in its unit; 0 if there is none."""
     return COARSE.get(metric.rsplit(".", 1)[-1], RESOLUTION.get(unit, 0.0))
 
 
 def comparable(unit: str, better: str) -> bool:
-    """Whether a metric is followed: one that is better neither higher nor lower tells how a run was, and
-    never gets worse."""
+    """Return whether a metric is followed.
+
+    A metric without a better direction describes a run and never gets worse.
+    """
     return better in ("lower", "higher") and bool(unit)

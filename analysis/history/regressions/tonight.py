@@ -1,22 +1,23 @@
-"""One night against the recent ones: is it further from their level than such nights ever are?
+"""Compare one night with the recent ones: is it further from their level than such nights ever are?
 
-The level is the median of the recent nights since the last change point. The spread comes from how far nights
-lay from the level of their time, and is robust: an outlier widens it little, but must itself be exceeded.
-Where hardly a night ever differed, as in virtual time, it is what the metric resolves, or the furthest that a
-night ever lay off. Positive figures are compared by their logarithms, as noise grows with them.
+The level is the median of the recent nights since the last change point. The spread comes from the distances
+of nights from the level of their time, and is robust: an outlier widens it little, but must itself be
+exceeded. If nights hardly ever differ, as in virtual time, the spread is the metric's resolution or the
+largest distance seen. Positive figures are compared by their logarithms, because noise grows with them.
 
-One run can be far off for reasons of its machine, so three have to agree: all runs of this night, and of
-those just before if it has fewer, lie off the same way. How far is judged by Student's t with few degrees of
-freedom, as such runs have heavy tails: four for a single run, four more for each further pair, since the
-median of 2k - 1 draws has tails of k times the exponent (David and Nagaraja, Order Statistics, 8.2).
+One run can be far off because of its machine, so three runs must agree: all runs of this night, and runs of
+the nights just before if it has fewer, are off in the same direction. The distance is judged by Student's t
+with few degrees of freedom, because such runs have heavy tails: four for a single run, four more for each
+further pair, since the median of 2k - 1 draws has tails of k times the exponent (David and Nagaraja, Order
+Statistics, 8.2).
 
 Counts that were 0 in every run of the recent nights need none of that: any other number is a finding.
 
-A figure is *missing* that was measured on nearly all recent nights and no longer is, on runs that can be
-relied on. `Never settled` and `the events never came` leave no number, and a run stays valid: what is worst
-about a recovery is then the absence of its figure. As elsewhere three runs must agree, of tonight and of the
-nights just before. Where every run of the recent nights had the figure, that is a fact and needs no further
-doubt; where some had not, the rule of succession (Laplace) says how likely so many without it are by chance.
+A figure is *missing* if it was measured on nearly all recent nights and no longer is, on valid runs. "Never
+settled" and "the events never came" leave no number and the run stays valid, so the worst result of a
+recovery is a missing figure. Again three runs must agree, of tonight and of the nights just before. If every
+run of the recent nights had the figure, its absence is certain. If some runs lacked it, the rule of
+succession (Laplace) gives the probability that this number of runs lack it by chance.
 """
 
 import math
@@ -35,26 +36,29 @@ from analysis.history.regressions.series import MEASURED, Nights, Series
 Floats = NDArray[np.float64]
 
 NIGHTS_MIN: Final = 10
-"""Fewer nights than these have no spread worth the name."""
+"""The fewest nights that give a useful spread."""
 LEVEL_NIGHTS: Final = 30
 SPREAD_NIGHTS: Final = 120
 _TAIL_OF_ONE: Final = 4
 _TAIL_MAX: Final = 12
 _EXCEEDED: Final = 0.98
-"""This part of the former distances must be smaller."""
+"""Fraction of the earlier distances that must be smaller."""
 AGREEING_MIN: Final = 3
-"""So many runs in a row must lie off; two do by chance, some night, among hundreds of series."""
+"""Number of consecutive runs that must be off.
+
+Two are off by chance on some night, among hundreds of series.
+"""
 Measured = Mapping[str, Sequence[int]]
-"""By night, oldest first, the rows of an entry's runs that can be relied on in the table `runs`."""
+"""Rows of an entry's valid runs in the table `runs`, by night, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """How far the last night of a series is from the recent ones.
+    """The distance of a series' last night from the recent ones.
 
-    since: the index of the first night of those, this one included, that are off the same way without a
-    break. before, after: levels, as medians, in the metric's unit; of counts that were 0, after is the
-    largest. spread: of the logarithm if `logarithmic`, else in the metric's unit. p: of chance.
+    since: index of the first night of the unbroken sequence that is off in the same direction, up to this
+    night. before, after: medians, in the metric's unit; for counts that were 0, after is the largest. spread:
+    of the logarithm if `logarithmic`, else in the metric's unit. p: probability by chance.
     """
 
     since: int
@@ -66,11 +70,12 @@ class Departure:
 
 
 def departure(nights: Nights, level_from: int, resolution: float) -> Departure | None:
-    """The last night, held against those before.
+    """Compare the last night with those before.
 
-    level_from: where the level began on which the series now is: older nights lend their spread only.
-    resolution: the smallest difference that counts, in the metric's unit. None if there are too few nights to
-    tell, or if the night is like others.
+    Returns None if nights are too few or the night is like others.
+
+    level_from: index at which the current level began; older nights contribute only their spread. resolution:
+    the smallest difference that counts, in the metric's unit.
     """
     last = nights.medians.size - 1
     if last < NIGHTS_MIN:
@@ -82,10 +87,10 @@ def departure(nights: Nights, level_from: int, resolution: float) -> Departure |
         return None
     level = float(np.median(recent))
     oldest = max(0, last - SPREAD_NIGHTS)
-    apart = _distances(scaled.medians[oldest:last], level_from - oldest)
+    distances = _distances(scaled.medians[oldest:last], level_from - oldest)
     off = float(scaled.medians[last]) - level
     nearest = scaled.lowest - level if off > 0 else level - scaled.highest
-    usual = float(np.quantile(apart, _EXCEEDED))
+    usual = float(np.quantile(distances, _EXCEEDED))
     since = last + 1
     while since > max(level_from, last - NIGHTS_MIN) and nearest[since - 1] > usual:
         since -= 1
@@ -94,11 +99,11 @@ def departure(nights: Nights, level_from: int, resolution: float) -> Departure |
         return None
     freedom = min(_TAIL_OF_ONE * ((agreeing + 1) // 2), _TAIL_MAX)
     before = math.exp(level) if logarithmic else level
-    spread = _spread(apart, freedom)
+    spread = _spread(distances, freedom)
     if spread == 0:
-        spread = max(float(apart.max()), resolution / before if logarithmic else resolution)
+        spread = max(float(distances.max()), resolution / before if logarithmic else resolution)
     if spread == 0:
-        chance = 1 / (apart.size + 1)  # that it never differed says only how often it did not
+        chance = 1 / (distances.size + 1)  # that it never differed says only how often it did not
     else:
         wide = spread * math.sqrt(1 + math.pi / 2 / recent.size)
         chance = float(2 * stdtr(freedom, -abs(off) / wide))
@@ -106,10 +111,10 @@ def departure(nights: Nights, level_from: int, resolution: float) -> Departure |
 
 
 def first_of_its_kind(nights: Nights) -> Departure | None:
-    """The last night of a count that was 0 in every run of the recent nights, and no longer is.
+    """Find a last night that is not 0, of a count that was 0 in every run of the recent nights.
 
-    Nights just before that were not 0 either are part of it, so that what is found on one night is not gone
-    on the next.
+    Nights just before that were not 0 either belong to it, so that a finding of one night is not gone on the
+    next.
     """
     highest = nights.highest
     last = highest.size - 1
@@ -125,16 +130,19 @@ def first_of_its_kind(nights: Nights) -> Departure | None:
 
 
 def _distances(scaled: Floats, level_from: int) -> Floats:
-    """How far each night is from the median of its time; before `level_from` that was another."""
+    """Return how far each night is from the median of its level; `level_from` separates the two levels."""
     now = scaled[max(level_from, 0) :]
     former = scaled[: max(level_from, 0)]
-    apart = [np.abs(part - np.median(part)) for part in (former, now) if part.size]
-    return np.concatenate(apart)
+    distances = [np.abs(part - np.median(part)) for part in (former, now) if part.size]
+    return np.concatenate(distances)
 
 
-def _spread(apart: Floats, freedom: int) -> float:
-    """The scale of a t distribution that has the distances' median, or 95 % of them, whichever is wider."""
-    half, most = np.quantile(apart, (0.5, 0.95))
+def _spread(distances: Floats, freedom: int) -> float:
+    """Return the wider of two scales of a t distribution.
+
+    One fits the distances' median, the other their 95 % quantile.
+    """
+    half, most = np.quantile(distances, (0.5, 0.95))
     return max(float(half / stdtrit(freedom, 0.75)), float(most / stdtrit(freedom, 0.975)))
 
 
@@ -144,8 +152,8 @@ def _scaled(nights: Nights) -> Nights:
 
 @dataclass(frozen=True, slots=True)
 class MissingFigure:
-    """A figure that is missing. nights: those without it, up to tonight. p: probability by chance. known: of
-    the night before, likewise.
+    """A figure that is missing. nights: those without it, up to tonight. p: probability by chance. known:
+    that probability on the night before.
     """
 
     nights: tuple[str, ...]
@@ -154,7 +162,7 @@ class MissingFigure:
 
 
 def measured_nights(runs: pa.Table, until: str) -> dict[tuple[str, str], dict[str, list[int]]]:
-    """By suite and entry, the nights up to this one with runs that can be relied on."""
+    """Return the nights up to this one that have valid runs, by suite and entry."""
     good = pc.and_(runs["valid"], pc.is_in(runs["verdict"], pa.array(MEASURED)))
     rows = pc.indices_nonzero(pc.and_(good, pc.less_equal(runs["night"], until)))
     columns = [runs[name].take(rows).to_pylist() for name in ("suite", "entry", "night")]
@@ -165,7 +173,10 @@ def measured_nights(runs: pa.Table, until: str) -> dict[tuple[str, str], dict[st
 
 
 def missing(series: Series, measured: Measured, night: str) -> MissingFigure | None:
-    """Whether a figure is missing tonight that used to be there. measured: of the series' entry."""
+    """Return whether a figure that used to be measured is missing tonight.
+
+    measured: nights of the series' entry.
+    """
     if night not in measured or series.dates[-1] >= night:
         return None
     without = tuple(date for date in measured if date > series.dates[-1])
@@ -181,7 +192,10 @@ def missing(series: Series, measured: Measured, night: str) -> MissingFigure | N
 
 
 def _chance(had: int, ran: int, lost: int) -> float:
-    """That `lost` runs in a row lack a figure by chance, which `had` of `ran` before had."""
+    """Return the probability that `lost` runs in a row lack a figure by chance.
+
+    Before, `had` of `ran` runs had it.
+    """
     if lost < AGREEING_MIN:
         return 1.0
     if had >= ran:

@@ -1,1 +1,1 @@
-"""Space-time diagrams: the messages between hosts of one moment of a run, after figure 2 of the paper."""
+"""Space-time diagrams of the messages in one time window of a run, after figure 2 of the paper."""

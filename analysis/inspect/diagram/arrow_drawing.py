@@ -1,4 +1,4 @@
-"""Arrows on a diagram: their lines, their ends, their labels and tooltips."""
+"""Drawing of arrows on a diagram: their lines, ends, labels and tooltips."""
 
 from collections.abc import Sequence
 
@@ -9,16 +9,16 @@ from analysis.pages.report.formatting import number
 from analysis.schemas import ARRIVED, LOST
 from topologies.svg import Attributes, element, plain
 
-LOST_AFTER = 0.55  # of its way a message that was lost ends in a cross
+LOST_AFTER = 0.55  # fraction of its path after which a lost message ends in a cross
 MEMBERS_DRAWN = 120  # fine lines within a thick arrow
-MEMBERS_OF_PICTURE = 400  # in all thick arrows together: with more the picture is one solid block
-THICK_MANY, ALL_THICK = 6, 0.3  # more areas than so many are filled, all together, that strongly
-HEAD, MEMBER_HEAD = 8.0, 5.5  # an arrow's, in pixels
-MEMBER_ROOM = 12.0  # between the ends of two messages in a thick arrow
+MEMBERS_OF_PICTURE = 400  # in all thick arrows together; more make a solid block
+THICK_MANY, ALL_THICK = 6, 0.3  # if more areas are filled, their total opacity
+HEAD, MEMBER_HEAD = 8.0, 5.5  # size of an arrow head in pixels
+MEMBER_ROOM = 12.0  # pixels between the ends of two messages in a thick arrow
 
 
 def draw_arrows(canvas: Canvas) -> None:
-    """All of the scene, thick ones below. Short runs get their fine lines first, while there is room."""
+    """Draw all arrows, thick ones below. Short runs get their fine lines first, within the limit."""
     lined, room = set(), MEMBERS_OF_PICTURE
     arrows = canvas.scene.arrows
     runs = [index for index, arrow in enumerate(arrows) if len(arrow.flights) > 1]
@@ -32,9 +32,9 @@ def draw_arrows(canvas: Canvas) -> None:
 
 
 def _draw_arrow(canvas: Canvas, arrow: Arrow, *, lined: bool) -> None:
-    """Its lines, ends and tooltip; labels come later, on top of all arrows."""
+    """Draw an arrow's lines, ends and tooltip. Labels are drawn later, on top of all arrows."""
     colour = canvas.colours[arrow.type]
-    under, canvas.parts = canvas.parts, [element("title", {}, plain(_told(arrow)))]
+    under, canvas.parts = canvas.parts, [element("title", {}, plain(_tooltip(arrow)))]
     first, last = _ends(canvas, arrow, arrow.flights[0]), _ends(canvas, arrow, arrow.flights[-1])
     if len(arrow.flights) > 1:
         corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in (first[0], first[1], last[1], last[0]))
@@ -46,23 +46,23 @@ def _draw_arrow(canvas: Canvas, arrow: Arrow, *, lined: bool) -> None:
     canvas.line(*first, style_of("message", arrow), colour)
     draw_end(canvas, arrow, first, colour)
     canvas.parts.append(element("circle", {"cx": first[0][0], "cy": first[0][1], "r": 2.4, "fill": colour}))
-    together, canvas.parts = element("g", {}, *canvas.parts), under
-    canvas.parts.append(together)
+    group, canvas.parts = element("g", {}, *canvas.parts), under
+    canvas.parts.append(group)
 
 
 def _fainter(canvas: Canvas) -> dict[str, str]:
-    """The areas of thick arrows are the fainter the more of them may cover each other."""
+    """Return the style that makes thick arrows fainter if many of them may overlap."""
     many = sum(len(arrow.flights) > 1 for arrow in canvas.scene.arrows)
     return {"style": f"fill-opacity: {ALL_THICK / many:.3f}"} if many > THICK_MANY else {}
 
 
 def _members(arrow: Arrow) -> tuple[Flight, ...]:
-    """Those messages of a run that can have a fine line."""
+    """Return the messages of a run that can have a fine line."""
     return arrow.flights[:: -(-len(arrow.flights) // MEMBERS_DRAWN)]
 
 
 def _draw_members(canvas: Canvas, arrow: Arrow, shown: Sequence[Flight], colour: str) -> None:
-    """A fine line for each message, with an end where there is room for one."""
+    """Draw a fine line for each message, with a head if there is room for one."""
     canvas.unlined += len(arrow.flights) - len(shown)
     room = _ends(canvas, arrow, arrow.flights[0])[1][1]
     for flight in shown:
@@ -74,12 +74,12 @@ def _draw_members(canvas: Canvas, arrow: Arrow, shown: Sequence[Flight], colour:
 
 
 def style_of(base: str, arrow: Arrow) -> str:
-    """The classes of a line: what it is, and what became of the message."""
+    """Return the classes of a line: its kind and the fate of the message."""
     return base if arrow.fate == ARRIVED else f"{base} {arrow.fate}"
 
 
 def _ends(canvas: Canvas, arrow: Arrow, flight: Flight) -> tuple[Point, Point]:
-    """Where a message's line starts and ends."""
+    """Return the start and the end of a message's line."""
     a, b = canvas.x_of[arrow.sender], canvas.x_of[arrow.receiver]
     start, end = canvas.y(flight.sent_s), canvas.y(arrow.end_s(flight))
     part = LOST_AFTER if arrow.fate == LOST else 1.0
@@ -89,7 +89,7 @@ def _ends(canvas: Canvas, arrow: Arrow, flight: Flight) -> tuple[Point, Point]:
 def draw_end(
     canvas: Canvas, arrow: Arrow, ends: tuple[Point, Point], colour: str, head: float = HEAD
 ) -> None:
-    """An arrow's head; a cross where a message was lost, a ring where nobody could see it arrive."""
+    """Draw an arrow head, a cross for a lost message, or a ring if the arrival was not captured."""
     (ax, ay), (bx, by) = ends
     if arrow.fate == LOST:
         size = head * 0.55
@@ -111,23 +111,23 @@ def draw_end(
         canvas.parts.append(element("circle", {"cx": bx, "cy": by, **look}))
 
 
-def _told(arrow: Arrow) -> str:
-    """An arrow in words, for its tooltip."""
+def _tooltip(arrow: Arrow) -> str:
+    """Return an arrow's description for its tooltip."""
     first, last = arrow.flights[0], arrow.flights[-1]
-    way = f"{arrow.label}, {arrow.sender} → {arrow.receiver}"
+    route = f"{arrow.label}, {arrow.sender} → {arrow.receiver}"
     sent = f"sent at {first.sent_s:.4f} s"
     if len(arrow.flights) > 1:
         sent = f"sent from {first.sent_s:.4f} s to {last.sent_s:.4f} s"
     fate = arrow.fate
     if first.complete_s is not None:
-        fate = f"{'first ' if len(arrow.flights) > 1 else ''}whole at {first.complete_s:.4f} s"
+        fate = f"{'first ' if len(arrow.flights) > 1 else ''}complete at {first.complete_s:.4f} s"
         fate += f" ({(first.complete_s - first.sent_s) * 1000:.1f} ms)"
     again = f", {number(arrow.retransmitted)} retransmitted" if arrow.retransmitted else ""
-    return f"{way}, {sent}, {fate}{again}"
+    return f"{route}, {sent}, {fate}{again}"
 
 
 def draw_label(canvas: Canvas, arrow: Arrow) -> None:
-    """The label where it fits: for a thick arrow within it, or at its first message."""
+    """Draw the label where it fits: inside a thick arrow, or at its first or last message."""
     first, last = _ends(canvas, arrow, arrow.flights[0]), _ends(canvas, arrow, arrow.flights[-1])
     middle = tuple(((a[0] + b[0]) / 2, (a[1] + b[1]) / 2) for a, b in zip(first, last, strict=True))
     lines = (

@@ -1,6 +1,6 @@
-"""What a diagram is drawn on: how times and hosts become places, and what is drawn so far.
+"""The drawing area of a diagram: maps times and hosts to positions and collects what is drawn.
 
-Its style sheet is light or dark as its viewer is, and needs no scripts and no fonts to fetch.
+Its style sheet follows the viewer's light or dark mode and needs no scripts and no external fonts.
 """
 
 from collections.abc import Iterable
@@ -21,8 +21,8 @@ _COLOURS = {
     "purple": PURPLE,
     "answers": "var(--answers)",
 }
-"""By the names that a `Reading` gives them."""
-_FREE = (PURPLE, VERMILLION, ORANGE, GREEN)  # for other types, where a picture does not need them
+"""Colours by the names that a `Reading` gives them."""
+_FREE = (PURPLE, VERMILLION, ORANGE, GREEN)  # for other types, if no type in the picture uses them
 STYLE = f"""
 svg {{ --paper: #ffffff; --ink: #1a1c20; --faint: #5a606a; --grid: #ececef; --line: #9aa1ab; }}
 svg {{ --band: rgb(60 66 76 / 13%); --events: {BLUE}; --answers: {SKY}; }}
@@ -58,7 +58,10 @@ text {{ fill: var(--ink); font-variant-numeric: tabular-nums; }}
 
 
 def colours(types: Iterable[str], ranks: Ranks) -> dict[str, str]:
-    """The colour of each type of message in a picture; those without one of their own take what is left."""
+    """Return the colour of each message type in a picture.
+
+    Types without their own colour get the remaining ones.
+    """
     named = sorted(set(types))
     own = {name: _COLOURS[colour] for name, colour in ranks.colours.items() if colour in _COLOURS}
     own |= dict.fromkeys(ranks.events, _EVENTS)
@@ -71,9 +74,9 @@ def colours(types: Iterable[str], ranks: Ranks) -> dict[str, str]:
 
 
 LEFT, RIGHT = 66.0, 30.0
-TOP = 118.0  # title and the lifelines' heads
+TOP = 118.0  # title and the heads of the lifelines
 WIDTH_MIN = 640.0
-APART_MIN, APART_MAX = 124.0, 250.0  # lifelines
+APART_MIN, APART_MAX = 124.0, 250.0  # between lifelines
 WIDTH_WANTED = 1100.0
 HEIGHT_MIN, HEIGHT_MAX = 420.0, 1300.0
 HEIGHT_OF_ARROW, HEIGHT_OF_SECOND = 19.0, 430.0
@@ -81,7 +84,7 @@ HEIGHT_OF_ARROW, HEIGHT_OF_SECOND = 19.0, 430.0
 
 @dataclass(slots=True)
 class Canvas(Drawing):
-    """What is drawn so far, and how times and hosts become places."""
+    """The drawing so far, and the mapping from times and hosts to positions."""
 
     scene: Scene
     x_of: dict[str, float]
@@ -89,7 +92,7 @@ class Canvas(Drawing):
     width: float
     colours: dict[str, str]
     places: LabelPlacer
-    labels: list[str] = field(default_factory=list)  # on top of everything
+    labels: list[str] = field(default_factory=list)  # drawn on top of everything
     unlabelled: int = 0
     unlined: int = 0  # messages within thick arrows that have no line of their own
 
@@ -99,12 +102,12 @@ class Canvas(Drawing):
         return TOP + self.height
 
     def y(self, time_s: float) -> float:
-        """Where a time is, also outside the picture."""
+        """Return the vertical position of a time, which may be outside the picture."""
         return TOP + (time_s - self.scene.from_s) / (self.scene.to_s - self.scene.from_s) * self.height
 
 
 def canvas_of(scene: Scene) -> Canvas:
-    """An empty canvas of the size that this scene needs."""
+    """Return an empty canvas of the size that this scene needs."""
     gaps = max(1, len(scene.lifelines) - 1)
     apart = min(max((WIDTH_WANTED - LEFT - RIGHT) / (gaps + 1), APART_MIN), APART_MAX)
     needed = LEFT + RIGHT + apart * (gaps + 1)

@@ -1,9 +1,9 @@
-"""A scene as SVG: lifelines from top to bottom, time downwards, messages as slanted arrows.
+"""Draws a scene as SVG: lifelines from top to bottom, time downwards, messages as slanted arrows.
 
-A message runs from where it was sent to where it was whole; one that was lost ends in a cross on the way, one
-that nobody could have seen arrive in a ring. A run of messages is one thick arrow: the area between its first
-message and its last, with a fine line for each while these can be told apart. What has no
-room for a label keeps it as a tooltip.
+A message runs from the place of its sending to the place of its complete arrival. A lost message ends in a
+cross on the way; one whose arrival was not captured ends in a ring. A run of messages is one thick arrow: the
+area between its first and last message, with a fine line for each message while these can be told apart. An
+arrow without room for its label has it as a tooltip.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from topologies.svg import Attributes, document, element
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An SVG document of its own, and the size in pixels at which it is meant to be seen."""
+    """A standalone SVG document and its intended size in pixels."""
 
     svg: str
     width: int
@@ -29,7 +29,7 @@ class Picture:
 
 
 def diagram_svg(scene: Scene) -> Picture:
-    """Draw it."""
+    """Return the picture of a scene."""
     canvas = canvas_of(scene)
     _draw_heading(canvas)
     _draw_time(canvas)
@@ -64,7 +64,7 @@ def _draw_heading(canvas: Canvas) -> None:
 
 
 def _draw_lifelines(canvas: Canvas) -> None:
-    """Hosts, under the name of their region where several of it stand side by side."""
+    """Draw the hosts, grouped under their region's name."""
     for _, group in groupby(canvas.scene.lifelines, key=lambda line: line.region):
         lines = list(group)
         left, right = canvas.x_of[lines[0].host], canvas.x_of[lines[-1].host]
@@ -111,7 +111,7 @@ LEGEND_ROW, NOTE_ROW = 22.0, 17.0
 
 
 def draw_legend(canvas: Canvas) -> float:
-    """Types and signs; returns the height of the last row."""
+    """Draw message types and signs. Returns the height of the last row."""
     x, y = LEFT - 6, canvas.bottom + 34
     entries = [(name, colour, name) for name, colour in canvas.colours.items()]
     signs = [("lost", LOST), ("receiver not captured", UNSEEN)]
@@ -146,18 +146,21 @@ def _draw_sign(canvas: Canvas, kind: str, colour: str, at: Point) -> None:
 
 
 def draw_notes(canvas: Canvas, y: float) -> float:
-    """What is not in the picture, and how to draw it again; returns the picture's lower edge."""
+    """Draw what is left out and the command that draws the picture again.
+
+    Returns the picture's lower edge.
+    """
     left_out = list(canvas.scene.left_out)
     if canvas.unlined:
-        shorter = "a shorter time shows them"
+        shorter = "a shorter time window shows them"
         left_out.append(f"the lines of {count_of(canvas.unlined, 'message')} within thick arrows ({shorter})")
     if canvas.unlabelled:
         left_out.append(f"{count_of(canvas.unlabelled, 'label')} (point at an arrow to read it)")
     y += 8
     if canvas.scene.bar_ms is not None:
         y += NOTE_ROW
-        bar = f"times between machines: ±{canvas.scene.bar_ms:.3f} ms, as their clocks are known"
-        canvas.text(LEFT - 6, y, bar, "faint")
+        text = f"times between machines: ±{canvas.scene.bar_ms:.3f} ms clock error"
+        canvas.text(LEFT - 6, y, text, "faint")
     if left_out:
         for row in _wrapped(["Left out:", *"; ".join(left_out).split()], int((canvas.width - LEFT) / 6.6)):
             y += NOTE_ROW

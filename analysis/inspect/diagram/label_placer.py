@@ -1,4 +1,4 @@
-"""Places labels along their arrows, where they overlap least."""
+"""Places labels along their arrows where they overlap least."""
 
 import math
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 Point = tuple[float, float]
 
-CHARACTER_WIDTH, CAPITAL_WIDTH = 6.7, 7.7  # of the labels' font, about
-BETWEEN = 8.0  # two labels in a line
+CHARACTER_WIDTH, CAPITAL_WIDTH = 6.7, 7.7  # approximate, of the labels' font
+BETWEEN = 8.0  # pixels between two labels in a line
 LINE_HEIGHT = 13.0
-STEEPEST = math.radians(38)  # a steeper arrow has its label beside it, level
+STEEPEST = math.radians(38)  # a steeper arrow has a level label beside it
 _ALONG = (0.5, 0.36, 0.64, 0.25, 0.75, 0.15, 0.85)
 _SIDES = (-1, 1)  # above the arrow, below it
-COVERED_MAX = 0.06  # of a label, by others: with more it cannot be read
+COVERED_MAX = 0.06  # largest fraction of a label that others may cover; with more it is unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Box:
 
 @dataclass(slots=True)
 class LabelPlacer:
-    """Keeps track of the occupied areas of a drawing, and finds room for the next label."""
+    """Records the occupied areas of a drawing and finds room for the next label."""
 
     left: float
     top: float
@@ -52,11 +52,11 @@ class LabelPlacer:
     _taken: list[_Box] = field(default_factory=list)
 
     def take(self, left: float, top: float, right: float, bottom: float) -> None:
-        """Keep labels away from here."""
+        """Mark an area as occupied."""
         self._taken.append(_Box(left, top, right, bottom))
 
     def along(self, a: Point, b: Point, text: str, *, away: float = 5.0) -> Label | None:
-        """The best place for a text at the line from a to b, or None where it would cover others.
+        """Return the best place for a text along the line from a to b, or None if it would cover others.
 
         away: pixels from the line to the nearest edge of the text's line.
         """
@@ -107,7 +107,7 @@ def _candidates(a: Point, b: Point, width: float, away: float) -> Iterator[tuple
 
 
 def _boxes(place: Label, width: float) -> tuple[_Box, ...]:
-    """A slanted text as a row of upright boxes."""
+    """Return a slanted text as a row of upright boxes."""
     angle = math.radians(place.angle)
     pieces = max(1, math.ceil(width / 24))
     half = width / pieces / 2

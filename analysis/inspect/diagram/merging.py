@@ -1,7 +1,7 @@
-"""From rows of TRANSFERS to arrows: one each, or one for a run of messages of one kind between two hosts.
+"""Turns rows of TRANSFERS into arrows, one per message or per run of similar messages between two hosts.
 
-A run ends where its fate changes, where it pauses for longer than a good part of the picture, and, of events,
-where the sequence numbers do not follow each other, unless there are too many such runs. Its label has the
+A run ends when the fate of its messages changes, after a pause longer than a given part of the picture, and,
+for events, when sequence numbers are not consecutive, unless there are too many such runs. Its label has the
 joint range.
 """
 
@@ -18,16 +18,16 @@ Row = Mapping[str, Any]
 Pair = tuple[str, str]
 
 _TIMES = "\u00d7"
-PAUSES = 8  # a run that pauses for this part of the picture is two
-SHORTEST_RUN = 3  # two messages are as well drawn as they are
-_UNKNOWN_S = 0.02  # where no message between two regions ever came
+PAUSES = 8  # a pause of this fraction of the picture splits a run in two
+SHORTEST_RUN = 3  # two messages stay separate
+_UNKNOWN_S = 0.02  # used if no message between two regions arrived
 
 
 class Delays:
-    """How long messages take between hosts, for those that never came: the median of those that did."""
+    """Median delays between hosts, used for messages that never arrived."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        """rows: every transfer of the moment, not only those drawn."""
+        """Compute the medians. rows: every transfer in the time window, not only those drawn."""
         found: defaultdict[Pair, list[int]] = defaultdict(list)
         for row in rows:
             if row["t_complete_ns"] is not None and row["t_sent_ns"] is not None:
@@ -36,13 +36,16 @@ class Delays:
         self._any = median(self._usual.values()) if self._usual else _UNKNOWN_S
 
     def between(self, sender: str, receiver: str) -> float:
-        """Seconds from one host to the other; back, or between any, where nothing came in this direction."""
+        """Return the typical delay from one host to the other, in seconds.
+
+        If no message arrived in this direction, return that of the reverse direction or of any pair.
+        """
         return self._usual.get((sender, receiver), self._usual.get((receiver, sender), self._any))
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """The kinds (see `ranks.what`) of which runs become one arrow; loosely: whatever numbers events have."""
+    """The kinds (see `ranks.what`) whose runs become one arrow. loosely: ignore gaps in event numbers."""
 
     ranks: Ranks
     kinds: frozenset[str] = frozenset()
@@ -50,22 +53,22 @@ class Merging:
 
 
 def arrows(rows: Sequence[Row], zero_ns: int, span_s: float, delays: Delays, merging: Merging) -> list[Arrow]:
-    """Arrows of these rows (ascending in time), by the time when they were sent. span_s: of the picture."""
+    """Return the arrows of these rows (ascending in time), by send time. span_s: length of the picture."""
     runs: dict[tuple[Any, ...], list[list[Row]]] = defaultdict(list)
-    alone: list[list[Row]] = []
+    chosen: list[list[Row]] = []
     for row in rows:
         kind = merging.ranks.what(row)
         if kind not in merging.kinds:
-            alone.append([row])
+            chosen.append([row])
             continue
-        mine = runs[row["sender"], row["receiver"], kind, row["stream"], row["kind"], row["fate"]]
-        if mine and _follows(mine[-1][-1], row, span_s / PAUSES, merging):
-            mine[-1].append(row)
+        open_runs = runs[row["sender"], row["receiver"], kind, row["stream"], row["kind"], row["fate"]]
+        if open_runs and _follows(open_runs[-1][-1], row, span_s / PAUSES, merging):
+            open_runs[-1].append(row)
         else:
-            mine.append([row])
+            open_runs.append([row])
     for found in (run for group in runs.values() for run in group):
-        alone += [found] if len(found) >= SHORTEST_RUN else [[row] for row in found]
-    made = [_arrow(run, zero_ns, delays, merging.ranks) for run in alone]
+        chosen += [found] if len(found) >= SHORTEST_RUN else [[row] for row in found]
+    made = [_arrow(run, zero_ns, delays, merging.ranks) for run in chosen]
     return sorted(made, key=lambda arrow: (arrow.sent_s, arrow.sender, arrow.receiver, arrow.label))
 
 

@@ -1,9 +1,10 @@
-"""Which messages of a moment are drawn: those asked for, and of these, if they are too many, those that tell.
+"""Selects the messages of a time window that are drawn: the requested or the most informative ones.
 
-Step by step until the picture can be read: runs of events become one arrow; what goes on within regions all
-the time is left out; of too many hosts those go that matter least; runs of anything become one arrow; kinds
-of messages are left out, those that tell least first (`analysis.inspect.diagram.ranks`); and if that is not
-enough, the last messages. Whatever is left out is counted and said.
+Until the picture is readable, these steps run in order: runs of events become one arrow; routine messages
+within regions are left out; the least relevant hosts are left out if there are too many; runs of any kind
+become one arrow; kinds of messages are left out, the least informative first
+(`analysis.inspect.diagram.ranks`); the last messages are left out. Everything left out is counted and
+reported.
 """
 
 from collections import Counter
@@ -19,30 +20,30 @@ from analysis.inspect.diagram.scene import Arrow
 from analysis.pages.report.formatting import count_of, number
 from analysis.schemas import LOST
 
-ARROWS_MAX = 72  # can still be followed on a screen
-ARROWS_MAX_OF_PARTS = 24  # where only those are shown that took part, it is to read like the paper's figure
+ARROWS_MAX = 72  # still readable on a screen
+ARROWS_MAX_OF_PARTS = 24  # if only participants are shown, as few as in the paper's figure
 LIFELINES_MAX = 10
 
 
-_ARROWS, _LIFELINES = "arrows", "lifelines"  # what there is too much of
+_ARROWS, _LIFELINES = "arrows", "lifelines"  # limits that a picture may exceed
 
 
 class ExtraMessages(Enum):
-    """Which rare messages are shown in addition to those of a stream."""
+    """Rare messages that are shown in addition to those of a stream."""
 
     NOTHING = auto()
-    WHAT_IS_OF_NONE = auto()  # greetings, configurations
-    ALL_CHANGES = auto()  # also those of other streams
+    WHAT_IS_OF_NONE = auto()  # messages without a stream: greetings, configurations
+    ALL_CHANGES = auto()  # also changes of other streams
 
 
 @dataclass(frozen=True, slots=True)
 class DiagramQuery:
-    """What someone asked to see; empty collections and None ask for nothing in particular.
+    """The request for a diagram; empty collections and None do not restrict it.
 
-    hosts and regions: both ends of a message must be among those, where more than one is named, or one end,
-    where only one is. types: as TRANSFERS says them, in capitals. beside: what is shown beside a stream.
-    parts_only: only hosts that took part in what changed, and those of their regions that exchanged events
-    with them. victim: a host that took part in any case.
+    hosts and regions: if several are given, both ends of a message must be among them; if one is given, one
+    end. types: as in TRANSFERS, in capitals. beside: messages shown besides a stream. parts_only: only hosts
+    that took part in the changes, and those of their regions that exchanged events with them. victim: a host
+    that always takes part.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -56,7 +57,7 @@ class DiagramQuery:
 
 @dataclass(slots=True)
 class MessageSelection:
-    """The messages that are drawn, and how many are not, by reason."""
+    """The messages that are drawn, and the number of those that are not, by reason."""
 
     arrows: list[Arrow]
     left_out: tuple[str, ...]
@@ -72,18 +73,18 @@ class _Picture:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """What is not in it, in words."""
+        """Descriptions of the messages left out."""
         if not self.kinds_left_out:
             return tuple(self.left_out)
         each = ", ".join(f"{kind} {number(count)}" for kind, count in self.kinds_left_out.items())
-        kinds = _counted(sum(self.kinds_left_out.values()), f"of types that tell less ({each})")
+        kinds = _counted(sum(self.kinds_left_out.values()), f"of less informative types ({each})")
         return (*self.left_out, kinds)
 
 
 _Step = Callable[[_Picture], None]
 
 
-def choose(  # noqa: PLR0917 (each is a thing of its own)
+def choose(  # noqa: PLR0917 (independent parameters)
     rows: Iterable[Row],
     wanted: DiagramQuery,
     zero_ns: int,
@@ -91,41 +92,45 @@ def choose(  # noqa: PLR0917 (each is a thing of its own)
     region_of: Mapping[str, str],
     ranks: Ranks,
 ) -> MessageSelection:
-    """What to draw of these rows of TRANSFERS, which ascend in time.
+    """Return the messages to draw from these rows of TRANSFERS, which ascend in time.
 
-    region_of: host -> region. Messages from or to outside the run have no lifeline and are not drawn.
+    region_of: host -> region. Messages from or to hosts outside the run have no lifeline and are not drawn.
     """
     seen = list(rows)
     known = [row for row in seen if row["sender"] in region_of and row["receiver"] in region_of]
     started = [row for row in known if row["t_sent_ns"] is not None]
-    asked = [_about(row, wanted, ranks) for row in started if _asked(row, wanted, region_of, ranks)]
-    picture = _Picture(asked, ranks, Merging(ranks))
+    requested = [
+        _with_stream_counters(row, wanted, ranks)
+        for row in started
+        if _is_requested(row, wanted, region_of, ranks)
+    ]
+    picture = _Picture(requested, ranks, Merging(ranks))
     if len(started) < len(seen):
         picture.left_out.append(_counted(len(seen) - len(started), "whose start was not captured"))
     delays = Delays(started)
     if wanted.parts_only:
         _leave_bystanders(picture, wanted, region_of)
 
-    def drawn() -> list[Arrow]:
+    def merged_arrows() -> list[Arrow]:
         return arrows(picture.rows, zero_ns, span_s, delays, picture.merging)
 
     few = wanted.parts_only and wanted.beside is not ExtraMessages.ALL_CHANGES
     most = ARROWS_MAX_OF_PARTS if few else ARROWS_MAX
-    found = drawn()
-    for cure, step in _steps(wanted, region_of, ranks):
+    found = merged_arrows()
+    for remedied, step in _steps(wanted, region_of, ranks):
         crowded = {_ARROWS} if len(found) > most else set()
         crowded |= {_LIFELINES} if len(_ends(picture.rows)) > LIFELINES_MAX else set()
-        if crowded & cure:
+        if crowded & remedied:
             step(picture)
-            found = drawn()
-    kept = sorted(sorted(found, key=partial(_telling, ranks=ranks))[:most], key=lambda arrow: arrow.sent_s)
+            found = merged_arrows()
+    kept = sorted(sorted(found, key=partial(_importance, ranks=ranks))[:most], key=lambda arrow: arrow.sent_s)
     if len(kept) < len(found):
         without = sum(len(arrow.flights) for arrow in found) - sum(len(arrow.flights) for arrow in kept)
-        picture.left_out.append(_counted(without, "for which there is no room"))
+        picture.left_out.append(_counted(without, "without room in the picture"))
     return MessageSelection(kept, picture.lacks)
 
 
-def _asked(row: Row, wanted: DiagramQuery, region_of: Mapping[str, str], ranks: Ranks) -> bool:
+def _is_requested(row: Row, wanted: DiagramQuery, region_of: Mapping[str, str], ranks: Ranks) -> bool:
     ends = (row["sender"], row["receiver"])
     regions = tuple(region_of[end] for end in ends)
     return (
@@ -137,7 +142,7 @@ def _asked(row: Row, wanted: DiagramQuery, region_of: Mapping[str, str], ranks: 
 
 
 def _around(row: Row) -> list[str]:
-    """The types of the messages that it came in."""
+    """Return the types of the messages that contained this one."""
     return (row.get("within") or "").split()
 
 
@@ -155,17 +160,17 @@ def _of_stream(row: Row, wanted: DiagramQuery, ranks: Ranks) -> bool:
     return seldom and wanted.beside is not ExtraMessages.NOTHING
 
 
-def _about(row: Row, wanted: DiagramQuery, ranks: Ranks) -> Row:
-    """Of counters only those of the stream that was asked for: the label then says only these."""
+def _with_stream_counters(row: Row, wanted: DiagramQuery, ranks: Ranks) -> Row:
+    """Keep only the counters of the requested stream, so that the label shows only these."""
     if wanted.stream is None or ranks.what(row) not in ranks.ordinary or not row.get("advertised"):
         return row
     return {**row, "advertised": [each for each in row["advertised"] if each["stream"] == wanted.stream]}
 
 
 def _steps(wanted: DiagramQuery, region_of: Mapping[str, str], ranks: Ranks) -> list[tuple[set[str], _Step]]:
-    """How a picture gets emptier, gently first, and what of too much each cures.
+    """Return the steps that reduce a picture, the mildest first, each with the limits it helps to meet.
 
-    What was asked for by type or place stays.
+    Messages requested by type or place stay.
     """
     kinds = [] if wanted.types else [partial(_leave_kind, kind=kind) for kind in ranks.leaving_first]
     within = not (wanted.hosts or wanted.parts_only or len(wanted.regions) == 1)
@@ -181,7 +186,10 @@ def _steps(wanted: DiagramQuery, region_of: Mapping[str, str], ranks: Ranks) -> 
 
 
 def _leave_bystanders(picture: _Picture, wanted: DiagramQuery, region_of: Mapping[str, str]) -> None:
-    """Who sent or got what changed a stream, or was lost of it, stays; and who handed its events to them."""
+    """Keep only hosts that took part, and the peers of their events.
+
+    A host took part if it sent or received a change of a stream, or one of its messages was lost.
+    """
     events = [
         row for row in picture.rows if row["type"] in picture.ranks.events and not _inside(row, region_of)
     ]
@@ -201,7 +209,7 @@ def _leave_bystanders(picture: _Picture, wanted: DiagramQuery, region_of: Mappin
         for end in (row["sender"], row["receiver"])
         if region_of[end] in regions
     }
-    _leave(picture, lambda row: not _ends([row]) <= parts, "of hosts that took no part in it")
+    _leave(picture, lambda row: not _ends([row]) <= parts, "of hosts that took no part")
 
 
 def _merge(picture: _Picture, kinds: Collection[str]) -> None:
@@ -219,7 +227,7 @@ def _leave(picture: _Picture, goes: Callable[[Row], bool], reason: str) -> None:
 
 
 def _take_out(picture: _Picture, goes: Callable[[Row], bool]) -> int:
-    """Returns how many; none rather than all."""
+    """Remove matching rows unless that removes all. Returns the number removed."""
     kept = [row for row in picture.rows if not goes(row)]
     if not kept:
         return 0
@@ -242,7 +250,10 @@ def _leave_kind(picture: _Picture, kind: str) -> None:
 
 
 def _leave_hosts(picture: _Picture) -> None:
-    """Those with the messages that tell least: a single subscription outweighs any number of events."""
+    """Leave out the hosts with the least informative messages.
+
+    One subscription outweighs any number of events.
+    """
     weights: Counter[str] = Counter()
     ranks = picture.ranks
     seldom = Counter(ranks.what(row) for row in picture.rows)
@@ -258,8 +269,8 @@ def _leave_hosts(picture: _Picture) -> None:
     )
 
 
-def _telling(arrow: Arrow, ranks: Ranks) -> tuple[Any, ...]:
-    """What tells most first, and what came first of that."""
+def _importance(arrow: Arrow, ranks: Ranks) -> tuple[Any, ...]:
+    """Return the sort key of an arrow: the most informative first, then the earliest."""
     return (-ranks.rank(arrow.type), arrow.fate != LOST, arrow.sent_s)
 
 

@@ -1,8 +1,8 @@
-"""Which messages tell a story: when a picture has no room for all, what goes first.
+"""Ranks of messages: which ones go first if a picture has no room for all.
 
-What a protocol sends all the time (gossip, acknowledgements, progress) goes first and its data last. What it
-sends seldom, and so says that something changed (a subscription, a new configuration), is never left out for
-its type: any type that its `Reading` gives no rank is such a one.
+Messages that a protocol sends all the time (gossip, acknowledgements, progress) go first, its data last. Rare
+messages, which indicate a change (a subscription, a new configuration), are never left out for their type. A
+type without a rank in its `Reading` is rare.
 """
 
 from collections.abc import Mapping
@@ -15,41 +15,44 @@ from analysis.messages.marked import READING
 from node.systems import reading_of
 
 HEARTBEAT = "heartbeat"
-"""A message that says only that its sender lives."""
+"""A message that shows only that its sender is running."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The messages of one system, from what tells least to what tells most."""
+    """The messages of one system, from the least to the most informative."""
 
     system: str
     events: tuple[str, ...]  # messages that carry events, the usual one first
-    ordinary: tuple[str, ...]  # sent all the time, what tells least first
-    heartbeat: str  # the message that is one where it lists no counters
+    ordinary: tuple[str, ...]  # sent all the time, the least informative first
+    heartbeat: str  # the message type that is a heartbeat if it lists no counters
     colours: Mapping[str, str]
-    host_at: Mapping[str, str] = field(default_factory=dict)  # what to call addresses in labels
+    host_at: Mapping[str, str] = field(default_factory=dict)  # names for addresses in labels
 
     @property
     def leaving_first(self) -> tuple[str, ...]:
-        """What is left out first: all that is sent all the time, but events."""
+        """Types that are left out first: routine messages except events."""
         return tuple(kind for kind in self.ordinary if kind not in self.events)
 
     def what(self, row: Mapping[str, Any]) -> str:
-        """The type of a row of TRANSFERS, or that it is a heartbeat."""
+        """Return the type of a row of TRANSFERS, or HEARTBEAT."""
         return HEARTBEAT if row["type"] == self.heartbeat and not row.get("advertised") else str(row["type"])
 
     def rank(self, kind: str) -> int:
-        """How much it tells; the more, the higher."""
+        """Return the rank of a type: the higher, the more informative."""
         return self.ordinary.index(kind) if kind in self.ordinary else len(self.ordinary)
 
     def label(self, row: Mapping[str, Any]) -> str:
-        """The message in one line."""
+        """Return the message in one line."""
         return HEARTBEAT if self.what(row) == HEARTBEAT else label(row, self.system, self.host_at)
 
 
 @cache
 def ranks_of(system: str) -> Ranks:
-    """The ranks of a system; those of events known by their markers, if its messages are none of ours."""
+    """Return the ranks of a system.
+
+    For a system without a codec they are those of events recognized by their markers.
+    """
     reading = reading_of(system) or READING
     ordinary = (HEARTBEAT, *reading.ranks, *reversed(reading.carries))
     return Ranks(system, reading.carries, ordinary, reading.heartbeat, reading.colours)

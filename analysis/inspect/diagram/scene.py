@@ -1,6 +1,6 @@
-"""What a diagram shows, as plain data: lifelines, arrows between them, faults, and what was left out.
+"""Contents of a diagram as plain data: lifelines, arrows between them, faults, and what was left out.
 
-All times are seconds since time 0 of the run. Nothing here knows tables or SVG.
+All times are seconds since time 0 of the run. This module depends on neither tables nor SVG.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Lifeline:
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """When one message was sent and when it had arrived completely; None if it never did."""
+    """The time when one message was sent and when it had arrived completely; None if it never did."""
 
     sent_s: float
     complete_s: float | None
@@ -27,7 +27,7 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """A message, or a run of messages of one kind between two hosts, which is drawn as one thick arrow."""
+    """A message, or a run of messages of one kind between two hosts that is drawn as one thick arrow."""
 
     type: str
     sender: str
@@ -35,22 +35,22 @@ class Arrow:
     fate: str
     label: str
     flights: tuple[Flight, ...]  # ascending; at least one
-    lasting_s: float  # how long such a message takes, for the slope of one that was lost
-    retransmitted: int = 0  # how many of its messages
+    lasting_s: float  # usual delay of such a message, for the slope of a lost one
+    retransmitted: int = 0  # number of its messages that were retransmitted
 
     @property
     def sent_s(self) -> float:
-        """When the first of its messages was sent."""
+        """The time when the first of its messages was sent."""
         return self.flights[0].sent_s
 
     def end_s(self, flight: Flight) -> float:
-        """When a message came, or would have come."""
+        """Return when a message arrived or would have arrived."""
         return flight.sent_s + self.lasting_s if flight.complete_s is None else flight.complete_s
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """The time of a fault; `end_s` is None if it lasted to the end of the run."""
+    """The duration of a fault; `end_s` is None if it lasted to the end of the run."""
 
     label: str
     start_s: float
@@ -59,16 +59,16 @@ class Disturbance:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything in a picture."""
+    """The contents of a picture."""
 
     title: str
     from_s: float
     to_s: float
     lifelines: tuple[Lifeline, ...]  # from left to right
-    arrows: tuple[Arrow, ...]  # by the time when they were sent
+    arrows: tuple[Arrow, ...]  # by send time
     disturbances: tuple[Disturbance, ...]
-    left_out: tuple[str, ...]  # "36 heartbeats", in words
-    messages: int  # that are drawn, each of a run counted
-    command: str  # that draws it again
-    ranks: Ranks  # which messages tell more
-    bar_ms: float | None = None  # by how much times between hosts may be wrong at most; None for one clock
+    left_out: tuple[str, ...]  # descriptions, as "36 heartbeats"
+    messages: int  # number drawn; each message of a run counts
+    command: str  # the command that draws it again
+    ranks: Ranks  # for drawing informative messages first
+    bar_ms: float | None = None  # largest error of times between hosts; None if they share a clock

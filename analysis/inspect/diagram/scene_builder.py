@@ -1,7 +1,7 @@
-"""From an analysed run and a moment of it to a scene, and to the picture.
+"""Builds the scene of a time window of an analysed run.
 
-The moment around a fault begins shortly before the fault took hold and ends when the analysis found that
-everything flowed again. Of the streams it is that one which was subscribed to anew and lost most.
+The window around a fault begins shortly before the fault took effect and ends when the analysis found that
+all events flowed again. The default stream is the one with most changes and losses.
 """
 
 import shlex
@@ -56,31 +56,31 @@ COLUMNS = (
     "hops",
     "members",
 )
-LATE_S = 1.0  # messages that left before the moment may still arrive in it
+LATE_S = 1.0  # messages sent before the window may arrive in it
 STREAMS_NAMED = 6
-MESSAGES_MAX = 400_000  # in a moment; more takes long and shows nothing
+MESSAGES_MAX = 400_000  # in a window; more are slow to draw and unreadable
 BEFORE_S = 0.25
-AFTER_S = 0.35  # what is told happens before this is over
-UNKNOWN_S = 1.5  # after a fault from which nothing had to recover, or of which nothing is known
+AFTER_S = 0.35  # margin after the last recovery
+UNKNOWN_S = 1.5  # after a fault without recovery, or with unknown recovery
 LONGEST_S = 4.0
-_CHANGE_WEIGHT = 100  # a subscription tells more than any number of lost batches
+_CHANGE_WEIGHT = 100  # a subscription outweighs any number of lost batches
 
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """Seconds since time 0."""
+    """A time window in seconds since time 0."""
 
     from_s: float
     to_s: float
 
 
 def around_fault(run: RunDirectory, record: AnalysedRun, fault: str) -> Scene:
-    """The picture of a fault, as the report has it. Raises as `make_scene` does."""
+    """Return the scene of a fault as the report shows it. Raises as `make_scene` does."""
     drawn_by = command(run_argument(run.path), DiagramQuery(), fault=fault)
     return make_scene(run, record, around(record, fault), DiagramQuery(), drawn_by, fault)
 
 
-def make_scene(  # noqa: PLR0917 (each is a thing of its own)
+def make_scene(  # noqa: PLR0917 (independent parameters)
     run: RunDirectory,
     record: AnalysedRun,
     moment: TimeWindow,
@@ -88,19 +88,19 @@ def make_scene(  # noqa: PLR0917 (each is a thing of its own)
     drawn_by: str,
     fault: str | None,
 ) -> Scene:
-    """What to draw of this moment.
+    """Return the scene of a time window.
 
-    drawn_by: the command that draws it again. fault: tell what it did, by one stream, if nobody asked for
-    one, and by those who took part, if nobody asked for hosts. Raises AnalysisError if the run has no table
-    of transfers, InputError if nothing of what was asked for is there.
+    drawn_by: the command that draws it again. fault: show its effect on one stream, unless `wanted` names
+    one, and on the hosts that took part, unless `wanted` names hosts. Raises AnalysisError if the run has no
+    table of transfers, InputError if no message matches.
     """
     rows = _rows(run, record, moment)
-    shown_of_it = wanted if fault is None else _telling(wanted, rows, record, fault)
+    shown_of_it = wanted if fault is None else _focused_on_fault(wanted, rows, record, fault)
     hosts = {host.name: host.region for host in record.plan.hosts}
     chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts, _ranks(record))
     if not chosen.arrows:
         when = f"{moment.from_s:.3f}{EN_DASH}{moment.to_s:.3f} s"
-        raise InputError(record.name, None, "", f"holds no such messages between {when}")
+        raise InputError(record.name, None, "", f"has no matching messages between {when}")
     drawn = {end for arrow in chosen.arrows for end in (arrow.sender, arrow.receiver)}
     shown = [host for host in hosts if host in drawn or host in wanted.hosts]
     return Scene(
@@ -118,8 +118,8 @@ def make_scene(  # noqa: PLR0917 (each is a thing of its own)
     )
 
 
-def _telling(wanted: DiagramQuery, rows: list[Row], record: AnalysedRun, fault: str) -> DiagramQuery:
-    """A link's fault is told by the stream that it disturbed, a process' by all that changed then."""
+def _focused_on_fault(wanted: DiagramQuery, rows: list[Row], record: AnalysedRun, fault: str) -> DiagramQuery:
+    """Focus on the stream that a link fault disturbed, or on all changes for a fault of a process."""
     plain = not (wanted.hosts or wanted.regions or wanted.types)
     process = victim(record, fault)
     if process is not None:
@@ -139,7 +139,7 @@ def _telling(wanted: DiagramQuery, rows: list[Row], record: AnalysedRun, fault: 
 
 
 def figure_name(moment: str, wanted: DiagramQuery) -> str:
-    """What the picture of a fault, or of a time, is called among the run's figures."""
+    """Return the file name of a picture, of a fault or time, among the run's figures."""
     stream = [] if wanted.stream is None else [f"s{wanted.stream}"]
     words = ["diagram", moment, *sorted(wanted.hosts | wanted.regions | wanted.types), *stream]
     return "".join(each if each.isalnum() or each in "-." else "-" for each in "-".join(words))
@@ -148,7 +148,7 @@ def figure_name(moment: str, wanted: DiagramQuery) -> str:
 def command(
     run: str, wanted: DiagramQuery, moment: TimeWindow | None = None, fault: str | None = None
 ) -> str:
-    """The command that draws the picture of a moment, or of a fault's. run: as `run_argument` names it."""
+    """Return the command that draws a time window or a fault. run: as `run_argument` names it."""
     words = ["cutset", "diagram", run]
     if fault is not None:
         words += ["--around", fault]
@@ -176,7 +176,7 @@ def _rows(run: RunDirectory, record: AnalysedRun, moment: TimeWindow) -> list[Ro
         problem = (
             f"has {table.num_rows:,} messages in {moment.to_s - first_s:.1f} s, too many for one picture"
         )
-        raise InputError(record.name, None, "", problem + ": --from and --to can be nearer to each other")
+        raise InputError(record.name, None, "", problem + ": narrow the window with --from and --to")
     begins_ns = zero_ns + round(moment.from_s * 1e9)
     stream_at = read_metadata(record.run).stream_at
     return [
@@ -187,7 +187,7 @@ def _rows(run: RunDirectory, record: AnalysedRun, moment: TimeWindow) -> list[Ro
 
 
 def _bar_ms(record: AnalysedRun, hosts: Iterable[str], moment: TimeWindow) -> float | None:
-    """The widest error bound between any of these hosts; None if they have one clock."""
+    """Return the widest error bound between any of these hosts; None if they share a clock."""
     hosts = list(hosts)
     if all(record.clocks.together(hosts[0], host) for host in hosts[1:]):
         return None
@@ -220,7 +220,7 @@ def _disturbances(record: AnalysedRun, moment: TimeWindow) -> Iterable[Disturban
 def _other_streams(
     rows: list[Row], wanted: DiagramQuery, chosen: DiagramQuery, ranks: Ranks
 ) -> Iterable[str]:
-    """That only one stream is shown, where nobody asked for one, and how to see others that changed too."""
+    """Yield that only one stream is shown, if none was requested, and how to show others that changed."""
     if wanted.stream == chosen.stream:
         return
     others = sorted({row["stream"] for row in rows if row["stream"] is not None} - {chosen.stream})
@@ -228,7 +228,7 @@ def _other_streams(
         changes_are_shown = chosen.beside is ExtraMessages.ALL_CHANGES
         names = ", ".join(f"s{each}" for each in others[:STREAMS_NAMED])
         more = "" if changes_are_shown else _disturbed_too(rows, chosen, ranks)
-        yield f"{'the usual' if changes_are_shown else 'what is'} about other streams ({names}){more}"
+        yield f"{'routine messages' if changes_are_shown else 'messages'} about other streams ({names}){more}"
 
 
 def _disturbed_too(rows: list[Row], chosen: DiagramQuery, ranks: Ranks) -> str:
@@ -238,11 +238,11 @@ def _disturbed_too(rows: list[Row], chosen: DiagramQuery, ranks: Ranks) -> str:
     names = ", ".join(f"s{each}" for each in sorted(found[:STREAMS_NAMED]))
     options = " or ".join(f"--stream {each}" for each in sorted(found[:STREAMS_NAMED]))
     disturbed, them = ("was", "it") if len(found) == 1 else ("were", "them")
-    return f", of which {names} {disturbed} disturbed too: {options} shows {them}"
+    return f", and {names} {disturbed} disturbed too: {options} shows {them}"
 
 
 def fault_times(record: AnalysedRun) -> dict[str, float]:
-    """When each fault took hold for the first time, in seconds since time 0, in the plan's order."""
+    """Return when each fault first took effect, in seconds since time 0, in the plan's order."""
     zero_ns = record.run.times.zero_ns
     found: dict[str, float] = {}
     for change, applied in record.run.carried_out:
@@ -253,13 +253,13 @@ def fault_times(record: AnalysedRun) -> dict[str, float]:
 
 
 def around(record: AnalysedRun, fault: str, span_s: float | None = None) -> TimeWindow:
-    """The moment around a fault. span_s: so long before and after it, instead of until all flowed again.
+    """Return the time window around a fault. span_s: seconds before and after it, instead of until recovery.
 
-    Raises InputError if the run has no such fault, or if it never took hold.
+    Raises InputError if the run has no such fault, or if the fault never took effect.
     """
     times = fault_times(record)
     if fault not in times:
-        problem = f"has no fault {fault!r} that took hold{suggestion(fault, times)}"
+        problem = f"has no fault {fault!r} that took effect{suggestion(fault, times)}"
         raise InputError(record.name, None, "", problem)
     at_s = times[fault]
     if span_s is not None:
@@ -271,14 +271,14 @@ def around(record: AnalysedRun, fault: str, span_s: float | None = None) -> Time
 
 
 def victim(record: AnalysedRun, fault: str) -> ProcessPlan | None:
-    """The process, of the plan, that a fault kills, stops or brings back; None if it is none's."""
+    """Return the planned process that a fault kills, stops or restarts; None if it affects no process."""
     changes = (change for change in record.plan.changes if isinstance(change, ProcessChange))
     name = next((change.process for change in changes if change.fault == fault), None)
     return next((each for each in record.plan.processes if each.name == name), None)
 
 
 def disturbed_streams(rows: Iterable[Mapping[str, Any]], ranks: Ranks) -> list[int]:
-    """The streams of these transfers that changed or lost messages, those that tell most first."""
+    """Return the streams of these transfers that changed or lost messages, the most affected first."""
     weights: Counter[int] = Counter()
     for row in rows:
         if row["stream"] is not None:

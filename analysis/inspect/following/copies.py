@@ -1,9 +1,9 @@
-"""Which messages carried one event: its publication and every batch that has it, from the table of transfers.
+"""Finds the messages that carried one event in the table of transfers: its publication and all batches.
 
-A publisher may not know an event's sequence number until PUBLISHED tells it: the number of its request leads
-back from the answer to the PUBLISH. A publisher that starts again numbers its requests from 1 again, so the
-PUBLISH that counts is the first one that reached a server, of those that the publisher sent between its
-answer and the answer before with the same request.
+A publisher may learn an event's sequence number only from PUBLISHED; the request number links that answer to
+the PUBLISH. A restarted publisher numbers its requests from 1 again. Therefore the PUBLISH is the first one
+that reached a server, of those that the publisher sent between this answer and its previous answer with the
+same request number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +31,13 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A message with the event in it, from one host to another. Times are ns, as in TRANSFERS."""
+    """A message that contains the event, from one host to another. Times are ns, as in TRANSFERS."""
 
     type: str
     sender: str
     receiver: str
-    row: Mapping[str, Any]  # of TRANSFERS
-    first: int  # sequence number of its first event; of PUBLISH the request's number
+    row: Mapping[str, Any]  # row of TRANSFERS
+    first: int  # sequence number of its first event; for PUBLISH the request number
     last: int
     t_ns: int  # when it was first seen
     sent_ns: int | None
@@ -45,23 +45,23 @@ class Copy:
     arrived_ns: int | None
     complete_ns: int | None
     fate: str
-    collected: bool  # it came as a tombstone
-    source: str | None = None  # whose it is and for whom, where others pass it on: hosts
+    collected: bool  # sent as a tombstone
+    source: str | None = None  # originating and destination host, if others relay it
     target: str | None = None
 
     @property
     def came_to(self) -> tuple[str, ...]:
-        """Where it is then: at its receiver, or only on its way through it."""
+        """The place of the event after this copy: its receiver, or a relay on the route."""
         return self._place(self.receiver, self.target)
 
     @property
     def came_from(self) -> tuple[str, ...]:
-        """Where it was before, likewise."""
+        """The place of the event before this copy, likewise."""
         return self._place(self.sender, self.source)
 
     @property
     def is_passing(self) -> bool:
-        """Whether its receiver is to pass it on to another host."""
+        """Whether its receiver has to relay it to another host."""
         return self.target not in {None, self.receiver}
 
     def _place(self, host: str, end: str | None) -> tuple[str, ...]:
@@ -74,27 +74,30 @@ class StreamRequest:
     """A receiver's request to a sender for a stream."""
 
     type: str
-    sender: str  # of the message: who asked
+    sender: str  # sender of the request
     receiver: str
     complete_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class EventTrace:
-    """All messages in the captures that concern one event."""
+    """All captured messages that concern one event."""
 
     stream: int
     seq: int
-    request: int | None  # the publisher's own number of it
+    request: int | None  # the publisher's request number
     publish: Copy | None
-    repeated: tuple[Copy, ...]  # other PUBLISH messages with it
+    repeated: tuple[Copy, ...]  # other PUBLISH messages with the event
     answered: Copy | None  # the first PUBLISHED that reached the publisher
     copies: tuple[Copy, ...]  # in order of time
     asked: tuple[StreamRequest, ...]
 
 
 def find(run: RunDirectory, stream: int, seq: int, metadata: RunMetadata) -> EventTrace:
-    """Look one event up. Raises AnalysisError if no message has it; the error says what there is."""
+    """Find the messages of one event.
+
+    Raises AnalysisError, with the events that exist, if no message has it.
+    """
     reading = metadata.reading
     of_stream = pc.field("stream") == stream
     covered = pc.coalesce(pc.field("covered"), pc.field("count"), 1)
@@ -104,7 +107,7 @@ def find(run: RunDirectory, stream: int, seq: int, metadata: RunMetadata) -> Eve
     rows = transfers.read(run, columns=_COLUMNS, chosen=of_stream & has & kinds).to_pylist()
     batches = [_copy(row, row["first_seq"], metadata) for row in rows if row["type"] in reading.carries]
     if not rows:
-        raise AnalysisError(_nothing(run, stream, seq, reading))
+        raise AnalysisError(_missing_event(run, stream, seq, reading))
     answers = [row for row in rows if row["type"] == answer]
     request = None
     if publish == answer:  # the publisher numbers its events itself
@@ -120,14 +123,14 @@ def find(run: RunDirectory, stream: int, seq: int, metadata: RunMetadata) -> Eve
         repeated=tuple(publishes[1:]),
         answered=_copy(answers[0], answers[0]["first_seq"], metadata) if answers else None,
         copies=tuple(batches),
-        asked=_asked(run, stream, batches, reading.asks),
+        asked=_stream_requests(run, stream, batches, reading.asks),
     )
 
 
 def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, metadata: RunMetadata) -> list[Copy]:
-    """The publications that led to an answer, the first that arrived before others."""
+    """Return the publications that led to an answer, in the order of their arrival."""
     types = metadata.reading.publish or ("", "")
-    count = pc.coalesce(pc.field("count"), pc.scalar(1))  # one, of a message that does not say
+    count = pc.coalesce(pc.field("count"), pc.scalar(1))  # a message without a count has one
     has = (pc.field("request") <= request) & (pc.field("request") + count > request)
     of_stream = pc.field("stream") == answer["stream"]
     driver = (pc.field("receiver") == answer["receiver"]) | (pc.field("sender") == answer["receiver"])
@@ -153,10 +156,10 @@ def _by_arrival(copies: list[Copy]) -> list[Copy]:
     return sorted(copies, key=lambda copy: (copy.complete_ns is None, copy.complete_ns or copy.t_ns))
 
 
-def _asked(
+def _stream_requests(
     run: RunDirectory, stream: int, batches: Sequence[Copy], asks: Sequence[str]
 ) -> tuple[StreamRequest, ...]:
-    """Who asked for the stream while the event was under way."""
+    """Return the requests for the stream while the event was in transit."""
     if not batches or not asks:
         return ()
     times = TimeRange(min(copy.t_ns for copy in batches), max(copy.t_ns for copy in batches) + 1)
@@ -194,8 +197,8 @@ def _copy(row: dict[str, Any], first: int, metadata: RunMetadata) -> Copy:
     )
 
 
-def _nothing(run: RunDirectory, stream: int, seq: int, reading: Reading) -> str:
-    """Why there is no such event: another stream, or another number."""
+def _missing_event(run: RunDirectory, stream: int, seq: int, reading: Reading) -> str:
+    """Return the error text for a missing event: unknown stream or unknown number."""
     kinds = pc.field("type").isin(reading.carries)
     there = transfers.read(run, columns=("stream", "first_seq", "covered"), chosen=kinds)
     streams = sorted(pc.unique(there.column("stream")).to_pylist())

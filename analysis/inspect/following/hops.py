@@ -1,16 +1,14 @@
-"""What the time of each hop went to: waiting at the sender, sending again, the links' delay, queueing.
+"""Splits the time of each hop: waiting at the sender, retransmission, link delay, queueing.
 
-A hop is a copy of the event with its place in the tree: the sender had the event from the hop by which it
-first came there. The links' delay is what they were configured to have when the message left (LAN, WAN, LAN),
-or as much more or less as their jitter explains; what the first byte took beyond that is queueing, and what
-the rest of the message took after its first byte is completing (for messages over several packets, and for
-the bytes before it in the stream).
+A hop is a copy of the event with its position in the tree: its sender received the event by the hop that
+first reached it. The link delay is the configured delay at the time the message left (LAN, WAN, LAN), within
+the range of their jitter. Further time of the first byte is queueing. The time between the first byte and the
+complete message is completing (for messages over several packets, and for earlier bytes in the stream).
 
-`Packets` says which packets carried a message, and where and when each was seen: at hosts, and on both sides
-of links. A message stands at an offset of its TCP direction, and offset 0 is the byte after SYN, so its bytes
-have sequence numbers (RFC 9293, section 3.4) by which its packets are found in every capture of the run. What
-was sent again stands there again: the sender's capture has each sending. The table of packets is read once
-for all messages, and only for their times.
+`Packets` finds the packets that carried a message, and where and when each was seen: at hosts, and on both
+sides of links. A message has an offset in its TCP direction, and offset 0 is the byte after SYN, so its bytes
+have sequence numbers (RFC 9293, section 3.4), by which its packets are found in every capture of the run,
+retransmissions included. The table of packets is read once for all messages, and only for their times.
 """
 
 from collections import defaultdict
@@ -40,30 +38,33 @@ from experiments.records.rundir import RunDirectory
 class CapturePoint:
     """A point where packets are captured: a host, or one side of a link."""
 
-    name: str  # the host's, or as r2-r3@r2
+    name: str  # the host's name, or as r2-r3@r2
     is_host: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """A packet that carried some of a message's bytes, as one capture saw it."""
+    """A packet with some of a message's bytes, as one capture saw it."""
 
     place: CapturePoint
     t_ns: int
-    first: int  # bytes of the message, from 0
+    first: int  # byte range in the message, from 0
     last: int
 
     def is_before(self, other: "Sighting", sender: str) -> bool:
-        """Whether it is the first byte of the other, seen elsewhere; nothing is before a sending."""
+        """Return whether this packet has the other's first byte, seen at another place.
+
+        Never true if the other is a sending.
+        """
         elsewhere = self.place != other.place and other.place.name != sender
         return elsewhere and self.first <= other.first <= self.last
 
 
 class Packets:
-    """The packets around some messages."""
+    """The packets that carried some messages."""
 
     def __init__(self, run: RunDirectory, copies: Sequence[Copy]) -> None:
-        """Read them."""
+        """Read the packets of these messages."""
         self._places = _places(run)
         self._openings = read_openings(run)
         self._carrying: dict[Direction, list[Mapping[str, int]]] = defaultdict(list)
@@ -80,9 +81,10 @@ class Packets:
             self._carrying[key_of(row)].append(row)
 
     def of(self, copy: Copy) -> tuple[Sighting, ...]:
-        """All packets that carried bytes of this message, in order of time.
+        """Return all packets that carried bytes of this message, in order of time.
 
-        None if the connection's SYN was not captured: then nothing says which bytes they are.
+        Returns no packets if the connection's SYN was not captured, because the sequence numbers are then
+        unknown.
         """
         begin = self._openings.first_byte(copy.row)
         return () if begin is None else tuple(self._overlapping(begin, copy))
@@ -92,7 +94,7 @@ class Packets:
         for row in self._carrying.get(direction_of(copy.row), ()):
             if row["t_ns"] < copy.t_ns - BEFORE_NS:
                 continue
-            # Where its payload stands, relative to the message, within half the space of sequence numbers.
+            # Position of the payload relative to the message, within half of the sequence number space.
             start = (row["seq"] - begin + half) % SEQUENCE_NUMBERS - half
             first, last = max(start, 0), min(start + row["payload_length"], copy.row["length"]) - 1
             if first <= last:
@@ -103,64 +105,67 @@ class Packets:
 
 
 Place = tuple[str, ...]
-"""A host; or one on the way from one to another, with both: see `Copy.came_to`."""
+"""A host, or a relay with the origin and destination of the route: see `Copy.came_to`."""
 RecentTransfers = Callable[[Copy], tuple[Sighting, ...]]
 BEFORE_NS, AFTER_NS = 1_000_000, 1_000_000_000
-"""How far beyond the messages' own times packets are looked for."""
+"""Margins around the messages' own times in which packets are read."""
 LOST_AFTER_NS = 60_000_000_000
-"""The same where a message was lost: its connection may have tried for as long as it lived."""
+"""Margin after a lost message: its connection may have retransmitted until it closed."""
 _COLUMNS = ("capture", "t_ns", "seq", "payload_length", *DIRECTION)
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A copy of the event, its position in the tree, and where its time went; None where that is unknown."""
+    """A copy of the event, its position in the tree, and the parts of its time; None if unknown."""
 
     copy: Copy
     depth: int  # 0: from the publisher
-    had_ns: int | None  # when the sender had the event
-    is_first: bool  # it is how the event first came to the receiver
-    asked: StreamRequest | None  # the receiver asked the sender for the stream while the sender had the event
-    delay_ns: int  # the links', as configured
-    jitter_ns: int  # by which they may keep a packet longer or shorter than that
+    had_ns: int | None  # when the sender received the event
+    is_first: bool  # the first copy that reached the receiver
+    asked: StreamRequest | None  # the receiver's request for the stream, made while the sender had the event
+    delay_ns: int  # configured delay of the links
+    jitter_ns: int  # largest deviation from that delay
     sightings: tuple[Sighting, ...]
 
     @property
     def waited_ns(self) -> int | None:
-        """At the sender, until its first byte left."""
+        """Wait at the sender until the first byte left."""
         return _between(self.had_ns, self.copy.sent_ns)
 
     @property
     def resent_ns(self) -> int | None:
-        """From the first sending to the one that arrived."""
+        """Time from the first sending to the one that arrived."""
         return _between(self.copy.sent_ns, self._arriving_ns)
 
     @property
     def link_ns(self) -> int:
-        """What delay and jitter of the links explain of the first byte's way; the delay if it never came."""
+        """Part of the first byte's transit explained by delay and jitter of the links.
+
+        It is the delay if the byte never arrived.
+        """
         if (crossed_ns := self._crossed_ns) is None:
             return self.delay_ns
         return min(max(crossed_ns, self.delay_ns - self.jitter_ns), self.delay_ns + self.jitter_ns)
 
     @property
     def queued_ns(self) -> int | None:
-        """What the first byte took beyond that."""
+        """Transit of the first byte beyond the links' delay."""
         crossed_ns = self._crossed_ns
         return None if crossed_ns is None else crossed_ns - self.link_ns
 
     @property
     def completing_ns(self) -> int | None:
-        """From the first byte to the last, in order."""
+        """Time from the first byte to the last, in order."""
         return _between(self.copy.arrived_ns, self.copy.complete_ns)
 
     @property
     def total_ns(self) -> int | None:
-        """From when the sender had it until the receiver had it."""
+        """Time from the sender's receipt of the event to the receiver's."""
         return _between(self.copy.t_ns if self.had_ns is None else self.had_ns, self.copy.complete_ns)
 
     @property
     def sent_again_ns(self) -> tuple[int, ...]:
-        """When the sender sent bytes of it that it had sent before."""
+        """Times when the sender retransmitted bytes of the message."""
         reach, again = -1, []
         for one in self._sendings:
             if one.first <= reach:
@@ -174,12 +179,12 @@ class Hop:
 
     @property
     def _crossed_ns(self) -> int | None:
-        """From the sending that arrived until it did."""
+        """Transit time of the sending that arrived."""
         return _between(self._arriving_ns, self.copy.arrived_ns)
 
     @property
     def _arriving_ns(self) -> int | None:
-        """When the first byte left for the time that it arrived: a packet is never early on a link."""
+        """Time when the first byte left in the sending that arrived. A link never delivers a packet early."""
         if self.copy.arrived_ns is None:
             return None
         latest_ns = self.copy.arrived_ns - (self.delay_ns - self.jitter_ns)
@@ -188,9 +193,9 @@ class Hop:
 
 
 def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tuple[Hop, ...]:
-    """The tree, depth first, in the order in which branches arrived.
+    """Return the tree, depth first, in the order in which branches arrived.
 
-    look: finds a copy's packets.
+    look: function that returns a copy's packets.
     """
     everything = [copy for copy in (found.publish, *found.repeated) if copy is not None] + list(found.copies)
     first = _first_copies(everything, found.publish)
@@ -206,7 +211,7 @@ def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tup
     def below(place: Place, depth: int) -> Iterator[Hop]:
         for copy in sent_by.get(place, ()):
             is_first = first.get(copy.came_to) is copy
-            asked = _last_asked(copy, had.get(place), found.asked)
+            asked = _last_request(copy, had.get(place), found.asked)
             links = delay_ns(copy, metadata), jitter_ns(copy, metadata)
             yield Hop(copy, depth, had.get(place), is_first, asked, *links, look(copy))
             if is_first:
@@ -216,20 +221,20 @@ def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tup
 
 
 def way_to(host: str, all_hops: Sequence[Hop]) -> list[Hop]:
-    """The hops by which the event first came to a host, from the publisher on."""
+    """Return the hops by which the event first reached a host, from the publisher on."""
     by_place = {hop.copy.came_to: hop for hop in all_hops if hop.is_first}
-    way: list[Hop] = []
+    path: list[Hop] = []
     place: Place = (host,)
     while place in by_place:
-        way.append(by_place[place])
+        path.append(by_place[place])
         place = by_place[place].copy.came_from
-    return way[::-1]
+    return path[::-1]
 
 
 def _first_copies(copies: Sequence[Copy], publish: Copy | None) -> dict[Place, Copy]:
-    """The copy by which the event came to each host, or to where it was only passed on.
+    """Return the first copy that reached each host or relay.
 
-    A host never gets it from one that got it later; and nobody gives it to the publisher, who has it.
+    A host never gets the event from one that got it later, and the publisher never gets it.
     """
     first: dict[Place, Copy] = {}
     own = {publish.came_from} if publish is not None else set()
@@ -243,7 +248,7 @@ def _between(earlier_ns: int | None, later_ns: int | None) -> int | None:
     return None if earlier_ns is None or later_ns is None else later_ns - earlier_ns
 
 
-def _last_asked(copy: Copy, had_ns: int | None, asked: Sequence[StreamRequest]) -> StreamRequest | None:
+def _last_request(copy: Copy, had_ns: int | None, asked: Sequence[StreamRequest]) -> StreamRequest | None:
     if had_ns is None or copy.sent_ns is None:
         return None
     between = [
@@ -256,7 +261,7 @@ def _last_asked(copy: Copy, had_ns: int | None, asked: Sequence[StreamRequest]) 
 
 
 def delay_ns(copy: Copy, metadata: RunMetadata) -> int:
-    """The configured delay from host to host when the message left; 0 for hosts that are not the run's."""
+    """Return the configured delay between two hosts when the message left; 0 for hosts outside the run."""
     sender, receiver = metadata.hosts.get(copy.sender), metadata.hosts.get(copy.receiver)
     if sender is None or receiver is None:
         return 0
@@ -265,7 +270,7 @@ def delay_ns(copy: Copy, metadata: RunMetadata) -> int:
 
 
 def jitter_ns(copy: Copy, metadata: RunMetadata) -> int:
-    """By how much all these links together may be off that."""
+    """Return the largest deviation of all these links together from their delay."""
     sender, receiver = metadata.hosts.get(copy.sender), metadata.hosts.get(copy.receiver)
     if sender is None or receiver is None:
         return 0

@@ -1,6 +1,6 @@
-"""Writes the path of an event: a table of hops, what is special about some, and who got it last and why.
+"""Formats the path of an event: a table of hops, notes on some, and the last receiver with the reasons.
 
-Times stand in seconds since time 0 of the run, as everywhere; durations in milliseconds.
+Times are in seconds since time 0 of the run, durations in milliseconds.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,22 +14,25 @@ from experiments.files.sanitize import printable
 from node.core.epochs import written
 
 Style = Callable[[str, str], str]
-"""Takes a text and what it is ("head", "lost", "again", "last") and may colour it."""
+"""Function from a text and its kind ("head", "lost", "again", "last") to the text, perhaps coloured."""
 Line = tuple[str, str]
-"""A text, and what it is; "" if it is nothing that would be coloured."""
+"""A text and its kind; "" if it has no colour."""
 _INDENT = 2
 _TITLES = ("waited", "resent", "links", "queued", "rest", "total")
 
 
 def plain(text: str, _: str) -> str:
-    """No colour."""
+    """Return the text without colour."""
     return text
 
 
 def lines(
     story: Story, metadata: RunMetadata, *, packets: bool = False, style: Style = plain
 ) -> Iterator[str]:
-    """The whole text. packets: also each packet that carried it, where it was seen and when."""
+    """Yield the lines of the report.
+
+    packets: also list each packet that carried the event, with place and time.
+    """
     for text, kind in _lines(story, metadata, packets=packets):
         shown = printable(text)
         yield style(shown, kind) if kind else shown
@@ -43,9 +46,9 @@ def _lines(story: Story, metadata: RunMetadata, *, packets: bool) -> Iterator[Li
     yield f"{event} ({whose})" if owner else event, "head"
     yield from ((text, "") for text in _publication(story, metadata))
     yield "", ""
-    names = max(len(_who(hop)) for hop in story.hops)
+    names = max(len(_endpoints(hop)) for hop in story.hops)
     titles = "".join(f"{title:>9}" for title in _TITLES)
-    yield f"{'whole at':>10}  {'message':<{names}}{titles}  ms", "head"
+    yield f"{'complete':>10}  {'message':<{names}}{titles}  ms", "head"
     for hop in story.hops:
         yield from _hop(hop, names, metadata)
         if packets:
@@ -59,7 +62,7 @@ def _publication(story: Story, metadata: RunMetadata) -> Iterator[str]:
     if publish is None:
         first = next((hop.copy for hop in story.hops if hop.depth == 0), None)
         if first is not None and first.sender in metadata.publishing_hosts(found.stream) and metadata.by_host:
-            yield f"published  {_at(first.sent_ns, metadata)}  by {first.sender}, which passed it on itself"
+            yield f"published  {_at(first.sent_ns, metadata)}  by {first.sender}, which sent it on itself"
         else:
             yield "its publication was not captured"
         return
@@ -68,15 +71,15 @@ def _publication(story: Story, metadata: RunMetadata) -> Iterator[str]:
     yield f"published  {_at(story.published_ns, metadata)}  by {publish.sender} {request}"
     yield f"numbered   {_at(story.numbered_ns, metadata)}  by {publish.receiver}"
     if found.answered is not None:
-        told = f"{publish.sender} was told so by {found.answered.sender}"
-        yield f"answered   {_at(found.answered.complete_ns, metadata)}  {told}"
+        answer = f"to {publish.sender} by {found.answered.sender}"
+        yield f"answered   {_at(found.answered.complete_ns, metadata)}  {answer}"
 
 
 def _at(t_ns: int | None, metadata: RunMetadata) -> str:
     return f"{'?':>8} s" if t_ns is None else f"{metadata.seconds(t_ns):8.3f} s"
 
 
-def _who(hop: Hop) -> str:
+def _endpoints(hop: Hop) -> str:
     copy = hop.copy
     return f"{' ' * _INDENT * hop.depth}{copy.sender} -> {copy.receiver}"
 
@@ -85,7 +88,7 @@ def _hop(hop: Hop, names: int, metadata: RunMetadata) -> Iterator[Line]:
     copy = hop.copy
     at = _at(copy.complete_ns, metadata) if copy.complete_ns is not None else f"{copy.fate:>10}"
     parts = (hop.waited_ns, hop.resent_ns, hop.link_ns, hop.queued_ns, hop.completing_ns, hop.total_ns)
-    text = f"{at}  {_who(hop):<{names}}" + "".join(f"{_ms(part):>9}" for part in parts)
+    text = f"{at}  {_endpoints(hop):<{names}}" + "".join(f"{_ms(part):>9}" for part in parts)
     kind = "lost" if copy.fate == LOST else ("again" if not hop.is_first else "hop")
     yield text.rstrip(), kind
     indent = " " * (12 + _INDENT * (hop.depth + 1))
@@ -100,33 +103,33 @@ def _ms(value_ns: int | None) -> str:
 def _notes(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
     copy = hop.copy
     if copy.is_passing:
-        yield f"to be passed on to {copy.target}"
+        yield f"to be relayed to {copy.target}"
     if metadata.by_host and copy.type in metadata.reading.carries[1:]:
         yield f"as {copy.type}"
     if copy.fate == LOST:
         left = _at(copy.left_ns or copy.sent_ns, metadata).strip()
-        yield f"left at {left} and never came"
+        yield f"left at {left} and never arrived"
     elif not hop.is_first:
-        yield "again: it was there already"
+        yield "duplicate: the receiver already had it"
     error_bound_ns = _error_bound_ns(hop, metadata)
     if error_bound_ns is not None and copy.arrived_ns is not None:
         yield f"queued and total ±{error_bound_ns / 1e6:.3f}: two machines' clocks measured them"
     if copy.collected:
-        yield "as a tombstone: it had been collected"
+        yield "as a tombstone: it was garbage-collected"
     if hop.asked is not None:
-        yield f"asked for by {hop.asked.type}, there at {_at(hop.asked.complete_ns, metadata).strip()}"
+        yield f"requested by {hop.asked.type}, received at {_at(hop.asked.complete_ns, metadata).strip()}"
     if hop.sent_again_ns:
         times = ", ".join(_at(t_ns, metadata).strip() for t_ns in hop.sent_again_ns)
-        yield f"sent again at {times}"
+        yield f"retransmitted at {times}"
 
 
 def _error_bound_ns(hop: Hop, metadata: RunMetadata) -> float | None:
-    """By how much times from the sender to the receiver may be wrong; None for one clock."""
+    """Return the error bound of times between sender and receiver; None for one clock."""
     return metadata.clocks.error_bound_ns(hop.copy.sender, hop.copy.receiver, hop.copy.t_ns)
 
 
 def _packets(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
-    """Every packet, at every place where it was captured, and how long its first byte took from the last."""
+    """Yield every packet at every place where it was captured, with the time from the previous place."""
     indent = " " * (12 + _INDENT * (hop.depth + 1))
     for number, seen in enumerate(hop.sightings):
         earlier = [one.t_ns for one in hop.sightings[:number] if one.is_before(seen, hop.copy.sender)]
@@ -138,7 +141,7 @@ def _packets(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
 def _end(story: Story, metadata: RunMetadata) -> Iterator[Line]:
     last = story.last
     if last is None:
-        yield "no client got it", "lost"
+        yield "no client received it", "lost"
     else:
         way = way_to(last.copy.receiver, story.hops)
         took = (last.copy.complete_ns or 0) - way[0].copy.t_ns
@@ -146,22 +149,22 @@ def _end(story: Story, metadata: RunMetadata) -> Iterator[Line]:
         at = _at(last.copy.complete_ns, metadata).strip()
         after = f"{took / 1e6:.2f} ms after it left {way[0].copy.sender}"
         yield f"last: {last.copy.receiver} at {at}, {after}", "last"
-        yield f"  way: {route}", ""
+        yield f"  path: {route}", ""
         if story.detour:
             yield f"  {story.detour}", ""
         for reason in story.reasons:
             yield f"  {reason.took_ns / 1e6:9.2f} ms  {reason.text}", ""
         rest_ns = took - sum(reason.took_ns for reason in story.reasons)
-        yield f"  {rest_ns / 1e6:9.2f} ms  all else, in smaller parts", ""
+        yield f"  {rest_ns / 1e6:9.2f} ms  other, smaller parts", ""
     if story.clients is not None:
-        named = ", ".join(sorted(story.clients)) or "nobody"
-        yield f"it was for {named}", ""
+        named = ", ".join(sorted(story.clients)) or "no client"
+        yield f"expected by {named}", ""
     if story.missing:
         yield f"never seen at {', '.join(story.missing)}", "lost"
 
 
 def to_json(story: Story, metadata: RunMetadata) -> dict[str, Any]:
-    """The same as plain data; times in seconds since time 0, durations in milliseconds."""
+    """Return the story as plain data; times in seconds since time 0, durations in milliseconds."""
     last = story.last
     return {
         "stream": story.found.stream,

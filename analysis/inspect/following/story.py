@@ -1,7 +1,7 @@
-"""Tells who must get the event, who got it last, and why: the path by which it came, and what took longest.
+"""Explains who must get the event, who got it last, and why: its path, and the longest delays on it.
 
-Of each hop on that path only what goes beyond the links' delay is held against it; the delay of a detour is
-held against the detour.
+For each hop on that path, only time beyond the links' delay counts as a reason; the delay of a detour counts
+for the detour.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -18,12 +18,12 @@ from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 
-MENTIONED_SHARE = 0.1  # of the whole time: what took less is not a reason
+MENTIONED_SHARE = 0.1  # of the total time; shorter delays are not reported as reasons
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Something that took time on the path."""
+    """A cause of delay on the path."""
 
     took_ns: int
     text: str
@@ -31,31 +31,31 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What there is to tell. Times are CLOCK_REALTIME ns."""
+    """The explanation of an event's path. Times are CLOCK_REALTIME ns."""
 
     found: EventTrace
     hops: tuple[Hop, ...]
-    last: Hop | None  # the hop that brought it to the last of those that were to get it
-    detour: str | None  # that its path to the last one avoids the direct link, and why
-    reasons: tuple[Reason, ...]  # the greatest first
-    missing: tuple[str, ...]  # clients that no captured message brought it to
-    clients: frozenset[str] | None = None  # that had to get it, where not all had to
+    last: Hop | None  # the hop to the last of the expected receivers
+    detour: str | None  # why the path to the last receiver avoids the direct link
+    reasons: tuple[Reason, ...]  # the longest first
+    missing: tuple[str, ...]  # clients that no captured message brought the event to
+    clients: frozenset[str] | None = None  # clients that had to get it; None: all
 
     @property
     def published_ns(self) -> int | None:
-        """When its PUBLISH left the driver."""
+        """The time when its PUBLISH left the driver."""
         return self.found.publish.sent_ns if self.found.publish else None
 
     @property
     def numbered_ns(self) -> int | None:
-        """When it was whole at the head, which numbered it."""
+        """The time when it was complete at the head, which numbered it."""
         return self.found.publish.complete_ns if self.found.publish else None
 
 
 def tell(
     found: EventTrace, all_hops: Sequence[Hop], metadata: RunMetadata, expected: Collection[str] | None = None
 ) -> Story:
-    """Sum up. A client that was not there from beginning to end is not missed.
+    """Build the explanation. Clients that were absent for part of the run are not reported as missing.
 
     expected: the clients that must get the event; None: all.
     """
@@ -90,14 +90,17 @@ def _start(way: Sequence[Hop]) -> int:
 
 
 def regions_of(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
-    """The regions that a path leads through, each as often as it is entered."""
+    """Return the regions on a path in order, each entry counted."""
     hosts = [way[0].copy.sender, *(hop.copy.receiver for hop in way)] if way else []
     regions = [metadata.hosts[name].region for name in hosts if name in metadata.hosts]
     return [region for number, region in enumerate(regions) if number == 0 or regions[number - 1] != region]
 
 
 def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], metadata: RunMetadata) -> str | None:
-    """Why it did not take the direct link between the first and the last region; None if it did."""
+    """Return why the path avoids the direct link between the first and the last region.
+
+    Returns None if it takes the link.
+    """
     ends = _ends(way, metadata)
     direct = metadata.link_of.get((ends[0], ends[-1])) if ends else None
     if direct is None:
@@ -110,16 +113,18 @@ def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], metadata: RunMetadata) 
     period = period_at(metadata.periods[direct], crossed_ns)
     why = "lost" if first else "not sent"
     if period.up or period.start_ns is None:
-        return f"round {link}, over which it was {why}, though the link was up"
+        return f"avoids {link}: the event was {why} there although the link was up"
     since = f"the link was {_state(period.state)} at {metadata.seconds(period.start_ns):.3f} s"
     if first and first.copy.t_ns < period.start_ns:
-        since = f"{since}, with it on the way"
-    return f"round {link}, over which it was {why}: {since}"
+        since = f"{since}, with the event in transit"
+    return f"avoids {link}: the event was {why} there, {since}"
 
 
 def _ends(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
-    """The regions between which it took a detour, if it did: those of a host that sent it by way of another
-    one, and of the one for which it was; or, where regions pass on to each other, the first and the last.
+    """Return the two regions between which the event may have taken a detour, or none.
+
+    They are those of origin and destination if a host relayed it, or the first and the last if regions relay
+    to each other.
     """
     for hop in way:
         if hop.copy.is_passing and hop.copy.source in metadata.hosts and hop.copy.target in metadata.hosts:
@@ -129,7 +134,10 @@ def _ends(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
 
 
 def _entered_ns(hop: Hop, near_side: str, metadata: RunMetadata) -> int:
-    """When its last byte first came to the link: as captured there, else after the sender's LAN."""
+    """Return when its last byte first reached the link.
+
+    This is the capture's time there, or else computed with the sender's LAN delay.
+    """
     copy = hop.copy
     seen = [
         one.t_ns
@@ -158,24 +166,24 @@ def _of_hop(hop: Hop, metadata: RunMetadata) -> Iterator[Reason]:
     copy = hop.copy
     way = f"{copy.sender} -> {copy.receiver}"
     if hop.asked is not None and hop.had_ns is not None and copy.sent_ns is not None:
-        at = f"{hop.asked.type}, there at {metadata.seconds(hop.asked.complete_ns):.3f} s"
+        at = f"{hop.asked.type}, received at {metadata.seconds(hop.asked.complete_ns):.3f} s"
         asked_ns = hop.asked.complete_ns - hop.had_ns
-        yield Reason(asked_ns, f"it waited at {copy.sender} until {copy.receiver} asked for it ({at})")
-        yield Reason(copy.sent_ns - hop.asked.complete_ns, f"{way}: asked for, but other events went first")
+        yield Reason(asked_ns, f"wait at {copy.sender} until the request of {copy.receiver} ({at})")
+        yield Reason(copy.sent_ns - hop.asked.complete_ns, f"{way}: other events were sent first")
     elif hop.waited_ns:
-        yield Reason(hop.waited_ns, f"it waited at {copy.sender} before it was sent to {copy.receiver}")
+        yield Reason(hop.waited_ns, f"wait at {copy.sender} before sending to {copy.receiver}")
     if hop.resent_ns:
-        yield Reason(hop.resent_ns, f"{way}: it had to be sent again ({len(hop.sent_again_ns)} x)")
+        yield Reason(hop.resent_ns, f"{way}: retransmission ({len(hop.sent_again_ns)} x)")
     if hop.link_ns:
-        yield Reason(hop.link_ns, f"{way}: delay of the links")
+        yield Reason(hop.link_ns, f"{way}: link delay")
     if hop.queued_ns and hop.queued_ns > 0:
         yield Reason(hop.queued_ns, f"{way}: queueing")
     if hop.completing_ns:
-        yield Reason(hop.completing_ns, f"{way}: the rest of the message, and of what came before it")
+        yield Reason(hop.completing_ns, f"{way}: rest of the message and of earlier bytes")
 
 
 def clients_of(run: RunDirectory, metadata: RunMetadata, found: EventTrace) -> frozenset[str] | None:
-    """The clients that must get the event; None where everybody must get everything."""
+    """Return the clients that must get the event; None if every client must get every event."""
     publishers, subscribers = (
         [(name, run.host_deliveries(name)) for name in metadata.having(trait)]
         for trait in (Trait.PUBLISHER, Trait.SUBSCRIBER)

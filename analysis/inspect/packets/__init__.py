@@ -1,7 +1,7 @@
-"""From a moment of a run to its messages and packets: what `cutset packets` shows and writes.
+"""Messages and packets of a time range of a run: what `cutset packets` shows and writes.
 
-`filters` says which messages are meant, `reading` takes them from the table of transfers in order of time,
-`lines` and `objects` show them, `raw` their bytes, `retransmissions` what was sent again, and `selection`
-takes the packets that carry them out of all captures, which `pcapng` writes. Nothing here needs Spark, and
-everything is read piece by piece, so that the first lines come at once however big the run.
+`filters` selects messages, `transfer_reader` reads them from the table of transfers in order of time, `lines`
+and `objects` format them, `raw` reads their bytes, `retransmissions` finds retransmitted segments, and
+`selection` takes the packets that carry messages from all captures, which `pcapng_writer` writes. Nothing
+here needs Spark. All data is read in pieces, so the first lines appear at once, however long the run is.
 """

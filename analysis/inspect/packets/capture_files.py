@@ -1,8 +1,8 @@
-"""The captures of a run and the packets in them, by time: what takes bytes from captures reads through this.
+"""The captures of a run and their packets, by time. All code that reads bytes of captures uses this module.
 
-A capture that cannot be used is left out, as the analysis does; its table of captures says why.
+Unusable captures are left out, as in the analysis; its table of captures has the reason.
 
-A message's place on the wire is where its packets may be seen, and for how long.
+It also computes where and in what time range the packets of a message may be captured.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,18 +40,19 @@ class CaptureFile:
 
     @property
     def place(self) -> str:
-        """What people call it by: the host, or the link and its side."""
+        """The name shown to users: the host, or the link and its side."""
         return self.host or self.name
 
     @property
     def link_types(self) -> tuple[int, ...]:
-        """Of its packets; of a capture of several interfaces there may be several."""
+        """Link types of its packets; a capture of several interfaces may have several."""
         found = (interface.link_type for form in self.index.sections for interface in form.interfaces)
         return tuple(dict.fromkeys(found))
 
     def packets(self, times: TimeRange, names: Collection[str]) -> Iterator[Columns]:
-        """Its packets of these times, in the order of capture, some at a time: columns of PACKETS, and
-        `link_type`.
+        """Yield the packets in this time range, in the order of capture, in chunks.
+
+        A chunk has columns of PACKETS, and `link_type`.
         """
         for span in spans_of(self.path, self.index, times, self.clock):
             for columns in read_columns(span, names):
@@ -61,7 +62,7 @@ class CaptureFile:
 
 
 def captures_of(run: RunDirectory) -> list[CaptureFile]:
-    """The captures of a run that can be read, in the order in which the run lists them."""
+    """Return the readable captures of a run, in the order in which the run lists them."""
     indices, _ = load_indices(run)
     record = run.read_run()
     clocks = read_clocks(run, record)
@@ -81,16 +82,18 @@ def captures_of(run: RunDirectory) -> list[CaptureFile]:
 
 
 def at_place(captures: Sequence[CaptureFile], place: str, metadata: RunMetadata) -> list[CaptureFile]:
-    """Those of a host (by its own name or its process's), or of one side of a link, as r2-r3@r2.
+    """Return the captures of a host or of one side of a link, as r2-r3@r2.
 
-    Raises InputError for another place, with those that there are.
+    A host is given by its own name or its process's.
+
+    Raises InputError, with the known places, for any other place.
     """
     wanted = metadata.host_of.get(place, place)
     found = [capture for capture in captures if wanted in {capture.place, capture.name}]
     if not found:
         known = ", ".join(dict.fromkeys(capture.place for capture in captures))
-        said = f"known are {known}" if known else "there are none in this run"
-        raise InputError(f"--at {place}", None, "", f"no such place with a capture: {said}")
+        known_text = f"known are {known}" if known else "there are none in this run"
+        raise InputError(f"--at {place}", None, "", f"no such place with a capture: {known_text}")
     return found
 
 
@@ -103,10 +106,10 @@ _COLUMNS = (
 
 
 def placed(run: RunDirectory, wanted: Filter, columns: Iterable[str] = ()) -> Iterator[tuple[Row, int]]:
-    """Each matching message, and the sequence number of its first byte.
+    """Yield each matching message and the sequence number of its first byte.
 
-    columns: of TRANSFERS, besides those that say where it was. Messages whose SYN was not captured are left
-    out. Raises InputError if the run was not analysed.
+    columns: columns of TRANSFERS in addition to those that locate the message. Messages whose SYN was not
+    captured are left out. Raises InputError if the run was not analysed.
     """
     openings = read_openings(run)
     for table in transfers(run, wanted, tuple(dict.fromkeys((*columns, *_COLUMNS)))):
@@ -118,14 +121,14 @@ def placed(run: RunDirectory, wanted: Filter, columns: Iterable[str] = ()) -> It
 
 @dataclass(slots=True)
 class Extent:
-    """From when to when packets of some messages may have been seen."""
+    """The time range in which packets of some messages may have been captured."""
 
     first_ns: int | None = None
     end_ns: int | None = None
-    open: bool = False  # some were lost or sent again: nobody knows until when
+    open: bool = False  # some were lost or retransmitted, so the end is unknown
 
     def add(self, row: Row) -> None:
-        """Take a message's times."""
+        """Extend the range by a message's times."""
         times = (row[name] for name in ("t_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns"))
         known = [t_ns for t_ns in times if t_ns is not None]
         self.first_ns = min(known) if self.first_ns is None else min(self.first_ns, *known)
@@ -134,5 +137,5 @@ class Extent:
 
     @property
     def times(self) -> TimeRange:
-        """As a range of times."""
+        """The extent as a time range."""
         return TimeRange(self.first_ns, None if self.open else self.end_ns)

@@ -1,7 +1,7 @@
-"""The bytes of one message taken apart: every field of its header, head and tail, with its place and value.
+"""Dissects the bytes of one message: every field of its header, head and tail, with offset and value.
 
-By the same tables that the nodes' codec is made from (`node.core.message_layout`). Bytes that were not
-captured are told apart, and a field that lacks some has no value.
+It uses the same tables as the nodes' codec (`node.core.message_layout`). Bytes that were not captured are
+marked; a field that lacks bytes has no value.
 """
 
 import struct
@@ -14,30 +14,30 @@ from node.core.framing import HEADER_BYTES, HEADER_FIELDS
 from node.core.marker import MAGIC
 from node.core.message_layout import ADDRESS, KEY, NESTED_MAX, WIDTHS, Codec, Layout
 
-UNKNOWN = ".."  # in the place of a byte that was not captured
+UNKNOWN = ".."  # shown for a byte that was not captured
 _U32 = "I"
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A message's bytes. Where `known` is 0, a byte was not captured."""
+    """A message's bytes. `known` is 0 for each byte that was not captured."""
 
     data: bytes
     known: bytes
 
     def part(self, at: int, size: int) -> "Content":
-        """Some of them."""
+        """Return a range of the bytes."""
         return Content(self.data[at : at + size], self.known[at : at + size])
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A field of a message. value: None if bytes are missing; of bytes, how many there are.
+    """A field of a message. value: None if bytes are missing; for plain bytes, their number.
 
-    said: what a value of a field with named values means.
+    said: the meaning of the value, for a field with named values.
     """
 
-    offset: int  # from the beginning of the frame
+    offset: int  # from the start of the frame
     content: Content
     name: str
     value: int | str | None
@@ -45,13 +45,13 @@ class Part:
     said: str = ""
 
     def octets(self, first: int, last: int) -> list[str]:
-        """Some of its bytes, two digits each; UNKNOWN in the place of those that were not captured."""
+        """Return some of the field's bytes, two digits each; UNKNOWN for those that were not captured."""
         pairs = zip(self.content.data[first:last], self.content.known[first:last], strict=True)
         return [f"{byte:02x}" if known else UNKNOWN for byte, known in pairs]
 
 
 def dissect(content: Content, codec: Codec) -> Iterator[Part]:
-    """All parts of a message, in order. What does not fit its type comes as `body` or `rest`."""
+    """Yield all fields of a message in order. Bytes that do not match the type come as `body` or `rest`."""
     if codec is MARKED:
         yield from _marked(content)
         return
@@ -75,7 +75,10 @@ def dissect(content: Content, codec: Codec) -> Iterator[Part]:
 
 
 def _marked(content: Content) -> Iterator[Part]:
-    """An event that is known by its marker; written as text, or encrypted, it is not taken apart."""
+    """Yield the fields of an event that is identified by its marker.
+
+    Text and encrypted events are not dissected.
+    """
     if content.data.startswith(MAGIC):
         yield from _body(content, 0, MARKED.by_type[1], MARKED, "")
     else:
@@ -84,7 +87,7 @@ def _marked(content: Content) -> Iterator[Part]:
 
 
 def _body(content: Content, begin: int, layout: Layout, codec: Codec, prefix: str) -> Iterator[Part]:
-    """The fields of a body that begins there and goes on to the end."""
+    """Yield the fields of a body that starts at `begin` and extends to the end."""
     values: dict[str, int | str | None] = {}
     for part in _row(content, begin, layout, prefix):
         values[part.name.removeprefix(prefix)] = part.value
@@ -115,7 +118,7 @@ def _body(content: Content, begin: int, layout: Layout, codec: Codec, prefix: st
 
 
 def _nested(content: Content, at: int, codec: Codec, prefix: str) -> Iterator[Part]:
-    """A message within another one: its type, and its body if that is known to be one of this type."""
+    """Yield the fields of a message within another one: its type, and its body if it matches the type."""
     kind = _number(content, at, "B", f"{prefix}type", "")
     layout = codec.by_type.get(kind.value) if isinstance(kind.value, int) else None
     yield kind if layout is None else Part(at, kind.content, kind.name, layout.name)
@@ -145,7 +148,7 @@ def _number(content: Content, at: int, form: str, name: str, unit: str) -> Part:
 
 
 def _part(content: Content, at: int, size: int, name: str, *, text: bool = False) -> Part:
-    """Bytes, of which the number is said; or text, if it can be read."""
+    """Return a field of plain bytes, whose value is their number, or of text if it is readable."""
     own = content.part(at, size)
     if text and all(own.known):
         return Part(at, own, name, own.data.decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Resolves a query for messages against the run, into a filter of the table of transfers."""
+"""Turns a query for messages into a filter of the table of transfers."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
@@ -20,16 +20,16 @@ from topologies.errors import InputError
 
 Mask = npt.NDArray[np.bool_]
 
-SPAN_S = Decimal(1)  # before and after a fault
-DIGITS_MIN = 4  # of a key; fewer may be a number
+SPAN_S = Decimal(1)  # seconds before and after a fault
+DIGITS_MIN = 4  # fewest digits of a key; fewer may be a number
 _ENDS = ("sender", "receiver")
 _NUMBERS = ("first_seq", "count", "covered", "next", "last", "cnt", "advertised")
-"""Columns that say which events a message carries or speaks of."""
+"""Columns that contain the events that a message carries or refers to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A user's query, as words and numbers. Times are seconds since time 0 of the run."""
+    """A user's query. Times are seconds since time 0 of the run."""
 
     from_s: Decimal | None = None
     to_s: Decimal | None = None
@@ -43,16 +43,17 @@ class Query:
     topics: tuple[str, ...] = ()
     seq: tuple[int, int] | None = None
     lost: bool = False
-    region_of: tuple[str, int] | None = None  # a stream's event, for those that visit what it affects
+    region_of: tuple[str, int] | None = None  # stream and event: messages that visit its region
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a transfer must be. Empty sets ask nothing.
+    """Conditions on a transfer. Empty sets mean no condition.
 
-    ends: of each set of hosts, one must have sent or got it. pairs: (sender, receiver) must be among them,
-    unless None. keys: its key must begin with one of these digits. stream_keys: the keys of the streams, for
-    messages that name no stream. seq: first and last sequence number, of which it must carry or name one.
+    ends: for each set of hosts, the sender or the receiver must be in it. pairs: (sender, receiver) must be
+    among them, unless None. keys: hexadecimal prefixes; the message's key must start with one. stream_keys:
+    the keys of the streams, for messages that name no stream. seq: first and last sequence number; the
+    message must carry or name one in this range.
     """
 
     times: TimeRange = field(default_factory=TimeRange)
@@ -68,12 +69,12 @@ class Filter:
 
     @property
     def of_messages(self) -> bool:
-        """Whether more is asked than times and places, so that packets are told by what they carry."""
+        """Whether packets are selected by the messages they carry, not only by times and places."""
         return bool(self.types or self.streams or self.keys or self.seq or self.lost or self.retransmitted)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of TRANSFERS that `mask` looks at."""
+        """The columns of TRANSFERS that `mask` reads."""
         asked: list[str] = ["t_ns"]
         asked += _ENDS if self.ends or self.pairs is not None else ()
         asked += ["type", "within"] if self.types else []
@@ -85,11 +86,11 @@ class Filter:
         return tuple(dict.fromkeys(asked))
 
     def may_be_from(self, first: str, last: str) -> bool:
-        """Whether it may hold for what hosts sent whose names are, in order, from `first` to `last`."""
+        """Return whether transfers may match whose senders' names are in order from `first` to `last`."""
         return self.pairs is None or any(first <= sender <= last for sender, _ in self.pairs)
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
-        """Which rows of TRANSFERS it holds for."""
+        """Return which rows of TRANSFERS match."""
         found = within(from_arrow(rows.column("t_ns")), self.times)
         for hosts in self.ends:
             found &= _among(rows.column("sender"), hosts) | _among(rows.column("receiver"), hosts)
@@ -104,11 +105,14 @@ class Filter:
         if self.retransmitted:
             found &= flags(rows.column("retransmitted"))
         if (self.streams or self.seq) and found.any():
-            found &= self._spoken_of(rows)
+            found &= self._streams_and_numbers(rows)
         return found
 
-    def _spoken_of(self, rows: pa.RecordBatch) -> Mask:
-        """Of the streams and sequence numbers: the message itself, or a counter that it lists."""
+    def _streams_and_numbers(self, rows: pa.RecordBatch) -> Mask:
+        """Return which rows match the streams and sequence numbers.
+
+        A row matches itself or by a counter that it lists.
+        """
         own = np.ones(rows.num_rows, np.bool_)
         counters = rows.column("advertised")
         listed = pc.list_flatten(counters)
@@ -122,27 +126,27 @@ class Filter:
                 )
             fits &= _numbered(pc.struct_field(listed, "stream"), self.streams)
         if self.seq:
-            own &= _speaks_of(rows, self.seq)
+            own &= _refers_to(rows, self.seq)
             cnt = pc.struct_field(listed, "cnt")
             fits &= known(cnt) & (from_arrow(cnt) >= self.seq[0]) & (from_arrow(cnt) <= self.seq[1])
         own[from_arrow(pc.list_parent_indices(counters))[fits]] = True
         return own
 
 
-def _speaks_of(rows: pa.RecordBatch, seq: tuple[int, int]) -> Mask:
-    """Whether a message carries, asks for, answers or says to have one of these sequence numbers."""
+def _refers_to(rows: pa.RecordBatch, seq: tuple[int, int]) -> Mask:
+    """Return whether a message carries, requests, answers or advertises one of these sequence numbers."""
     first_seq = rows.column("first_seq")
     reach = pc.coalesce(rows.column("covered"), rows.column("count").cast(pa.int64()))
     end = pc.add(first_seq, reach)
     first = pc.coalesce(first_seq, rows.column("next"), rows.column("cnt"))
     last = pc.coalesce(end, rows.column("last"), rows.column("cnt"), first_seq)
-    after = from_arrow(last) + ~known(end)  # all others are themselves among them
+    after = from_arrow(last) + ~known(end)  # `end` is exclusive, the other bounds are inclusive
     found: Mask = known(first) & known(last) & (from_arrow(first) <= seq[1]) & (after > seq[0])
     return found
 
 
 def within(t_ns: npt.NDArray[np.integer], times: TimeRange) -> Mask:
-    """Which times lie in a range."""
+    """Return which times are in a range."""
     found = np.ones(t_ns.size, np.bool_)
     if times.first_ns is not None:
         found &= t_ns >= times.first_ns
@@ -156,13 +160,13 @@ def _among(values: pa.Array, wanted: Collection[str]) -> Mask:
 
 
 def _in_one_of(within: pa.Array, wanted: Collection[str]) -> Mask:
-    """Whether a message came in one of these."""
+    """Return whether a message was contained in one of these types."""
     there = pc.unique(within.drop_null()).to_pylist()
     return _among(within, [path for path in there if not set(path.split()).isdisjoint(wanted)])
 
 
 def _keyed(values: pa.Array, digits: Collection[str]) -> Mask:
-    """Whether a key begins with some of these hexadecimal digits."""
+    """Return whether a key starts with one of these hexadecimal prefixes."""
     there = pc.dictionary_encode(values)
     fits = [key is not None and key.hex().startswith(tuple(digits)) for key in there.dictionary.to_pylist()]
     places = there.indices
@@ -176,7 +180,7 @@ def _numbered(values: pa.Array, wanted: Collection[int]) -> Mask:
 
 
 def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
-    """Whether (sender, receiver) is one of these."""
+    """Return whether (sender, receiver) is one of these pairs."""
     hosts = sorted({host for pair in pairs for host in pair})
     among = strings(hosts)
     places = [pc.index_in(rows.column(end), value_set=among) for end in _ENDS]
@@ -189,12 +193,15 @@ def _paired(rows: pa.RecordBatch, pairs: frozenset[tuple[str, str]]) -> Mask:
 
 
 def codec_of(plan: Plan) -> Codec:
-    """The messages of a run's system; none if they are not known."""
+    """Return the messages of a run's system; an empty codec if they are unknown."""
     return known_codec(plan.declared) or Codec([])
 
 
 def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> Filter:
-    """Check what was asked against what the run knows. types: of its system's messages. Raises InputError."""
+    """Return the filter of a query, checked against the run. types: message types of its system.
+
+    Raises InputError.
+    """
     regions = {host.region: None for host in metadata.hosts.values()}
     for region in asked.regions:
         _known("--region", region, "region", regions)
@@ -217,7 +224,7 @@ def make_filter(asked: Query, metadata: RunMetadata, types: Collection[str]) -> 
 
 
 def _visits(asked: Query, stream: str, seq: int, metadata: RunMetadata) -> Query:
-    """The same, of the messages by which an event went over the region that it affects."""
+    """Restrict a query to the messages by which an event travelled over the region that it affects."""
     visits = metadata.reading.visits
     if not visits:
         why = f"events of {metadata.declared.name} affect no region of a space: --stream and --seq choose one"
@@ -235,13 +242,13 @@ def _times(asked: Query, metadata: RunMetadata) -> TimeRange:
     _known("--around", asked.around, "fault", faults)
     at_ns = faults[asked.around].applied_ns
     if at_ns is None:
-        raise InputError(f"--around {asked.around}", None, "", "this fault never took hold in this run")
+        raise InputError(f"--around {asked.around}", None, "", "this fault never took effect in this run")
     span_ns = round(asked.span_s * 10**9)
     return TimeRange(at_ns - span_ns, at_ns + span_ns)
 
 
 def _check_begin(from_s: Decimal | None, metadata: RunMetadata) -> None:
-    """Refuse times that a run has not; one whose end is not known has all."""
+    """Reject a start after the end of the run; if its end is unknown, accept any."""
     ends_ns = (metadata.stopped_ns, metadata.drained_ns, metadata.ended_ns)
     end_s = max((metadata.seconds(t_ns) for t_ns in ends_ns if t_ns is not None), default=None)
     if from_s is not None and end_s is not None and from_s > end_s:
@@ -253,16 +260,16 @@ def _moment(at_s: Decimal | None, metadata: RunMetadata) -> int | None:
 
 
 def _host(name: str, metadata: RunMetadata) -> str:
-    """A host by its own name or by its process's, as r2/proxy-0."""
+    """Return the name of a host, given by its own name or by its process's, as r2/proxy-0."""
     name = metadata.host_of.get(name, name)
     _known("--host", name, "host", metadata.hosts)
     return name
 
 
 def stream_of(name: int | str, metadata: RunMetadata, option: str = "") -> int:
-    """A stream by its number, as 2 or s2, its name, or the region that owns it: of several its first.
+    """Return a stream given by number, as 2 or s2, by name, or by the region that owns it (its first stream).
 
-    option: what stood before the name. Raises InputError for another name, with those that there are.
+    option: the text before the name in errors. Raises InputError, with the known streams, for another name.
     """
     owner = metadata.owner
     known = {region: stream for stream, region in sorted(owner.items(), reverse=True)}
@@ -277,7 +284,7 @@ def stream_of(name: int | str, metadata: RunMetadata, option: str = "") -> int:
 
 
 def _digits(topic: str, metadata: RunMetadata) -> str:
-    """The first digits of a topic's key: as given, or of the topic of a stream, by its number or name."""
+    """Return the key prefix of a topic, given as digits or by the number or name of a stream."""
     keys = {stream: key.hex() for stream in metadata.owner if (key := metadata.key_of(stream)) is not None}
     wanted = topic.lower()
     if not keys:
@@ -301,7 +308,7 @@ def _type(name: str, types: Collection[str]) -> str:
 
 
 def _pairs(links: Iterable[str], metadata: RunMetadata) -> frozenset[tuple[str, str]]:
-    """Who sends to whom over these links, if the direct route is taken. r3-r2 is r2-r3."""
+    """Return the (sender, receiver) pairs whose direct route crosses these links. r3-r2 equals r2-r3."""
     named = {way[0]: way[0] for way in metadata.link_of.values()}
     turned = {"-".join(reversed(hop)): way[0] for hop, way in metadata.link_of.items()}
     for link in links:
@@ -324,5 +331,5 @@ def _known(option: str, name: object, kind: str, names: Iterable[object]) -> Non
 
 
 def _unknown(asked: str, kind: str, there: Collection[str]) -> InputError:
-    said = f"known are {', '.join(there)}" if there else "there are none in this run"
-    return InputError(asked, None, "", f"no such {kind}: {said}")
+    known = f"known are {', '.join(there)}" if there else "there are none in this run"
+    return InputError(asked, None, "", f"no such {kind}: {known}")

@@ -1,11 +1,11 @@
-"""Messages as lines for people: one each, columns aligned, what went wrong marked by a word and a colour.
+"""Messages as text: one line each, columns aligned, problems marked by a word and a colour.
 
-A line says when the message was first seen (seconds since time 0 of the run), who sent it to whom, how long
-it took from its first byte at the sender until it was whole at the receiver, its bytes, and how it reads.
-Where the two stood on different machines, what it took has the error bound of their clocks beside it. Faults
-stand between the messages, at the time when they took hold.
+A line contains the time when the message was first seen (seconds since time 0 of the run), sender and
+receiver, the delay from its first byte at the sender until it was complete at the receiver, its bytes, and
+its content. If sender and receiver are on different machines, the delay is followed by the error bound of
+their clocks. Faults appear between the messages, at the time when they took effect.
 
-Segments that were sent again have lines of their own, and objects for programs.
+Retransmitted segments have their own lines, and their own objects for programs.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 Paint = Callable[[str, str], str]
-"""Text and colour to what is shown; on anything but a terminal, the text."""
+"""Function from text and colour to the text shown; without a terminal it returns the text."""
 
 TIME, DELAY, BYTES = 12, 9, 7  # widths
-BAR = 7  # width of an error bound, where there are several clocks
+BAR = 7  # width of an error bound, if there are several clocks
 COLUMNS = (
     "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
     "t_complete_ns", "fate", "retransmitted",
@@ -41,30 +41,30 @@ LABELS_MAX = 2
 _NTH, _OFFSET = 3, 12  # widths
 
 AGAIN_KEYS = {
-    "t": "s since time 0: when the segment was seen again, by the first of `hosts`",
+    "t": "s since time 0: when the first of `hosts` saw the segment again",
     "t_ns": "the same on the hosts' clock, ns since 1970",
-    "first": "s: when any of its bytes was seen first",
-    "after_ms": "between the two",
-    "nth": "2 for the second time that its bytes were seen",
-    "hosts": "whose captures saw it again: the sender, the receiver or both",
+    "first": "s: when any of its bytes was first seen",
+    "after_ms": "from `first` to `t`",
+    "nth": "2 if its bytes were seen for the second time",
+    "hosts": "captures that saw it again: sender, receiver or both",
     "from": "host",
     "to": "host",
     **CONNECTION,
-    "bytes": "of its payload",
-    "messages": "what it carries bytes of: label, type, stream, stream_offset, fate",
+    "bytes": "bytes of its payload",
+    "messages": "messages it carries bytes of: label, type, stream, stream_offset, fate",
 }
 
 
 def plain(text: str, _: str) -> str:
-    """No colours."""
+    """Return the text without colour."""
     return text
 
 
 class Lines:
-    """Makes lines for one run."""
+    """Formats lines for one run."""
 
     def __init__(self, metadata: RunMetadata, times: TimeRange, paint: Paint = plain) -> None:
-        """times: which faults are of interest."""
+        """Prepare lines. times: range of the faults to show."""
         self._zero_ns = metadata.zero_ns
         self._facts = metadata
         self.system = metadata.declared.name
@@ -74,85 +74,85 @@ class Lines:
         self.names = max((len(name) for name in metadata.hosts), default=4)
 
     def header(self) -> str:
-        """Names and units of the columns."""
+        """Return the names and units of the columns."""
         ends = f"{'from':<{self.names}}    {'to':<{self.names}}"
         return self.dim(
             f"{'time s':>{TIME}}  {ends}  {'delay ms':>{self._delay}}  {'bytes':>{BYTES}}  message"
         )
 
     def label(self, row: Row) -> str:
-        """How a message reads."""
+        """Return the content of a message as text."""
         return label(row, self.system, self._facts.host_at)
 
     def message(self, row: Row) -> str:
-        """One row of TRANSFERS."""
+        """Return the line of a row of TRANSFERS."""
         delay = delay_ms(row)
         took = row["fate"] if row["fate"] != ARRIVED else "-" if delay is None else f"{delay:.3f}"
         took += self._bar(row)
         ends = f"{end_name(row, 'sender'):<{self.names}} -> {end_name(row, 'receiver'):<{self.names}}"
         text = f"{ends}  {took:>{self._delay}}  {row['length']:>{BYTES}}  {self.label(row)}"
-        marks = ["came in part"] if row["fate"] == LOST and row["t_arrived_ns"] is not None else []
+        marks = ["arrived in part"] if row["fate"] == LOST and row["t_arrived_ns"] is not None else []
         marks += ["retransmitted"] if row["retransmitted"] else []
         line = printable(f"{self.time(row['t_ns'])}  {text}{''.join(f'  ({mark})' for mark in marks)}")
         colour = "red" if row["fate"] == LOST else "yellow" if row["retransmitted"] else ""
         return self._paint(line, colour) if colour else line
 
     def _bar(self, row: Row) -> str:
-        """By how much the delay may be wrong, where two machines' clocks measured it."""
+        """Return the error bound of the delay if two machines' clocks measured it, else ""."""
         bar = bar_ms(row, self._facts)
         return "" if bar is None else f" ±{bar:.3f}"
 
     def faults_until(self, t_ns: int | None) -> Iterator[str]:
-        """The faults that took hold up to this time, or all; each is given once."""
+        """Yield the faults that took effect up to this time, or all. Each is yielded once."""
         while self._faults and (t_ns is None or self._faults[0].t_ns <= t_ns):
             yield self._fault(self._faults.pop(0))
 
     def _fault(self, fault: Fault) -> str:
         named = "" if fault.name == fault.kind else f" ({fault.name})"
-        told = printable(f"{fault.kind} {fault.target}{named}")
-        return self._paint(f"{self.time(fault.t_ns)}  ---- {told} ----", "cyan")
+        text = printable(f"{fault.kind} {fault.target}{named}")
+        return self._paint(f"{self.time(fault.t_ns)}  ---- {text} ----", "cyan")
 
     def dim(self, text: str) -> str:
-        """What is there to be looked up, not read."""
+        """Return text in a dim colour."""
         return self._paint(text, "bright_black")
 
     def time(self, t_ns: int) -> str:
-        """Seconds since time 0, to the microsecond."""
+        """Return seconds since time 0, to the microsecond."""
         return f"{(t_ns - self._zero_ns) / 1e9:>{TIME}.6f}"
 
 
 def end_name(row: Row, end: str) -> str:
-    """A host by its name; an address that is none of the run's as it is."""
+    """Return a host's name, or address and port if it is not a host of the run."""
     address, port = ("src", "sport") if end == "sender" else ("dst", "dport")
     return row[end] or f"{row[address]}:{row[port]}"
 
 
-RAW_COLUMN = 8  # bytes beside each other
-RAW_BYTES_MAX = 64  # of one field: the payload of a batch has thousands
+RAW_COLUMN = 8  # bytes per line
+RAW_BYTES_MAX = 64  # of one field: the payload of a batch has thousands of bytes
 _RAW_INDENT = " " * TIME + "    "
 
 
 def raw_lines(raw: "Raw | None", codec: Codec) -> Iterator[str]:
-    """A message's bytes under its line: offset, bytes, and which field they are, with its value and unit."""
+    """Yield the lines of a message's bytes: offset, bytes, and their field with value and unit."""
     if raw is None:
-        yield f"{_RAW_INDENT}its bytes are in no capture"
+        yield f"{_RAW_INDENT}no capture has its bytes"
         return
     plural = "s" if raw.packets != 1 else ""
     yield f"{_RAW_INDENT}{printable(raw.capture)}, in {raw.packets} packet{plural}"
     for part in dissect(raw.content, codec):
         size = len(part.content.data)
         value = "?" if part.value is None else str(part.value)
-        said = printable(" ".join(filter(None, (f"{part.name:<20}", value, part.unit, part.said))))
+        text = printable(" ".join(filter(None, (f"{part.name:<20}", value, part.unit, part.said))))
         for first in range(0, min(size, RAW_BYTES_MAX), RAW_COLUMN):
             octets = " ".join(part.octets(first, first + RAW_COLUMN))
-            yield f"{_RAW_INDENT}{part.offset + first:>7}  {octets:<{3 * RAW_COLUMN}} {said}".rstrip()
-            said = ""
+            yield f"{_RAW_INDENT}{part.offset + first:>7}  {octets:<{3 * RAW_COLUMN}} {text}".rstrip()
+            text = ""
         if size > RAW_BYTES_MAX:
             yield f"{_RAW_INDENT}{'':7}  … {size - RAW_BYTES_MAX:,} bytes more (--json has them)"
 
 
 def again_header(lines: Lines) -> str:
-    """Names and units of the columns."""
+    """Return the names and units of the columns for retransmissions."""
     ends = f"{'seen at':<{_places(lines)}}  {'from':<{lines.names}}    {'to':<{lines.names}}"
     return lines.dim(
         f"{'time s':>{TIME}}  {'first s':>{TIME}}  {'after ms':>{DELAY}}  {'nth':>{_NTH}}  {ends}"
@@ -161,7 +161,7 @@ def again_header(lines: Lines) -> str:
 
 
 def again_line(again: "Retransmission", lines: Lines) -> str:
-    """One segment."""
+    """Return the line of a retransmitted segment."""
     row, places = again.messages[0], ", ".join(again.hosts)
     carries = ", ".join(lines.label(message) for message in again.messages[:LABELS_MAX])
     more = len(again.messages) - LABELS_MAX
@@ -179,14 +179,14 @@ def _places(lines: Lines) -> int:
 
 
 def segment(again: "Retransmission") -> tuple[Any, ...]:
-    """What tells a segment from others."""
+    """Return the identity of a segment: its connection and offset."""
     return (again.connection, again.stream_offset)
 
 
 def describe(again: "Retransmission", metadata: RunMetadata) -> dict[str, Any]:
-    """The same as an object with AGAIN_KEYS."""
+    """Return a retransmission as an object with AGAIN_KEYS."""
     row = again.messages[0]
-    told = ("type", "stream", "stream_offset", "fate")
+    names = ("type", "stream", "stream_offset", "fate")
     return {
         "t": seconds(again.t_ns, metadata),
         "t_ns": again.t_ns,
@@ -201,7 +201,7 @@ def describe(again: "Retransmission", metadata: RunMetadata) -> dict[str, Any]:
         "bytes": again.length,
         "messages": [
             {"label": label(message, metadata.declared.name, metadata.host_at)}
-            | {name: message[name] for name in told}
+            | {name: message[name] for name in names}
             for message in again.messages
         ],
     }

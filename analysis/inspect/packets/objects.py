@@ -1,7 +1,7 @@
-"""Messages as JSON objects, one a line, for programs. `KEYS` says what each key means.
+"""Messages as JSON objects, one per line, for programs. `KEYS` describes each key.
 
-Times are seconds since time 0 of the run, but for `t_ns`. Keys that a message has no value for are null;
-those of `CONTENT` stand only in messages that have such a field.
+Times are seconds since time 0 of the run, except `t_ns`. Keys without a value are null; keys of `CONTENT` are
+present only in messages that have such a field.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,54 +24,54 @@ CONNECTION = {
     "dst": "address",
     "dport": "port",
     "connection": "counts the connections of the same addresses and ports, from 0",
-    "stream_offset": "of its first byte in what the connection carries in this direction",
+    "stream_offset": "position of its first byte in this direction of the connection",
 }
-"""Which byte of which connection."""
+"""Keys that locate a byte in a connection."""
 KEYS = {
-    "t": "s since time 0: when it was first seen, at the sender if that was captured",
+    "t": "s since time 0: when it was first seen, at the sender if captured there",
     "t_ns": "the same on the hosts' clock, ns since 1970",
-    "from": "the host that sent it; null for an address that is none of the run's",
-    "to": "the host that it was sent to",
+    "from": "the host that sent it; null for an address outside the run",
+    "to": "the host to which it was sent",
     "link": "the link between regions that the direct route crosses; null inside a region",
-    "type": "of the message, as EVENTS; of messages within each other the inmost one's",
-    "within": "the types of those that it came in, the outermost first; null for a message in none",
+    "type": "message type, as EVENTS; of nested messages the innermost",
+    "within": "types of the messages that contain it, the outermost first; null if none",
     "label": "the message in one line",
-    "stream": "that it is of",
+    "stream": "number of its stream",
     "first_seq": "first sequence number that it carries",
     "last_seq": "last sequence number that it carries",
-    "bytes": "on the wire, with its header",
-    "fate": "arrived, lost, or unseen: sent to where nothing was captured",
-    "delay_ms": "from its first byte at the sender until it was whole at the receiver",
-    "bar_ms": "by how much delay_ms may be wrong, where two machines' clocks measured it; null for one clock",
+    "bytes": "size on the wire, with its header",
+    "fate": "arrived, lost, or unseen: its receiver was not captured",
+    "delay_ms": "from its first byte at the sender until it was complete at the receiver",
+    "bar_ms": "error bound of delay_ms if two machines' clocks measured it; null for one clock",
     "retransmitted": "some byte of it was seen more than once",
     "sent": "s: its first byte left the sender",
     "left": "s: its last byte, and all before it, had left the sender",
-    "arrived": "s: its first byte came to the receiver",
-    "complete": "s: it was whole at the receiver, and all before it too",
+    "arrived": "s: its first byte reached the receiver",
+    "complete": "s: it and all bytes before it had reached the receiver",
     **CONNECTION,
 }
 CONTENT = {
-    "source": "address of the node whose message it is, where others pass it on",
-    "target": "address of the node for which it is, likewise",
-    "kind": "of events: 0 data, 1 garbage collection, 2 tombstone",
+    "source": "address of the originating node, if others relay it",
+    "target": "address of the destination node, likewise",
+    "kind": "kind of the events: 0 data, 1 garbage collection, 2 tombstone",
     "count": "events in it",
-    "key": "of 128 bits, hexadecimal",
-    "covered": "sequence numbers that it covers, with collected ones between",
+    "key": "128 bits, hexadecimal",
+    "covered": "sequence numbers that it covers, collected ones included",
     "request": "the publisher's number of the first event",
-    "cnt": "how far the sender got, or the last event that is wanted",
-    "next": "the first event that is wanted",
-    "last": "how far an answer goes",
+    "cnt": "the sender's last event, or the last event that is requested",
+    "next": "the first event that is requested",
+    "last": "the last event of an answer",
     "configuration": "number of a configuration",
-    "payload_length": "bytes after the fixed fields",
+    "payload_length": "number of bytes after the fixed fields",
     "advertised": "counters: stream and cnt of each",
-    "hops": "of paths: stream and region of each",
+    "hops": "paths: stream and region of each",
     "members": "processes of a view, proxies of a configuration",
 }
 RAW = {
-    "capture": "which capture the bytes were taken from; null if none has them",
-    "packets": "how many packets carried them until all had left",
-    "fields": "each with its offset, bytes (hexadecimal, `..` for what was not captured), "
-    "name, value, unit and what the value means",
+    "capture": "the capture that has the bytes; null if none has them",
+    "packets": "number of packets that carry them",
+    "fields": "each with its offset, bytes (hexadecimal, `..` if not captured), "
+    "name, value, unit and meaning of the value",
 }
 COLUMNS_OF_TIMES = {
     "sent": "t_sent_ns",
@@ -86,19 +86,19 @@ _SAME = (
 
 
 def describe(metadata: RunMetadata) -> Callable[[Row], dict[str, Any]]:
-    """What makes a row of TRANSFERS an object with KEYS, for one run."""
+    """Return the function that turns a row of TRANSFERS of this run into an object with KEYS."""
     region = {host.name: host.region for host in metadata.hosts.values()}
 
     def one(row: Row) -> dict[str, Any]:
         sender, receiver = row["sender"], row["receiver"]
-        way = metadata.link_of.get((region.get(sender, ""), region.get(receiver, "")))
+        link = metadata.link_of.get((region.get(sender, ""), region.get(receiver, "")))
         found: dict[str, Any] = {name: row[name] for name in _SAME}
         found |= {name: seconds(row[column], metadata) for name, column in COLUMNS_OF_TIMES.items()}
         found |= {
             "t": seconds(row["t_ns"], metadata),
             "from": sender,
             "to": receiver,
-            "link": way[0] if way else None,
+            "link": link[0] if link else None,
             "label": label(row, metadata.declared.name, metadata.host_at),
             "last_seq": last_seq(row),
             "bytes": row["length"],
@@ -118,19 +118,22 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def seconds(t_ns: int | None, metadata: RunMetadata) -> float | None:
-    """Seconds since time 0 of the run, to the nanosecond."""
+    """Return seconds since time 0 of the run, to the nanosecond."""
     return None if t_ns is None else round(metadata.seconds(t_ns), 9)
 
 
 def delay_ms(row: Row) -> float | None:
-    """From the first byte at the sender until all was there; None where one of them was not seen."""
+    """Return the time from the first byte at the sender to complete arrival.
+
+    Returns None if one of them was not seen.
+    """
     if row["t_sent_ns"] is None or row["t_complete_ns"] is None:
         return None
     return float(row["t_complete_ns"] - row["t_sent_ns"]) / 1e6
 
 
 def bar_ms(row: Row, metadata: RunMetadata) -> float | None:
-    """By how much `delay_ms` may be wrong, where two machines' clocks measured it; None for one clock."""
+    """Return the error bound of `delay_ms` if two machines' clocks measured it; None for one clock."""
     error_bound_ns = (
         None
         if delay_ms(row) is None
@@ -140,13 +143,13 @@ def bar_ms(row: Row, metadata: RunMetadata) -> float | None:
 
 
 def last_seq(row: Row) -> int | None:
-    """The last sequence number that a message carries."""
+    """Return the last sequence number that a message carries."""
     reach = row["covered"] if row["covered"] is not None else row["count"]
     return None if row["first_seq"] is None or reach is None else int(row["first_seq"] + reach - 1)
 
 
 def describe_bytes(raw: "Raw | None", codec: Codec) -> dict[str, Any]:
-    """The keys RAW."""
+    """Return the object with the keys RAW."""
     if raw is None:
         return {"capture": None, "packets": 0, "fields": []}
     fields = [

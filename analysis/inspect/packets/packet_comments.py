@@ -1,7 +1,7 @@
-"""What is said of a packet in a capture for Wireshark: which process sent it to which, and by which ports.
+"""Packet comments for Wireshark: the sending and the receiving process, with their ports.
 
-Addresses are the plan's, so this is known of any packet, whatever protocol it is of. An address that is no
-process's is named by its host, a gateway say, or stands as it is.
+Addresses come from the plan, so any packet has a comment, whatever its protocol. If an address belongs to no
+process, its host is named, for example a gateway, or the address is shown.
 """
 
 from collections.abc import Sequence
@@ -12,24 +12,24 @@ from analysis.inspect.packets.pcapng_writer import comment_option
 from analysis.timelines.run_metadata import RunMetadata
 
 KNOWN_MAX = 1 << 16
-"""Pairs of ports whose comment is kept."""
+"""Limit of cached comments, one per pair of endpoints."""
 
 
 class PacketComments:
-    """Comments of packets of one run."""
+    """The packet comments of one run."""
 
     def __init__(self, metadata: RunMetadata) -> None:
         process_at = {host: process for process, host in metadata.host_of.items()}
         self._names = {host.address: process_at.get(host.name, host.name) for host in metadata.hosts.values()}
-        self.of = lru_cache(KNOWN_MAX)(self._of)
+        self.of = lru_cache(KNOWN_MAX)(self._options)
 
-    def _of(self, direction: Sequence[int]) -> bytes:
-        """As a packet's options; none where neither end is known. direction: as PACKETS has it."""
+    def _options(self, direction: Sequence[int]) -> bytes:
+        """Return the comment as packet options; empty if neither end is known. direction: as in PACKETS."""
         text = self.text(direction)
         return comment_option(text) if text else b""
 
     def text(self, direction: Sequence[int]) -> str:
-        """In words; "" where neither end is known."""
+        """Return the comment as text; "" if neither end is known."""
         src_hi, src_lo, sport, dst_hi, dst_lo, dport = direction
         source, target = format_address(src_hi, src_lo), format_address(dst_hi, dst_lo)
         if source not in self._names and target not in self._names:

@@ -1,10 +1,10 @@
-"""Writes pcapng: packets of many interfaces in one file, each interface with its name, times in nanoseconds.
+"""Writes pcapng: packets of many interfaces in one file, named interfaces, times in nanoseconds.
 
-One section, little-endian; an Interface Description Block for each interface before its first packet;
-Enhanced Packet Blocks, with a comment each where there is one; a Name Resolution Block, so that Wireshark can
-show hosts by their names; and a Decryption Secrets Block, so that it can show what TLS encrypts. Source:
-draft-ietf-opsawg-pcapng, section 3.5 on options and those on these blocks. Reading is
-`analysis.capture.pcap.files.pcapng`'s matter.
+The file has one little-endian section with an Interface Description Block for each interface before its first
+packet, Enhanced Packet Blocks, with a comment if there is one, a Name Resolution Block, so that Wireshark
+shows host names, and a Decryption Secrets Block, so that it decrypts TLS. Source: draft-ietf-opsawg-pcapng,
+section 3.5 on options and the sections on these blocks. `analysis.capture.pcap.files.pcapng` reads the
+format.
 """
 
 import struct
@@ -25,10 +25,10 @@ _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")  # by length modulo 4
 
 
 class PcapngWriter:
-    """Writes one file's blocks, in order."""
+    """Writes the blocks of one file in order."""
 
     def __init__(self, stream: BinaryIO, application: str, comment: str) -> None:
-        """Begin the section. application: which program writes it. comment: what a reader should know."""
+        """Begin the section. application: the writing program. comment: a note for readers."""
         self._write = stream.write
         self._interfaces = 0
         head = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _LENGTH_UNKNOWN)
@@ -36,7 +36,7 @@ class PcapngWriter:
         self._block(_SECTION, head + _options(about))
 
     def names(self, names: Mapping[str, str]) -> None:
-        """Say the names of addresses."""
+        """Write the names of addresses."""
         records = [
             (
                 _NAME_OF_IPV4 if ip_address(address).version == 4 else _NAME_OF_IPV6,
@@ -47,12 +47,12 @@ class PcapngWriter:
         self._block(_NAMES, _options(records))
 
     def tls_keys(self, key_log: bytes) -> None:
-        """Embed a key log, as of SSLKEYLOGFILE, for all packets that follow."""
+        """Embed a key log in SSLKEYLOGFILE format for all packets that follow."""
         head = struct.pack("<II", _TLS_KEY_LOG, len(key_log))
         self._block(_SECRETS, head + key_log + _PADDING[len(key_log) % 4])
 
     def interface(self, name: str, link_type: int) -> int:
-        """Begin an interface without a snap length; returns its number."""
+        """Begin an interface without a snap length. Returns its number."""
         head = struct.pack("<HHI", link_type, 0, 0)
         self._block(_INTERFACE, head + _options([(_NAME, name.encode()), (_RESOLUTION, _NANOSECONDS)]))
         self._interfaces += 1
@@ -73,12 +73,15 @@ class PcapngWriter:
 
 
 def comment_option(text: str) -> bytes:
-    """A comment as a packet's options."""
+    """Return a comment as packet options."""
     return _options([(_COMMENT, text.encode())])
 
 
 def _options(options: Iterable[tuple[int, bytes]]) -> bytes:
-    """Options, or records of names, which look alike: code, length, value padded to 32 bits; and the end."""
+    """Return options or name records, which share a format.
+
+    Each has code, length, and value padded to 32 bits; an end record follows.
+    """
     parts = [
         struct.pack("<HH", code, len(value)) + value + _PADDING[len(value) % 4] for code, value in options
     ]

@@ -1,8 +1,7 @@
-"""The bytes of messages, taken from the captures by reference: nothing but the packets that carry them is
-read.
+"""Reads the bytes of messages from the captures by reference: only the packets that carry them are read.
 
-A message is read from its sender's capture, and from its receiver's where that did not keep all of it.
-Of bytes that were seen more than once, those that came first are taken, as in the decoder.
+A message is read from its sender's capture, and from its receiver's if the first is incomplete. If bytes were
+seen several times, the first copy counts, as in the decoder.
 """
 
 from collections import defaultdict
@@ -35,7 +34,7 @@ _SEGMENT = ("t_ns", "offset", "length", "seq", "payload_offset", "payload_length
 _HALF = SEQUENCE_NUMBERS // 2
 
 COLUMNS = ("t_arrived_ns", "t_complete_ns", "t_sent_ns", "t_left_ns", "connection", "stream_offset")
-"""What of a transfer has to be known besides what a line shows."""
+"""Columns of a transfer that are needed in addition to those of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +42,19 @@ class Raw:
     """The bytes of a message, and the packets that carry them."""
 
     capture: str
-    packets: int  # that carry bytes of it
+    packets: int  # that carry its bytes
     content: Content
 
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
     seq: int
-    payload: bytes  # as far as it was captured
+    payload: bytes  # the captured part
     length: int
 
 
 class Bytes:
-    """Reads bytes of messages of one run."""
+    """Reads the bytes of messages of one run."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._captures: dict[str, list[CaptureFile]] = defaultdict(list)
@@ -66,9 +65,9 @@ class Bytes:
         self._mapped = cache(map_bytes)
 
     def of(self, rows: Sequence[Row]) -> list[Raw | None]:
-        """The bytes of each message; None where no capture has any of them."""
+        """Return the bytes of each message; None if no capture has any of them."""
         found: list[Raw | None] = [None] * len(rows)
-        for sights in zip_longest(*map(_sights, rows)):
+        for sights in zip_longest(*map(_windows, rows)):
             groups: dict[str, list[int]] = defaultdict(list)
             for place, sight in enumerate(sights):
                 best = found[place]
@@ -83,7 +82,7 @@ class Bytes:
         return found
 
     def _at(self, host: str, asked: Sequence[tuple[Row, "_CaptureWindow"]]) -> Iterator[Raw | None]:
-        """From the captures of one host."""
+        """Yield the bytes of messages from the captures of one host."""
         placed = [(row, self._openings.first_byte(row)) for row, _ in asked]
         ranges = Ranges(
             (direction_of(row), first, row["length"]) for row, first in placed if first is not None
@@ -114,19 +113,22 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class _CaptureWindow:
-    """The host whose capture saw a message, and from when to when."""
+    """The host whose capture saw a message, and the time range."""
 
     host: str
     first_ns: int
     end_ns: int
 
 
-def _sights(row: Row) -> list[_CaptureWindow]:
-    """Where a message was seen, the sender first if it saw all of it leave, or if nobody else saw any."""
+def _windows(row: Row) -> list[_CaptureWindow]:
+    """Return where a message was captured.
+
+    The sender comes first if it saw the whole message or if only it saw any.
+    """
     left = row["t_sent_ns"], row["t_left_ns"]
-    came = row["t_arrived_ns"], row["t_complete_ns"]
-    ends = [(row["sender"], *left), (row["receiver"], *came)]
-    if left[1] is None and came[0] is not None:
+    arrived = row["t_arrived_ns"], row["t_complete_ns"]
+    ends = [(row["sender"], *left), (row["receiver"], *arrived)]
+    if left[1] is None and arrived[0] is not None:
         ends.reverse()
     return [
         _CaptureWindow(host, first_ns, (first_ns if last_ns is None else last_ns) + 1)
@@ -136,11 +138,14 @@ def _sights(row: Row) -> list[_CaptureWindow]:
 
 
 def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: int) -> Raw | None:
-    """Lay the segments of one direction over a message. None if none of them has any of its bytes."""
+    """Assemble a message from the segments of one direction.
+
+    Returns None if no segment has any of its bytes.
+    """
     data, known = np.zeros(length, np.uint8), np.zeros(length, np.bool_)
     packets = 0
     for segment in segments:
-        # where it stands, relative to the message, within half the space of sequence numbers
+        # position relative to the message, within half of the sequence number space
         start = (segment.seq - first + _HALF) % SEQUENCE_NUMBERS - _HALF
         if start >= length or start + segment.length <= 0:
             continue

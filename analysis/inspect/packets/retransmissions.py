@@ -1,10 +1,11 @@
-"""Segments that were sent again: which bytes, when first and when again, and which messages they carry.
+"""Retransmitted segments: which bytes, when first and when again, and which messages they carry.
 
-The table of transfers says which messages had bytes that were seen more than once; their packets are looked
-at in the captures of the hosts at both ends. At the sender's, a second sight of a byte means that it was
-sent again; at the receiver's, that both copies came. A segment that only fills a hole there is none. What
-both ends saw is one repetition: a receiver's sight belongs to the last one of the same bytes at the sender
-before it that no later sight there took. Links' captures show the same packets again and are left out.
+The table of transfers marks messages with bytes that were seen more than once; their packets are looked up in
+the captures of both hosts. A byte seen again at the sender was retransmitted; a byte seen again at the
+receiver means that both copies arrived. A segment that only fills a gap at the receiver does not count. A
+retransmission seen at both ends counts once: a sighting at the receiver is matched to the last earlier
+sighting of the same bytes at the sender that no later sighting at the receiver matched. Captures of links
+show the same packets and are ignored.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,27 +28,29 @@ from analysis.inspect.packets.wire import (
 )
 from experiments.records.rundir import RunDirectory
 
-_ON_THE_WAY_NS = 10 * 10**9  # what came later than this after it was sent is not taken for the same
+_ON_THE_WAY_NS = 10 * 10**9  # longest transit time; sightings further apart are not matched
 _SEGMENT = ("t_ns", "seq", "payload_length", *DIRECTION)
 
 
 @dataclass(frozen=True, slots=True)
 class Retransmission:
-    """A segment that was sent again. Its times and `nth` (2: the second time) are those of the first of
-    `hosts`, whose captures saw it again: the sender, the receiver, or both in this order.
+    """A retransmitted segment.
+
+    Its times and `nth` (2: the second time) are those of the first of `hosts`, whose captures saw it again:
+    the sender, the receiver, or both in this order.
     """
 
     t_ns: int
-    first_ns: int  # when any of its bytes was seen first
+    first_ns: int  # when any of its bytes was first seen
     nth: int
     hosts: tuple[str, ...]
     stream_offset: int
     length: int
-    messages: tuple[Row, ...]  # rows of TRANSFERS of which it carries bytes
+    messages: tuple[Row, ...]  # rows of TRANSFERS whose bytes it carries
 
     @property
     def connection(self) -> tuple[Direction, int]:
-        """In which connection, and which direction of it."""
+        """The connection and its direction."""
         row = self.messages[0]
         return direction_of(row), row["connection"]
 
@@ -57,7 +60,7 @@ class Retransmission:
         return bool(self.hosts[0] == self.messages[0]["sender"])
 
     def overlaps(self, other: "Retransmission") -> bool:
-        """Whether they share a byte, being of the same connection."""
+        """Return whether two segments of one connection share a byte."""
         first = max(self.stream_offset, other.stream_offset)
         end = min(self.stream_offset + self.length, other.stream_offset + other.length)
         return first < end
@@ -65,13 +68,13 @@ class Retransmission:
 
 @dataclass(slots=True)
 class _SeenBytes:
-    """The bytes of a connection seen so far, when first and how often: ascending, disjoint ranges."""
+    """The bytes of a connection seen so far, as ascending disjoint ranges with first time and count."""
 
     starts: list[int] = field(default_factory=list)
-    pieces: list[tuple[int, int, int]] = field(default_factory=list)  # end, first time, how often
+    pieces: list[tuple[int, int, int]] = field(default_factory=list)  # end, first time, count
 
     def see(self, start: int, end: int, t_ns: int) -> tuple[int, int]:
-        """Take a segment; returns when any of its bytes was seen first, and how often it was seen by now."""
+        """Record a segment. Returns when any of its bytes was first seen, and how often it has been seen."""
         low = bisect_right(self.starts, start) - 1
         low += low < 0 or self.pieces[low][0] <= start
         high = bisect_left(self.starts, end)
@@ -102,16 +105,16 @@ class _MessagePositions:
         self._by_direction: dict[Direction, list[tuple[int, Row]]] = defaultdict(list)
 
     def add(self, row: Row, first: int) -> None:
-        """Take a message whose first byte has this sequence number."""
+        """Add a message whose first byte has this sequence number."""
         self._by_direction[direction_of(row)].append((first, row))
 
     def sort(self) -> None:
-        """To be done before `find`."""
+        """Sort the messages; required before `find`."""
         for messages in self._by_direction.values():
             messages.sort(key=_first)
 
     def ranges(self) -> Ranges:
-        """All their bytes."""
+        """Return the bytes of all messages."""
         return Ranges(
             (direction, first, row["length"])
             for direction, messages in self._by_direction.items()
@@ -119,7 +122,7 @@ class _MessagePositions:
         )
 
     def find(self, packet: Mapping[str, int]) -> tuple[list[Row], int]:
-        """The messages of which a packet carries bytes, in order; and its place in the connection's bytes."""
+        """Return the messages whose bytes a packet carries, and its offset in the connection."""
         messages = self._by_direction.get(key_of(packet), [])
         found: list[tuple[int, Row]] = []
         for turn in (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS):  # a message or the packet may wrap
@@ -138,9 +141,9 @@ def _first(message: tuple[int, Row]) -> int:
 
 
 def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -> list[Retransmission]:
-    """The segments that were sent again within the filter's times, each once, in order of time.
+    """Return the segments retransmitted within the filter's times, each once, in order of time.
 
-    Only messages for which the filter holds are looked at. columns: of TRANSFERS, for the messages.
+    Only messages that match the filter are examined. columns: columns of TRANSFERS for the messages.
     """
     carried, extent, hosts = _MessagePositions(), Extent(), set[str]()
     asked = replace(wanted, times=TimeRange(None, wanted.times.end_ns), retransmitted=True)
@@ -151,14 +154,14 @@ def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -
     carried.sort()
     ranges = carried.ranges()
     times = TimeRange(extent.first_ns, wanted.times.end_ns)
-    sights: dict[tuple[Direction, int], list[Retransmission]] = defaultdict(list)
+    sightings: dict[tuple[Direction, int], list[Retransmission]] = defaultdict(list)
     for capture in captures_of(run):
         if capture.host in hosts:
             for again in _seen_again(capture, times, ranges, carried):
-                sights[again.connection].append(again)
+                sightings[again.connection].append(again)
     found = [
         again
-        for of_connection in sights.values()
+        for of_connection in sightings.values()
         for again in join_sights(of_connection)
         if wanted.times.meets(again.t_ns, again.t_ns)
     ]
@@ -170,30 +173,35 @@ def _time(again: Retransmission) -> int:
 
 
 def join_sights(sights: Iterable[Retransmission]) -> list[Retransmission]:
-    """Repetitions from what both ends of one direction of a connection saw of them, in order of time."""
+    """Join sightings at both ends of one direction of a connection; return retransmissions by time."""
     in_time = sorted(sights, key=_time)
     sent = [again for again in in_time if again.from_sender]
-    came: dict[int, list[Retransmission]] = defaultdict(list)  # which of them -> its sights at the receiver
-    alone: list[Retransmission] = []
+    arrived: dict[int, list[Retransmission]] = defaultdict(
+        list
+    )  # index in `sent` -> sightings at the receiver
+    unmatched: list[Retransmission] = []
     for again in reversed(in_time):
         if not again.from_sender:
-            place = _sent_as(again, sent, came)
-            (alone if place is None else came[place]).append(again)
+            place = _sending_of(again, sent, arrived)
+            (unmatched if place is None else arrived[place]).append(again)
     both = [
-        replace(again, hosts=(*again.hosts, *came[place][0].hosts)) if place in came else again
+        replace(again, hosts=(*again.hosts, *arrived[place][0].hosts)) if place in arrived else again
         for place, again in enumerate(sent)
     ]
-    return sorted([*both, *alone], key=_time)
+    return sorted([*both, *unmatched], key=_time)
 
 
-def _sent_as(
-    again: Retransmission, sent: Sequence[Retransmission], came: Mapping[int, Sequence[Retransmission]]
+def _sending_of(
+    again: Retransmission, sent: Sequence[Retransmission], arrived: Mapping[int, Sequence[Retransmission]]
 ) -> int | None:
-    """Which of what was sent again is this, that came: it may be a part, or end elsewhere (offloading)."""
+    """Return the index of the sending that arrived as this segment.
+
+    Offloading may have split or joined it.
+    """
     for place in range(bisect_right(sent, again.t_ns, key=_time) - 1, -1, -1):
         if sent[place].t_ns < again.t_ns - _ON_THE_WAY_NS:
             return None
-        if sent[place].overlaps(again) and not any(map(again.overlaps, came.get(place, ()))):
+        if sent[place].overlaps(again) and not any(map(again.overlaps, arrived.get(place, ()))):
             return place
     return None
 

@@ -1,9 +1,9 @@
-"""The packets that are meant by a filter of messages, from all captures of a run, in order of time.
+"""Selects packets by a filter of messages, from all captures of a run, in order of time.
 
-Where messages are asked for by what they are (type, stream, sequence numbers, lost), these are the packets
-that carry bytes of them, each time that they were sent. Where only times and places are asked for, it is
-everything there: acknowledgements, openings, other protocols. A packet comes from each capture that saw it;
-whoever wants it once takes one place's captures.
+If the filter has conditions on messages (type, stream, sequence numbers, lost), the selection is the packets
+that carry their bytes, retransmissions included. If it has only times and places, the selection is all
+packets there: acknowledgements, SYNs, other protocols. A packet comes from each capture that saw it; select
+the captures of one place to get it once.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,9 +43,7 @@ _ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
 
 @dataclass(frozen=True, slots=True)
 class PacketSelection:
-    """The selected packets: of these captures and times, and for which `mask` holds. key_log: the keys of TLS
-    connections, if any were logged.
-    """
+    """The selected packets: captures, times, and `mask`. key_log: the keys of TLS connections, if logged."""
 
     captures: Sequence[CaptureFile]
     times: TimeRange
@@ -56,9 +54,9 @@ class PacketSelection:
 def choose(
     run: RunDirectory, metadata: RunMetadata, wanted: Filter, at: str | None = None
 ) -> PacketSelection:
-    """Which packets a filter of messages means. at: as one host or side of a link saw them; None: as all did.
+    """Return the packets that a filter of messages selects. at: only captures of this host or side of a link.
 
-    Raises InputError if the run was not analysed, or has no such place.
+    Raises InputError if the run was not analysed or has no such place.
     """
     captures = captures_of(run)
     key_log = run.key_log if run.key_log.is_file() else None
@@ -82,7 +80,7 @@ def _noting(messages: Iterable[tuple[Row, int]], extent: Extent) -> Iterator[tup
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Addresses of hosts, as PACKETS has them: of each set one must be at one end; and pairs of both."""
+    """Addresses of hosts as in PACKETS: one of each set must be at an end; or (sender, receiver) pairs."""
 
     ends: tuple[Keys, ...]
     pairs: Keys | None
@@ -108,27 +106,29 @@ def _at_places(packets: Columns, places: _Places) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What was written."""
+    """Numbers of packets written and of captures they come from."""
 
     packets: int
-    captures: int  # that have some of them
+    captures: int  # captures with selected packets
 
 
 def begin_capture(stream: BinaryIO, metadata: RunMetadata) -> PcapngWriter:
-    """Begin a capture that says which run it is of, and when that run's time 0 was."""
+    """Begin a capture whose comment names the run and its time 0."""
     return PcapngWriter(stream, APPLICATION, f"run {metadata.run}; {time_zero(metadata.zero_ns)}")
 
 
 def time_zero(zero_ns: int) -> str:
-    """When time 0 was, as UTC and as seconds since 1970: Wireshark shows both."""
+    """Return time 0 as UTC and as seconds since 1970, the two formats of Wireshark."""
     seconds, fraction = divmod(zero_ns, 10**9)
     utc = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"time 0 is {utc}.{fraction:09d}Z ({seconds}.{fraction:09d} s since 1970)"
 
 
 def write_packets(metadata: RunMetadata, choice: PacketSelection, writer: PcapngWriter) -> WriteResult:
-    """Write the chosen packets; each capture is an interface, by its name. A comment says of each packet
-    which process sent it to which; keys of TLS connections come before them all.
+    """Write the selected packets. Each capture becomes an interface of that name.
+
+    Each packet has a comment with the sending and receiving process. Keys of TLS connections come before all
+    packets.
     """
     captures = choice.captures
     writer.names({host.address: host.name for host in metadata.hosts.values()})
@@ -157,7 +157,7 @@ def write_packets(metadata: RunMetadata, choice: PacketSelection, writer: Pcapng
 
 
 def _steps(number: int, capture: CaptureFile, choice: PacketSelection) -> Iterator[Step]:
-    """The chosen packets of one capture, some at a time."""
+    """Yield the selected packets of one capture in chunks."""
     for columns in capture.packets(choice.times, _READ):
         reached_ns = int(columns["t_ns"].max())
         places = np.flatnonzero(choice.mask(columns))
@@ -168,7 +168,7 @@ def _steps(number: int, capture: CaptureFile, choice: PacketSelection) -> Iterat
 
 
 def write_file(path: Path, metadata: RunMetadata, choice: PacketSelection) -> WriteResult:
-    """Write them into a file, which is whole or, also if there are none of them, not there.
+    """Write the selected packets into a file. The file is complete, or absent if there are no packets.
 
     Raises InputError if it cannot be written.
     """

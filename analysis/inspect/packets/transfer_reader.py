@@ -1,8 +1,8 @@
-"""Rows of the table of transfers in order of time, from the files of all senders at once, piece by piece.
+"""Reads the table of transfers in order of time, from the files of all senders at once, in pieces.
 
-Each file ascends by time. From each a small batch is read at a time, and what no file can still come before
-is handed out; so the first rows come after one batch of every file, and memory is bounded by those batches.
-Row groups of other times or senders are not read at all.
+Each file ascends by time. A small batch of each is read at a time, and rows are returned once no file can
+have an earlier one. So the first rows come after one batch of every file, and memory is bounded by those
+batches. Row groups of other times or senders are not read.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -22,12 +22,12 @@ from experiments.records.rundir import RunDirectory
 
 BATCH_ROWS = 2_048
 _TIME, _SENDER = "t_ns", "sender"
-_REMEDY = "`cutset analyze` makes it again"
+_REMEDY = "`cutset analyze` writes it again"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The next rows of one source, ascending by time, and the time before which it has no others."""
+    """The next rows of one source, ascending by time, and the time up to which no others follow."""
 
     rows: pa.RecordBatch
     reached_ns: int
@@ -36,7 +36,7 @@ class Step:
 def transfers(
     run: RunDirectory, wanted: Filter, columns: Collection[str] = tuple(TRANSFERS.names)
 ) -> Iterator[pa.Table]:
-    """Matching transfers with these columns, by time. Raises InputError if there is no such table."""
+    """Yield matching transfers with these columns, by time. Raises InputError if the table does not exist."""
     check_transfers(run)
     needed = tuple(dict.fromkeys((*columns, *wanted.columns)))
     files = sorted(path for path in run.table("transfers").glob("*.parquet") if not path.name.startswith("."))
@@ -45,7 +45,7 @@ def transfers(
 
 
 def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
-    """Rows of all sources in order of time. Rows of the same time stand in the order of the sources."""
+    """Yield the rows of all sources in order of time. Rows of equal time are in the order of the sources."""
     waiting: list[Step | None] = [next(source, None) for source in sources]
     while any(waiting):
         horizon = min(step.reached_ns for step in waiting if step)
@@ -65,7 +65,7 @@ def merge(sources: Sequence[Iterator[Step]]) -> Iterator[pa.Table]:
 
 
 def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Step]:
-    """The matching rows of one file. Raises AnalysisError if it cannot be read."""
+    """Yield the matching rows of one file. Raises AnalysisError if it cannot be read."""
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
@@ -78,7 +78,7 @@ def _steps(path: Path, wanted: Filter, columns: Collection[str]) -> Iterator[Ste
 
 
 def batches(file: pq.ParquetFile, group: int, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """A row group in small pieces. (Asked for several groups, the reader would read all of them at once.)"""
+    """Yield a row group in small pieces. Given several groups, the reader would read all of them at once."""
     yield from file.iter_batches(BATCH_ROWS, [group], columns=list(columns), use_threads=False)
 
 
@@ -94,7 +94,7 @@ def _filtered(pieces: Iterable[pa.RecordBatch], wanted: Filter) -> Iterator[Step
 
 
 def _groups(metadata: pq.FileMetaData, names: Sequence[str], wanted: Filter) -> Iterator[int]:
-    """Row groups that may have rows of these times, sent by one of these hosts."""
+    """Yield row groups that may have rows of these times, sent by one of these hosts."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         times, senders = (_bounds(group.column(names.index(name)), name) for name in (_TIME, _SENDER))
@@ -105,6 +105,6 @@ def _groups(metadata: pq.FileMetaData, names: Sequence[str], wanted: Filter) -> 
 
 
 def _bounds(chunk: pq.ColumnChunkMetaData, name: str) -> tuple[Any, Any] | None:
-    """The least and the greatest value of a column in a row group, if they stand there."""
+    """Return the minimum and maximum of a column in a row group, if recorded."""
     known = chunk.statistics
     return (known.min, known.max) if chunk.path_in_schema == name and known and known.has_min_max else None

@@ -1,8 +1,8 @@
-"""Where messages stand on the wire: their TCP direction, and the sequence numbers of their bytes.
+"""Maps messages to TCP: their direction, and the sequence numbers of their bytes.
 
-The table of transfers says at which byte of a connection a message begins; on the wire that byte has the
-sequence number of the connection's SYN, and one, and so many more (RFC 9293, section 3.4). SYNs are found in
-the table of packets; a message belongs to the last one before it.
+The table of transfers has a message's offset in its connection. The sequence number of that byte is the one
+of the connection's SYN plus 1 plus the offset (RFC 9293, section 3.4). SYNs are found in the table of
+packets; a message belongs to the last SYN before it.
 """
 
 from array import array
@@ -24,7 +24,7 @@ from analysis.inspect.packets.arrays import from_arrow, to_arrow
 from experiments.records.rundir import RunDirectory
 
 Direction = tuple[int, int, int, int, int, int]
-"""One TCP direction, as PACKETS has it: the values of DIRECTION."""
+"""One TCP direction as in PACKETS: the values of DIRECTION."""
 SEQUENCE_NUMBERS = 1 << 32
 _OF_SYNS = ["t_ns", "seq", *DIRECTION]
 
@@ -33,13 +33,13 @@ Columns = Mapping[str, npt.NDArray[Any]]
 
 
 def direction_of(row: Mapping[str, Any]) -> Direction:
-    """The direction of a row of TRANSFERS."""
+    """Return the direction of a row of TRANSFERS."""
     src, dst = halves(row["src"]), halves(row["dst"])
     return (*src, row["sport"], *dst, row["dport"])
 
 
 def key_of(packet: Mapping[str, Any]) -> Direction:
-    """The direction of a row of PACKETS."""
+    """Return the direction of a row of PACKETS."""
     return (
         packet["src_hi"], packet["src_lo"], packet["sport"],
         packet["dst_hi"], packet["dst_lo"], packet["dport"],
@@ -48,7 +48,7 @@ def key_of(packet: Mapping[str, Any]) -> Direction:
 
 @cache
 def halves(address: str) -> tuple[int, int]:
-    """An address as PACKETS has it: two halves, signed; of IPv4 the first is 0."""
+    """Return an address as in PACKETS: two signed halves; the first is 0 for IPv4."""
     parsed = ip_address(address)
     if not isinstance(parsed, IPv6Address):
         return 0, int(parsed)
@@ -57,16 +57,16 @@ def halves(address: str) -> tuple[int, int]:
 
 
 class Keys:
-    """Tells rows by several integer columns at once: exactly, and for whole arrays."""
+    """Finds rows by several integer columns at once, exactly and for whole arrays."""
 
     def __init__(self, keys: Iterable[Sequence[int]]) -> None:
         self.keys = sorted(set(map(tuple, keys)))
         table = np.array(self.keys, np.int64)
         self._values = [np.unique(column) for column in table.T]
-        self._codes = self._encode(list(table.T))[0]  # ascending, as the keys are
+        self._codes = self._encode(list(table.T))[0]  # ascending like the keys
 
     def find(self, columns: Sequence[npt.NDArray[Any]]) -> Integers:
-        """For each row which of the keys it has; -1 for none."""
+        """Return the index of each row's key; -1 for none."""
         if not self.keys:
             return np.full(columns[0].size, -1)
         codes, known = self._encode(columns)
@@ -85,23 +85,29 @@ class Keys:
 
 
 class Openings:
-    """The SYNs of a run, by direction: when connections began, and with which sequence numbers."""
+    """The SYNs of a run by direction: when connections began, and their initial sequence numbers."""
 
     def __init__(self, syns: Iterable[Mapping[str, Any]]) -> None:
-        """Take them from rows of PACKETS."""
+        """Collect SYNs from rows of PACKETS."""
         self._begun: dict[Direction, list[tuple[int, int]]] = defaultdict(list)
         for row in sorted(syns, key=lambda syn: int(syn["t_ns"])):
             self._begun[key_of(row)].append((row["t_ns"], row["seq"]))
 
     def first_byte(self, row: Mapping[str, Any]) -> int | None:
-        """The sequence number of the first byte of a row of TRANSFERS; None where no SYN was captured."""
+        """Return the sequence number of the first byte of a row of TRANSFERS.
+
+        Returns None if its SYN was not captured.
+        """
         begun = self._begun.get(direction_of(row), [])
         place = bisect_right(begun, (row["t_ns"], SEQUENCE_NUMBERS)) - 1  # the last one before the message
         return None if place < 0 else (begun[place][1] + 1 + int(row["stream_offset"])) % SEQUENCE_NUMBERS
 
 
 def read_openings(run: RunDirectory) -> Openings:
-    """From the table of packets: of row groups without a SYN, which are most, only the flags are read."""
+    """Read the SYNs from the table of packets.
+
+    Row groups without a SYN, the majority, are read for flags only.
+    """
     found: list[dict[str, Any]] = []
     for path in sorted(run.table("packets").glob("part-*.parquet")):
         with pq.ParquetFile(path) as file:
@@ -115,10 +121,13 @@ def read_openings(run: RunDirectory) -> Openings:
 
 
 class Ranges:
-    """The bytes of some messages as ranges of sequence numbers, ascending and disjoint, by direction."""
+    """The bytes of some messages as ascending, disjoint ranges of sequence numbers, by direction."""
 
     def __init__(self, messages: Iterable[tuple[Direction, int, int]]) -> None:
-        """Take (direction, sequence number, length) of messages: as many numbers are kept."""
+        """Build ranges from (direction, sequence number, length) of messages.
+
+        Memory: three numbers per message.
+        """
         met: dict[Direction, int] = {}
         numbers = array("q")
         for direction, seq, length in messages:
@@ -131,17 +140,20 @@ class Ranges:
         first = _place(order[which], begin)
         sort = np.argsort(first, kind="stable")
         first, reach = first[sort], np.maximum.accumulate((first + size)[sort])
-        apart = np.flatnonzero(np.concatenate(([True], first[1:] > reach[:-1]))) if first.size else first
-        self._first = first[apart]
-        self._end = np.concatenate((reach[apart[1:] - 1], reach[-1:]))
+        starts = np.flatnonzero(np.concatenate(([True], first[1:] > reach[:-1]))) if first.size else first
+        self._first = first[starts]
+        self._end = np.concatenate((reach[starts[1:] - 1], reach[-1:]))
 
     def carried_by(self, packets: Columns) -> Mask:
-        """Which packets carry some of these bytes. packets: the columns DIRECTION, seq and payload_length."""
+        """Return which packets carry some of these bytes.
+
+        packets: columns DIRECTION, seq and payload_length.
+        """
         number = self.directions.find([packets[name] for name in DIRECTION])
         seq, length = packets["seq"].astype(np.int64), packets["payload_length"].astype(np.int64)
         known = (number >= 0) & (length > 0)
         place = _place(number, seq)
-        # a range that wraps goes on beyond 2^32, a packet that wraps begins below 0
+        # a wrapped range continues beyond 2^32, a wrapped packet begins below 0
         turns = (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS)
         found: Mask = known & np.any([self._meets(place + turn, length) for turn in turns], axis=0)
         return found
@@ -155,5 +167,5 @@ class Ranges:
 
 
 def _place(direction: Any, seq: Any) -> Any:
-    """Sequence numbers of all directions on one line, with room for a turn on either side of each."""
+    """Map sequence numbers of all directions to one line, with room for one wrap on either side of each."""
     return (4 * direction + 1) * SEQUENCE_NUMBERS + seq

@@ -1,1 +1,1 @@
-"""One model of a chart, and what draws it: uPlot on every page, matplotlib on paper."""
+"""A common model of charts, and its renderers: uPlot on pages, matplotlib for figures."""

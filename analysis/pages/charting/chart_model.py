@@ -1,7 +1,7 @@
-"""A chart as plain data: series over two axes, with what explains them. Pages and figures draw the same one.
+"""A chart as plain data: series over two axes, with annotations. Pages and figures draw the same chart.
 
-`page.py` puts a chart into a page, where assets/chart.js draws it with uPlot; `figure.py` draws it with
-matplotlib. Neither computes values: what a chart shows is decided by whoever fills this model.
+`chart_page.py` embeds a chart into a page, where assets/chart.js draws it with uPlot; `figure.py` draws it
+with matplotlib. Neither computes values; the code that builds the chart does.
 """
 
 from collections.abc import Sequence
@@ -10,68 +10,71 @@ from datetime import date
 from typing import Literal
 
 Values = Sequence[float | None]
-"""None is a gap."""
+"""Values of points; None is a gap."""
 Kind = Literal["linear", "logarithmic", "date", "category"]
 Form = Literal["line", "dots", "bars", "band"]
 
 LOGARITHMIC_FROM = 100.0  # largest over smallest: two decades
-HEADROOM = 1.14  # above the highest value, for the names of faults
-NEAR = 3.0  # a reference line further above the highest value would flatten the series
+HEADROOM = 1.14  # factor above the highest value, for the names of faults
+NEAR = 3.0  # a reference line beyond this factor of the highest value would flatten the series
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis. Without `low` or `high`, the values decide."""
+    """One axis. Without `low` or `high`, the values determine its ends."""
 
     label: str  # with its unit
-    unit: str = ""  # after a value that is read out
+    unit: str = ""  # shown after a value
     kind: Kind = "linear"
     low: float | None = None
     high: float | None = None
-    from_zero: bool = True  # a linear axis holds 0
-    ticks: Sequence[float] = ()  # where they are to stand; else at round numbers
-    names: Sequence[str] = ()  # of a category axis: of the values 0, 1 and so on
+    from_zero: bool = True  # a linear axis includes 0
+    ticks: Sequence[float] = ()  # positions; by default round numbers
+    names: Sequence[str] = ()  # names of a category axis, for the values 0, 1 and so on
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The points of one series. `low` and `high`: the uncertainty or the spread of each."""
+    """The points of one series. `low` and `high`: the uncertainty or the range of each."""
 
     name: str
-    colour: str  # as CSS has it
+    colour: str  # CSS colour
     x: Sequence[float]
     y: Values
     low: Values = ()
     high: Values = ()
-    label: str = ""  # written at its end; series of one label have it once
-    subject: str = ""  # what can be switched off with others of its name: a region, a run
-    group: str = ""  # likewise: a percentile, a direction
-    dash: str = "solid"  # as `topologies.palette` has it
+    label: str = ""  # written at its end, once for all series with this label
+    subject: str = ""  # group for switches: a region, a run
+    group: str = ""  # second group for switches: a percentile, a direction
+    dash: str = "solid"  # as in `topologies.palette`
     width: float = 2.0
-    form: Form = "line"  # "bars": dots with bars from low to high; "band": only what is between these
+    form: Form = "line"  # "bars": dots with bars from low to high; "band": only the area between these
     markers: bool = False  # a dot at each point of a line
-    faint: bool = False  # of a band
-    read_out: bool = True  # under the pointer
+    faint: bool = False  # for bands
+    read_out: bool = True  # shown under the pointer
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of the horizontal axis. `end` is None if it lasts to the end; hatched: without evidence."""
+    """A range of the horizontal axis. `end` is None if it lasts to the end; hatched: without evidence."""
 
     label: str
     start: float
     end: float | None
     fault: str = ""
-    links: Sequence[str] = ()  # on which its name is written; on charts of no link it always is
+    links: Sequence[str] = ()  # charts of these links show its name; charts of no link always do
     hatched: bool = False
-    row: int = 0  # where its name stands, below those of spans that it is within
-    other: bool = False  # other people's traffic: a strip along the bottom of charts of no link
+    row: int = 0  # row of its name, below overlapping spans
+    other: bool = False  # background traffic: a strip along the bottom of charts of no link
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A horizontal line, or band from `low` to `high`; or the diagonal. near: not far above the values."""
+    """A horizontal line, or band from `low` to `high`; or the diagonal.
+
+    near: shown only close to the values.
+    """
 
     label: str
     low: float
@@ -82,7 +85,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A position on the horizontal axis, with what happened there. status: "good", "bad" or ""."""
+    """A position on the horizontal axis, with a label. status: "good", "bad" or ""."""
 
     label: str
     at: float
@@ -101,24 +104,24 @@ class Chart:
     spans: tuple[Span, ...] = ()
     references: tuple[Reference, ...] = ()
     marks: tuple[Mark, ...] = ()
-    links: tuple[str, ...] = ()  # what it is about
-    together: str = ""  # charts of one name are zoomed and switched together
-    scale: str = ""  # those of one name also share their vertical axis
+    links: tuple[str, ...] = ()  # links that it shows
+    together: str = ""  # charts with this name are zoomed and switched together
+    scale: str = ""  # charts with this name share their vertical axis
     note: str = ""
     small: bool = False
 
 
 def two_decades(values: Sequence[float]) -> bool:
-    """Whether values above 0 span so much that only a logarithmic axis shows them."""
+    """Return whether the positive values need a logarithmic axis."""
     positive = [value for value in values if value > 0]
     return bool(positive) and max(positive) / min(positive) >= LOGARITHMIC_FROM
 
 
 def highest(series: Sequence[Series]) -> float:
-    """The highest value of any, 0 if there is none."""
+    """Return the highest value of all series, 0 if there is none."""
     return max((y for one in series for y in (*one.y, *one.high) if y is not None), default=0.0)
 
 
 def as_day(day: date) -> int:
-    """Where a date stands on an axis of dates: days since 1970-01-01."""
+    """Return a date's position on an axis of dates: days since 1970-01-01."""
     return day.toordinal() - _EPOCH

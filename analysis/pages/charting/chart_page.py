@@ -1,7 +1,7 @@
-"""Puts charts into pages: the data beside the place where it is drawn, and what draws it.
+"""Embeds charts into pages: the data beside the place of the drawing, and the scripts that draw it.
 
-The library is uPlot, as its package has it (assets/uplot, with its licence and checksums). A page has all of
-it within itself and asks nobody.
+The library is uPlot, unchanged (assets/uplot, with its licence and checksums). A page is self-contained and
+makes no requests.
 """
 
 import math
@@ -21,30 +21,30 @@ STYLES = (LIBRARY / "uPlot.min.css", ASSETS / "chart.css")
 SCRIPTS = (LIBRARY / "uPlot.iife.min.js", ASSETS / "numbers.js", ASSETS / "chart.js", ASSETS / "plot.js")
 _KEYS = "Arrow keys read values, plus and minus zoom, 0 shows all."
 _SHARP = 'Object.defineProperty(window,"devicePixelRatio",{value:Math.max(2,devicePixelRatio)});'
-"""uPlot draws as sharp as the screen is when it is loaded: a print is to be as sharp as a good one."""
+"""uPlot draws at the screen's resolution at load time; this raises it for prints."""
 
 
 @cache
 def chart_styles() -> Markup:
-    """The content of a style element."""
+    """Return the content of a style element."""
     return Markup("\n").join(Markup(path.read_text()) for path in STYLES)  # noqa: S704  (part of the program)
 
 
 @cache
 def chart_scripts() -> Markup:
-    """The content of a script element; theme.js comes before it."""
+    """Return the content of a script element; theme.js comes before it."""
     return Markup("\n").join([Markup(_SHARP), *(Markup(path.read_text()) for path in SCRIPTS)])  # noqa: S704
 
 
 def embedded(chart: Chart) -> Markup:
-    """A chart's place, with its data in it. Everything from outside is escaped."""
+    """Return a chart's element with its data. All external text is escaped."""
     return Markup('{}<script type="application/json">{}</script></div>').format(
         _opening(chart), htmlsafe_json_dumps(as_json(chart), separators=(",", ":"))
     )
 
 
 def place(chart: Chart) -> Markup:
-    """A chart's place; a script of the page brings the data."""
+    """Return a chart's element; a script of the page supplies the data."""
     return _opening(chart) + Markup("</div>")
 
 
@@ -55,10 +55,12 @@ def _opening(chart: Chart) -> Markup:
 
 
 def as_json(chart: Chart, *, spans: bool = True) -> dict[str, Any]:
-    """What chart.js takes: fields that are as they usually are left out, equal `x` of its series given once.
+    """Return the data for chart.js.
 
-    What is not a number is a gap. spans: whether to give these; a page with many charts of one run has them
-    once.
+    Fields with default values are left out, equal `x` of its series occur once.
+
+    Values that are not finite are gaps. spans: whether to include these; a page with many charts of one run
+    has them once.
     """
     places: dict[tuple[float, ...], int] = {}
     series = [
@@ -76,7 +78,7 @@ def as_json(chart: Chart, *, spans: bool = True) -> dict[str, Any]:
 
 
 def spans_json(spans: tuple[Span, ...]) -> list[dict[str, Any]]:
-    """Spans by themselves, as chart.js takes them."""
+    """Return spans on their own for chart.js."""
     return [_changed(span) for span in spans]
 
 
@@ -87,7 +89,7 @@ def _plain(value: Any) -> Any:
 
 
 def _changed(value: Any) -> dict[str, Any]:
-    """The fields that are not as they usually are."""
+    """Return the fields that differ from their defaults."""
     found = {field.name: getattr(value, field.name) for field in fields(value)}
     usual = {field.name: field.default for field in fields(value) if field.default is not MISSING}
     return {name: each for name, each in found.items() if name not in usual or each != usual[name]}

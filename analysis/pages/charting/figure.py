@@ -1,10 +1,10 @@
 """Draws charts of the model with matplotlib, for papers, slides and the README.
 
-Writing a figure again gives the same bytes: no dates, no random identifiers, text as outlines.
+The same chart always gives the same bytes: no dates, no random identifiers, text as outlines.
 
-The names at the ends of lines stand at their line's height, moved apart where they would meet: labels that
-would cover each other become a cluster around the middle of their heights, in the same order.
-The page does the same with pixels (assets/chart.js).
+The names at the ends of lines are at their line's height, moved apart if they would overlap: overlapping
+labels become a cluster around their mean height, in the same order. The page does the same with pixels
+(assets/chart.js).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,14 +53,15 @@ METADATA: dict[str, dict[str, str | None]] = {
 _DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _LABEL_INCHES = 0.127  # between two direct labels
 LABEL_SIZE = 8.5
-_WIDTH = 0.75  # of a line, as a part of what it is on a page
+_WIDTH = 0.75  # line width relative to that on a page
 T = TypeVar("T")
 
 
 @contextmanager
 def own_style() -> Iterator[None]:
-    """Draw in our style and no other: matplotlib also reads a file of the folder that it is started in, which
-    could let it call other programs.
+    """Draw in our style only.
+
+    matplotlib also reads a file in the current directory, which could make it run other programs.
     """
     with mpl.rc_context():
         mpl.rcdefaults()
@@ -69,7 +70,7 @@ def own_style() -> Iterator[None]:
 
 
 def save(figures: Mapping[str, Figure | None], path_of: Callable[[str, str], Path]) -> tuple[Path, ...]:
-    """Put those that there are in place, as PNG and SVG. path_of: from a name and a format to its place."""
+    """Write the given figures as PNG and SVG. path_of: function from a name and a format to its path."""
     written = []
     for name, figure in figures.items():
         for extension, about in METADATA.items() if figure else ():
@@ -81,13 +82,16 @@ def save(figures: Mapping[str, Figure | None], path_of: Callable[[str, str], Pat
 
 
 def draw(axes: Axes, chart: Chart, top: float | None = None) -> None:
-    """Everything of a chart but its title and the vertical axis' label. top: its end, if others share it."""
+    """Draw all of a chart but its title and the vertical axis' label.
+
+    top: end of the axis, if it is shared.
+    """
     _scale(axes, chart, highest(chart.series) if top is None else top)
     for series in chart.series:
         _SERIES[series.form](axes, series)
     for reference in chart.references:
         _refer(axes, chart, reference)
-    free: dict[int, float] = {}  # in pixels, by row: names that would overlap are left out
+    free: dict[int, float] = {}  # next free pixel by row: overlapping names are left out
     _shade(axes, chart.spans)
     for span in chart.spans:
         _span(axes, chart, span, free)
@@ -98,7 +102,7 @@ def draw(axes: Axes, chart: Chart, top: float | None = None) -> None:
 
 
 def _scale(axes: Axes, chart: Chart, top: float) -> None:
-    """Both axes: from 0, logarithmic, or as they are given, with room for names above."""
+    """Scale both axes: from 0, logarithmic, or as given, with room for names above."""
     xs = [x for series in chart.series for x in series.x]
     axes.xaxis.set_major_formatter(FuncFormatter(_tick))
     axes.yaxis.set_major_formatter(FuncFormatter(_tick))
@@ -159,7 +163,7 @@ def _dots(axes: Axes, series: Series) -> None:
 
 
 def _bars(axes: Axes, series: Series) -> None:
-    """Dots, with bars from low to high."""
+    """Draw dots with bars from low to high."""
     ys, lows, highs = (_numbers(values) for values in (series.y, series.low, series.high))
     below = [y - low for y, low in zip(ys, lows, strict=True)]
     above = [high - y for y, high in zip(ys, highs, strict=True)]
@@ -193,7 +197,7 @@ def _refer(axes: Axes, chart: Chart, reference: Reference) -> None:
 
 
 def _shade(axes: Axes, spans: Sequence[Span]) -> None:
-    """Where two are at once it is darker; where there are more, curves are still to be seen."""
+    """Shade faults; two at once are darker, more than two are not, so that curves stay visible."""
     last = axes.get_xlim()[1]
     shaded = [
         (each.start, last if each.end is None else each.end)
@@ -208,7 +212,7 @@ def _shade(axes: Axes, spans: Sequence[Span]) -> None:
 
 
 def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
-    """Its stretch, and its name if its row is `free` there: from where on each row is."""
+    """Draw a span, and its name if its row is free. free: the next free pixel of each row."""
     end = axes.get_xlim()[1] if span.end is None else span.end
     if span.other:
         _strip(axes, chart, span, end)
@@ -227,7 +231,7 @@ def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
 
 
 def _strip(axes: Axes, chart: Chart, span: Span, end: float) -> None:
-    """A strip along the bottom, with its name above it; rows of them stand on each other."""
+    """Draw a strip along the bottom with its name above it; rows are stacked."""
     figure = axes.get_figure(root=True)
     if figure is None or chart.links:
         return
@@ -243,7 +247,7 @@ def _strip(axes: Axes, chart: Chart, span: Span, end: float) -> None:
 
 
 def _name_lines(axes: Axes, series: Sequence[Series]) -> None:
-    """Names at the right edge, moved apart where lines end close together."""
+    """Draw names at the right edge, moved apart if lines end close together."""
     end = axes.get_xlim()[1]
     ends: dict[str, tuple[float, str]] = {}
     for one in series:
@@ -273,19 +277,19 @@ class _Cluster:
 
     @property
     def high(self) -> float:
-        """Where the next label above may stand."""
+        """Lowest height of the next label above."""
         return self.low + len(self.heights) * self.gap
 
 
 def at_ends(ends: Iterable[tuple[float, T]], gap: float) -> list[tuple[float, T]]:
-    """Heights for labels of lines that end at these heights (0 to 1), and what is to be labelled, upwards."""
+    """Return heights for labels of lines that end at these heights (0 to 1), with the labels, upwards."""
     ordered = sorted(ends, key=lambda end: end[0])
     heights = spread([height for height, _ in ordered], gap)
     return [(height, labelled) for height, (_, labelled) in zip(heights, ordered, strict=True)]
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights (0 to 1, ascending) at which labels keep `gap` between each other, in the same order."""
+    """Return heights (0 to 1, ascending) at which labels are `gap` apart, in the same order."""
     clusters: list[_Cluster] = []
     for height in heights:
         clusters.append(_Cluster([height], gap))

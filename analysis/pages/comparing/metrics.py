@@ -1,4 +1,4 @@
-"""Compares every headline number of the runs, and its difference from the first run's."""
+"""Compares every headline number of the runs, with its difference from the first run's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,13 +20,16 @@ from analysis.pages.report.recovery import TIMES
 
 SAME = "same"
 OF_THE_AUDIENCE = ("throughput.",)
-"""Numbers that go with how much a client asked for: where that is another thing, less is not worse."""
+"""Metrics that depend on how many events a client subscribes to.
+
+If systems differ in that, less is not worse.
+"""
 _STATUS = {"better": "good", "worse": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
 class MetricValue:
-    """A metric of one run. `change`: against the first run, as text. status: "good", "bad" or ""."""
+    """A metric of one run. `change`: relative to the first run, as text. status: "good", "bad" or ""."""
 
     text: str
     value: float | None
@@ -41,11 +44,11 @@ class MetricComparison:
     metric: str
     title: str
     values: tuple[MetricValue, ...]
-    size: float  # of the largest difference, as a fraction; what was nothing before counts as 1
+    size: float  # largest difference, as a fraction; a first value of 0 counts as 1
 
     @property
     def nothing(self) -> bool:
-        """Whether there was nothing of it in any run: no event lost, say."""
+        """Whether it is 0 in every run, such as no lost events."""
         return all(value.value == 0 for value in self.values)
 
     @property
@@ -55,28 +58,28 @@ class MetricComparison:
 
 
 def compared(sides: Sequence[Side], *, everything: bool = False) -> tuple[MetricComparison, ...]:
-    """Every headline number that any of the runs has, in the summary's order.
+    """Return every headline number that any of the runs has, in the summary's order.
 
-    everything: also those that nights do not follow.
+    everything: also return figures that nights do not follow.
     """
     numbers = [headline(side.record.summary, everything=everything) for side in sides]
-    found = [{metric.name: metric for metric in mine} for mine in numbers]
+    found = [{metric.name: metric for metric in run_metrics} for run_metrics in numbers]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     judged = [sides[0].record.valid and side.record.valid for side in sides]
     audiences = [side.record.plan.declared.contract.audience for side in sides]
-    alike = [both and each == audiences[0] for both, each in zip(judged, audiences, strict=True)]
+    same_audience = [both and each == audiences[0] for both, each in zip(judged, audiences, strict=True)]
     return tuple(
         _compared(
             name,
             [metrics.get(name) for metrics in found],
-            alike if name.startswith(OF_THE_AUDIENCE) else judged,
+            same_audience if name.startswith(OF_THE_AUDIENCE) else judged,
         )
         for name in names
     )
 
 
 def standing_out(rows: Sequence[MetricComparison], limit: int = 6) -> tuple[MetricComparison, ...]:
-    """The metrics that are clearly better or worse in some run, the largest differences first."""
+    """Return the metrics that are clearly better or worse in some run, the largest differences first."""
     clear = [row for row in rows if any(value.status for value in row.values)]
     return tuple(sorted(clear, key=lambda row: -row.size)[:limit])
 
@@ -116,7 +119,7 @@ def _size(first: float, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The bar of one run's time. share: of the longest one of its fault, 0 to 1; None: not measured."""
+    """The bar of one run's time. share: relative to the longest of its fault, 0 to 1; None: not measured."""
 
     side: Side
     text: str
@@ -141,13 +144,13 @@ class FaultRecovery:
 
 
 def recoveries(sides: Sequence[Side]) -> tuple[FaultRecovery, ...]:
-    """One for each fault that any of the runs recovered from, in the order of the faults."""
+    """Return the recovery from each fault that any of the runs has, in the order of the faults."""
     labels: dict[str, set[str]] = {}
     for side in sides:
         for fault in side.record.summary.get("faults") or ():
             if fault["name"] in (side.record.summary.get("recovery") or {}):
                 labels.setdefault(fault["name"], set()).add(fault_label(fault["kind"], fault["target"]))
-    # A fault that is not the same in all runs goes by its name.
+    # A fault that differs between runs is labelled by its name.
     return tuple(
         _recovery(sides, name, found.pop() if len(found) == 1 else name) for name, found in labels.items()
     )

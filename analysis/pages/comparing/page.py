@@ -1,8 +1,8 @@
-"""The page of a comparison: one HTML file with everything in it.
+"""The page of a comparison: one self-contained HTML file.
 
-The runs' timelines stand over each other: throughput and latency of all regions, and region by region. Every
-run starts at its own time 0. Of all regions together throughput is the mean and latency the worst p95, bin by
-bin. Grey spans are the faults' of the first run; where another run's were at other times, a note says so.
+The runs' timelines are superimposed: throughput and latency of all regions, then region by region. Each run
+starts at its own time 0. For all regions together, throughput is the mean and latency the worst p95 of each
+bin. Grey spans are faults of the first run; a note lists runs with other fault times.
 """
 
 import itertools
@@ -42,7 +42,7 @@ def write_page(sides: Sequence[Side], file: Path) -> None:
 
 
 def render(sides: Sequence[Side], file: Path) -> str:
-    """The page as it stands at `file`."""
+    """Return the page for the location `file`."""
     rows = metrics.compared(sides)
     return (
         environment()
@@ -70,9 +70,9 @@ def render(sides: Sequence[Side], file: Path) -> str:
 
 
 def environment(*folders: Path) -> Environment:
-    """The report's surroundings (its macros and looks), with the templates of comparisons.
+    """Return the report's template environment with the templates of comparisons.
 
-    folders: of other pages' templates, which are looked for there first.
+    folders: searched first for templates of other pages.
     """
     made = report_environment(*folders, _HERE / "templates")
     made.globals["comparing_asset"] = _asset
@@ -89,7 +89,7 @@ def _title(sides: Sequence[Side]) -> str:
 
 
 def _link(side: Side, file: Path) -> str | None:
-    """The report of the run as seen from the page, if it is there."""
+    """Return the address of the run's report relative to the page, if it exists."""
     report = side.directory.report_html
     if not report.exists():
         return None
@@ -97,9 +97,9 @@ def _link(side: Side, file: Path) -> str | None:
 
 
 def overall(sides: Sequence[Side]) -> tuple[Chart, ...]:
-    """Throughput and latency of all regions together; none of what no run has."""
-    through = [_together(_lines(throughput_chart(side.record), ""), _mean) for side in sides]
-    late = [_together(_lines(latency_chart(side.record), _PERCENTILE), max) for side in sides]
+    """Return throughput and latency of all regions together, if any run has them."""
+    through = [_combined(_lines(throughput_chart(side.record), ""), _mean) for side in sides]
+    late = [_combined(_lines(latency_chart(side.record), _PERCENTILE), max) for side in sides]
     drawn = (
         _chart(sides, "throughput", "Throughput, mean of all regions", _THROUGHPUT, through),
         _chart(sides, "latency", "Latency, p95 of the slowest origin", _LATENCY, late),
@@ -108,7 +108,7 @@ def overall(sides: Sequence[Side]) -> tuple[Chart, ...]:
 
 
 def by_region(sides: Sequence[Side]) -> tuple[Chart, ...]:
-    """Throughput and latency of each region that the first runs have, at most REGIONS_SHOWN of them."""
+    """Return throughput and latency of each region, for at most REGIONS_SHOWN regions."""
     through = [{one.subject: one for one in _lines(throughput_chart(side.record), "")} for side in sides]
     late = [{one.subject: one for one in _lines(latency_chart(side.record), _PERCENTILE)} for side in sides]
     regions = list(dict.fromkeys(region for side in sides for region in side.record.regions))[:REGIONS_SHOWN]
@@ -124,7 +124,7 @@ def by_region(sides: Sequence[Side]) -> tuple[Chart, ...]:
 
 
 def other_faults(sides: Sequence[Side]) -> tuple[Side, ...]:
-    """The runs whose faults were others, or at other times, than the first run's."""
+    """Return the runs whose faults or fault times differ from the first run's."""
     first = bands(sides[0].record)
 
     def same(side: Side) -> bool:
@@ -175,7 +175,7 @@ def _points(line: Series | None) -> dict[float, float]:
     return {x: y for x, y in zip(line.x, line.y, strict=True) if y is not None}
 
 
-def _together(lines: Sequence[Series], how: Callable[[list[float]], float]) -> dict[float, float]:
+def _combined(lines: Sequence[Series], how: Callable[[list[float]], float]) -> dict[float, float]:
     values = defaultdict(list)
     for line in lines:
         for x, y in _points(line).items():
@@ -188,7 +188,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _with_gaps(points: dict[float, float]) -> tuple[list[float], list[float | None]]:
-    """None between points that are further apart than bins are."""
+    """Insert None between points that are further apart than a bin."""
     xs: list[float] = []
     ys: list[float | None] = []
     times = sorted(points)

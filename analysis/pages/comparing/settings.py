@@ -18,28 +18,28 @@ _PROSE = {"experiment.description", "topology.description"}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One path and its value in each run; None where a run has no such setting."""
+    """One path and its value in each run; None if a run has no such setting."""
 
     path: str
     values: tuple[str | None, ...]
 
     @property
     def differs(self) -> tuple[bool, ...]:
-        """For each run whether it has another value than the first."""
+        """For each run, whether its value differs from the first run's."""
         return tuple(value != self.values[0] for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings that differ, and the number of those that do not."""
+    """The settings that differ, and the number of equal ones."""
 
-    asked: tuple[Setting, ...]  # what people set
+    asked: tuple[Setting, ...]  # set by users
     ran: tuple[Setting, ...]  # versions, machine
     same: int
 
 
 def settings(sides: Sequence[Side]) -> Settings:
-    """The settings in which any run differs from the first."""
+    """Return the settings in which any run differs from the first."""
     asked, same_asked = _different(sides, ASKED)
     ran, same_ran = _different(sides, RAN)
     return Settings(asked, ran, same_asked + same_ran)
@@ -66,7 +66,7 @@ def _setting(run: RunRecord, key: str) -> Any:
 
 
 def backend_text(run: RunRecord) -> str:
-    """Where a run was carried out: here, in virtual time, or on which machines."""
+    """Return where a run was executed: here, in virtual time, or on which machines."""
     names = [machine.name for machine in run.machines]
     noun = "machine" if len(names) == 1 else "machines"
     return f"{len(names)} {noun}: {', '.join(names)}" if names else place_of(run)

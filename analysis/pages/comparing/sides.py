@@ -1,4 +1,4 @@
-"""The runs of a comparison: each with a letter, a colour, and what the report's reader knows of it."""
+"""The runs of a comparison: each with a letter, a colour, and its analysed run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 from topologies.palette import REGION_COLOURS
 
-RUNS_MAX = 7  # as many colours as can be told apart, the first run's ink among them
+RUNS_MAX = 7  # number of distinguishable colours, with ink for the first run
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _INK = "var(--muted)"
 _COLOURS = (_INK, REGION_COLOURS[1], REGION_COLOURS[0], *REGION_COLOURS[2:])
@@ -19,7 +19,7 @@ class Side:
     """One run."""
 
     letter: str
-    colour: str  # as CSS has it
+    colour: str  # CSS colour
     directory: RunDirectory
     record: AnalysedRun
 
@@ -40,9 +40,7 @@ class Side:
 
 
 def read_sides(runs: Sequence[RunDirectory]) -> tuple[Side, ...]:
-    """Read the runs. Raises InputError if there are too few or many, or one is not analysed."""
+    """Read the runs. Raises InputError if there are too few or too many, or one is not analysed."""
     if not 2 <= len(runs) <= RUNS_MAX:
-        raise InputError(
-            "RUN", None, "", f"a comparison takes 2 to {RUNS_MAX} runs, and {len(runs)} were named"
-        )
+        raise InputError("RUN", None, "", f"a comparison takes 2 to {RUNS_MAX} runs (got {len(runs)})")
     return tuple(Side(LETTERS[i], _COLOURS[i], run, read_record(run)) for i, run in enumerate(runs))

@@ -1,7 +1,7 @@
-"""Systems side by side: what tells two systems apart on the same topology, load and faults, in one table.
+"""Systems side by side: one table of the differences between systems on the same topology, load and faults.
 
-Only where the runs are of different systems. What they promise stands above it, for whoever delivers less has
-less to do; what the same numbers are called stands in `experiments.records.summary`.
+It exists only if the runs are of different systems. The systems' guarantees come first, because a system that
+delivers less has less work. `experiments.records.summary` has the titles of the numbers.
 """
 
 from collections.abc import Sequence
@@ -36,12 +36,12 @@ GROUPS = (
     ),
 )
 """The numbers of the table, by section of summary.json."""
-SUBJECTS = {"all": "every event", "topic": "the topics that it follows", "content": "what it asked for"}
+SUBJECTS = {"all": "every event", "topic": "its topics", "content": "events that match its subscriptions"}
 
 
 @dataclass(frozen=True, slots=True)
 class SystemLine:
-    """A property of each system, or of its run, in words."""
+    """A property of each system, or of its run, as text."""
 
     title: str
     values: tuple[str, ...]
@@ -49,7 +49,7 @@ class SystemLine:
 
 @dataclass(frozen=True, slots=True)
 class Systems:
-    """The table: properties in words, then numbers by group."""
+    """The table: properties as text, then numbers by group."""
 
     names: tuple[str, ...]
     properties: tuple[SystemLine, ...]
@@ -57,19 +57,19 @@ class Systems:
 
 
 def systems(sides: Sequence[Side]) -> Systems | None:
-    """None where all runs are of the same system."""
+    """Return the table; None if all runs are of the same system."""
     names = tuple(side.record.plan.system for side in sides)
     if len(set(names)) < 2:
         return None
     rows, found = compared(sides, everything=True), []
     for title, section, wanted in GROUPS:
-        mine = [row for name in wanted for row in rows if _is(row, section, name) and _is_known(row)]
-        if mine:
-            found.append((title, tuple(mine)))
+        group = [row for name in wanted for row in rows if _matches(row, section, name) and _is_known(row)]
+        if group:
+            found.append((title, tuple(group)))
     return Systems(names, tuple(_properties(sides)), tuple(found))
 
 
-def _is(row: MetricComparison, section: str, name: str) -> bool:
+def _matches(row: MetricComparison, section: str, name: str) -> bool:
     return row.section == section and row.metric.rpartition(".")[2] == name
 
 
@@ -80,23 +80,23 @@ def _is_known(row: MetricComparison) -> bool:
 def _properties(sides: Sequence[Side]) -> list[SystemLine]:
     contracts = [side.record.plan.declared.contract for side in sides]
     return [
-        SystemLine("A client gets", tuple(SUBJECTS[each.audience] for each in contracts)),
-        SystemLine("Promised", tuple(f"{each.delivery}, order by {each.order}" for each in contracts)),
+        SystemLine("A client receives", tuple(SUBJECTS[each.audience] for each in contracts)),
+        SystemLine("Guarantees", tuple(f"{each.delivery}, order by {each.order}" for each in contracts)),
         SystemLine("Processes", tuple(str(len(side.record.plan.processes)) for side in sides)),
-        SystemLine("Each event goes", tuple(map(_fanout, sides))),
-        SystemLine("Over links for each delivery", tuple(map(_per_delivery, sides))),
+        SystemLine("Each event reaches", tuple(map(_fanout, sides))),
+        SystemLine("Link bytes per delivery", tuple(map(_per_delivery, sides))),
     ]
 
 
 def _fanout(side: Side) -> str:
-    """To how many clients an event went, on average."""
+    """Return the mean number of clients that received an event."""
     events = side.record.summary.get("events") or {}
     published, delivered = events.get("published"), events.get("delivered")
-    return f"to {delivered / published:.1f} clients" if published and delivered else "not measured"
+    return f"{delivered / published:.1f} clients" if published and delivered else "not measured"
 
 
 def _per_delivery(side: Side) -> str:
-    """Bytes over links between regions, by events that came to a client."""
+    """Return bytes on links between regions per delivery to a client."""
     delivered = (side.record.summary.get("events") or {}).get("delivered")
     size = (side.record.summary.get("wan") or {}).get("bytes")
     return scaled(size / delivered, "B") if delivered and size else "not measured"

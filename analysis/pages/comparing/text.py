@@ -13,15 +13,15 @@ _SIGNS = {"bad": "worse", "good": "better", "": ""}
 
 
 def lines(sides: Sequence[Side]) -> list[str]:
-    """The whole comparison, as lines without colour."""
-    told = [f"{side.letter}  {side.name}  {_verdict(side)}" for side in sides]
+    """Return the whole comparison as lines without colour."""
+    output = [f"{side.letter}  {side.name}  {_verdict(side)}" for side in sides]
     for side in sides:
-        told += [f"   {side.letter} cannot be relied on: {reason}" for reason in _doubts(side)]
+        output += [f"   {side.letter} is invalid: {reason}" for reason in _doubts(side)]
     found = settings(sides)
-    told += ["", f"set otherwise ({found.same} settings are the same)"]
-    told += _columns([_row(each) for each in (*found.asked, *found.ran)], sides) or ["  nothing"]
+    output += ["", f"different settings ({found.same} are equal)"]
+    output += _columns([_row(each) for each in (*found.asked, *found.ran)], sides) or ["  none"]
     found_numbers = compared(sides)
-    told += [*_systems(sides), "", "came out (against A)"]
+    output += [*_systems(sides), "", "results (compared with A)"]
     rows = [
         (
             row.title,
@@ -33,13 +33,13 @@ def lines(sides: Sequence[Side]) -> list[str]:
         for row in found_numbers
         if not row.nothing
     ]
-    told += _columns(rows, sides) or ["  nothing was measured"]
+    output += _columns(rows, sides) or ["  nothing was measured"]
     nothing = [row.title for row in found_numbers if row.nothing]
-    return [*told, *([f"  0 in all: {', '.join(nothing)}"] if nothing else [])]
+    return [*output, *([f"  0 in all runs: {', '.join(nothing)}"] if nothing else [])]
 
 
 def _systems(sides: Sequence[Side]) -> list[str]:
-    """The systems side by side; nothing where all runs are of the same one."""
+    """Return the systems side by side; empty if all runs are of the same one."""
     found = systems(sides)
     if found is None:
         return []
@@ -66,7 +66,7 @@ def _cut(text: str) -> str:
 
 
 def _columns(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> list[str]:
-    """Aligned, below the runs' letters; nothing if there are no rows."""
+    """Return rows in aligned columns under the runs' letters; empty if there are no rows."""
     if not rows:
         return []
     table = [("", *(side.letter for side in sides)), *rows]

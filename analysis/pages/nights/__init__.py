@@ -1,5 +1,6 @@
-"""The morning page: a static site over the history of nights, which answers in ten seconds whether something
-got worse, what, since when, and which commits to look at.
+"""The morning page: a static site over the history of nights.
+
+Its first screen shows what got worse, since when, and which commits to inspect.
 """
 
 from analysis.pages.nights.site import write_site

@@ -1,4 +1,4 @@
-"""A finding in words: how large, since when, which commits, and where to look."""
+"""A finding as text: size of the change, since when, which commits, and links."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,11 +42,11 @@ class FindingText:
     commits_say: str
     links: tuple[Link, ...]
     chart: Markup
-    short: str  # in a line
+    short: str  # one line
 
 
 def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Markup) -> FindingText:
-    """The finding in words. known: names of runs that have pages; chart: what it is drawn as."""
+    """Return the finding as text. known: names of runs that have pages; chart: its chart."""
     title = title_of(finding.metric)
     size = size_of(finding)
     since = _day(finding.first_bad_night)
@@ -70,14 +70,14 @@ def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Marku
 
 
 def size_of(finding: Finding) -> str:
-    """How large the change is."""
+    """Return the size of the change."""
     if finding.after is None:
         return "no longer measured"
     return change_text(finding.change) if finding.change is not None else "from 0"
 
 
 def commits(finding: Finding) -> str:
-    """The range of commits, as git takes it; empty if it was none, or none is known."""
+    """Return the range of commits in git's notation; empty if they are equal or unknown."""
     first, last = finding.last_good_commit[:COMMIT_DIGITS], finding.first_bad_commit[:COMMIT_DIGITS]
     return f"{first}..{last}" if first and last and first != last else _NOTHING
 
@@ -88,9 +88,9 @@ def _commits_say(finding: Finding) -> str:
         return "Between the commits" if not also else also.strip() + " Commits"
     same = finding.first_bad_commit and finding.first_bad_commit == finding.last_good_commit
     return (
-        f"No commit did it: both nights ran {finding.first_bad_commit[:COMMIT_DIGITS]}."
+        f"No commit is the cause: both nights ran {finding.first_bad_commit[:COMMIT_DIGITS]}."
         if same
-        else "The commits are not known."
+        else "The commits are unknown."
     ) + also
 
 
@@ -102,7 +102,7 @@ def _since(finding: Finding) -> str:
 
 
 def _interval(finding: Finding) -> str:
-    """The change's bounds, where they are of the change that is shown, and not of all nights since."""
+    """Return the change's bounds, if they belong to the change shown and not to all nights since."""
     interval, change = finding.interval, finding.change
     if interval is None or change is None or not interval[0] <= change <= interval[1]:
         return ""

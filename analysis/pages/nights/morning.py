@@ -1,9 +1,9 @@
-"""What the morning page says, and of what: its first screen is of the suites that ran tonight alone.
+"""Contents of the morning page. Its first screen covers only the suites that ran tonight.
 
-Suites, and experiments of suites, that have not run for long stand below with their age: what they did then
-is no news, and must neither colour the page nor count.
+Suites, and experiments of suites, that have not run for long are listed below with their age: their old
+results are no news, so they neither affect the verdict nor count.
 
-Cards answer on the first screen: did something get worse, did everything hold, what ran.
+Cards on the first screen answer: did something get worse, did everything hold, what ran.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,12 +24,14 @@ from analysis.pages.report.formatting import EN_DASH, count_of, day_text, number
 from analysis.pages.report.page import short_commit
 
 TONIGHT_DAYS: Final = 1
-"""A suite ran tonight if its last night is the newest of all, or no more days older: nights begin before
-midnight and after it."""
+"""Largest age of a suite's last night, relative to the newest, to count as tonight.
+
+Nights begin before midnight and after it.
+"""
 GONE_DAYS: Final = STRIP_NIGHTS
-"""An experiment that its suite has not run for so many days is none of its any more."""
+"""Days without a run after which an experiment no longer belongs to its suite."""
 STILL_DAYS: Final = 30
-"""What got worse within so many days is shown as long as it lasts."""
+"""Age up to which a lasting deterioration is shown."""
 FINDINGS_SHOWN: Final = 6
 EARLIER_SHOWN: Final = 100
 STOPPED_SHOWN: Final = 12
@@ -46,10 +48,10 @@ def morning_content(
     *,
     left_out: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    """What its template names.
+    """Return the values that the template uses.
 
-    checked: the last night of every suite. words: of every finding, by its id. left_out: by suite, titles of
-    the runs that were not made for lack of time.
+    checked: the last night of every suite. words: of every finding, by its id. left_out: titles of the runs
+    skipped for lack of time, by suite.
     """
     newest = max(night.night for night in checked.values())
     tonight = {
@@ -91,7 +93,7 @@ def morning_content(
 
 
 def _is_alive(entry: Entry, tonight: Mapping[str, NightFindings]) -> bool:
-    """Whether an entry is still one of a suite that ran tonight."""
+    """Return whether an entry still belongs to a suite that ran tonight."""
     night = tonight.get(entry.suite)
     return night is not None and entry.last > _before(night.night, GONE_DAYS)
 
@@ -99,9 +101,9 @@ def _is_alive(entry: Entry, tonight: Mapping[str, NightFindings]) -> bool:
 def _changes(
     nights: Sequence[NightFindings], recently: str, words: Mapping[int, FindingText]
 ) -> dict[str, list[FindingText]]:
-    """Findings as the page shows them: what got worse, what still is, what got better, and all earlier."""
+    """Return the findings to show: new worse ones, lasting ones, better ones, and all earlier ones."""
 
-    def told(findings: Iterable[Finding]) -> list[FindingText]:
+    def texts(findings: Iterable[Finding]) -> list[FindingText]:
         return [words[id(finding)] for finding in findings]
 
     findings = [found for night in nights for found in night.findings]
@@ -111,10 +113,10 @@ def _changes(
     older.sort(key=lambda found: found.first_bad_night, reverse=True)
     still = [found for found in older if found.direction == "worse" and found.first_bad_night >= recently]
     return {
-        "worse": told(worse),
-        "better": told(found for found in findings if found.new and found.direction == "better"),
-        "still": told(still),
-        "older": told([found for found in older if found not in still][:EARLIER_SHOWN]),
+        "worse": texts(worse),
+        "better": texts(found for found in findings if found.new and found.direction == "better"),
+        "still": texts(still),
+        "older": texts([found for found in older if found not in still][:EARLIER_SHOWN]),
     }
 
 
@@ -136,21 +138,19 @@ class Verdict:
 def worse_verdict(
     worse: Sequence[FindingText], still: int, nights: Sequence[NightFindings], earlier: int
 ) -> Verdict:
-    """Did something get worse? still: how many numbers have been worse for some nights. earlier: how many
-    nights before this one there are to hold it against.
+    """Return the answer to "did something get worse?".
 
-    Of an experiment that has no run to rely on tonight nobody knows; where it may fail, nobody asks.
+    still: number of metrics that have been worse for some nights. earlier: number of earlier nights for
+    comparison. An experiment without a valid run tonight is unknown, unless it may fail.
     """
-    looked = f"{number(sum(night.series for night in nights))} numbers were looked at."
+    looked = f"{number(sum(night.series for night in nights))} numbers were checked."
     entries = [entry for night in nights for entry in night.verdicts]
     unknown = sum(not any(run.verdict in MEASURED or run.allowed for run in entry.runs) for entry in entries)
     if unknown and not worse:
-        doubt = (
-            f"{number(unknown)} of {count_of(len(entries), 'experiment')} had no run that can be relied on."
-        )
+        doubt = f"{number(unknown)} of {count_of(len(entries), 'experiment')} had no valid run."
         return Verdict("Nothing known" if unknown == len(entries) else "Nothing seen", "", doubt)
     if not worse and earlier < NIGHTS_MIN:
-        enough = f"{count_of(earlier, 'earlier night')}; with {NIGHTS_MIN} a night can be held against them."
+        enough = f"{count_of(earlier, 'earlier night')}; with {NIGHTS_MIN} a night can be compared with them."
         return Verdict("Too early to tell", "", f"The history has {enough}")
     if not worse:
         known = (
@@ -159,8 +159,8 @@ def worse_verdict(
             else ""
         )
         return Verdict("Nothing new" if still else "Nothing", "good", f"{known}{looked}")
-    experiments = len({told.entry for told in worse})
-    lines = tuple(Link(told.entry_link, told.short) for told in worse[:LINES_SHOWN])
+    experiments = len({text.entry for text in worse})
+    lines = tuple(Link(text.entry_link, text.short) for text in worse[:LINES_SHOWN])
     meaning = (
         f"{'It is' if len(worse) == 1 else 'They are'} in {count_of(experiments, 'experiment')}. {looked}"
     )
@@ -170,23 +170,23 @@ def worse_verdict(
 def held_verdict(
     checked: Sequence[NightFindings], wrong: Sequence[FailedRun], left_out: Sequence[str]
 ) -> Verdict:
-    """Did everything hold? left_out: titles of the runs that were not made for lack of time."""
+    """Return the answer to "did everything hold?". left_out: titles of the runs skipped for lack of time."""
     runs = [run for one in checked for entry in one.verdicts for run in entry.runs]
     passed = sum(run.verdict == "passed" for run in runs)
     allowed = sum(run.failure is not None and run.allowed for run in runs)
     failed = len(runs) - passed - allowed
     if not runs and not left_out:
         return Verdict("Nothing ran", "bad", "The night has no runs.")
-    said = [f"{passed} of {count_of(len(runs), 'run')} passed."]
+    sentences = [f"{passed} of {count_of(len(runs), 'run')} passed."]
     if allowed:
-        said.append(f"{count_of(allowed, 'failure')} {'is' if allowed == 1 else 'are'} allowed.")
+        sentences.append(f"{count_of(allowed, 'failure')} {'is' if allowed == 1 else 'are'} allowed.")
     if left_out:
-        said.append(f"{number(len(left_out))} left out for lack of time: {_some(left_out)}.")
-    meaning = " ".join(said)
+        sentences.append(f"{number(len(left_out))} left out for lack of time: {_some(left_out)}.")
+    meaning = " ".join(sentences)
     if failed:
-        pressing = [one for one in wrong if not one.allowed]
-        lines = tuple(Link(one.address, one.short) for one in pressing[:LINES_SHOWN])
-        more = max(0, len(pressing) - LINES_SHOWN)
+        urgent = [one for one in wrong if not one.allowed]
+        lines = tuple(Link(one.address, one.short) for one in urgent[:LINES_SHOWN])
+        more = max(0, len(urgent) - LINES_SHOWN)
         return Verdict(f"{number(failed)} did not", "bad", meaning, lines, more)
     if left_out:
         return Verdict(f"{number(len(left_out))} left out", "", meaning)
@@ -194,13 +194,13 @@ def held_verdict(
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first names, and how many there are besides."""
+    """Return the first names, and the number of the others."""
     more = len(names) - NAMES_SHOWN
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def headlines(checked: Sequence[NightFindings], past: EarlierNights) -> list[dict[str, str]]:
-    """What ran: how much, on what."""
+    """Return what ran: how much, and which commits."""
     names = [run.run for one in checked for entry in one.verdicts for run in entry.runs]
     wanted = set(names)
     runs = [run for run in past.runs if run["run"] in wanted]
@@ -210,7 +210,7 @@ def headlines(checked: Sequence[NightFindings], past: EarlierNights) -> list[dic
     nights = len({run["night"] for run in past.runs})
     found = [
         (str(len(runs)), f"runs of {count_of(sum(len(one.verdicts) for one in checked), 'experiment')}"),
-        (took, "of running, analysis not counted"),
+        (took, "of run time, without analysis"),
         (
             commits[-1].split(",")[0] if commits else EN_DASH,
             "commit" if len(commits) < 2 else f"and {len(commits) - 1} more commits",

@@ -1,6 +1,6 @@
-"""What the site is made from: a history's tables, sorted by entries of suites and by nights, read once.
+"""Input of the site: a history's tables, grouped by entries of suites and by nights, read once.
 
-What was usual before each night is the median of the nights before, of every series at once.
+The usual level before each night is the median of the nights before, computed for all series at once.
 """
 
 from collections import defaultdict
@@ -17,10 +17,10 @@ from analysis.history.regressions.series import Series, series_of
 
 Row = Mapping[str, Any]
 NIGHTS = 30
-"""Of how many nights the usual is the median."""
+"""Number of nights whose median is the usual level."""
 
 Levels = dict[tuple[str, str, str], dict[str, float]]
-"""By suite, entry and metric: what was usual before each night."""
+"""Usual level before each night, by suite, entry and metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class Entry:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it apart."""
+        """Its suite and name."""
         return (self.suite, self.name)
 
     @property
     def last(self) -> str:
-        """Its last night."""
+        """The last night of the experiment."""
         return next(reversed(self.nights))
 
     @property
@@ -65,20 +65,20 @@ class EarlierNights:
         return tuple(dict.fromkeys(suite for suite, _ in self.entries))
 
     def of_suite(self, suite: str) -> list[Entry]:
-        """Its entries, by name."""
+        """Return a suite's entries, by name."""
         return [entry for entry in self.entries.values() if entry.suite == suite]
 
     def last_night(self, suite: str) -> str:
-        """The last night of a suite."""
+        """Return the last night of a suite."""
         return max(entry.last for entry in self.of_suite(suite))
 
     def run(self, name: str) -> Row | None:
-        """The run of that name."""
+        """Return the run of this name."""
         return next((run for run in reversed(self.runs) if run["run"] == name), None)
 
 
 def read_past(history: History) -> EarlierNights:
-    """Read everything."""
+    """Read the whole history."""
     table, metrics, expectations = history.tables()
     runs = table.to_pylist()
     nights: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
@@ -105,7 +105,7 @@ def _last_good(nights: Mapping[str, Sequence[Row]]) -> dict[str, Row | None]:
 
 
 def levels(past: EarlierNights) -> Levels:
-    """The usual of every series that can get better or worse; a first night has none."""
+    """Return the usual level of every series with a better direction; a first night has none."""
     return {
         (series.suite, series.entry, series.metric): dict(
             zip(series.dates[1:], before(series.nights.medians), strict=True)
@@ -116,7 +116,7 @@ def levels(past: EarlierNights) -> Levels:
 
 
 def before(medians: NDArray[np.float64]) -> list[float]:
-    """For each night but the first, the median of up to NIGHTS nights before it."""
+    """Return for each night but the first the median of up to NIGHTS nights before it."""
     if medians.size < 2:
         return []
     padded = np.concatenate([np.full(NIGHTS - 1, np.nan), medians[:-1]])

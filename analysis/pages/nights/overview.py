@@ -1,6 +1,4 @@
-"""Below the first screen of the morning page: what did not hold, each experiment tonight, what fails now and
-then, and what has not run for long.
-"""
+"""Lower part of the morning page: failures, tonight's experiments, flakes, and stopped experiments."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -30,13 +28,13 @@ from experiments.campaigns.nights import run_title
 FLAKES_SHOWN = 60
 WHY_MAX = 160
 _BETWEEN = "; "
-"""Between reasons, as `analysis.history.regressions.findings` joins them."""
+"""Separator of reasons, as `analysis.history.regressions.findings` joins them."""
 OVER = "over"
-"""The pattern of what did not fail for a while."""
+"""The pattern of failures that have not recurred for a while."""
 _STATUS = {"worse": "bad", "better": "good"}
 _KINDS = {
     "expectation": "Failed",
-    "fidelity": "Cannot be relied on",
+    "fidelity": "Invalid",
     "crash": "Crashed",
     "harness": "Could not run",
 }
@@ -109,21 +107,21 @@ class FailedRun:
 
 
 def brief(why: str, reasons: int = 1) -> str:
-    """The first reasons of those that stand behind each other, and how many there are besides."""
-    told = why.split(_BETWEEN)
-    text = _BETWEEN.join(told[:reasons])
+    """Return the first reasons of a joined text, and the number of the others."""
+    parts = why.split(_BETWEEN)
+    text = _BETWEEN.join(parts[:reasons])
     text = text if len(text) <= WHY_MAX else text[: WHY_MAX - 1].rstrip() + "…"
-    return text if len(told) <= reasons else f"{text} (and {number(len(told) - reasons)} more)"
+    return text if len(parts) <= reasons else f"{text} (and {number(len(parts) - reasons)} more)"
 
 
 def wrongs(checked: NightFindings, past: EarlierNights, site: Site) -> list[FailedRun]:
-    """Tonight's runs that did not pass; those of an experiment that failed in one way are one."""
-    alike: dict[tuple[str, str, bool], list[RunVerdict]] = defaultdict(list)
+    """Return tonight's runs that did not pass; runs of one experiment that failed the same way are merged."""
+    same_failure: dict[tuple[str, str, bool], list[RunVerdict]] = defaultdict(list)
     for entry in checked.verdicts:
         for run in entry.runs:
             if run.failure is not None:
-                alike[entry.entry, _KINDS[run.failure.value], run.allowed].append(run)
-    return [_wrong(key, runs, past, site) for key, runs in alike.items()]
+                same_failure[entry.entry, _KINDS[run.failure.value], run.allowed].append(run)
+    return [_wrong(key, runs, past, site) for key, runs in same_failure.items()]
 
 
 def _wrong(
@@ -146,7 +144,7 @@ def _wrong(
 
 
 def suite_rows(checked: NightFindings, entries: Sequence[Entry], usual: Levels) -> SuiteRows:
-    """These experiments of a suite, also if they did not run tonight; those with something to say first."""
+    """Return these experiments of a suite, even if they did not run tonight; notable ones first."""
     tonight = {verdict.entry: verdict for verdict in checked.verdicts}
     fresh = {(f.entry, f.metric): f for f in checked.findings if f.new or f in checked.worse}
     worse = {finding.entry for finding in checked.worse}
@@ -215,7 +213,7 @@ def _value(
 
 
 def stopped(entries: Sequence[Entry], newest: str) -> list[StoppedEntry]:
-    """Experiments that have not run for long, the latest first. newest: the night to count from."""
+    """Return experiments that have not run for long, the latest first. newest: the night to count from."""
     return [
         StoppedEntry(
             entry.name,
@@ -230,7 +228,7 @@ def stopped(entries: Sequence[Entry], newest: str) -> list[StoppedEntry]:
 
 
 def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
-    """What fails now and then, the most pressing first; bars go to the largest rate that there may be."""
+    """Return intermittent failures, the most urgent first; bars are relative to the largest upper bound."""
     shown = [flake for flake in flakes if flake.pattern != OVER][:FLAKES_SHOWN]
     full = max((flake.interval[1] for flake in shown), default=1.0) or 1.0
     return [

@@ -1,8 +1,7 @@
-"""A page for each run: its verdict and why, its numbers beside what was usual, and where to look further.
+"""A page for each run: its verdict with reasons, its numbers beside the usual ones, and links.
 
-What stands on a run's page follows from the run and the nights before it, so a page is written once and
-left alone from then on (`analysis.pages.nights.site` says which are written again), unless a report came or
-went.
+A run's page depends only on the run and the nights before it, so it is written once and then kept
+(`analysis.pages.nights.site` decides which are rewritten), unless a report appears or disappears.
 """
 
 import shlex
@@ -35,14 +34,14 @@ from analysis.pages.report.page import short_commit
 from experiments.records.rundir import RunDirectory, run_argument
 
 _LINK = b'<a id="report"'
-"""How the link to its report begins in the template."""
+"""The start of the link to the run's report in the template."""
 MetricValue = tuple[str, float, str]  # metric, value, unit
 
 
 def pages(
     past: EarlierNights, site: Site, usual: Levels, wanted: Sequence[int], templates: Environment
 ) -> Iterator[tuple[Path, str]]:
-    """The files of these runs (indices of `past.runs`) and what stands in them."""
+    """Yield path and contents of the pages of these runs (indices of `past.runs`)."""
     template = templates.get_template("run.html.j2")
     head: Callable[[str], str] = getattr(templates.get_template("nights_macros.html.j2").module, "head")  # noqa: B009
     looks = head("../")
@@ -83,7 +82,10 @@ def pages(
 def _numbers(
     run: Row, measured: Sequence[MetricValue], usual: Levels, titles: Mapping[str, Markup]
 ) -> Markup:
-    """Rows of the table. Written by hand, as there are half a million of them in a year."""
+    """Return the rows of the table.
+
+    They bypass the template, as there are half a million of them in a year.
+    """
     rows = []
     for metric, value, unit in measured:
         if value == 0:
@@ -99,7 +101,7 @@ def _numbers(
 
 
 def _command(good: Row | None, run: Row) -> str:
-    """What holds the run against the last good one, from where this is written; "" if they are not there."""
+    """Return the command that compares the run with the last good one; "" if one of them is gone."""
     if good is None or not good["path"] or not run["path"]:
         return ""
     directories = [RunDirectory(Path(one["path"])) for one in (good, run)]
@@ -109,18 +111,18 @@ def _command(good: Row | None, run: Row) -> str:
 
 
 def _text(value: float, unit: str) -> str:
-    """A value with its unit, which comes from the history and may be anything."""
+    """Return a value with its unit, escaped: the unit comes from the history and may be anything."""
     return str(escape(value_text(value, unit)))
 
 
 @lru_cache(maxsize=4096)
 def _usual_text(level: float, unit: str) -> str:
-    """As `_text`; the runs of a night share what was usual before it."""
+    """Return the text of a usual level, as `_text` does, cached: the runs of a night share it."""
     return _text(level, unit)
 
 
 def leads_to_report(page: Path) -> bool:
-    """Whether a page that is there leads to its run's report."""
+    """Return whether an existing page links to its run's report."""
     return _LINK in page.read_bytes()
 
 
@@ -163,7 +165,7 @@ def _expectations(past: EarlierNights, wanted: Sequence[int]) -> Mapping[int, li
 
 
 def _rows_of(past: EarlierNights, table: Any, wanted: Sequence[int]) -> tuple[list[int], Any]:
-    """The table's rows of these runs, and for each the run's index."""
+    """Return the table's rows of these runs, and for each the run's index."""
     names = pa.array([past.runs[index]["run"] for index in wanted], pa.string())
     place = pc.index_in(table["run"], value_set=names)
     kept = pc.is_valid(place)

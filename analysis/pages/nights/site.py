@@ -1,9 +1,9 @@
 """Writes the site: the morning page, pages of experiments and runs, and comparisons with the last good run.
 
-Nothing that is there is removed. What stands on a run's page follows from the run and the nights before it,
-so those of earlier nights are left as they are, unless the report to which they lead went, or came, or the
-program that wrote them was another, or did not come to its end: its checksum stands in `written-by` only from
-its end until it begins again.
+Existing files are not removed. A run's page depends only on the run and the nights before it, so pages of
+earlier nights are kept, unless the report they link to appeared or disappeared, or another version of the
+program wrote them, or writing was interrupted: the program's checksum is in `written-by` only while the site
+is complete.
 
 An experiment's page has its changes, its trends, and its runs.
 """
@@ -50,17 +50,14 @@ def write_site(
     checked: Mapping[str, NightFindings] | None = None,
     left_out: Mapping[str, Sequence[str]] | None = None,
 ) -> Path:
-    """Write the site of a history, and return the morning page's path.
+    """Write the site of a history and return the morning page's path.
 
-    checked: by suite, the check of its last night where that was made already. left_out: by suite, the titles
-    of tonight's runs that were not made for lack of time. Raises AnalysisError if the history is empty, or a
-    file cannot be written.
+    checked: by suite, the check of its last night if already done. left_out: titles of tonight's runs skipped
+    for lack of time, by suite. Raises AnalysisError if the history is empty, or a file cannot be written.
     """
     past = read_past(history)
     if not past.entries:
-        raise AnalysisError(
-            f"{history.folder}: there are no runs in this history, so there is no page to write"
-        )
+        raise AnalysisError(f"{history.folder}: there are no runs in this history, so no page can be written")
     known = {
         suite: (checked or {}).get(suite) or check_night(history, past.last_night(suite), suite)
         for suite in past.suites
@@ -93,8 +90,8 @@ def _write(
     stamp = site.folder / _WRITTEN_BY
     stamp.unlink(missing_ok=True)
     for file, page in run_pages.pages(past, site, usual, fresh, templates):
-        file.unlink(missing_ok=True)  # it may be a link that leads elsewhere
-        file.write_text(page, encoding="utf-8")  # thousands: putting them whole would take twice as long
+        file.unlink(missing_ok=True)  # it may be a link to another place
+        file.write_text(page, encoding="utf-8")  # thousands: atomic writes would take twice as long
     findings = {
         key: [found for found in checked[key[0]].findings if found.entry == key[1]] for key in past.entries
     }
@@ -115,9 +112,9 @@ def _write(
 
 
 def _compare(past: EarlierNights, site: Site, checked: Iterable[NightFindings]) -> None:
-    """Hold a run of tonight of every experiment against the last good one, where both are still there.
+    """Compare a run of tonight of every experiment with its last good one, if both still exist.
 
-    Where something got worse, the last good one is of before that.
+    If something got worse, the last good run is one from before that.
     """
     for night in checked:
         before = {finding.entry: finding.runs_before for finding in reversed(night.worse)}
@@ -131,7 +128,7 @@ def _compare(past: EarlierNights, site: Site, checked: Iterable[NightFindings]) 
 
 
 def _analysed(past: EarlierNights, name: str) -> RunDirectory | None:
-    """The directory of a run, if it is there and analysed."""
+    """Return the directory of a run, if it exists and is analysed."""
     run = past.run(name)
     directory = RunDirectory(Path(run["path"])) if run is not None and run["path"] else None
     return directory if directory is not None and directory.summary_json.exists() else None
@@ -141,11 +138,11 @@ def _compare_two(good: RunDirectory, run: RunDirectory, page: Path) -> None:
     try:
         write_page(read_sides([good, run]), page)
     except InputError:
-        return  # one was pruned or damaged: its own page says what is known of it
+        return  # one was pruned or damaged: its own page has the details
 
 
 def _to_write(past: EarlierNights, site: Site, checked: Mapping[str, NightFindings]) -> list[int]:
-    """The runs whose pages are to be written: all if another program wrote them."""
+    """Return the runs whose pages have to be written: all if another program wrote them."""
     stamp = site.folder / _WRITTEN_BY
     if not stamp.exists() or stamp.read_text() != _stamp():
         return list(range(len(past.runs)))
@@ -175,7 +172,7 @@ def _stamp() -> str:
 def entry_content(
     entry: Entry, findings: Sequence[Finding], told: Sequence[FindingText], site: Site
 ) -> dict[str, Any]:
-    """What its template names."""
+    """Return the values that the template uses."""
     shown, nothing = sections(entry, findings)
     total = sum(len(runs) for runs in entry.nights.values())
     nights = len(entry.nights)
@@ -192,7 +189,7 @@ def entry_content(
 
 
 def _runs_table(entry: Entry, site: Site) -> Markup:
-    """The latest runs, newest first."""
+    """Return the table of the latest runs, newest first."""
     page = site.entry(*entry.key)
     runs = [run for night in reversed(entry.nights) for run in entry.nights[night]][:RUNS_SHOWN]
     rows = []

@@ -1,4 +1,4 @@
-"""Where the pages of the site stand, and how they link to each other and to the runs' own reports."""
+"""Paths of the site's pages, and links between them and to the runs' reports."""
 
 import os
 import re
@@ -12,8 +12,8 @@ from urllib.parse import quote
 from experiments.records.rundir import RunDirectory
 
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]")
-_BETWEEN = "~"  # stands in no name: it is not among the plain characters
-_LENGTH_MAX, _SHOWN, _DIGITS = 100, 64, 32  # two names, and what is appended, are a file's
+_BETWEEN = "~"  # part of no name: not a plain character
+_LENGTH_MAX, _SHOWN, _DIGITS = 100, 64, 32  # two names and a suffix must fit into a file name
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,44 +34,44 @@ class Site:
 
     @property
     def theme(self) -> Path:
-        """The script that keeps light or dark."""
+        """The script that stores the choice of light or dark."""
         return self.folder / "theme.js"
 
     @property
     def charts(self) -> Path:
-        """What draws the charts."""
+        """The script that draws the charts."""
         return self.folder / "charts.js"
 
     def entry(self, suite: str, entry: str) -> Path:
-        """An experiment's page."""
+        """Return the path of an experiment's page."""
         return self.folder / to_entry(suite, entry)
 
     def run(self, run: str) -> Path:
-        """A run's page."""
+        """Return the path of a run's page."""
         return self.folder / to_run(run)
 
     def comparison(self, run: str) -> Path:
-        """A run held against the last good one before it."""
+        """Return the path of a run's comparison with the last good one before it."""
         return self.folder / to_comparison(run)
 
 
 def to_entry(suite: str, entry: str) -> str:
-    """The address of an experiment's page, from the site's folder."""
+    """Return the address of an experiment's page, relative to the site's folder."""
     return f"experiments/{_file(suite)}{_BETWEEN}{_file(entry)}.html"
 
 
 def to_run(run: str) -> str:
-    """The address of a run's page, from the site's folder."""
+    """Return the address of a run's page, relative to the site's folder."""
     return f"runs/{_file(run)}.html"
 
 
 def to_comparison(run: str) -> str:
-    """The address of a run's comparison, from the site's folder."""
+    """Return the address of a run's comparison, relative to the site's folder."""
     return f"compare/{_file(run)}.html"
 
 
 def report_of(run: Mapping[str, Any], page: Path) -> str | None:
-    """The address of a run's report as seen from a page; None if it is not there (any more)."""
+    """Return the address of a run's report relative to a page; None if it does not exist."""
     if not run["path"]:
         return None
     report = RunDirectory(Path(run["path"])).report_html
@@ -79,9 +79,9 @@ def report_of(run: Mapping[str, Any], page: Path) -> str | None:
 
 
 def _file(name: str) -> str:
-    """A name that is a file's name and an address everywhere; no two names give the same.
+    """Return a unique text for a name that is valid as file name and address everywhere.
 
-    Of one that is too long the digest tells the rest; `==` stands in no other.
+    A long name is cut and a digest appended after `==`, which no other text contains.
     """
     text = _OTHERS.sub(lambda other: "".join(f"={byte:02x}" for byte in other[0].encode()), name)
     if len(text) <= _LENGTH_MAX:

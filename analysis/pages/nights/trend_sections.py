@@ -1,7 +1,7 @@
-"""The trends of an experiment's page: which are shown, in which order, and each series as a chart.
+"""The trends of an experiment's page: selection, order, and a chart of each series.
 
 A chart has nights as dots, the level between change points with its bands, and the change points. The dark
-band holds the level's median with 95 %, the faint one holds nine of ten nights.
+band is the 95 % interval of the level's median, the faint one contains nine of ten nights.
 """
 
 import itertools
@@ -39,15 +39,15 @@ _ORDER = {
     )
 }
 NIGHTS_SHOWN = 400
-_FIT_FROM = 0.5  # an axis whose lowest value is above this share of the highest does not start at 0
+_FIT_FROM = 0.5  # an axis does not start at 0 if the lowest value is above this fraction of the highest
 _DOTS = "color-mix(in oklab, var(--accent) 65%, var(--surface))"
 _LEVEL = "var(--ink)"
 _STATUS = {"better": "good", "worse": "bad"}
-_TWICE_THE_SAME_DAYS = 3  # the same change, found by both methods of looking
+_TWICE_THE_SAME_DAYS = 3  # days within which both methods found the same change
 
 
 def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str, list[Chart]]], list[str]]:
-    """Titles with their charts, and titles of series that were 0 on every night."""
+    """Return titles with their charts, and titles of series that were 0 on every night."""
     found: dict[str, list[Chart]] = defaultdict(list)
     nothing = []
     until = date.fromisoformat(entry.last)
@@ -57,13 +57,13 @@ def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str,
             nothing.append(title_of(series.metric))
             continue
         section = series.metric.partition(".")[0]
-        found[section].append(trend(series, _of(series, findings), since, until))
+        found[section].append(trend(series, _findings_of(series, findings), since, until))
     ordered = [(title, found[name]) for name, title in SECTION_TITLES.items() if found[name]]
     return ordered, nothing
 
 
 def trend_of(entry: Entry, finding: Finding, findings: Sequence[Finding], nights: int = 120) -> Markup:
-    """The chart of a finding's series around it: from some nights before it to the last."""
+    """Return the chart of a finding's series from some nights before it to the last."""
     series = next((one for one in entry.series if one.metric == finding.metric), None)
     if series is None:
         return Markup("")
@@ -71,7 +71,7 @@ def trend_of(entry: Entry, finding: Finding, findings: Sequence[Finding], nights
     first = date.fromisoformat(finding.first_bad_night)
     since = max(_since(entry, until), min(first - timedelta(days=30), until - timedelta(days=nights)))
     key = f"finding-{finding.suite}-{finding.entry}-{finding.metric}-{finding.first_bad_night}"
-    return embedded(trend(series, _of(series, findings), since, until, key))
+    return embedded(trend(series, _findings_of(series, findings), since, until, key))
 
 
 def _since(entry: Entry, until: date) -> date:
@@ -79,12 +79,12 @@ def _since(entry: Entry, until: date) -> date:
     return max(first, until - timedelta(days=NIGHTS_SHOWN))
 
 
-def _of(series: Nights, findings: Sequence[Finding]) -> list[Finding]:
+def _findings_of(series: Nights, findings: Sequence[Finding]) -> list[Finding]:
     return [each for each in findings if each.metric == series.metric]
 
 
 def trend(series: Nights, findings: Iterable[Finding], since: date, until: date, key: str = "") -> Chart:
-    """The chart of a series, from one day to another. findings: those of this series."""
+    """Return the chart of a series, from one day to another. findings: those of this series."""
     days = [date.fromisoformat(night) for night in series.dates]
     begin = next((i for i, day in enumerate(days) if day >= since), len(days))
     x = [as_day(day) for day in days[begin:]]
@@ -114,7 +114,7 @@ def trend(series: Nights, findings: Iterable[Finding], since: date, until: date,
 
 
 def _apart(findings: Sequence[Finding]) -> list[Finding]:
-    """A change once, also if both methods of looking found it."""
+    """Return each change once, even if both methods found it."""
     kept: list[Finding] = []
     for finding in findings:
         day = date.fromisoformat(finding.first_bad_night)
@@ -129,7 +129,7 @@ def _index(series: Nights, night: str) -> int:
 
 
 def _level(x: Sequence[int], y: np.ndarray, start: int, end: int) -> tuple[Series, ...]:
-    """The level between two changes, in its two bands."""
+    """Return the level between two changes, with its two bands."""
     values = y[start:end]
     median = _digits(float(np.median(values)))
     certain = median_interval(values)
@@ -144,5 +144,5 @@ def _level(x: Sequence[int], y: np.ndarray, start: int, end: int) -> tuple[Serie
 
 
 def _digits(value: float) -> float:
-    """Seven significant digits: an axis may show a series whose nights differ in the fifth alone."""
+    """Return seven significant digits: a series may vary only in the fifth."""
     return float(f"{value:.7g}")

@@ -1,4 +1,4 @@
-"""Verdicts of runs as signs, and over the nights as a strip."""
+"""Verdicts of runs as signs, and of nights as a strip."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from analysis.pages.report.formatting import day_text
 
 STRIP_NIGHTS = 30
 ALLOWED = "allowed"
-"""Any verdict but passed, of a run without which its night passes."""
+"""Any verdict but passed, for a run that may fail."""
 STATUS = {"passed": "good", ALLOWED: "", "failed": "bad", "invalid": "bad", "crashed": "bad"}
 SIGNS = {"passed": "✓", "failed": "✕", "invalid": "?", "crashed": "!"}
 _GRAVEST = (*VERDICTS[:-1], ALLOWED, VERDICTS[-1])
@@ -19,7 +19,7 @@ WORDS = {"none": "did not run", ALLOWED: "failed, which is allowed"}
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A night in a strip. verdict: the worst of its runs', as `counted`, or "none"."""
+    """A night in a strip. verdict: the worst of its runs, as `counted`, or "none"."""
 
     verdict: str
     title: str
@@ -27,35 +27,35 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Nights beside each other, the last one at the right; label says it in words."""
+    """Nights side by side, the last one on the right; label describes them as text."""
 
     nights: tuple[Cell, ...]
     label: str
 
 
 def counted(verdict: str, *, allowed: bool) -> str:
-    """What a run counts as. allowed: whether its night passes without it."""
+    """Return the verdict that a run counts as. allowed: whether its night passes even if the run fails."""
     return ALLOWED if allowed and verdict != "passed" else verdict
 
 
 def status_of(verdict: str, *, allowed: bool) -> str:
-    """Its status on a page: good, bad, or neither."""
+    """Return the status on a page: good, bad, or neither."""
     return STATUS[counted(verdict, allowed=allowed)]
 
 
 def verdict_text(verdict: str, *, allowed: bool) -> str:
-    """A run's verdict in words."""
+    """Return a run's verdict as text."""
     return f"{verdict} (allowed)" if counted(verdict, allowed=allowed) == ALLOWED else verdict
 
 
 def worst(runs: Sequence[Row]) -> str:
-    """What the worst of some runs counts as; "none" if there are none."""
+    """Return the worst verdict of some runs; "none" if there are none."""
     found = (counted(run["verdict"], allowed=run["allow_failure"]) for run in runs)
     return min(found, key=_GRAVEST.index, default="none")
 
 
 def strip(entry: Entry, until: str, nights: int = STRIP_NIGHTS) -> Strip:
-    """The last nights of an entry, up to this one."""
+    """Return the strip of an entry's last nights, up to this one."""
     last = date.fromisoformat(until)
     days = [last - timedelta(days=ago) for ago in range(nights - 1, -1, -1)]
     found = [worst(entry.nights.get(day.isoformat(), ())) for day in days]

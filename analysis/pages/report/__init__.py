@@ -9,14 +9,14 @@ __all__ = ["write_report"]
 
 
 def write_report(run: RunDirectory) -> Path:
-    """Write report.html and figures/ of an analysed run, which are drawn while the page is put together;
-    returns the page's path.
+    """Write report.html and figures/ of an analysed run. Returns the page's path.
 
-    Reads only run.json, summary.json, the timelines' Parquet tables and of the transfers those around faults.
-    Writing again from the same directory gives the same files: commands in it name the run from there.
-    Raises InputError if there is no run, no analysis of it yet, or a folder of it is a link.
+    Figures are drawn while the page is rendered. Reads only run.json, summary.json, the timelines' Parquet
+    tables and the transfers around faults. The same directory always gives the same files; commands in the
+    page name the run relative to the current directory. Raises InputError if there is no run, no analysis of
+    it, or a folder of it is a link.
     """
-    # Some commands read only quantities of this package, and its templates take long to import.
+    # Some commands read only quantities of this package; its templates take long to import.
     from analysis.jobs.work import meanwhile  # noqa: PLC0415
     from analysis.pages.report import content  # noqa: PLC0415
     from analysis.pages.report.fault_windows import moments, write_diagrams  # noqa: PLC0415
@@ -34,7 +34,7 @@ def write_report(run: RunDirectory) -> Path:
 
 
 def _draw(run: RunDirectory) -> None:
-    """Draw the figures, where matplotlib, which takes long to import, keeps no other work waiting."""
+    """Draw the figures. matplotlib takes long to import; here it delays no other work."""
     from analysis.pages.report.charts.figures import write_figures  # noqa: PLC0415
     from analysis.pages.report.run_reader import read_record  # noqa: PLC0415
 

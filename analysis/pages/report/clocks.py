@@ -1,8 +1,7 @@
-"""How far the machines' clocks were from each other: a table, and for each clock its course through the run
-with its error bound, as a chart.
+"""Differences between the machines' clocks: a table, and a chart of each clock with its error bound.
 
-A clock is drawn against the straight line of its longest time without a change, since what it is off
-altogether (hours, perhaps) and how fast it drifts would hide all else; both stand beside it in words.
+A clock is drawn relative to the straight line of its longest period without a change, because its offset
+(hours, perhaps) and drift would hide all else; both are given beside it as text.
 """
 
 import numpy as np
@@ -18,7 +17,7 @@ from topologies.palette import colour_of
 
 POINTS = 240
 CLOCKS_DRAWN = 12
-ROOM = 1.1  # an axis reaches so much further than its values
+ROOM = 1.1  # an axis reaches this factor beyond its values
 _SOURCES = {
     "reference": "the run's clock",
     "packets": "packets in both directions",
@@ -28,7 +27,7 @@ _SOURCES = {
 
 
 def clock_charts(record: AnalysedRun) -> tuple[Chart, ...]:
-    """Every clock but the reference's; of many the first ones."""
+    """Return a chart of every clock but the reference, up to a limit."""
     times = record.run.times
     zero_ns, end_ns = times.zero_ns, times.drained_ns or times.ended_ns
     known = [
@@ -57,7 +56,10 @@ def clock_charts(record: AnalysedRun) -> tuple[Chart, ...]:
 
 
 def _chart(machine: str, colour: str, line: str, x: Floats, bounds_us: tuple[Floats, Floats]) -> Chart:
-    """A clock through the run: bounds of how far it was from its straight line, which `line` has in words."""
+    """Return the chart of a clock: bounds of its difference from a straight line.
+
+    line: description of that straight line.
+    """
     low, high = bounds_us
     top = ROOM * float(max(np.abs(low).max(), np.abs(high).max(), 1.0))
     points = (each.round(3).tolist() for each in ((low + high) / 2, low, high))
@@ -66,7 +68,7 @@ def _chart(machine: str, colour: str, line: str, x: Floats, bounds_us: tuple[Flo
         key=f"clock-{machine}",
         title=f"{machine}: {line}",
         x=Axis(TIME, "s", low=0.0, high=float(x[-1])),
-        y=Axis("µs beside its straight line", "µs", low=-top, high=top, from_zero=False),
+        y=Axis("µs from its straight line", "µs", low=-top, high=top, from_zero=False),
         series=(series,),
         together=TOGETHER,
         small=True,
@@ -84,18 +86,16 @@ _COLUMNS = (
         "Offset",
         lambda row: figure(short_time((row["offset_ms"] or 0) / 1e3), row["offset_ms"]),
         numeric=True,
-        help="from the run's clock, in the longest time without a change",
+        help="from the run's clock, in the longest period without a change",
     ),
-    quantity("Drift", "drift_ppm", lambda ppm: with_unit(ppm, "ppm"), "how much faster than the run's clock"),
-    quantity(
-        "Error bound", "bar_ms", _bound, "by how much the offset may be wrong, either way: in the median"
-    ),
-    quantity("Widest bound", "bar_max_ms", _bound, "about a change of the clock, or far from any packet"),
-    quantity("Packets", "packets", number, "seen by both machines, there and back"),
+    quantity("Drift", "drift_ppm", lambda ppm: with_unit(ppm, "ppm"), "rate relative to the run's clock"),
+    quantity("Error bound", "bar_ms", _bound, "median error bound of the offset, in either direction"),
+    quantity("Widest bound", "bar_max_ms", _bound, "near a change of the clock, or far from any packet"),
+    quantity("Packets", "packets", number, "seen by both machines, in both directions"),
     label("Changes", lambda row: count_of(row["changes"], "change") if row["changes"] else "none"),
 )
 
 
 def clocks_table(record: AnalysedRun) -> Table:
-    """What is known of each machine's clock, and what that rests on."""
+    """Return what is known of each machine's clock, and from what data."""
     return table("clocks", _COLUMNS, summary(record.machines))

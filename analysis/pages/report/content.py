@@ -1,4 +1,4 @@
-"""The report's section on content: how many subscriptions, and clients, an event was for."""
+"""The report's section on content: the number of subscriptions and clients that an event matched."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ WHAT = (OF_SUBSCRIPTIONS, OF_CLIENTS)
 
 
 def section(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
-    """Of one run; none where events are not for whoever wants what they are about."""
+    """Return the section of one run; empty if the system has no content-based subscriptions."""
     figures = record.summary.get("content")
     counted = read_any(run.table("selectivity"), SELECTIVITY)
     if not figures or counted is None:
@@ -26,28 +26,28 @@ def section(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
     found = Section(
         key="content",
         title="Content",
-        words=tuple(_words(what, figures[what]) for what in WHAT if what in figures),
-        tables=(Captioned("Events by how many they were for", _histogram(counted)),),
+        words=tuple(_sentence(what, figures[what]) for what in WHAT if what in figures),
+        tables=(Captioned("Events by number of matches", _histogram(counted)),),
     )
     return (found,)
 
 
-def _words(what: str, figures: Mapping[str, Any]) -> str:
+def _sentence(what: str, figures: Mapping[str, Any]) -> str:
     mean, half, most, at_most = (number(figures.get(name)) for name in ("mean", "p50", "p95", "max"))
     return (
-        f"An event was for {mean} {what} on average: half of the events for at most {half}, 95 % for at most"
-        f" {most}, none for more than {at_most}; {100 * (figures.get('none') or 0):.3g} % of them for none."
+        f"An event matched {mean} {what} on average: half of the events at most {half}, 95 % at most"
+        f" {most}, none more than {at_most}; {100 * (figures.get('none') or 0):.3g} % of them none."
     )
 
 
 def _histogram(counted: pa.Table) -> Table:
-    """A row for each class of numbers: none, 1, 2 to 3, 4 to 7 and so on."""
+    """Return a row for each class of numbers: none, 1, 2 to 3, 4 to 7 and so on."""
     found: dict[int, dict[str, int]] = {}
     for row in counted.to_pylist():
         at = found.setdefault(row["matched"].bit_length(), dict.fromkeys(WHAT, 0))
         at[row["what"]] += row["events"]
     columns = (
-        quantity("For so many", "class", _class),
+        quantity("Matches", "class", _class),
         *(quantity(f"Events, by {what}", what, number) for what in WHAT),
     )
     return table(
@@ -56,6 +56,6 @@ def _histogram(counted: pa.Table) -> Table:
 
 
 def _class(bits: float) -> str:
-    """The numbers that need so many bits."""
+    """Return the range of numbers with this bit length."""
     first, last = (1 << int(bits)) >> 1, (1 << int(bits)) - 1
     return number(first) if first == last or not bits else f"{number(first)} to {number(last)}"

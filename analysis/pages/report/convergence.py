@@ -1,8 +1,7 @@
-"""Convergence as RFC 6412 and 6414 measure it, for each fault and each of its streams, and how the whole run
-came to rest (docs/recovery.md).
+"""Convergence by RFC 6412 and 6414 of each fault and stream, and of the whole run (docs/recovery.md).
 
-Two methods say when a stream has converged: from rates and from losses. Where they are further apart than two
-sampling intervals, the table says of how many streams; why that is so stands below it.
+Two methods determine when a stream has converged: by rates and by losses. If they differ by more than two
+sampling intervals, the table shows for how many streams, with an explanation below.
 """
 
 from collections.abc import Sequence
@@ -15,20 +14,20 @@ from analysis.pages.report.tables import Table, label, quantity, table
 from analysis.timelines.recovering.convergence import SETTLED_NS
 from analysis.timelines.recovering.recovery_table import APART_S
 
-ROUTES_SHOWN = 400  # there may be thousands of clients
+ROUTES_SHOWN = 400  # limit; there may be thousands of clients
 
 _FIRST = quantity(
     "First stream",
     "first_route_s",
     seconds,
-    "until the first affected stream has brought an event that was published"
+    "until the first affected stream delivers an event that was published"
     " after the fault; RFC 6412: first route convergence time",
 )
 _ROUTE = quantity(
     "Slowest stream",
     "switch_s",
     seconds,
-    "the same of the last affected stream, at its slowest client; RFC 6412:"
+    "the same for the last affected stream, at its slowest client; RFC 6412:"
     " route-specific convergence, to the first packet",
 )
 _RATES = quantity(
@@ -43,15 +42,15 @@ _LOSSES = quantity(
     "By losses",
     "loss_derived_s",
     seconds,
-    "so long the load needs for the events that were late or lost, of the slowest"
-    " stream; RFC 6412: loss-derived convergence time. Late is what takes longer than the forwarding"
+    "time in which the load produces the late or lost events, for the slowest"
+    " stream; RFC 6412: loss-derived convergence time. Late events take longer than the forwarding"
     " delay threshold: 20 % above what the path allows",
 )
 _SILENCE = quantity(
     "Longest silence",
     "connectivity_lost_s",
     seconds,
-    "in which some client got nothing of a stream; RFC 6412: route loss of connectivity period",
+    "longest time in which some client got no event of a stream; RFC 6412: route loss of connectivity period",
 )
 _IMPAIRED = quantity(
     "Impaired", "impaired", number, "events that a client got late or never; RFC 6414: impaired packets"
@@ -60,16 +59,16 @@ _IMPAIRED = quantity(
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """What the page says of it."""
+    """Contents of the page's section on convergence."""
 
-    words: str  # how the run came to rest
+    words: str  # how the run stabilised
     faults: Table
-    why_apart: tuple[str, ...]  # why the two methods disagree, where they do
+    why_apart: tuple[str, ...]  # why the two methods disagree, if they do
     routes: Table
 
 
 def convergence(record: AnalysedRun) -> Convergence | None:
-    """None of a run without faults of which anything is known."""
+    """Return the section; None if the run has no faults with known recovery."""
     known = record.summary.get("recovery") or {}
     faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
     if not faults:
@@ -78,9 +77,9 @@ def convergence(record: AnalysedRun) -> Convergence | None:
         fault["name"]: [row for row in record.recovery if row["fault"] == fault["name"] and row["affected"]]
         for fault in faults
     }
-    rows = [row for mine in by_fault.values() for row in mine]
+    rows = [row for affected in by_fault.values() for row in affected]
     return Convergence(
-        words=_at_rest(record.summary.get("convergence") or {}),
+        words=_stabilisation(record.summary.get("convergence") or {}),
         faults=_faults_table(faults, known, by_fault),
         why_apart=_why_apart(rows),
         routes=_routes_table(record, rows),
@@ -90,12 +89,12 @@ def convergence(record: AnalysedRun) -> Convergence | None:
 def _after(missed: int, wait: str) -> str:
     if not missed:
         return f"No event published after it took longer than {wait}."
-    were = f"{count_of(missed, 'delivery')} of events published after it never came"
-    return f"{were}; what came took at most {wait}."
+    were = f"{count_of(missed, 'delivery')} of events published after it never arrived"
+    return f"{were}; others took at most {wait}."
 
 
-def _at_rest(figures: Row) -> str:
-    """How the run came to rest after its last change."""
+def _stabilisation(figures: Row) -> str:
+    """Return how the run stabilised after its last change, as text."""
     if figures.get("stalled") is None:
         return ""
     since = f"After the last change, at {seconds(figures.get('last_change_s'))},"
@@ -104,30 +103,30 @@ def _at_rest(figures: Row) -> str:
     )
     count = figures.get("missed") or 0
     if figures["stalled"]:
-        told = [f"{since} {count_of(figures['stalled'], 'stream')} stayed away from a client that was there."]
+        sentences = [f"{since} {count_of(figures['stalled'], 'stream')} never reached a connected client."]
     else:
-        told = [
+        sentences = [
             f"{since} every stream flowed again at every client within {full} (median {half}), at most"
             f" {beyond} beyond its path's delay. " + _after(count, wait)
         ]
     if figures.get("connected") is False:
-        told.append("Links that are up in both directions do not join all regions then.")
+        sentences.append("The links that were up in both directions did not connect all regions.")
     if (late := figures.get("late_switches")) is not None:
         many = (
             f"Servers changed their source {count_of(late, 'time')}"
             if late
             else "No server changed its source"
         )
-        told.append(f"{many} from {SETTLED_NS / 1e9:.0f}\u00a0s after it on.")
-    return " ".join(told)
+        sentences.append(f"{many} from {SETTLED_NS / 1e9:.0f}\u00a0s after it.")
+    return " ".join(sentences)
 
 
 def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Row]]) -> Table:
-    """A line for each fault; its figures are those of summary.json."""
+    """Return a row for each fault with its figures from summary.json."""
     columns = (
         label("Fault", lambda fault: fault_label(fault["kind"], fault["target"])),
         quantity(
-            "Took hold",
+            "Took effect",
             "applied_s",
             precise_seconds,
             "seconds since start; RFC 6412: convergence event instant",
@@ -136,7 +135,7 @@ def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Ro
         label(
             "Methods",
             lambda fault: _methods(by_fault[fault["name"]]),
-            "whether rates and losses say the same of each stream, to two sampling intervals",
+            "whether rates and losses agree for each stream, within two sampling intervals",
         ),
         *(_SILENCE, _IMPAIRED),
     )
@@ -144,7 +143,7 @@ def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Ro
 
 
 def _routes_table(record: AnalysedRun, rows: Sequence[Row]) -> Table:
-    """A line for each fault, stream and client, those first of which the methods disagree most."""
+    """Return a row for each fault, stream and client, largest disagreement of the methods first."""
     labels = {
         fault["name"]: fault_label(fault["kind"], fault["target"])
         for fault in record.summary.get("faults") or ()
@@ -169,13 +168,13 @@ def _signed(time_s: float | None) -> str:
 
 
 def _apart_s(row: Row) -> float | None:
-    """How much longer rates say than losses."""
+    """Return the time by rates minus the time by losses."""
     rates_s, losses_s = row.get("rate_derived_s"), row.get("loss_derived_s")
     return None if rates_s is None or losses_s is None else rates_s - losses_s
 
 
 def _methods(rows: Sequence[Row]) -> str:
-    """Of how many streams at clients the methods say the same."""
+    """Return for how many streams at clients the methods agree."""
     both = [each for row in rows if (each := _apart_s(row)) is not None]
     apart = [each for each in both if abs(each) > APART_S]
     if not both:
@@ -188,9 +187,9 @@ def _methods(rows: Sequence[Row]) -> str:
 def _why_apart(rows: Sequence[Row]) -> tuple[str, ...]:
     apart = [each for row in rows if (each := _apart_s(row)) is not None and abs(each) > APART_S]
     longer = (
-        "Rates say longer than losses where a stream carried a part of its load, or was lost more than once."
+        "Rates give longer times than losses if a stream carried part of its load or was lost repeatedly."
     )
-    shorter = "Losses say longer than rates where more than the usual load was late or lost."
+    shorter = "Losses give longer times than rates if more than the usual load was late or lost."
     return (
         *((longer,) if max(apart, default=0.0) > 0 else ()),
         *((shorter,) if min(apart, default=0.0) < 0 else ()),

@@ -1,12 +1,11 @@
-"""What the page shows of the moments around faults: messages behind each point of a plot, and space-time
-diagrams.
+"""Data of the page around faults: the messages behind each point of a plot, and space-time diagrams.
 
-A bin is what one point of a timeline stands for. Of each bin around a fault the messages that tell most are
-embedded: what was lost or sent again, what is sent seldom, what went between regions, in this order, and of
-what goes on within regions all the time a sample. The page says how many it does not have, and the command
-that shows them all. A run without the table of transfers has no such data, and says why.
+A bin is the time range of one point of a timeline. For each bin around a fault the most informative messages
+are embedded, in this order: lost or retransmitted ones, rare ones, those between regions, and a sample of the
+routine messages within regions. The page shows how many it lacks, and the command that shows them all. A run
+without the table of transfers has no such data, and the page gives the reason.
 
-A diagram of each fault is written as SVG among the run's figures.
+A diagram of each fault is written as SVG into the run's figures.
 """
 
 import base64
@@ -34,22 +33,25 @@ from experiments.files.whole_files import write_whole
 from experiments.records.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
 
-BEFORE_S, AFTER_S = 1.0, 3.0  # of each time when a fault begins or ends
+BEFORE_S, AFTER_S = 1.0, 3.0  # around each start and end of a fault
 BINS_MAX = 120
 MESSAGES_OF_BIN_MAX = 200
-USUAL_OF_BIN_MAX = 20  # of those within regions that tell nothing, where there are too many
-USUAL_BIN_S = 0.2  # where there is no table of throughput to say it
+USUAL_OF_BIN_MAX = 20  # limit of routine messages within regions, if there are too many
+USUAL_BIN_S = 0.2  # bin width if there is no table of throughput
 _PLACES = frozenset({"src", "sport", "dst", "dport", "connection", "stream_offset"})
 _COLUMNS = tuple(name for name in TRANSFERS.names if name not in _PLACES)
 _OFF_LINKS = -1
-DIAGRAMS_MAX = 12  # of a run with many faults the first ones: `cutset diagram` draws any
+DIAGRAMS_MAX = 12  # for the first faults of a run; `cutset diagram` draws any
 
 
 @dataclass(frozen=True, slots=True)
 class FaultWindows:
-    """The data that the page embeds; `missing` says why there is none. Names and labels are numbered once."""
+    """The data that the page embeds; `missing` is the reason if there is none.
 
-    run: str  # as a command names it, quoted for a shell
+    Names and labels are numbered once.
+    """
+
+    run: str  # the run's name in commands, quoted for a shell
     bin_s: float
     missing: str = ""
     links: tuple[str, ...] = ()
@@ -59,18 +61,18 @@ class FaultWindows:
     bins_left_out: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The fields by name, as they are: thousands of rows are not copied."""
+        """Return the fields by name without copying the thousands of rows."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def moments(run: RunDirectory, record: AnalysedRun) -> FaultWindows:
-    """The messages around this run's faults."""
+    """Return the messages around this run's faults."""
     bin_s = next((float(row["bin_s"]) for row in record.throughput), USUAL_BIN_S)
     zero_ns = record.run.times.zero_ns
     named = shlex.quote(run_argument(run.path))
     if zero_ns is None or not run.table("transfers").is_dir():
         missing = (
-            "this analysis has no table of them, cutset analyze makes it"
+            "this analysis has no table of them, cutset analyze writes it"
             if record.captured
             else "no packets were captured"
         )
@@ -86,7 +88,7 @@ def moments(run: RunDirectory, record: AnalysedRun) -> FaultWindows:
 
 
 def _bins(record: AnalysedRun, bin_s: float) -> list[int]:
-    """Numbers of the bins around the faults: those of the first faults first."""
+    """Return the numbers of the bins around the faults, those of the first faults first."""
     edges = [at_s for band in bands(record) for at_s in (band.start_s, band.end_s) if at_s is not None]
     found: dict[int, None] = {}
     for at_s in sorted({*edges, *fault_times(record).values()}):
@@ -96,7 +98,7 @@ def _bins(record: AnalysedRun, bin_s: float) -> list[int]:
 
 
 def _joined(numbers: Sequence[int]) -> Iterable[tuple[int, int]]:
-    """Ranges of bins that follow each other."""
+    """Yield ranges of consecutive bins."""
     start = end = None
     for number in sorted(numbers):
         if start is None or number != end:
@@ -121,7 +123,7 @@ class _Collector:
         self._labels: dict[str, int] = {}
 
     def take(self, table: pa.Table, bins: range) -> None:
-        """Add these bins, from a table of all their transfers in order of time."""
+        """Add these bins. The table has all their transfers in order of time."""
         bin_ns = self._made.bin_s * 1e9
         t_ns = table.column("t_ns").to_numpy()
         edges = [self._zero_ns + round(number * bin_ns) for number in (*bins, bins.stop)]
@@ -135,7 +137,7 @@ class _Collector:
         )
         links = np.array([self._link(*pair) for pair in pairs], np.int64)
         between = np.array([self._between(*pair) for pair in pairs], np.bool_)
-        kept = _telling(table, between, ranks_of(self._system))
+        kept = _most_informative(table, between, ranks_of(self._system))
         counts = Counter(links[links != _OFF_LINKS].tolist())
         rows = table.take(pa.array(kept, pa.int64())).to_pylist()
         self._made.bins.append(
@@ -148,7 +150,7 @@ class _Collector:
         )
 
     def _link(self, sender: str | None, receiver: str | None) -> int:
-        """The number of the link between the regions of two hosts."""
+        """Return the number of the link between the regions of two hosts."""
         ends = frozenset(self._regions.get(host or "", "") for host in (sender, receiver))
         return self._links.get(ends, _OFF_LINKS)
 
@@ -156,7 +158,7 @@ class _Collector:
         return self._regions.get(sender or "") != self._regions.get(receiver or "")
 
     def _row(self, row: Mapping[str, Any], link: int) -> list[Any]:
-        """[ms since time 0, sender, receiver, label, delay in ms, fate, sent again, link]."""
+        """Return [ms since time 0, sender, receiver, label, delay in ms, fate, retransmitted, link]."""
         taken = None
         if row["t_sent_ns"] is not None and row["t_complete_ns"] is not None:
             taken = round((row["t_complete_ns"] - row["t_sent_ns"]) / 1e6, 2)
@@ -179,23 +181,25 @@ class _Collector:
         return known[text]
 
 
-def _telling(table: pa.Table, between: "np.ndarray[Any, np.dtype[np.bool_]]", said: Ranks) -> list[int]:
-    """Places of the rows that tell most, in order of time."""
+def _most_informative(
+    table: pa.Table, between: "np.ndarray[Any, np.dtype[np.bool_]]", ranks: Ranks
+) -> list[int]:
+    """Return the indices of the most informative rows, in order of time."""
     if table.num_rows <= MESSAGES_OF_BIN_MAX:
         return list(range(table.num_rows))
     types = table.column("type").combine_chunks().dictionary_encode()
-    ranks = np.array([said.rank(name) for name in types.dictionary.to_pylist()])[types.indices.to_numpy()]
-    seldom = np.array([name not in said.ordinary for name in types.dictionary.to_pylist()])[
+    weights = np.array([ranks.rank(name) for name in types.dictionary.to_pylist()])[types.indices.to_numpy()]
+    seldom = np.array([name not in ranks.ordinary for name in types.dictionary.to_pylist()])[
         types.indices.to_numpy()
     ]
     disturbed = pc.not_equal(table.column("fate"), ARRIVED).to_numpy()
     disturbed |= table.column("retransmitted").to_numpy()
-    order = np.lexsort((-ranks, ~between, ~seldom, ~disturbed))
-    telling = order[(disturbed | seldom | between)[order]][:MESSAGES_OF_BIN_MAX]
+    order = np.lexsort((-weights, ~between, ~seldom, ~disturbed))
+    informative = order[(disturbed | seldom | between)[order]][:MESSAGES_OF_BIN_MAX]
     usual = np.flatnonzero(~(disturbed | seldom | between))
-    room = min(USUAL_OF_BIN_MAX, MESSAGES_OF_BIN_MAX - len(telling), len(usual))
+    room = min(USUAL_OF_BIN_MAX, MESSAGES_OF_BIN_MAX - len(informative), len(usual))
     sample = usual[np.arange(room) * len(usual) // max(room, 1)]  # spread over the bin
-    return sorted([*telling.tolist(), *sample.tolist()])
+    return sorted([*informative.tolist(), *sample.tolist()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,20 +209,20 @@ class FaultDiagram:
     fault: str
     label: str
     path: str
-    says: str  # what it shows, for who cannot see it
-    command: str  # that draws it again
-    width: int  # in pixels, as it was made to be seen
+    says: str  # description for screen readers
+    command: str  # the command that draws it again
+    width: int  # intended size in pixels
     height: int
     svg: str
 
     @property
     def encoded(self) -> str:
-        """The picture in base64, for the page to stand by itself."""
+        """The picture in base64, so that the page is self-contained."""
         return base64.b64encode(self.svg.encode()).decode()
 
 
 def write_diagrams(record: AnalysedRun, run: RunDirectory) -> tuple[FaultDiagram, ...]:
-    """Draw the moment around each fault; nothing where no table of transfers is."""
+    """Draw the time window around each fault; none without a table of transfers."""
     if not run.table("transfers").is_dir():
         return ()
     labels = {fault.name: fault_label(fault.kind, fault.target) for fault in record.plan.faults}
@@ -227,7 +231,7 @@ def write_diagrams(record: AnalysedRun, run: RunDirectory) -> tuple[FaultDiagram
         try:
             scene = around_fault(run, record, fault)
         except InputError:
-            continue  # no message was sent then, so there is nothing to draw
+            continue  # no message was sent in the window
         path = run.figure(figure_name(fault, DiagramQuery()), "svg")
         path.parent.mkdir(exist_ok=True)
         picture = diagram_svg(scene)

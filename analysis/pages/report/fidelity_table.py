@@ -1,7 +1,7 @@
-"""The table of what each direction of each WAN link did, beside what was configured (docs/fidelity.md).
+"""Table of the measured behaviour and configuration of each WAN link and direction (docs/fidelity.md).
 
-A line is a period of one direction's configuration. Why it is not proven stands at its end, with the cause if
-the run's data have it; columns that no line of a run needs are left out.
+A row is a period of one direction's configuration. Its last column gives the reason if it is not proven, with
+the cause if the run's data show it. Columns that no row of a run needs are left out.
 """
 
 from collections.abc import Mapping
@@ -22,28 +22,28 @@ from analysis.pages.report.tables import (
 
 
 def fidelity_table(record: AnalysedRun) -> Table:
-    """What each direction of each WAN link did, against what was configured; in the links' order."""
+    """Return the measured behaviour and configuration of each direction of each WAN link."""
     ends = {link.name: (link.a, link.b) for link in record.wan_links}
     order = {name: number for number, name in enumerate(ends)}
     rows = [
-        {**row, "way": _way(row, ends)}
+        {**row, "way": _direction(row, ends)}
         for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
     ]
     return table("fidelity", _COLUMNS, rows)
 
 
 def state_of(row: Row) -> str:
-    """What a period's packets show. Tables of earlier versions only know whether it was valid."""
+    """Return the verdict on a period's packets. Tables of earlier versions only have whether it was valid."""
     return row.get("verdict") or ("proven" if row["valid"] else "violated")
 
 
-def _way(row: Row, ends: Mapping[str, tuple[str, str]]) -> str:
+def _direction(row: Row, ends: Mapping[str, tuple[str, str]]) -> str:
     a, b = ends.get(row["link"], (row["link"], ""))
     return f"{a}→{b}" if row["direction"] == "forward" else f"{b}→{a}"
 
 
 def _period(row: Row) -> Cell:
-    """When this configuration held, and the state if it was not up."""
+    """Return the period of this configuration, and the state if it was not up."""
     state = row.get("state") or "up"
     since, until = row.get("from_s"), row.get("to_s")
     when = (
@@ -59,11 +59,11 @@ def _verdict(row: Row) -> Cell:
     return words(state, {"proven": "good", "violated": "bad"}.get(state, ""))
 
 
-def _why(row: Row) -> Cell:
+def _reason(row: Row) -> Cell:
     return words("; ".join(filter(None, (row.get("reason"), row.get("cause")))))
 
 
-def _asked(row: Row) -> Cell:
+def _configured_delay(row: Row) -> Cell:
     jitter_ms = row.get("configured_jitter_ms")
     delay = with_unit(row["configured_delay_ms"], "ms")
     return Cell(
@@ -71,13 +71,13 @@ def _asked(row: Row) -> Cell:
     )
 
 
-def _beyond(row: Row) -> Cell:
+def _excess_delay(row: Row) -> Cell:
     p50_ms, p99_ms = row.get("excess_p50_ms"), row.get("excess_p99_ms")
     return figure(f"{p50_ms or 0:.2f} / {milliseconds(p99_ms)}", p99_ms)
 
 
 def _loss(row: Row) -> Cell:
-    """With its confidence interval, where something was lost or asked to be."""
+    """Return the loss with its confidence interval, if packets were lost or loss was configured."""
     sure = row.get("loss_high") is not None and (row["loss"] or row["configured_loss"])
     below = f"{percent(row['loss_low'])}{EN_DASH}{percent(row['loss_high'])}" if sure else ""
     return Cell(EN_DASH if row["loss"] is None else percent(row["loss"]), row["loss"], below=below)
@@ -96,44 +96,44 @@ def _rate(row: Row) -> Cell:
 
 _COLUMNS = (
     label("Direction", "way"),
-    Column("When", _period, numeric=True, help="seconds since start; a line for each configuration"),
+    Column("When", _period, numeric=True, help="seconds since start; a row for each configuration"),
     Column(
-        "State", _verdict, help="proven: its packets show that it did as configured; violated: that it did"
-        " not; unproven: they cannot tell",
+        "State", _verdict, help="proven: its packets show the configured behaviour; violated: they show"
+        " another; unproven: they show neither",
     ),
-    Column("Delay asked", _asked, numeric=True, help="configured one-way delay, and its jitter"),
+    Column("Configured delay", _configured_delay, numeric=True, help="one-way delay, and its jitter"),
     quantity(
         "p50", "delay_p50_ms", milliseconds,
         "median one-way delay, from packets seen at both ends of the link",
     ),
     quantity("p99", "delay_p99_ms", milliseconds, "99th percentile of the one-way delay"),
     Column(
-        "Beyond", _beyond, numeric=True,
-        help="median and 99th percentile of what packets took beyond what the configured link would have"
-        " taken with just these packets: rate, queue, drops and jitter computed",
+        "Excess", _excess_delay, numeric=True,
+        help="median and 99th percentile of packets' delay beyond that of the configured link, which is"
+        " computed for just these packets: rate, queue, drops and jitter",
     ),
     quantity(
         "Bound", "bar_ms", lambda bound_ms: f"±{milliseconds(bound_ms)}",
-        "by how much delays may be wrong: two clocks measured them",
+        "error bound of delays that two clocks measured",
         needed=lambda row: row.get("bar_ms") is not None,
     ),
-    quantity("Loss asked", "configured_loss", percent),
+    quantity("Configured loss", "configured_loss", percent),
     Column(
         "Loss", _loss, numeric=True,
-        help="by chance, of what chance alone could lose; below, what it surely is between",
+        help="random loss, among packets that only chance could lose; below, its confidence interval",
     ),
     Column(
         "Lost", _lost, numeric=True,
-        help="what did not come through: by chance, at the full queue, by a cut",
+        help="packets that did not arrive: by chance, at the full queue, by a cut",
     ),
-    Column("Rate asked", _rate, numeric=True),
+    Column("Configured rate", _rate, numeric=True),
     quantity(
         "Peak rate", "rate_bits_per_s", lambda bits_per_s: scaled(bits_per_s, "bit/s"),
-        "what crossed in the busiest second",
+        "rate in the busiest second",
     ),
-    quantity("Packets", "packets", number, "seen on the sending side, each told from all others"),
+    quantity("Packets", "packets", number, "seen on the sending side and uniquely identified"),
     Column(
-        "Why", _why, help="why it is not proven, and the cause if the run's data have it",
+        "Why", _reason, help="why it is not proven, and the cause if the run's data show it",
         needed=lambda row: state_of(row) != "proven",
     ),
 )  # fmt: skip

@@ -1,9 +1,9 @@
-"""Quantities as people read them: a sensible number of digits, and always the unit.
+"""Quantities as readable text: a sensible number of digits, and always the unit.
 
 Pure functions from a number (or None) to text. A value that was not measured is "not measured", never 0.
-Nothing here knows HTML.
+Nothing here depends on HTML.
 
-Of the headline numbers of summary.json also what each is called, and how its changes read.
+Also the titles of summary.json's headline numbers, and the text of their changes.
 """
 
 import math
@@ -12,13 +12,13 @@ from datetime import date
 from experiments.records.summary import METRICS, RECOVERY
 
 NOT_MEASURED = "not measured"
-EN_DASH = "\u2013"  # between the ends of a span or a link
+EN_DASH = "\u2013"  # between the ends of a range or a link
 _THIN_SPACE = "\u202f"  # narrow and non-breaking: between groups of digits
 _SPACE = "\u00a0"  # non-breaking: between number and unit
 _LARGE = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 SMALL_CHANGE = 0.05
-"""A smaller difference between two runs is shown without colour: repeats of a run differ by as much."""
+"""Smaller differences between two runs are shown without colour; repeats of a run differ by as much."""
 
 _TITLES = {
     f"{section}.{name}": figure.title
@@ -30,7 +30,7 @@ MINUS, TIMES_SIGN = "\u2212", "\u00d7"
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """`value` with about `digits` significant digits and grouped thousands."""
+    """Return `value` with about `digits` significant digits and grouped thousands."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     if float(value).is_integer() and abs(value) < 1e15:
@@ -42,13 +42,13 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def with_unit(value: float | None, unit: str, digits: int = 3) -> str:
-    """`value` and its unit, as they are."""
+    """Return `value` and its unit, unscaled."""
     text = number(value, digits)
     return text if text == NOT_MEASURED else f"{text}{_SPACE}{unit}"
 
 
 def scaled(value: float | None, unit: str, digits: int = 3) -> str:
-    """`value` with the decimal prefix that leaves one to three digits before the point: 1.25 GB/s."""
+    """Return `value` with the decimal prefix that leaves one to three digits before the point: 1.25 GB/s."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     factor, prefix = next(
@@ -58,7 +58,7 @@ def scaled(value: float | None, unit: str, digits: int = 3) -> str:
 
 
 def large(value: float | None, noun: str) -> str:
-    """About so many things: 19 600 events, 79 950 events/s, 38.4 million deliveries."""
+    """Return an approximate count: 19 600 events, 79 950 events/s, 38.4 million deliveries."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     factor, word = next(((f, w) for f, w in _LARGE if abs(value) >= f * 0.9995), (1.0, ""))
@@ -67,7 +67,7 @@ def large(value: float | None, noun: str) -> str:
 
 
 def tick_text(value: float) -> str:
-    """At a tick of an axis, whose label has the unit: 0.02, 80 000, 2.5 M."""
+    """Return the text at an axis tick; the axis label has the unit: 0.02, 80 000, 2.5 M."""
     factor, prefix = next(
         ((f, p) for f, p in _PREFIXES if f >= 1e6 and abs(value) >= f * (1 - 1e-9)), (1.0, "")
     )
@@ -75,12 +75,12 @@ def tick_text(value: float) -> str:
 
 
 def day_text(day: date) -> str:
-    """As people write it: 7 Mar 2026."""
+    """Return a date as 7 Mar 2026."""
     return f"{day.day}{_SPACE}{day:%b}{_SPACE}{day.year}"
 
 
 def seconds(value: float | None) -> str:
-    """A duration in seconds, to the millisecond below 10 s and to a tenth above a minute."""
+    """Return a duration in seconds, with fewer decimals for longer ones."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     decimals = 3 if abs(value) < 0.1 else 2 if abs(value) < 60 else 1
@@ -88,7 +88,7 @@ def seconds(value: float | None) -> str:
 
 
 def short_time(time_s: float, digits: int = 4) -> str:
-    """A time in the unit that suits it."""
+    """Return a time in a suitable unit."""
     factor, unit = next(
         ((factor, unit) for factor, unit in ((1.0, "s"), (1e-3, "ms")) if abs(time_s) >= factor), (1e-6, "µs")
     )
@@ -96,12 +96,12 @@ def short_time(time_s: float, digits: int = 4) -> str:
 
 
 def precise_seconds(value: float | None) -> str:
-    """A time in seconds, to the millisecond."""
+    """Return a time in seconds, to the millisecond."""
     return NOT_MEASURED if value is None or not math.isfinite(value) else f"{value:.3f}{_SPACE}s"
 
 
 def percent(fraction: float | None) -> str:
-    """A fraction of 1 as a percentage; a tiny one is not rounded to 0."""
+    """Return a fraction of 1 as a percentage; a tiny one is not rounded to 0."""
     if fraction is None or not math.isfinite(fraction):
         return NOT_MEASURED
     if fraction == 0:
@@ -112,7 +112,7 @@ def percent(fraction: float | None) -> str:
 
 
 def count_of(number_of: int, noun: str) -> str:
-    """A number of things, with the noun's plural: 1 event, 2 proxies, 3 processes, 4 days."""
+    """Return a number with the noun's singular or plural: 1 event, 2 proxies, 3 processes, 4 days."""
     to_ies = noun.endswith("y") and not noun.endswith(("ay", "ey", "oy"))
     plural = noun[:-1] + "ies" if to_ies else noun + ("es" if noun.endswith("s") else "s")
     word = noun if number_of == 1 else plural
@@ -126,7 +126,7 @@ def _significant(value: float, digits: int) -> float:
 
 
 def title_of(metric: str) -> str:
-    """What a metric is called: `recovery.cut.switch_s` is "cut: events flow again"."""
+    """Return the title of a metric: `recovery.cut.switch_s` is "cut: events flow again"."""
     if metric in _TITLES:
         return _TITLES[metric]
     section, _, rest = metric.partition(".")
@@ -137,7 +137,7 @@ def title_of(metric: str) -> str:
 
 
 def value_text(value: float | None, unit: str) -> str:
-    """A value with its unit."""
+    """Return a value with its unit."""
     if value is None or not math.isfinite(value):
         return NOT_MEASURED
     if unit == "s":
@@ -154,14 +154,14 @@ def value_text(value: float | None, unit: str) -> str:
 
 
 def change_of(before: float | None, after: float | None) -> float | None:
-    """By how much it changed, as a fraction of what it was; None where that says nothing."""
+    """Return the change as a fraction of the value before; None if undefined."""
     if before is None or after is None or not before or not math.isfinite(after / before):
         return None
     return after / before - 1
 
 
 def change_text(change: float | None) -> str:
-    """A signed percentage: +12 %, ±0 %; a multiple, as x12, where that reads better."""
+    """Return a signed percentage: +12 %, ±0 %; or a multiple, as x12, for large changes."""
     if change is None:
         return ""
     size = abs(change) * 100
@@ -174,7 +174,7 @@ def change_text(change: float | None) -> str:
 
 
 def direction_of(change: float, better: str) -> str:
-    """ "better", "worse", or "" where neither is; `better` as `analysis.history.metrics` says it."""
+    """Return "better", "worse", or "" if neither; `better` as in `analysis.history.metrics`."""
     if not change or better not in {"lower", "higher"}:
         return ""
     return "better" if (change > 0) == (better == "higher") else "worse"

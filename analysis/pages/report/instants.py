@@ -1,15 +1,15 @@
-"""Times at which a report looks at a system's state: before the first outage, within each, after each."""
+"""Times at which a report shows a system's state: before the first outage, at the end of each, after each."""
 
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.run_metadata import RunMetadata
 
 INSTANTS_MAX = 5
-JUST_S = 0.02  # before a fault
+JUST_S = 0.02  # seconds before a fault
 
 
 def instants_of(record: AnalysedRun) -> list[tuple[float, str]]:
-    """In seconds since time 0, with what is said of each; the end of a run without outages."""
+    """Return times in seconds since time 0 with labels; only the end if the run has no outages."""
     outages, end_s = bands(record), record.length_s
     times: list[tuple[float, str]] = []
     for number_of, band in enumerate(outages):
@@ -24,7 +24,7 @@ def instants_of(record: AnalysedRun) -> list[tuple[float, str]]:
 
 
 def dead_at(metadata: RunMetadata, t_ns: int) -> frozenset[str]:
-    """The hosts whose processes a fault had killed and nothing had started again."""
+    """Return the hosts whose processes a fault had killed and that were not restarted."""
     dead: set[str] = set()
     for fault in metadata.applied_faults:
         if fault.t_ns <= t_ns and fault.kind in {"kill", "restart"}:

@@ -1,8 +1,8 @@
-"""Puts the page together: one HTML file with everything in it, from templates/ and assets/.
+"""Renders the page: one self-contained HTML file, from templates/ and assets/.
 
-Every text goes through Jinja's autoescape; data for the plots is embedded as JSON in which `<`, `>`, `&` and
-`'` are escaped, so no name can end the script element. Messages of moments are gzipped, and unpacked by the
-browser's own DecompressionStream. A Content-Security-Policy in the page forbids every network request.
+Jinja's autoescape escapes every text; data for the plots is embedded as JSON in which `<`, `>`, `&` and `'`
+are escaped, so no name can end the script element. Messages around faults are gzipped, and unpacked by the
+browser's DecompressionStream. A Content-Security-Policy in the page forbids every network request.
 """
 
 import base64
@@ -42,7 +42,7 @@ from topologies.palette import colour_of
 
 _HERE = Path(__file__).parent
 _GZIP_LEVEL = 6  # 9 takes three times as long for 1 % less
-LINK_CHARTS_SHOWN = 30  # a page with hundreds of plots serves nobody: the busiest links are shown
+LINK_CHARTS_SHOWN = 30  # hundreds of plots are unusable: the busiest links are shown
 
 
 def render(
@@ -51,9 +51,9 @@ def render(
     moments: FaultWindows,
     sections: Sequence[Section] = (),
 ) -> str:
-    """The whole page of a run. diagrams: those that stand beside it; moments: the messages to embed.
+    """Return the page of a run. diagrams: files beside the page; moments: the messages to embed.
 
-    sections: what the run's system adds.
+    sections: sections of the run's system.
     """
     content = _content(record) | {
         "sections": sections,
@@ -66,10 +66,10 @@ def render(
 
 @functools.cache
 def environment(*folders: Path) -> Environment:
-    """Return the templates' environment, with escaping and our own CSS and JS as `asset`. Calls with the same
-    folders share one, and the templates that it compiled.
+    """Return the templates' environment, with escaping and our own CSS and JS as `asset`.
 
-    folders: of other pages' templates, which are looked for there first.
+    Calls with the same folders share one environment and its compiled templates. folders: searched first for
+    templates of other pages.
     """
     made = Environment(
         loader=FileSystemLoader([*folders, _HERE / "templates"]),
@@ -89,7 +89,7 @@ def environment(*folders: Path) -> Environment:
 
 
 def _content(record: AnalysedRun) -> dict[str, Any]:
-    """Everything that the templates name."""
+    """Return all values that the templates use."""
     found = backlog.backlogs(record)
     throughput, latency = charts.throughput_chart(record), charts.latency_chart(record)
     links = {
@@ -132,14 +132,17 @@ def _content(record: AnalysedRun) -> dict[str, Any]:
 
 
 def busiest(found: tuple[Chart, ...]) -> tuple[Chart, ...]:
-    """At most LINK_CHARTS_SHOWN, by their peaks, in the plan's order."""
+    """Return at most LINK_CHARTS_SHOWN charts, those with the highest peaks, in the plan's order."""
     peaks = {chart.key: highest(chart.series) for chart in found}
     kept = set(sorted(peaks, key=lambda key: -peaks[key])[:LINK_CHARTS_SHOWN])
     return tuple(chart for chart in found if chart.key in kept)
 
 
 def plots(record: AnalysedRun, timelines: list[Chart], links: dict[str, tuple[Chart, ...]]) -> dict[str, Any]:
-    """What assets/plots.js draws. The faults stand once, for all charts that have nothing beside them."""
+    """Return the data that assets/plots.js draws.
+
+    Faults are included once, for all charts without spans of their own.
+    """
     faults = charts.spans(record)
 
     def shown(chart: Chart) -> dict[str, Any]:
@@ -155,7 +158,7 @@ def plots(record: AnalysedRun, timelines: list[Chart], links: dict[str, tuple[Ch
 
 
 def metadata(record: AnalysedRun) -> tuple[tuple[str, str], ...]:
-    """What ran, as name and value."""
+    """Return the run's environment, as names and values."""
     run, machine, memory = record.run, record.run.machine, record.run.machine.memory_bytes
     entries = [
         ("Run", record.name),
@@ -175,7 +178,7 @@ def metadata(record: AnalysedRun) -> tuple[tuple[str, str], ...]:
 
 
 def short_commit(commit: str | None) -> str | None:
-    """As many digits as tell commits apart; whether the tree was changed beside it."""
+    """Return the first digits of a commit, and whether the tree was changed."""
     if not commit:
         return None
     digits, _, changed = commit.partition("-")
@@ -189,12 +192,12 @@ def _length(times: Times) -> str | None:
 
 
 def _asset(name: str) -> Markup:
-    """One of our own CSS or JS files, as it is: a part of the program, which a test keeps free of "</"."""
+    """Return one of our own CSS or JS files unescaped; a test keeps them free of "</"."""
     return Markup((_HERE / "assets" / name).read_text())  # noqa: S704
 
 
 def packed(content: bytes) -> str:
-    """Gzipped and in base64, for assets/unpack.js."""
+    """Return the content gzipped and in base64, for assets/unpack.js."""
     return base64.b64encode(gzip.compress(content, _GZIP_LEVEL, mtime=0)).decode()
 
 

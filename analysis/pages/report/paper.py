@@ -1,8 +1,7 @@
-"""What a paper said about the experiment that a run reproduces: short quotations, to stand beside our
-numbers.
+"""Quotations of papers about the experiments that runs reproduce, shown beside our numbers.
 
-Keyed by the document and section that an experiment file names under `paper:`. Only words that are in the
-paper, as they stand there; which of our measures each belongs to is our reading.
+Keyed by the document and section that an experiment file names under `paper:`. All quotations are verbatim;
+the assignment to our measures is our interpretation.
 """
 
 from collections.abc import Mapping
@@ -92,6 +91,6 @@ _SECTIONS = {
 
 
 def paper_section(experiment: Row) -> PaperSection | None:
-    """What the paper that this experiment names says, if we have its words."""
+    """Return the quotations for the paper that this experiment names, if any."""
     paper = experiment.get("paper") or {}
     return _SECTIONS.get((str(paper.get("document")), str(paper.get("section"))))

@@ -1,6 +1,4 @@
-"""Recovery as the page tells it: for each fault, our numbers beside the paper's words, and each stream's
-own story.
-"""
+"""Recovery on the page: our numbers for each fault beside the paper's text, and each stream and client."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,31 +11,31 @@ from analysis.pages.report.tables import Table, label, quantity, table
 from experiments.records.summary import RECOVERY
 
 TITLES = {key: figure.title for key, figure in RECOVERY.items()}
-"""What the page calls the summary's figures."""
+"""The page's titles of the summary's figures."""
 TIMES = tuple((key, figure.title, figure.meaning) for key, figure in RECOVERY.items() if figure.meaning)
-"""What is measured, in the order in which it happens; times count from when the fault took hold."""
+"""The figures in the order in which they happen; times count from when the fault took effect."""
 TERMS = {
     "applied_s": "RFC 6412: convergence event instant",
     "switch_s": "of the slowest stream; RFC 6412: route-specific convergence, to its first packet",
     "returned_s": "RFC 6414: reversion time",
 }
-"""What the field calls it (docs/recovery.md); its other figures stand in `convergence`."""
+"""Terms of the RFCs (docs/recovery.md); further figures are in `convergence`."""
 METHODS_FIELDS = " (rate_derived_s, loss_derived_s)"
-"""What a note says beside "by rates and losses"."""
-PAIRS_SHOWN = 400  # there may be thousands of clients
+"""Text that a note has after "by rates and losses"."""
+PAIRS_SHOWN = 400  # limit; there may be thousands of clients
 _WRONG = ("lost", "duplicated", "out_of_order")
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One line of a fault's recovery."""
+    """One row of a fault's recovery."""
 
     title: str
     meaning: str
     value: str
     missing: bool
     quotation: str
-    term: str = ""  # what RFC 6412 and 6414 call it
+    term: str = ""  # term of RFC 6412 or 6414
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +46,13 @@ class Recovery:
     label: str
     measures: tuple[Measure, ...]
     citation: str
-    reasons: tuple[str, ...]  # why some figure could not be measured
+    reasons: tuple[str, ...]  # why some figures could not be measured
     pairs: Table
-    bar: str = ""  # by how much its times may be wrong, where several clocks measured them
+    bar: str = ""  # error bound of its times, if several clocks measured them
 
 
 def recoveries(record: AnalysedRun) -> tuple[Recovery, ...]:
-    """One for each fault that the summary or the recovery table knows, in the order of the faults."""
+    """Return the recovery of each fault in the summary or the recovery table, in the order of the faults."""
     known = set(record.summary.get("recovery") or {}) | {row["fault"] for row in record.recovery}
     faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
     section = paper_section(record.experiment)
@@ -69,22 +67,21 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
         return section.words.get((fault["kind"], measure), "") if section else ""
 
     def measured(key: str, title: str, meaning: str, show: Callable[[float | None], str]) -> Measure:
-        value = figures.get(
-            key
-        )  # a worst case is null if any of its cases is: the table's maximum would flatter
+        # A worst case is null if any of its cases is; the table's maximum would be too low.
+        value = figures.get(key)
         return Measure(title, meaning, show(value), value is None, quoted(key), TERMS.get(key, ""))
 
-    asked = f"asked for at {seconds(fault.get('requested_s'))}"
+    asked = f"requested at {seconds(fault.get('requested_s'))}"
     applied = fault.get("applied_s")
     held = Measure(
-        "Took hold",
+        "Took effect",
         asked,
         precise_seconds(applied),
         applied is None,
         quoted("applied_s"),
         TERMS["applied_s"],
     )
-    times = (measured(*told, seconds) for told in TIMES if told[0] != "returned_s" or told[0] in figures)
+    times = (measured(*entry, seconds) for entry in TIMES if entry[0] != "returned_s" or entry[0] in figures)
     backlog = measured(
         "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
     )
@@ -107,7 +104,7 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
 
 
 def _wrong(figures: Row, quotation: str) -> Measure:
-    """What was delivered wrongly, over all clients."""
+    """Return the incorrect deliveries over all clients."""
     values = [figures.get(key) for key in _WRONG]
     known = None not in values
     value = "0" if not any(values) else ", ".join(number(value) for value in values)
@@ -117,19 +114,19 @@ def _wrong(figures: Row, quotation: str) -> Measure:
 
 
 def _reasons(rows: list[Row]) -> tuple[str, ...]:
-    """Why figures of affected pairs could not be measured, each once."""
-    told = (row["reason"] for row in rows if row["affected"] and row.get("reason"))
-    return tuple(sorted({in_words(reason) for reasons in told for reason in reasons.split("; ")}))
+    """Return why figures of affected pairs could not be measured, each reason once."""
+    texts = (row["reason"] for row in rows if row["affected"] and row.get("reason"))
+    return tuple(sorted({in_words(reason) for reasons in texts for reason in reasons.split("; ")}))
 
 
 def in_words(reason: str) -> str:
-    """A reason of the summary, `settled_s: why`, with the title under which the page has the figure."""
+    """Return a reason of the summary, `settled_s: why`, with the page's title of the figure."""
     key, colon, why = reason.partition(": ")
     return f"{TITLES[key]}: {why}" if colon and key in TITLES else reason
 
 
 def note_in_words(note: str) -> str:
-    """A note of the summary, `recovery.cut: settled_s: why`, in the page's words."""
+    """Return a note of the summary, `recovery.cut: settled_s: why`, in the page's words."""
     subject, colon, why = note.partition(": ")
     if not colon or not subject.startswith("recovery."):
         return note
@@ -137,11 +134,11 @@ def note_in_words(note: str) -> str:
 
 
 def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> Table:
-    """Each affected (stream, client)."""
+    """Return a row for each affected (stream, client)."""
     columns = (
         label("Stream", lambda row: f"s{row['stream']} from {record.origin(row['stream'])}"),
         label("Client", "client"),
-        label("By", "affected_by", "what tells that the fault affected it: its process, its route, a gap"),
+        label("By", "affected_by", "evidence that the fault affected it: its process, its route, a gap"),
         *(quantity(title, key, seconds, meaning) for key, title, meaning in TIMES),
         quantity("Backlog", "backlog_events", number),
         quantity("Lost", "lost", number, bad=True),
@@ -151,5 +148,5 @@ def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> Table:
 
 
 def _slowness(row: Row) -> tuple[bool, float]:
-    """What orders pairs: those that never recovered first, then the slowest."""
+    """Return the sort key of a pair: those that never recovered first, then the slowest."""
     return row.get("switch_s") is not None, -(row.get("switch_s") or 0.0)

@@ -1,9 +1,7 @@
-"""What the report is made from: run.json, summary.json and the timelines' Parquet tables of one run, read
-once.
+"""Input of the report: run.json, summary.json and the timelines' Parquet tables of one run, read once.
 
-Everything is optional but run.json and summary.json: a crashed run may have no tables, a run without
-captures no links. What is missing is named, so that the page can say so. Spark is not needed and not
-imported.
+All but run.json and summary.json is optional: a crashed run may have no tables, a run without captures no
+links. Missing tables are listed, so that the page can report them. Spark is not needed and not imported.
 """
 
 from collections.abc import Mapping
@@ -34,12 +32,12 @@ TABLES = {
     "fidelity": schemas.FIDELITY,
 }
 _SHOWN = {"throughput": pc.field("scope") != "stream", "recovery": pc.field("affected")}
-"""The rows that pages show; of hundreds of thousands of others, the summary has the sums."""
+"""The rows that pages show; the summary has the sums of the many others."""
 
 
 @dataclass(frozen=True)
 class AnalysedRun:
-    """A run as the report sees it. Tables are tuples of rows, in the file's order; empty where missing."""
+    """A run as the report uses it. Tables are tuples of rows, in the file's order; empty if missing."""
 
     run: RunRecord
     summary: Row
@@ -47,12 +45,12 @@ class AnalysedRun:
     latency: tuple[Row, ...]
     recovery: tuple[Row, ...]  # of affected pairs
     fidelity: tuple[Row, ...]
-    missing: tuple[str, ...]  # names of tables that are not there
-    chains: tuple[Row, ...] = ()  # configurations; runs of before they were collected have no table of them
-    captures: tuple[Row, ...] = ()  # what of each capture could be used
-    streams: pa.Table | None = None  # the throughput of streams, of which there may be thousands
+    missing: tuple[str, ...]  # names of missing tables
+    chains: tuple[Row, ...] = ()  # configurations; older runs have no table of them
+    captures: tuple[Row, ...] = ()  # usable and unusable parts of each capture
+    streams: pa.Table | None = None  # throughput of streams; there may be thousands
     clocks: MachineClocks = ONE_CLOCK
-    machines: tuple[Row, ...] = ()  # what is known of each machine's clock; empty where there is one clock
+    machines: tuple[Row, ...] = ()  # details of each machine's clock; empty if there is one clock
 
     @property
     def name(self) -> str:
@@ -66,16 +64,16 @@ class AnalysedRun:
 
     @property
     def plan(self) -> Plan:
-        """What the run was to do."""
+        """The plan of the run."""
         return self.run.plan
 
     @property
     def regions(self) -> tuple[str, ...]:
-        """Names of the regions in the topology's order, on which colours hang."""
+        """Names of the regions in the topology's order, which determines their colours."""
         return tuple(region.name for region in self.plan.regions)
 
     def origin(self, stream: int) -> str:
-        """The region in which a stream is numbered."""
+        """Return the region in which a stream is numbered."""
         return self._owners.get(stream, "?")
 
     @cached_property
@@ -83,7 +81,7 @@ class AnalysedRun:
         return {stream.number: stream.region for stream in self.plan.streams}
 
     def of_stream(self, stream: int) -> list[Row]:
-        """A stream's rows of throughput."""
+        """Return a stream's rows of throughput."""
         return [] if self.streams is None else rows(self.streams, name=f"s{stream}").to_pylist()
 
     @cached_property
@@ -107,7 +105,7 @@ class AnalysedRun:
 
     @property
     def interrupted(self) -> bool:
-        """Whether someone ended it before its time."""
+        """Whether a user ended it early."""
         return self.run.outcome is Outcome.INTERRUPTED
 
     @property
@@ -117,32 +115,32 @@ class AnalysedRun:
 
     @property
     def valid(self) -> bool:
-        """Whether the run's numbers can be believed."""
+        """Whether the run's numbers are reliable."""
         return (self.summary.get("fidelity") or {}).get("valid") is True
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the run cannot be believed."""
+        """Reasons why the run is not valid."""
         return tuple((self.summary.get("fidelity") or {}).get("reasons") or ())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What could not be measured, and why."""
+        """Figures that could not be measured, with reasons."""
         return tuple((self.summary.get("fidelity") or {}).get("notes") or ())
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What was noted while it ran."""
+        """Problems recorded during the run."""
         return self.run.problems
 
     @property
     def captured(self) -> bool:
-        """Whether packets were captured at all."""
+        """Whether packets were captured."""
         return bool(self.plan.captures)
 
 
 def read_record(directory: RunDirectory) -> AnalysedRun:
-    """Read a run directory. Raises InputError when there is no run, or no analysis of it yet."""
+    """Read a run directory. Raises InputError if there is no run, or no analysis of it yet."""
     run, clocks = read_on_reference(directory)
     if not directory.summary_json.exists():
         refuse(directory)

@@ -1,6 +1,6 @@
-"""Sections that a system adds to its runs' reports: words, drawings over the regions, tables, as plain data.
+"""Sections that a system adds to its runs' reports: text, drawings over the regions, tables, as plain data.
 
-A system declares a function (`node.core.declaration.System.report`) that makes them from a run.
+A system declares a function (`node.core.declaration.System.report`) that builds them from a run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from topologies.palette import colour_of
 
 WIDTH, HEIGHT = 320.0, 250.0
 _ASIDE, _ABOVE, _RING = 66.0, 58.0, 44.0
-"""Room around regions' middles, and how far from them their hosts stand."""
+"""Margins around regions' centres, and the distance of hosts from them."""
 _LABEL = 4.0
 
 
@@ -33,8 +33,9 @@ class Dot:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From one host to another. kind: "kept", "new" since the drawing before, "relayed" by a third one, or
-    "told", the end of a way.
+    """A line between two hosts.
+
+    kind: "kept", "new" since the previous drawing, "relayed" by a third host, or "told", the end of a path.
     """
 
     x1: float
@@ -46,7 +47,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A region's name in its middle, or what an axis stands for."""
+    """A region's name at its centre, or the name of an axis."""
 
     x: float
     y: float
@@ -55,8 +56,10 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A part of a space, beneath dots and edges. shade: how much there is of what is drawn, 0 to 1. kind:
-    "held", "trust" (held for another one), "nobody" (behind all others) or "outline".
+    """A part of a space, beneath dots and edges.
+
+    shade: the relative amount shown, 0 to 1. kind: "held", "trust" (held for another one), `nobody` (behind
+    all others) or "outline".
     """
 
     x: float
@@ -83,7 +86,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Drawings beside each other, under a title."""
+    """Drawings side by side, under a title."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -91,7 +94,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Captioned:
-    """A table with what stands above it."""
+    """A table with its caption."""
 
     caption: str
     table: Table
@@ -99,7 +102,7 @@ class Captioned:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of the page. hint: how drawings are to be read."""
+    """A section of the page. hint: how to read the drawings."""
 
     key: str
     title: str
@@ -113,14 +116,14 @@ Report = Callable[[AnalysedRun, RunDirectory], Sequence[Section]]
 
 
 def sections(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
-    """What the system of a run adds to its report."""
+    """Return the sections that the system of a run adds to its report."""
     report: Report | None = report_of(record.plan.system)
     return () if report is None else tuple(report(record, run))
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where hosts stand in every panel: those of a region in a ring around its middle."""
+    """Positions of hosts in every panel: in a ring around the centre of their region."""
 
     of: Mapping[str, tuple[float, float]]
     colours: Mapping[str, str]
@@ -128,7 +131,7 @@ class Places:
 
 
 def places(record: AnalysedRun, hosts: Mapping[str, Sequence[str]]) -> Places:
-    """hosts: by region those that are drawn."""
+    """Return the positions of the hosts to draw. hosts: by region."""
     names = record.regions
     links = [(names.index(link.a), names.index(link.b)) for link in record.wan_links]
     middles = [
@@ -137,9 +140,9 @@ def places(record: AnalysedRun, hosts: Mapping[str, Sequence[str]]) -> Places:
     ]
     of, colours = {}, {}
     for number, (name, (x, y)) in enumerate(zip(names, middles, strict=True)):
-        mine = hosts.get(name, ())
-        for place, host in enumerate(mine):
-            angle = 2 * pi * place / len(mine) - pi / 2
+        region_hosts = hosts.get(name, ())
+        for place, host in enumerate(region_hosts):
+            angle = 2 * pi * place / len(region_hosts) - pi / 2
             of[host] = round(x + _RING * cos(angle), 1), round(y + _RING * sin(angle), 1)
             colours[host] = colour_of(number)
     labels = tuple(

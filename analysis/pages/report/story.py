@@ -1,4 +1,4 @@
-"""The first screen in words: did it hold, can I trust it, what happened. From the summary, as plain data."""
+"""Text of the first screen: did it hold, can I trust it, what happened. Plain data from the summary."""
 
 from dataclasses import dataclass
 
@@ -9,20 +9,20 @@ from analysis.pages.report.run_reader import AnalysedRun, Row
 from experiments.planned.changes import MENDING
 from experiments.records.summary import WRONG
 
-# verdict -> (word, how it looks, what it means)
+# verdict -> (word, status, meaning)
 _VERDICTS = {
     "passed": ("Passed", "good", ""),
-    "failed": ("Failed", "bad", "The run can be believed, and not everything held."),
-    "invalid": ("Invalid", "bad", "The testbed did not do what was asked, so this run shows nothing."),
-    "crashed": ("Crashed", "bad", "The run did not reach its end. What was measured until then is shown."),
+    "failed": ("Failed", "bad", "The run is valid, but not all expectations held."),
+    "invalid": ("Invalid", "bad", "The testbed did not do what was configured, so this run shows nothing."),
+    "crashed": ("Crashed", "bad", "The run did not reach its end. Measurements until then are shown."),
 }
 _INTERRUPTED = (
     "Interrupted",
     "bad",
-    "The run was ended before its time. What was measured until then is shown.",
+    "The run was stopped early. Measurements until then are shown.",
 )
 _TRUST = {
-    True: ("Valid", "good", "The testbed did what was asked."),
+    True: ("Valid", "good", "The testbed did what was configured."),
     False: ("Invalid", "bad", "Do not rely on the numbers:"),
 }
 _EXPECTATIONS_SHOWN = 4
@@ -32,7 +32,7 @@ _NOTES_SHOWN = 2
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """One large number and what it is."""
+    """One large number and its meaning."""
 
     value: str
     meaning: str
@@ -41,7 +41,7 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What the first screen says."""
+    """Contents of the first screen."""
 
     word: str
     status: str
@@ -49,18 +49,18 @@ class Story:
     held: str  # "3 of 3 expectations held"
     expectations: tuple[Row, ...]  # failed ones first; at most a handful
     more_expectations: int
-    failures: tuple[str, ...]  # what else did not hold
+    failures: tuple[str, ...]  # other failures
     trust: str
     trust_status: str
     trust_meaning: str
-    evidence: tuple[str, ...]  # why it can be believed, or why not
-    notes: tuple[str, ...]  # what could not be measured
-    more: int  # reasons and notes
+    evidence: tuple[str, ...]  # why the numbers are or are not reliable
+    notes: tuple[str, ...]  # figures that could not be measured
+    more: int  # number of further reasons and notes
     headlines: tuple[Headline, ...]
 
 
 def story(record: AnalysedRun) -> Story:
-    """The first screen of this run."""
+    """Return the first screen of this run."""
     word, status, meaning = _verdict(record)
     expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
     trust, trust_status, trust_meaning = _TRUST[record.valid]
@@ -86,14 +86,14 @@ def story(record: AnalysedRun) -> Story:
 
 
 def _verdict(record: AnalysedRun) -> tuple[str, str, str]:
-    """The verdict `crashed` is also that of a run that somebody ended, which is told apart here."""
+    """Return the verdict; a run that a user stopped is distinguished from a crashed one."""
     if record.verdict == "crashed" and record.interrupted:
         return _INTERRUPTED
     return _VERDICTS.get(record.verdict, (record.verdict, "bad", ""))
 
 
 def _failures(record: AnalysedRun) -> tuple[str, ...]:
-    """What makes a run fail besides its expectations."""
+    """Return why a run failed, besides its expectations."""
     processes = record.run.processes
     died = [each.name for each in processes if each.exit is None or not each.exit.expected]
     lines = (
@@ -105,15 +105,15 @@ def _failures(record: AnalysedRun) -> tuple[str, ...]:
 
 
 def _evidence(record: AnalysedRun) -> tuple[str, ...]:
-    """Why a valid run can be believed."""
+    """Return why a valid run is reliable."""
     fidelity = record.summary.get("fidelity") or {}
     errors = [abs(row["excess_p50_ms"]) for row in record.fidelity if row.get("excess_p50_ms") is not None]
     unproven = sum(row.get("verdict") == "unproven" for row in record.fidelity)
     lines = []
     if errors:
-        lines.append(f"links: median delay within {number(max(errors), 2)}\u00a0ms of what was asked")
+        lines.append(f"links: median delay within {number(max(errors), 2)}\u00a0ms of the configured one")
     if unproven:
-        lines.append(f"links: nothing shows what {unproven} of {len(record.fidelity)} periods were like")
+        lines.append(f"links: {unproven} of {len(record.fidelity)} periods are unproven")
     if record.captured and fidelity.get("capture_drops") == 0:
         lines.append("captures: no packet dropped")
     agreement = record.summary.get("agreement") or {}
@@ -125,7 +125,7 @@ def _evidence(record: AnalysedRun) -> tuple[str, ...]:
 
 
 def _recovery_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
-    """How long the worst fault's recovery took."""
+    """Return the recovery times of the worst fault."""
     recovery = record.summary.get("recovery") or {}
     disturbing = [
         f for f in record.summary.get("faults") or () if f["kind"] not in MENDING and f["name"] in recovery
@@ -142,23 +142,23 @@ def _recovery_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
         lines.append(
             Headline(
                 seconds(figures["catch_up_s"]),
-                f"until the gap's {with_unit(figures.get('backlog_events'), 'events')} had come",
+                f"until the gap's {with_unit(figures.get('backlog_events'), 'events')} had arrived",
             )
         )
     return tuple(lines)
 
 
 def _event_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
-    """What was lost, and of how much."""
+    """Return lost and otherwise incorrect deliveries, and the total."""
     events = record.summary.get("events") or {}
     parts = [(key, events.get(key, 0)) for key in WRONG]
     wrong = [f"{number(value)} {key.replace('_', ' ')}" for key, value in parts if value]
     delivered = large(events.get("delivered"), "deliveries")
-    beside = {
-        "tombstoned": "came as tombstones: collected before they were delivered",
-        "unacknowledged": "did not come, and are no loss: their publishers died before the answer",
+    extra = {
+        "tombstoned": "came as tombstones: garbage-collected before delivery",
+        "unacknowledged": "did not arrive: not lost, as their publishers died unacknowledged",
     }
-    others = tuple(Headline(large(events[key], ""), said) for key, said in beside.items() if events.get(key))
+    others = tuple(Headline(large(events[key], ""), text) for key, text in extra.items() if events.get(key))
     if all(value == 0 for _, value in parts):
         return (
             Headline("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),
@@ -173,12 +173,12 @@ def _event_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
 
 
 def _bar(bar_ms: float | None) -> str:
-    """By how much a time may be wrong, where several clocks measured it."""
+    """Return the error bound of a time that several clocks measured."""
     return "" if bar_ms is None else f"\u00a0±\u00a0{number(bar_ms, 2)}"
 
 
 def _level_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
-    """Throughput and latency of the whole run."""
+    """Return throughput and latency of the whole run."""
     throughput, latency = record.summary.get("throughput") or {}, record.summary.get("latency") or {}
     lines = []
     if throughput.get("events_per_s") is not None:

@@ -1,6 +1,6 @@
-"""The page of a whole sweep: its figures beside the paper's numbers, and every run with what came of it.
+"""The page of a sweep: its figures beside the paper's numbers, and every run with its result.
 
-Like a run's page it is one file with everything in it (see `page`), and asks the network for nothing.
+Like a run's page it is one self-contained file (see `page`) that loads nothing from the network.
 """
 
 from collections.abc import Sequence
@@ -40,18 +40,18 @@ PROBLEMS_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the first screen says of a sweep."""
+    """The first screen's verdict on a sweep."""
 
     word: str
     status: str
     passed: int
     runs: int
-    told: tuple[str, ...]  # what did not pass, and how often
+    told: tuple[str, ...]  # the results other than "passed", with counts
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A run that did not pass: why, and the command that repeats it."""
+    """A run that did not pass: the reason, and the command that repeats it."""
 
     name: str
     seed: int
@@ -61,7 +61,7 @@ class Failure:
 
 
 def write_sweep_report(directory: SweepDirectory) -> Path:
-    """Write report.html and figures/ of a sweep; returns the page's path. Raises as `read_sweep`."""
+    """Write report.html and figures/ of a sweep. Returns the page's path. Raises as `read_sweep` does."""
     sweep = read_sweep(directory)
     charts = paper_charts(sweep)
     write_sweep_figures(charts, directory)
@@ -70,7 +70,7 @@ def write_sweep_report(directory: SweepDirectory) -> Path:
 
 
 def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
-    """The whole page of a sweep."""
+    """Return the page of a sweep."""
     failures = failed(sweep)
     return environment().get_template("sweep.html.j2").render(
         sweep=sweep,
@@ -90,7 +90,7 @@ def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
 
 
 def verdict(sweep: Sweep) -> Verdict:
-    """How many passed, whether that is all of them, and what all of them together came to."""
+    """Return how many runs passed, and the verdict on the sweep as a whole."""
     runs = sweep.record.made
     passed = sum(point.verdict == "passed" for point in runs)
     kinds: list[str] = [point.verdict or ("not analysed" if point.ended else "not made") for point in runs]
@@ -112,21 +112,23 @@ def verdict(sweep: Sweep) -> Verdict:
 
 
 def totals(sweep: Sweep) -> tuple[Headline, ...]:
-    """What all runs together delivered, and what was wrong with it."""
+    """Return the deliveries of all runs together, and the incorrect ones."""
     runs = [run for run in sweep.runs if run.figure("events", "delivered") is not None]
     if not runs:
         return ()
     delivered = sum(run.figure("events", "delivered") or 0.0 for run in runs)
     wrong = {name: sum(run.figure("events", name) or 0.0 for run in runs) for name in WRONG}
-    told = ", ".join(f"{large(value, name.replace('_', ' '))}" for name, value in wrong.items() if value)
+    wrong_text = ", ".join(
+        f"{large(value, name.replace('_', ' '))}" for name, value in wrong.items() if value
+    )
     among = f"of {large(delivered, 'deliveries')} in {count_of(len(runs), 'run')}"
-    if told:
-        return (Headline(told, among, "bad"),)
+    if wrong_text:
+        return (Headline(wrong_text, among, "bad"),)
     return (Headline("0", f"lost, duplicated, out of order, resurrected or corrupted {among}", "good"),)
 
 
 def failed(sweep: Sweep) -> tuple[Failure, ...]:
-    """The runs that were made and did not pass, in their order."""
+    """Return the runs that were executed and did not pass, in order."""
     return tuple(
         Failure(
             name=_values(run) or run.point.name,
@@ -143,7 +145,7 @@ def failed(sweep: Sweep) -> tuple[Failure, ...]:
 
 
 def runs_table(sweep: Sweep) -> Table:
-    """Every run with its values and its numbers."""
+    """Return a table of every run with its values and numbers."""
     axes = list(dict.fromkeys(path for run in sweep.runs for path in run.point.values))
     place = {id(run): number for number, run in enumerate(sweep.runs, 1)}
     columns = (
@@ -170,14 +172,14 @@ def runs_table(sweep: Sweep) -> Table:
             "took",
             lambda run: run.point.duration_s,
             lambda time_s: with_unit(time_s, "s"),
-            "of wall clock, analysis included",
+            "wall-clock time, analysis included",
         ),
     )
     return table("runs", columns, sweep.runs)
 
 
 def _axis(path: str) -> Column:
-    """What was swept."""
+    """Return the column of a swept field."""
     return label(path.rsplit(".", maxsplit=1)[-1], lambda run: value_text(run.point.values.get(path)), path)
 
 
@@ -200,7 +202,7 @@ def _wrong(run: SweepRunResult) -> float | None:
 
 
 def _why(run: SweepRunResult) -> str:
-    """What was wrong with a run, in a line."""
+    """Return in one line why a run did not pass."""
     unmet = [e for e in run.summary.get("expectations") or () if not e.get("held")]
     lines = [f"{e['text']} (it is {found_text(e.get('value'))})" for e in unmet]
     if run.point.verdict == "invalid":
@@ -234,7 +236,10 @@ ALL_RUNS = "all runs"
 
 
 def expectations_table(sweep: Sweep) -> Table | None:
-    """Each expectation with its value, of each group of runs that it was asked of; None without any."""
+    """Return each expectation with its value, for each group of runs that it applies to.
+
+    Returns None if there are no expectations.
+    """
     if not sweep.record.expectations:
         return None
     rows = (
@@ -246,7 +251,7 @@ def expectations_table(sweep: Sweep) -> Table | None:
 
 
 def missed_text(sweep: Sweep) -> str | None:
-    """`1 of 3 expectations of all runs together did not hold`, or None if all held."""
+    """Return `1 of 3 expectations of all runs together did not hold`, or None if all held."""
     expectations = sweep.record.expectations
     missed = sum(not each.held for each in expectations)
     if not missed:

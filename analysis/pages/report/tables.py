@@ -1,8 +1,8 @@
-"""Tables as plain data, for one macro of the page to draw: cells with their text and what they sort by.
+"""Tables as plain data, drawn by one macro of the page: cells with text and sort key.
 
-A table is declared once, as its columns: each has its title, what it means, and the cell of any row. The
-builders here are those that only lay out what run.json and summary.json say; fidelity, recovery, convergence
-and backlog have modules of their own.
+A table is declared as columns: each has a title, a help text, and a function from a row to a cell. The
+builders here only lay out the contents of run.json and summary.json; fidelity, recovery, convergence and
+backlog have modules of their own.
 """
 
 import json
@@ -28,8 +28,9 @@ PROCESSES_SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`sort` orders the column; None (not measured) always goes last. `status` is "", "good" or "bad".
-    `below` stands in small letters under the text; `help` is for who asks.
+    """A table cell. `sort` orders the column; None (not measured) goes last. `status` is "", "good" or "bad".
+
+    `below` is small text under the main text; `help` is a tooltip.
     """
 
     text: str
@@ -45,8 +46,9 @@ def _always(_: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its heading, the cell of a row, whether it is right-aligned, a longer explanation for who
-    asks, and which rows need it: one that no row needs is left out.
+    """A column: heading, cell of a row, right alignment, tooltip, and which rows need it.
+
+    Columns that no row needs are left out.
     """
 
     title: str
@@ -58,7 +60,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What the page draws as one sortable table."""
+    """A table that the page draws as sortable."""
 
     key: str
     columns: tuple[Column, ...]
@@ -66,18 +68,18 @@ class Table:
 
 
 def words(text: Any, status: str = "") -> Cell:
-    """A cell of text, sorted by itself."""
+    """Return a cell of text, sorted by its text."""
     shown = "" if text is None else str(text)
     return Cell(shown, shown.lower(), status)
 
 
 def figure(text: str, value: float | None, status: str = "") -> Cell:
-    """A cell with a quantity, sorted by its value; a dash where it was not measured."""
+    """Return a cell with a quantity, sorted by its value; a dash if not measured."""
     return Cell(EN_DASH if value is None else text, value, status)
 
 
 def label(title: str, of: str | Callable[[Any], Any], help: str = "") -> Column:  # noqa: A002 - as in HTML
-    """A column of text. of: the name of a row's field, or what takes it from the row."""
+    """Return a column of text. of: the name of a row's field, or a function of the row."""
     return Column(title, lambda row: words(_value(row, of)), help=help)
 
 
@@ -90,7 +92,7 @@ def quantity(
     bad: bool = False,
     needed: Callable[[Any], bool] = _always,
 ) -> Column:
-    """A column of numbers with their units. of: as for `label`. bad: whether any but 0 is."""
+    """Return a column of numbers with units. of: as for `label`. bad: whether values other than 0 are bad."""
 
     def cell(row: Any) -> Cell:
         value = _value(row, of)
@@ -106,26 +108,26 @@ def _value(row: Any, of: str | Callable[[Any], Any]) -> Any:
 
 
 def table(key: str, columns: Iterable[Column], rows: Iterable[Any]) -> Table:
-    """A table of the columns that any row needs."""
+    """Return a table of the columns that at least one row needs."""
     lines = list(rows)
     shown = tuple(column for column in columns if column.needed is _always or any(map(column.needed, lines)))
     return Table(key, shown, tuple(tuple(column.cell(row) for column in shown) for row in lines))
 
 
 def milliseconds(value: float | None) -> str:
-    """A duration in milliseconds, to a hundredth."""
+    """Return a duration in milliseconds, to a hundredth."""
     return NOT_MEASURED if value is None else f"{value:.2f}\u00a0ms"
 
 
 def plain_text(value: Any) -> str:
-    """A value of summary.json as an expectation compares it."""
+    """Return a value of summary.json as an expectation compares it."""
     return (
         number(value) if isinstance(value, int | float) and not isinstance(value, bool) else json.dumps(value)
     )
 
 
 def held_cell(expectation: Row) -> Cell:
-    """Whether an expectation held."""
+    """Return whether an expectation held."""
     return words("held", "good") if expectation.get("held") else words("did not hold", "bad")
 
 
@@ -145,19 +147,19 @@ _EXPECTATIONS = (
         "Unproven",
         _unproven,
         numeric=True,
-        help="on how many periods of links it rests that are unproven",
+        help="number of unproven link periods that it depends on",
         needed=lambda expectation: bool(expectation.get("unproven")),
     ),
 )
 
 
 def expectations_table(record: AnalysedRun) -> Table:
-    """Every expectation with its value; and, if some rest on links that are unproven, on how many periods."""
+    """Return every expectation with its value, and the number of unproven periods it depends on."""
     return table("expectations", _EXPECTATIONS, record.summary.get("expectations") or ())
 
 
 def unproven_periods(record: AnalysedRun) -> tuple[str, ...]:
-    """On which unproven periods of links any expectation rests, each once."""
+    """Return the unproven link periods that any expectation depends on, each once."""
     expectations = record.summary.get("expectations") or ()
     return tuple(dict.fromkeys(period for e in expectations for period in e.get("unproven") or ()))
 
@@ -165,13 +167,13 @@ def unproven_periods(record: AnalysedRun) -> tuple[str, ...]:
 _FAULTS = (
     label("Fault", "name"),
     label("What", lambda fault: fault_label(fault["kind"], fault["target"])),
-    quantity("Asked for", "requested_s", seconds),
-    quantity("Took hold", "applied_s", precise_seconds),
+    quantity("Requested", "requested_s", seconds),
+    quantity("Took effect", "applied_s", precise_seconds),
 )
 
 
 def faults_table(record: AnalysedRun) -> Table:
-    """When each fault was asked for and when it held."""
+    """Return when each fault was requested and when it took effect."""
     return table("faults", _FAULTS, record.summary.get("faults") or ())
 
 
@@ -185,7 +187,7 @@ _CHAINS = (
 
 
 def chains_table(record: AnalysedRun) -> Table:
-    """Every configuration of the regions' chains."""
+    """Return every configuration of the regions' chains."""
     return table("chains", _CHAINS, record.chains)
 
 
@@ -206,13 +208,13 @@ _PROCESSES = (
 
 
 def processes_table(record: AnalysedRun) -> Table:
-    """Node processes and how they ended; those that ended unexpectedly first, and not thousands of them."""
+    """Return node processes and their exits, unexpected exits first, up to a limit."""
     processes = sorted(record.run.processes, key=lambda each: each.exit is not None and each.exit.expected)
     return table("processes", _PROCESSES, processes[:PROCESSES_SHOWN])
 
 
 def captures_table(record: AnalysedRun) -> Table:
-    """Every capture file, its packets, what the kernel dropped, and what of it could not be used."""
+    """Return every capture file with its packets, the kernel's drops, and the unusable parts."""
     left_out = {str(row["capture"]): _left_out(row) for row in record.captures}
     columns = (
         label("File", "file"),
@@ -225,7 +227,7 @@ def captures_table(record: AnalysedRun) -> Table:
 
 
 def _left_out(capture: Row) -> str:
-    """What of a capture could not be used: counts by name, and where it is damaged."""
+    """Return the unusable parts of a capture: counts by name, and where it is damaged."""
     counts = [f"{number(one['count'])} {one['what']}" for one in capture.get("unused") or ()]
     return "; ".join([*counts, *filter(None, [capture.get("problem")])])
 
@@ -244,5 +246,5 @@ _PROBES = (
 
 
 def probes_table(record: AnalysedRun) -> Table:
-    """Round trips of each pair before the nodes started and after they stopped, median."""
+    """Return the median round trip of each pair before the nodes started and after they stopped."""
     return table("probes", _PROBES, record.run.probes)

@@ -1,4 +1,4 @@
-"""Other people's traffic on the page: strips along the bottom of the timelines, and a row for each entry."""
+"""Background traffic on the page: strips along the bottom of the timelines, and a row for each entry."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,7 +14,10 @@ STRIP_ROWS = 3
 
 
 def traffic_spans(record: AnalysedRun) -> tuple[Span, ...]:
-    """When traffic was asked for, until the run ended: one span for each time on, the first with the name."""
+    """Return the periods of planned traffic until the end of the run.
+
+    The first of each entry has its name.
+    """
     return tuple(
         Span(
             f"{each.name} {'→'.join(_ends(each, record))}" if number == 0 else "",
@@ -30,7 +33,7 @@ def traffic_spans(record: AnalysedRun) -> tuple[Span, ...]:
 
 
 def traffic_table(record: AnalysedRun) -> Table:
-    """What each entry was to do, and what it did."""
+    """Return the planned and the measured traffic of each entry."""
     return table("traffic", _COLUMNS, _rows(record))
 
 
@@ -47,12 +50,12 @@ def _rows(record: AnalysedRun) -> Iterator[dict[str, Any]]:
 
 
 def traffic_kind(traffic: TrafficPlan) -> str:
-    """`2 TCP flows`, or `UDP`."""
+    """Return `2 TCP flows`, or `UDP`."""
     return "UDP" if traffic.protocol == "udp" else count_of(traffic.flows, "TCP flow")
 
 
 def traffic_times(traffic: TrafficPlan) -> str:
-    """`5 to 45 s`; if it is not on all the time also for how long it is, and is not."""
+    """Return `5 to 45 s`, with on and off times if the traffic is intermittent."""
     times = f"{traffic.at_us / 1e6:g}{EN_DASH}{traffic.until_us / 1e6:g}\u00a0s"
     first = next(pairwise(traffic.bursts), None)
     if first is None:
@@ -71,9 +74,9 @@ def _rate(bits_per_s: float | None) -> str:
     return scaled(bits_per_s, "bit/s")
 
 
-def _asked(row: dict[str, Any]) -> str:
-    asked = row.get("asked_bits_per_s")
-    return "as it can" if asked is None else _rate(asked)
+def _configured(row: dict[str, Any]) -> str:
+    rate = row.get("asked_bits_per_s")
+    return "unlimited" if rate is None else _rate(rate)
 
 
 def _bytes(size: float | None) -> str:
@@ -82,18 +85,18 @@ def _bytes(size: float | None) -> str:
 
 _COLUMNS = (
     label("Traffic", "name"),
-    label("Way", "ends"),
+    label("Path", "ends"),
     label("What", "what"),
     label("When", "when"),
-    label("Asked", _asked, "while it sends, all flows together"),
+    label("Configured", _configured, "while it sends, all flows together"),
     quantity("Arrived", "achieved_bits_per_s", _rate,
-        "payload behind the last link, for each second that it was to send"),
-    quantity("Sent", "sent_bytes", _bytes, "payload, as its sender says"),
-    quantity("Received", "received_bytes", _bytes, "payload, as its receiver says"),
-    quantity("Sent again", "retransmissions", number, "TCP segments, as its sender says",
+        "payload after the last link, per second of planned sending"),
+    quantity("Sent", "sent_bytes", _bytes, "payload, reported by its sender"),
+    quantity("Received", "received_bytes", _bytes, "payload, reported by its receiver"),
+    quantity("Retransmitted", "retransmissions", number, "TCP segments, reported by its sender",
         needed=lambda row: row.get("retransmissions") is not None),
-    quantity("Lost", "loss", percent, "datagrams, as its receiver says",
+    quantity("Lost", "loss", percent, "datagrams, reported by its receiver",
         needed=lambda row: row.get("loss") is not None),
     quantity("On links", "wan_bytes", _bytes,
-        "on the wire, all links and both directions; no figure of the system has it"),
+        "on the wire, all links and both directions; not part of the system's figures"),
 )  # fmt: skip

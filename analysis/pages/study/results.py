@@ -1,4 +1,4 @@
-"""What a study left: its tables and single numbers, by seed."""
+"""Results of a study: its tables and single numbers, by seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Values = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Of those seeds that are done."""
+    """The results of the seeds that are done."""
 
     directory: StudyDirectory
     record: StudyRecord
@@ -26,26 +26,26 @@ class Results:
 
     @classmethod
     def of(cls, directory: StudyDirectory) -> "Results":
-        """Of a study's directory. Raises InputError."""
+        """Return the results in a study's directory. Raises InputError."""
         record = directory.read()
         return cls(directory, record, directory.done(record.seeds))
 
     def column(self, seed: int, table: str, name: str) -> Values:
-        """A column of a seed's table."""
+        """Return a column of a seed's table."""
         path = self.directory.seed(seed) / f"{table}.parquet"
         found: Values = pq.read_table(path, columns=[name])[name].to_numpy()
         return found
 
     def number(self, seed: int, name: str) -> float:
-        """A single number of a seed."""
+        """Return a single number of a seed."""
         return float(read_json(self.directory.numbers(seed)).get(name, float("nan")))
 
     def each(self, measure: Callable[[int], float]) -> list[float]:
-        """A measure of every seed."""
+        """Return a measure for every seed."""
         return [float(measure(seed)) for seed in self.seeds]
 
     def shown(self, measure: Callable[[int], float], digits: int = 3) -> str:
-        """A measure as text: its median over seeds, and from the least to the most if there are several."""
+        """Return a measure as text: its median over seeds, and the range if there are several."""
         values = [value for value in self.each(measure) if np.isfinite(value)]
         if not values:
             return NOT_MEASURED

@@ -1,4 +1,4 @@
-"""The page of a study: its figures, and the paper's numbers beside ours, with why they differ."""
+"""The page of a study: its figures, and the paper's numbers beside ours, with reasons for differences."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ TEMPLATE = "study.html.j2"
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A number of the paper and ours. why: where they differ, the reason as far as it is known."""
+    """A number of the paper and ours. why: the reason for a difference, as far as known."""
 
     what: str
     paper: str
@@ -27,7 +27,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a study's results come to. notes: how what is shown was measured."""
+    """The page's contents from a study's results. notes: how the numbers were measured."""
 
     charts: tuple[SweepChart, ...]
     beside: tuple[Beside, ...]
@@ -35,14 +35,14 @@ class Content:
 
 
 def content_of(results: Results) -> Content:
-    """By the system that the study is of."""
+    """Return the contents by the study's system."""
     study = studies_of(results.record.system)[results.record.study]
     content: Content = resolve(study.page)(results)
     return content
 
 
 def write_study_report(directory: StudyDirectory) -> Path:
-    """Write report.html and figures/ of a study, of the seeds that are done. Raises InputError."""
+    """Write report.html and figures/ of a study, from the seeds that are done. Raises InputError."""
     results = Results.of(directory)
     content = content_of(results)
     directory.figures.mkdir(exist_ok=True)
@@ -52,7 +52,7 @@ def write_study_report(directory: StudyDirectory) -> Path:
 
 
 def render(results: Results, content: Content) -> str:
-    """The whole page."""
+    """Return the page of a study."""
     record = results.record
     study = studies_of(record.system)[record.study]
     facts = [
@@ -77,7 +77,7 @@ def render(results: Results, content: Content) -> str:
 
 
 def as_text(content: Content) -> str:
-    """The numbers as lines."""
+    """Return the numbers as lines."""
     width = max((len(each.what) for each in content.beside), default=0)
     ours = max((len(each.ours) for each in content.beside), default=0)
     lines = [f"{'':<{width}}  {'here':<{ours}}  in the paper"]

@@ -1,1 +1,1 @@
-"""Systems side by side: one page of a sweep over variants, with what each system did at the same fault."""
+"""Systems side by side: one page of a sweep over variants, with each system's behaviour at the same fault."""

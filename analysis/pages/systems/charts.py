@@ -1,8 +1,8 @@
-"""What each system did over time, small: one row for each, the same two axes for all.
+"""Small charts of each system over time: one row per system, with common axes.
 
-On the left the events that have to cross the cut, as one client beyond it gets them, as a part of the usual
-rate, which is not the same for all systems; on the right the latency until every client has an event, the
-worst origin's p95. Lines are the median over repetitions, bands reach from the least to the most.
+On the left: events that have to cross the cut, as one client beyond it receives them, in percent of the
+system's usual rate. On the right: latency until every client has an event, the worst origin's p95. Lines are
+medians over repetitions, bands range from minimum to maximum.
 """
 
 from collections import defaultdict
@@ -26,24 +26,24 @@ from topologies.palette import BLUE
 TOGETHER = "systems"
 BIN_S = 0.25
 IN_A_BIN = 5
-"""Events at the least, at the usual rate: the bins of a slow system are longer."""
+"""Fewest events of a bin at the usual rate: slow systems have longer bins."""
 BINS_MAX = 8
-"""So many are one at most."""
+"""Limit of basic bins in one bin."""
 CROSSING = Axis("events from beyond the cut, % of the usual rate", "%", low=0.0, high=400.0)
-"""What was held back comes at once, and is cut off there."""
+"""A burst of held-back events is clipped at the upper limit."""
 LATENCY = Axis("p95 until every client has an event, ms", "ms", kind="logarithmic")
-ROOM = 1.3  # above and below what is shown of latency
-_GAP = 1.5  # bins
+ROOM = 1.3  # margin factor above and below the latencies shown
+_GAP = 1.5  # in bins
 
 Points = Mapping[float, float]
-"""A value for the middle of each bin, in s since time 0."""
+"""A value for the middle of each bin, in seconds since time 0."""
 Spread = Mapping[float, list[float]]
-"""Those of all repetitions."""
+"""The values of all repetitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemCharts:
-    """A system with its two charts. usual: what is 100 % of the left one, events/s."""
+    """A system with its two charts. usual: events/s that are 100 % in the left one."""
 
     system: System
     usual: float
@@ -51,9 +51,9 @@ class SystemCharts:
 
 
 def system_charts(systems: Sequence[System]) -> tuple[SystemCharts, ...]:
-    """Of each system that ran."""
+    """Return the charts of each system that ran."""
     ran = [system for system in systems if system.runs]
-    latency = [_together(map(_latency, system.told)) for system in ran]
+    latency = [_collected(map(_latency, system.told)) for system in ran]
     late = [value for found in latency for values in found.values() for value in values if value > 0] or [1.0]
     delay = replace(LATENCY, low=min(late) / ROOM, high=max(late) * ROOM)
     end_s = max(run.record.length_s for system in ran for run in system.told)
@@ -66,34 +66,34 @@ def system_charts(systems: Sequence[System]) -> tuple[SystemCharts, ...]:
                 _chart(system, "latency", delay, delays, end_s),
             ),
         )
-        for system, (usual, through), delays in zip(ran, map(_parts_of_usual, ran), latency, strict=True)
+        for system, (usual, through), delays in zip(ran, map(_percent_of_usual, ran), latency, strict=True)
     )
 
 
 def usual_rate(rates: Iterable[float]) -> float:
-    """The rate of a bin in which anything came: a cut may last longer than all else."""
+    """Return the median rate of bins with events; a cut may last longer than all else."""
     return median([rate for rate in rates if rate > 0] or [1.0])
 
 
-def _parts_of_usual(system: System) -> tuple[float, Spread]:
-    """A system's usual rate, events/s, and the rates over time as parts of it, in %."""
+def _percent_of_usual(system: System) -> tuple[float, Spread]:
+    """Return a system's usual rate, events/s, and the rates over time in percent of it."""
     found = [_crossing(run) for run in system.told]
     rough = usual_rate(rate for points in found for rate in points.values())
-    together = min(BINS_MAX, ceil(IN_A_BIN / (rough * BIN_S)))
-    found = [longer_bins(points, together) for points in found]
+    factor = min(BINS_MAX, ceil(IN_A_BIN / (rough * BIN_S)))
+    found = [longer_bins(points, factor) for points in found]
     usual = usual_rate(rate for points in found for rate in points.values())
-    return usual, _together({at_s: 100 * rate / usual for at_s, rate in each.items()} for each in found)
+    return usual, _collected({at_s: 100 * rate / usual for at_s, rate in each.items()} for each in found)
 
 
-def longer_bins(points: Points, together: int) -> Points:
-    """Means over so many bins, which follow each other without gaps; the rest is left out."""
+def longer_bins(points: Points, factor: int) -> Points:
+    """Return means over `factor` consecutive bins each; the rest is left out."""
     times, rates = list(points), list(points.values())
-    starts = range(0, len(times) - together + 1, together)
-    return {round(mean(times[n : n + together]), 6): mean(rates[n : n + together]) for n in starts}
+    starts = range(0, len(times) - factor + 1, factor)
+    return {round(mean(times[n : n + factor]), 6): mean(rates[n : n + factor]) for n in starts}
 
 
 def _crossing(run: SystemRun) -> Points:
-    """Events a second from one side of the cut at a client of the other, whichever way they came."""
+    """Return events per second from one side of the cut at a client of the other, by any path."""
     record, cut = run.record, cut_of(run.record)
     zero_ns = record.run.times.zero_ns
     if cut is None or zero_ns is None:
@@ -117,7 +117,7 @@ def _crossing(run: SystemRun) -> Points:
 
 
 def _latency(run: SystemRun) -> Points:
-    """The worst origin's p95, by when events were published."""
+    """Return the worst origin's p95, by publication time."""
     worst: dict[float, float] = {}
     for row in run.record.latency:
         if row["p95_ms"] is not None:
@@ -126,7 +126,7 @@ def _latency(run: SystemRun) -> Points:
     return worst
 
 
-def _together(runs: Iterable[Points]) -> Spread:
+def _collected(runs: Iterable[Points]) -> Spread:
     found = defaultdict(list)
     for points in runs:
         for at_s, value in points.items():
@@ -160,7 +160,7 @@ def _chart(system: System, key: str, y: Axis, values: Spread, end_s: float) -> C
 
 
 def _with_gaps(values: Spread) -> tuple[list[float], list[list[float] | None]]:
-    """None between bins that do not follow each other."""
+    """Insert None between bins that are not consecutive."""
     width = min((b - a for a, b in pairwise(values)), default=0.0)
     xs: list[float] = []
     ys: list[list[float] | None] = []

@@ -1,7 +1,7 @@
-"""What a system did at a cut, in sentences made of facts: from TCP connections between the parted regions.
+"""A system's behaviour at a cut as sentences, from TCP connections between the separated regions.
 
-Times of the cut count from its beginning, those after the link came back from then. Where nothing was
-captured, or the run's packets are gone, there is no story.
+Times during the cut count from its start, later ones from the restoration of the link. Without captures or
+packets, there is no text.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ REGIONS_NAMED = 6
 
 
 def story(run: SystemRun) -> tuple[str, ...]:
-    """A run's sentences; none where there was no cut, or nothing tells."""
+    """Return a run's sentences; none if there was no cut, or no data."""
     record, cut = run.record, cut_of(run.record)
     hosts = captured_hosts(record.plan)
     packets = _packets(run, hosts.values())
@@ -37,7 +37,7 @@ def story(run: SystemRun) -> tuple[str, ...]:
 def sentences(
     found: Sequence[TcpConnection], hosts: Iterable[CapturedHost], cut: Cut, zero_ns: int
 ) -> tuple[str, ...]:
-    """What some connections tell of a cut. zero_ns: time 0 of the run, CLOCK_REALTIME."""
+    """Return the sentences on connections at a cut. zero_ns: time 0 of the run, CLOCK_REALTIME."""
     return tuple(_Story(found, hosts, cut, zero_ns).sentences())
 
 
@@ -49,7 +49,7 @@ def _packets(run: SystemRun, hosts: Iterable[CapturedHost]) -> pa.Table | None:
     try:
         return pq.read_table(path, columns=list(PACKET_COLUMNS), filters=wanted)
     except (pa.ArrowInvalid, OSError):
-        return None  # torn: the run's own page says so
+        return None  # torn: the run's own page reports that
 
 
 class _Story:
@@ -67,44 +67,46 @@ class _Story:
         return {self._region[each.client], self._region[each.server]}
 
     def sentences(self) -> Iterator[str]:
-        """In the order in which things happened."""
+        """Yield the sentences in order of time."""
         stood = [each for each in self._between if each.stands_at(self._begin_ns)]
-        yield self._stood(stood)
+        yield self._open_at_cut(stood)
         closed = [each for each in stood if self._ended_within(each)]
         if closed:
-            yield self._given_up(closed, of=len(stood))
-        anew = self._tried_anew()
-        if anew:
-            yield anew
+            yield self._closed(closed, of=len(stood))
+        retried = self._retried()
+        if retried:
+            yield retried
         elsewhere = self._elsewhere()
         if elsewhere:
             yield elsewhere
         still = [each for each in stood if each not in closed]
         if still:
-            yield self._kept(still, of=len(stood))
+            yield self._stayed_open(still, of=len(stood))
         reopened = self._reopened()
         if reopened:
             yield reopened
 
-    def _stood(self, stood: Sequence[TcpConnection]) -> str:
+    def _open_at_cut(self, stood: Sequence[TcpConnection]) -> str:
         a, b = self._cut.regions
         if not stood:
-            return f"No connection stood between {a} and {b} when the link was cut."
+            return f"No connection between {a} and {b} was open when the link was cut."
         ports = list(dict.fromkeys(each.port for each in stood))
         to = f", to port {_listed(map(str, ports))}" if len(ports) <= PORTS_NAMED else ""
-        return f"{count_of(len(stood), 'connection')} stood between {a} and {b} when the link was cut{to}."
+        opened = "was" if len(stood) == 1 else "were"
+        count = count_of(len(stood), "connection")
+        return f"{count} between {a} and {b} {opened} open when the link was cut{to}."
 
     def _ended_within(self, each: TcpConnection) -> bool:
         return each.ending is not None and (self._end_ns is None or each.ending.t_ns < self._end_ns)
 
-    def _given_up(self, closed: Sequence[TcpConnection], of: int) -> str:
+    def _closed(self, closed: Sequence[TcpConnection], of: int) -> str:
         endings = [each.ending for each in closed if each.ending is not None]
         how = " or ".join(sorted({ending.how for ending in endings}))
         at = self._since_cut(ending.t_ns for ending in endings)
         was = "was" if len(closed) == 1 else "were"
-        return f"{_whom(len(closed), of)} {was} given up {at} after the cut (by {how})."
+        return f"{_whom(len(closed), of)} {was} closed {at} after the cut (by {how})."
 
-    def _tried_anew(self) -> str:
+    def _retried(self) -> str:
         tries = sorted(
             t_ns
             for each in self._between
@@ -112,17 +114,17 @@ class _Story:
             if self._begin_ns <= t_ns and (self._end_ns is None or t_ns < self._end_ns)
         )
         if not tries:
-            return "Nobody tried to connect anew over the cut link while it was down." if self._end_ns else ""
+            return "No new connection was tried over the cut link while it was down." if self._end_ns else ""
         first, last = (self._since_cut([t_ns]) for t_ns in (tries[0], tries[-1]))
         if len(tries) == 1:
-            return f"One connection was tried anew while the link was down, {first} after the cut."
+            return f"One new connection was tried while the link was down, {first} after the cut."
         return (
             f"New connections were tried {len(tries)} times while the link was down,"
             f" from {first} to {last} after the cut."
         )
 
     def _elsewhere(self) -> str:
-        """Connections that the parted regions opened to others, which may be a way round."""
+        """Return new connections of the separated regions to others, which may be a detour."""
         opened: dict[tuple[str, str], list[int]] = {}
         for each in self._all:
             began = each.answered_ns
@@ -139,31 +141,31 @@ class _Story:
         count = sum(map(len, opened.values()))
         first = self._since_cut([min(min(times) for times in opened.values())])
         return (
-            f"{count_of(count, 'new connection')} to other regions came while it was down"
+            f"{count_of(count, 'new connection')} to other regions opened while it was down"
             f" ({_listed(named)}), the first {first} after the cut."
         )
 
-    def _kept(self, still: Sequence[TcpConnection], of: int) -> str:
-        """Those that nobody gave up while the link was down."""
+    def _stayed_open(self, still: Sequence[TcpConnection], of: int) -> str:
+        """Return connections that stayed open while the link was down."""
         who = _whom(len(still), of)
         until_ns = self._end_ns if self._end_ns is not None else 1 << 62
         repeats = [each.repeats_ns(self._begin_ns, until_ns) for each in still]
         most = max(times.size for times in repeats)
-        said = [f"{who} stayed open"]
+        parts = [f"{who} stayed open"]
         if most:
-            said = [f"{said[0]}: TCP sent again up to {count_of(int(most), 'time')}"]
+            parts = [f"{parts[0]}: TCP retransmitted up to {count_of(int(most), 'time')}"]
         last = [int(times[-1]) for times in repeats if times.size]
         if last:
-            said.append(f"last {self._since_cut(last)} after the cut")
+            parts.append(f"last {self._since_cut(last)} after the cut")
         if self._end_ns is None:
-            return ", ".join(said) + "."
+            return ", ".join(parts) + "."
         through = [each.first_arrival_ns(self._end_ns) for each in still]
-        came = [t_ns for t_ns in through if t_ns is not None]
-        if not came:
-            return ", ".join(said) + "; no data came through any more."
-        silent = f" ({len(still) - len(came)} never did)" if len(came) < len(still) else ""
-        when = f"{self._since_end(came)} after the link was back"
-        return f"{', '.join(said)}; data came through {when}{silent}."
+        arrived = [t_ns for t_ns in through if t_ns is not None]
+        if not arrived:
+            return ", ".join(parts) + "; no data arrived afterwards."
+        silent = f" ({len(still) - len(arrived)} never)" if len(arrived) < len(still) else ""
+        when = f"{self._since_end(arrived)} after the link was restored"
+        return f"{', '.join(parts)}; data arrived {when}{silent}."
 
     def _reopened(self) -> str:
         if self._end_ns is None:
@@ -176,7 +178,7 @@ class _Story:
         if not answered:
             return ""
         count = count_of(len(answered), "new connection")
-        return f"{count} between them stood again {self._since_end(answered)} after the link was back."
+        return f"{count} between them opened {self._since_end(answered)} after the link was restored."
 
     def _since_cut(self, times_ns: Iterable[int]) -> str:
         return _span(times_ns, self._begin_ns)
@@ -187,14 +189,14 @@ class _Story:
 
 
 def _whom(count: int, of: int) -> str:
-    """So many of the connections that stood."""
+    """Return the subject of a sentence about this number of connections."""
     if count < of:
         return "One of them" if count == 1 else f"{count} of them"
     return {1: "It", 2: "Both"}.get(of, "All")
 
 
 def _span(times_ns: Iterable[int], from_ns: int) -> str:
-    """The least and the most of some times, after one."""
+    """Return the minimum and maximum of some times, after another."""
     since = [(t_ns - from_ns) / 1e9 for t_ns in times_ns]
     low, high = seconds(min(since)), seconds(max(since))
     return low if low == high else f"{low}{EN_DASH}{high}"

@@ -1,4 +1,4 @@
-"""The table of a comparison: what each system did, with the least and the most over its repetitions."""
+"""The table of a comparison: each system's numbers, with minimum and maximum over its repetitions."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MICROSECONDS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number of a run, and how it is shown. bad: whether any but 0 is."""
+    """A number of a run, and how it is shown. bad: whether values other than 0 are bad."""
 
     title: str
     value: Value
@@ -26,11 +26,11 @@ class Figure:
 
 
 def systems_table(systems: Sequence[System]) -> Table:
-    """A row for each system that ran."""
+    """Return a row for each system that ran."""
     columns = (
-        Column("system", _system, help="with what its contract says of deliveries"),
+        Column("system", _system, help="with the delivery guarantee of its contract"),
         *(_column(figure) for figure in FIGURES),
-        Column("runs", _runs, help="valid ones of those that were asked for"),
+        Column("runs", _runs, help="valid runs of those requested"),
     )
     return table("systems", columns, [system for system in systems if system.runs])
 
@@ -59,7 +59,7 @@ def _runs(system: System) -> Cell:
     return words(f"{valid} of {asked}")
 
 
-def _of_cut(name: str) -> Value:
+def _cut_figure(name: str) -> Value:
     def value(record: AnalysedRun) -> float | None:
         cut = cut_of(record)
         recovery = (record.summary.get("recovery") or {}).get(cut.fault) if cut else None
@@ -69,7 +69,7 @@ def _of_cut(name: str) -> Value:
     return value
 
 
-def _of(section: str, name: str) -> Value:
+def _figure(section: str, name: str) -> Value:
     def value(record: AnalysedRun) -> float | None:
         found = (record.summary.get(section) or {}).get(name)
         return None if found is None else float(found)
@@ -78,7 +78,7 @@ def _of(section: str, name: str) -> Value:
 
 
 def _bytes_per_delivery(record: AnalysedRun) -> float | None:
-    delivered = _of("events", "delivered")(record)
+    delivered = _figure("events", "delivered")(record)
     links = {link.name for link in record.wan_links}
     sizes = [counts.bytes for counts in record.run.counters if counts.link in links]
     traffic = record.summary.get("traffic") or {}
@@ -89,10 +89,10 @@ def _bytes_per_delivery(record: AnalysedRun) -> float | None:
 
 
 def _processors_per_delivery(*, of_clients: bool) -> Value:
-    """Of the processes that are clients alone, or of the others."""
+    """Return processor time per delivery of client processes, or of the others."""
 
     def value(record: AnalysedRun) -> float | None:
-        declared, delivered = record.plan.declared, _of("events", "delivered")(record)
+        declared, delivered = record.plan.declared, _figure("events", "delivered")(record)
         roles = {process.name: process.role for process in record.plan.processes}
         used = [
             process.processor_s
@@ -118,24 +118,24 @@ def _microseconds(value: float) -> str:
 
 
 FIGURES = (
-    Figure("noticed", _of_cut("detect_s"), seconds, "since the cut; of systems whose messages are known"),
-    Figure("flows again", _of_cut("switch_s"), seconds, "since the cut: each parted stream brings events"),
-    Figure("caught up", _of_cut("catch_up_s"), seconds, "since the cut: nothing of the gap is missing"),
-    Figure("lost", _of("events", "lost"), number, "never came to a client that was to get them", bad=True),
-    Figure("repeated", _of("events", "duplicated"), number, "came to a client again", bad=True),
-    Figure("out of order", _of("events", "out_of_order"), number, "came after later ones", bad=True),
-    Figure("p50 before", _of("latency", "before_p50_ms"), _milliseconds, "until every client has an event"),
-    Figure("p50 after", _of("latency", "after_p50_ms"), _milliseconds, "after the link came back"),
+    Figure("noticed", _cut_figure("detect_s"), seconds, "since the cut; if the system's messages are known"),
+    Figure("flows again", _cut_figure("switch_s"), seconds, "since the cut, until each stream delivers"),
+    Figure("caught up", _cut_figure("catch_up_s"), seconds, "since the cut, until the gap's events arrived"),
+    Figure("lost", _figure("events", "lost"), number, "never reached a client that expected them", bad=True),
+    Figure("repeated", _figure("events", "duplicated"), number, "reached a client again", bad=True),
+    Figure("out of order", _figure("events", "out_of_order"), number, "arrived after later ones", bad=True),
+    Figure("p50 before", _figure("latency", "before_p50_ms"), _milliseconds, "until every client has it"),
+    Figure("p50 after", _figure("latency", "after_p50_ms"), _milliseconds, "after the link was restored"),
     Figure(
         "WAN bytes", _bytes_per_delivery, number,
-        "of all frames on links but other people's, for each delivered event",
+        "of all frames on links except background traffic, per delivered event",
     ),
     Figure(
         "servers", _processors_per_delivery(of_clients=False), _microseconds,
-        "processor time of all but clients for each delivered event, from time 0 on",
+        "processor time of all but clients per delivered event, from time 0",
     ),
     Figure(
         "clients", _processors_per_delivery(of_clients=True), _microseconds,
-        "processor time of publishers and subscribers for each delivered event, from time 0 on",
+        "processor time of publishers and subscribers per delivered event, from time 0",
     ),
 )  # fmt: skip

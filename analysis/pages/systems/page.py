@@ -1,4 +1,4 @@
-"""The page of systems side by side, one HTML file with everything in it, and its picture as PNG and SVG."""
+"""The page of systems side by side: one self-contained HTML file, and its picture as PNG and SVG."""
 
 import os
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _WIDTH_INCHES = 8.6
 
 
 def write_systems(sweeps: Sequence[SweepDirectory], page: Path) -> tuple[Path, ...]:
-    """Write the page, and the picture beside it; returns their paths. Raises InputError, OSError."""
+    """Write the page, and the picture beside it. Returns their paths. Raises InputError, OSError."""
     systems = read_systems(sweeps)
     drawn = system_charts(systems)
     write_whole(page, render(systems, drawn, sweeps, page))
@@ -41,7 +41,7 @@ def render(
     sweeps: Sequence[SweepDirectory],
     page: Path,
 ) -> str:
-    """The page as it stands at `page`; links to the runs' reports are relative to it."""
+    """Return the page for the location `page`; links to the runs' reports are relative to it."""
     experiment = sweeps[0].read().experiment
     return (
         _environment()
@@ -73,7 +73,7 @@ def _asset(name: str) -> Markup:
 
 
 def _link(system: System, page: Path) -> str | None:
-    """The report of the run that the story is of, as seen from the page, if it is there."""
+    """Return the report of the run that the text describes, relative to the page, if it exists."""
     report = system.told[0].directory.report_html
     if not report.exists():
         return None
@@ -81,7 +81,7 @@ def _link(system: System, page: Path) -> str | None:
 
 
 def _picture(drawn: Sequence[SystemCharts]) -> Drawing:
-    """A row for each system: throughput on the left, latency on the right, the same axes for all."""
+    """Return a picture with a row for each system: throughput and latency, with common axes."""
     height = _HEAD_INCHES + _ROW_INCHES * len(drawn) + _FOOT_INCHES
     figure = Drawing(figsize=(_WIDTH_INCHES, height))
     grid = figure.subplots(len(drawn), 2, sharex=True, sharey="col", squeeze=False)

@@ -1,4 +1,4 @@
-"""The systems of a comparison: each with its name, its runs over repetitions, and the fault that all met."""
+"""The systems of a comparison: each with its name, its runs over repetitions, and the common fault."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ class SystemRun:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One variant. runs: those that came to their end and were analysed, by repetition.
+    """One variant. runs: those that ran to their end and were analysed, by repetition.
 
-    left_out: why it was not run at all; "" if it was. asked: how often it was to run.
+    left_out: why it was not run; "" if it was. asked: number of requested runs.
     """
 
     name: str
@@ -34,22 +34,25 @@ class System:
 
     @property
     def valid(self) -> tuple[SystemRun, ...]:
-        """The runs whose numbers can be believed."""
+        """The valid runs."""
         return tuple(run for run in self.runs if run.record.valid)
 
     @property
     def told(self) -> tuple[SystemRun, ...]:
-        """The runs that its numbers come from: the valid ones, or all, if none is."""
+        """The runs that its numbers come from: the valid ones, or all if none is valid."""
         return self.valid or self.runs
 
     @property
     def shown(self) -> AnalysedRun:
-        """The run whose settings stand for all."""
+        """The run whose settings represent all."""
         return self.told[0].record
 
 
 def read_systems(directories: Sequence[SweepDirectory]) -> tuple[System, ...]:
-    """The variants of sweeps, in their order. Raises InputError if one has none, or nothing is analysed."""
+    """Return the variants of sweeps, in their order.
+
+    Raises InputError if one has none, or nothing is analysed.
+    """
     found: dict[str, System] = {}
     for directory in directories:
         by_variant: dict[str, list[SweepRun]] = {}
@@ -57,8 +60,8 @@ def read_systems(directories: Sequence[SweepDirectory]) -> tuple[System, ...]:
             if VARIANT in run.values:
                 by_variant.setdefault(str(run.values[VARIANT]), []).append(run)
         if not by_variant:
-            said = "has no variants: --systems compares those of one sweep, such as link-failure-systems"
-            raise InputError(str(directory.path), None, "", said)
+            problem = "has no variants: --systems compares those of one sweep, such as link-failure-systems"
+            raise InputError(str(directory.path), None, "", problem)
         for name, runs in by_variant.items():
             if name in found:
                 raise InputError(str(directory.path), None, "", f"{name} is in several of these sweeps")
@@ -80,7 +83,7 @@ def _system(directory: SweepDirectory, name: str, runs: Sequence[SweepRun]) -> S
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What parted two regions in a run, first of all; end_s: None if it lasted to the end."""
+    """The first fault that separated two regions in a run; end_s: None if it lasted to the end."""
 
     fault: str
     regions: tuple[str, str]
@@ -89,7 +92,7 @@ class Cut:
 
 
 def cut_of(record: AnalysedRun) -> Cut | None:
-    """The first fault on a link between regions; None where there was none."""
+    """Return the first fault on a link between regions; None if there is none."""
     ends = {link.name: (link.a, link.b) for link in record.wan_links}
     return next(
         (

@@ -11,7 +11,7 @@ WIDTH = 110
 
 
 def lines(systems: Sequence[System]) -> Iterator[str]:
-    """The table, what was left out, then a paragraph for each system."""
+    """Yield the table, the systems left out, then a paragraph for each system."""
     table = systems_table(systems)
     rows = [[column.title for column in table.columns]]
     rows += [[cell.text for cell in row] for row in table.rows]
@@ -23,6 +23,6 @@ def lines(systems: Sequence[System]) -> Iterator[str]:
             yield f"{system.name} was left out: {system.left_out}"
     for system in systems:
         if system.runs:
-            said = story(system.told[0])
+            sentences = story(system.told[0])
             yield from ("", f"{system.name}: {system.told[0].record.name}")
-            yield from textwrap.wrap(" ".join(said) or "Nothing tells what happened at the cut.", WIDTH)
+            yield from textwrap.wrap(" ".join(sentences) or "No data on the cut.", WIDTH)

@@ -65,21 +65,21 @@ def test_unprintable_values_are_reported_in_a_printable_line(
 
 @pytest.mark.parametrize("name", ["..", ".", "", "../../home", "/etc", "a/b", "n" * 201])
 def test_a_run_has_the_name_of_a_directory_and_of_no_other_place(history: History, name: str) -> None:
-    assert "which is no name of a directory" in problem(history, RUNS, run=name)
+    assert "which is not a directory name" in problem(history, RUNS, run=name)
 
 
 @pytest.mark.parametrize(
     ("table", "columns", "why"),
     [
-        (METRICS, {"value": float("nan")}, "has the value nan, which is no number"),
-        (METRICS, {"value": float("inf")}, "has the value inf, which is no number"),
-        (EXPECTATIONS, {"value": float("-inf")}, "has the value -inf, which is no number"),
-        (RUNS, {"duration_s": float("nan")}, "has the duration_s nan, which is no number"),
-        (RUNS, {"settings": "{"}, "has the settings '{', which is no JSON object"),
-        (RUNS, {"settings": "[" * 100_000}, "…, which is no JSON object"),
-        (RUNS, {"machine": "7"}, "has the machine '7', which is no JSON object"),
-        (RUNS, {"large_seed": "1e99"}, "has the large_seed '1e99', which is no whole number"),
-        (RUNS, {"large_seed": "9" * 21}, "which is no whole number"),
+        (METRICS, {"value": float("nan")}, "has the value nan, which is not a number"),
+        (METRICS, {"value": float("inf")}, "has the value inf, which is not a number"),
+        (EXPECTATIONS, {"value": float("-inf")}, "has the value -inf, which is not a number"),
+        (RUNS, {"duration_s": float("nan")}, "has the duration_s nan, which is not a number"),
+        (RUNS, {"settings": "{"}, "has the settings '{', which is not a JSON object"),
+        (RUNS, {"settings": "[" * 100_000}, "…, which is not a JSON object"),
+        (RUNS, {"machine": "7"}, "has the machine '7', which is not a JSON object"),
+        (RUNS, {"large_seed": "1e99"}, "has the large_seed '1e99', which is not an integer"),
+        (RUNS, {"large_seed": "9" * 21}, "which is not an integer"),
         (METRICS, {"better": "louder"}, "has the better 'louder', which is none of lower, higher"),
         (RUNS, {"verdict": "v" * 1000}, "…, which is none of crashed, failed, invalid, passed"),
     ],

@@ -264,9 +264,9 @@ def test_foreign_files_are_named_and_left_alone(history: History) -> None:
     (history.folder / RUNS / "night=yesterday").mkdir()
     assert runs(history) == ["a"]
     assert [problem.removeprefix(f"{history.folder}/{RUNS}/") for problem in history.problems] == [
-        f"night={NIGHT}/notes.txt is no file of a history: left out",
+        f"night={NIGHT}/notes.txt is not a file of the history: left out",
         f"night={NIGHT}/run-theirs.parquet is no file of a history: it has no column `schema`: left out",
-        "night=yesterday is no night of a history: left out",
+        "night=yesterday is not a night of the history: left out",
     ]
     history.compact(NIGHT)
     assert (night.path / "notes.txt").exists()
@@ -278,7 +278,8 @@ def test_a_copy_under_another_run_s_name_does_not_count_twice(history: History) 
     night = Partition.of(history.folder, RUNS, NIGHT)
     night.of_run("b").write_bytes(night.of_run("a").read_bytes())
     assert runs(history) == ["a"]
-    assert history.problems == [f"{night.of_run('b')} holds rows of another run than its name says: left out"]
+    assert history.problems == [f"{night.of_run('b')} holds rows of a run other than the one in its name:
+    left out"]
 
 
 def test_a_damaged_run_can_be_appended_again(history: History) -> None:
@@ -304,7 +305,7 @@ def test_a_night_is_a_date(night: str) -> None:
 
 @pytest.mark.parametrize("run", ["", "a/b"])
 def test_a_run_has_the_name_of_a_directory(run: str) -> None:
-    with pytest.raises(AnalysisError, match="is no name of a run's directory"):
+    with pytest.raises(AnalysisError, match="is not the name of a run's directory"):
         make_record(run=run)
 
 

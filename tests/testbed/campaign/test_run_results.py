@@ -77,7 +77,7 @@ def test_packets_and_deliveries_that_tell_different_stories_are_no_missed_expect
     run = concluded(RUN, COMPLETED, summary("failed"), 1.0)
     assert (run.failure, run.problem) == (
         Failure.FIDELITY,
-        "its packets and its deliveries tell different stories",
+        "packets and deliveries disagree",
     )
 
 

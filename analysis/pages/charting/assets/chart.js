@@ -1,16 +1,16 @@
-// Draws one chart of the model (analysis/pages/charting/chart_model.py): from its data, and what is zoomed to and switched off,
-// to what uPlot takes. uPlot has the scales, axes, cursor and selection; lines, bands and names are drawn on it here.
-// Keeps no state; plot.js does.
+// Draws one chart of the model (analysis/pages/charting/chart_model.py): turns its data, zoom and switches into
+// uPlot options. uPlot provides scales, axes, cursor and selection; this file draws lines, bands and names on its canvas.
+// It keeps no state; plot.js does.
 "use strict";
 const Chart = (() => {
-  const HEADROOM = 1.14, NEAR = 3; // as in model.py
+  const HEADROOM = 1.14, NEAR = 3; // as in chart_model.py
   const LABEL_HEIGHT = 15, SMALL = 12, TOP = 24, MARGIN = 0.08, NARROW_PX = 420, TALL_PX = 250;
   const DASHES = { dash: [7, 4], dot: [2, 3], dashdot: [7, 3, 2, 3] };
   const STRIP = 4, STRIP_ROW = 17, STRIP_ALPHA = 0.55, SHADES_MAX = 2;
   const BAND_ALPHA = 0.22, FAINT_ALPHA = 0.1;
   const USUAL = { low: [], high: [], label: "", group: "", dash: "solid", width: 2, form: "line", markers: false, faint: false, read_out: true };
 
-  // What the data left out, as it usually is.
+  // Default values of fields that the data leave out.
   const whole = (given) => {
     if (given.whole) return given;
     const axis = (one) => ({ unit: "", kind: "linear", low: null, high: null, from_zero: true, ticks: [], names: [], ...one });
@@ -33,13 +33,13 @@ const Chart = (() => {
     if (kind === "logarithmic") return spaced(low ?? first, high ?? last);
     return [low ?? (from_zero ? Math.min(0, first) : first), high ?? (last + 0.03 * (last - Math.min(0, first)) || 1)];
   };
-  // A little room at both ends of a logarithmic axis.
+  // Adds a margin at both ends of a logarithmic axis.
   const spaced = (low, high) => {
     const room = Math.max(10 ** 0.05, (high / low) ** 0.04);
     return [low / room, high * room];
   };
 
-  // Every value in sight, and what it may be.
+  // Every visible value with its bounds.
   const inSight = (series, [from, to]) => series.flatMap((one) => {
     const found = [];
     one.x.forEach((x, i) => { if (x >= from && x <= to) found.push(one.y[i], one.low[i], one.high[i]); });
@@ -83,7 +83,7 @@ const Chart = (() => {
     if (axis.ticks.length) return () => [...axis.ticks];
     if (logarithmic) return (u, i, low, high) => thinned(decades(low, high), i ? u.bbox.height / devicePixelRatio / 18 : u.bbox.width / devicePixelRatio / 62);
     if (axis.kind === "date") return (u, _i, low, high) => days(low, high, Math.max(2, u.bbox.width / devicePixelRatio / 90));
-    return undefined; // uPlot's own: round numbers
+    return undefined; // uPlot's default: round numbers
   };
   const written = (axis, logarithmic) => (_, values) => {
     if (axis.kind === "category") return [...axis.names];
@@ -102,7 +102,7 @@ const Chart = (() => {
     u.ctx.restore();
   };
   const across = (u, x) => u.valToPos(x, "x", true);
-  // What a logarithmic axis cannot show stands below it.
+  // Values that a logarithmic axis cannot show are drawn below it.
   const down = (u, y) => (u.scales.y.distr === 3 && y <= 0 ? u.bbox.top + 2 * u.bbox.height : u.valToPos(y, "y", true));
 
   const line = (u, series) => {
@@ -113,7 +113,7 @@ const Chart = (() => {
       if (y === null || y === undefined) { pen = false; return; }
       const at = [across(u, x), down(u, y)];
       if (pen) stroke.lineTo(...at);
-      else { stroke.moveTo(...at); stroke.lineTo(at[0] + 1, at[1]); } // a lonely point is seen as well
+      else { stroke.moveTo(...at); stroke.lineTo(at[0] + 1, at[1]); } // makes a single point visible
       pen = true;
     });
     return { stroke, fill: null };
@@ -163,7 +163,7 @@ const Chart = (() => {
     ink.stroke();
     return pen.createPattern(tile, "repeat");
   };
-  // Where two are at once it is darker; where there are more, curves are still to be seen.
+  // Two overlapping spans are darker, more are not, so that curves stay visible.
   const shade = (pen, area, colour, stretches) => {
     const edges = [...new Set(stretches.flat())].sort((one, other) => one - other);
     pen.fillStyle = colour;
@@ -172,7 +172,7 @@ const Chart = (() => {
       for (let times = Math.min(count, SHADES_MAX); times > 0; times -= 1) pen.fillRect(from, area.top, to - from, area.height);
     });
   };
-  // Other people's traffic is a strip along the bottom; on charts of links it is among the lines.
+  // Background traffic is a strip along the bottom; on charts of links it is a line.
   const isDrawn = (chart, span) => !span.other || !chart.links.length;
   const spans = (plot) => (u) => clipped(u, (pen, area) => {
     const look = plot.look(), shaded = [];
@@ -236,7 +236,7 @@ const Chart = (() => {
   };
   const px = (value) => `${value.toFixed(1)}px`;
 
-  // Names that would overlap in their row are left out, until there is room for them.
+  // Names that would overlap in their row are left out until there is room.
   const spanNames = (u, chart, holder) => {
     const free = [], named = new Set(), width = u.over.clientWidth;
     for (const span of chart.spans) {
@@ -256,7 +256,7 @@ const Chart = (() => {
     }
   };
 
-  // Labels that would cover each other become a cluster around the middle of their lines' ends.
+  // Overlapping labels become a cluster around the mean height of their lines' ends.
   const spread = (wanted, height) => {
     const clusters = wanted.map((label) => ({ labels: [label], middle: label.at }));
     const half = (cluster) => (cluster.labels.length * LABEL_HEIGHT) / 2;
@@ -308,8 +308,8 @@ const Chart = (() => {
     }
   };
 
-  // What uPlot takes -----------------------------------------------------------------------------------------------
-  // All x, and each series' values at them, for the cursor.
+  // uPlot options -----------------------------------------------------------------------------------------------
+  // All x values, and each series' values at them, for the cursor.
   const aligned = (chart, shown) => {
     const xs = [...new Set(shown.filter((one) => one.read_out).flatMap((one) => one.x))].sort((a, b) => a - b);
     const columns = chart.series.map((one) => {
@@ -320,10 +320,10 @@ const Chart = (() => {
     return [xs, ...columns];
   };
 
-  // What does not change when a plot only gets other values.
+  // Options that stay when a plot only gets new values.
   const frame = (chart) => JSON.stringify([chart.x, chart.y.kind, chart.series.map((one) => [one.name, one.dash, one.width, one.label])]);
 
-  // plot: what plot.js keeps: chart, shown(), range(), shared(), logarithmic(), look(), and what to do when one drags.
+  // plot: the state in plot.js: chart, shown(), range(), shared(), logarithmic(), look(), and the drag handler.
   const options = (plot, size) => {
     const { chart, look } = plot, logarithmic = { x: chart.x.kind === "logarithmic", y: plot.logarithmic() };
     const colour = (one) => Theme.resolved(one.colour);
@@ -379,7 +379,7 @@ const Chart = (() => {
     };
   };
 
-  // The highest value of a chart in sight, for those that share an axis with it.
+  // The highest visible value of a chart, for charts that share its axis.
   const highest = (series, range) => outer(inSight(series, range))[1];
 
   const xText = (chart, x) => {
@@ -387,7 +387,7 @@ const Chart = (() => {
     if (chart.x.kind === "category") return chart.x.names[Math.round(x)];
     return chart.x.unit ? Numbers.withUnit(x, chart.x.unit) : `${chart.x.label}: ${Numbers.number(x)}`;
   };
-  // What is at one x: [{ name, colour, text }].
+  // Returns the values at one x: [{ name, colour, text }].
   const values = (chart, shown, x) => shown.filter((one) => one.read_out).flatMap((one) => {
     const at = one.x.indexOf(x);
     if (at < 0) return [];

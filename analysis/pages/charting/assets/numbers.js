@@ -1,4 +1,4 @@
-// Numbers and dates as tables write them (analysis/pages/report/formatting.py): 10 000 with thin spaces, 2.5 million.
+// Numbers and dates in the format of tables (analysis/pages/report/formatting.py): 10 000 with thin spaces, 2.5 million.
 "use strict";
 const Numbers = (() => {
   const NARROW = "\u202f", SPACE = "\u00a0", DAY_MS = 864e5;
@@ -12,7 +12,7 @@ const Numbers = (() => {
   };
   const signed = (text) => text.replace(MINUS, "\u2212");
 
-  // About so many significant digits; whole numbers keep all of theirs.
+  // Rounds to about this number of significant digits; whole numbers keep all digits.
   const number = (value, digits = 4) => {
     if (value === 0) return "0";
     const decimals = Math.max(0, Math.min(6, digits - 1 - Math.floor(Math.log10(Math.abs(value)))));
@@ -26,7 +26,7 @@ const Numbers = (() => {
     return [number(value / factor), join].filter(Boolean).join(SPACE);
   };
 
-  // The ticks of an axis, with as many decimals as tell neighbours apart.
+  // The ticks of an axis, with enough decimals to distinguish neighbours.
   const ticks = (values) => {
     const highest = Math.max(...values.map(Math.abs));
     const [factor, prefix] = PREFIXES.find(([least]) => least >= 1e6 && highest >= least) ?? [1, ""];
@@ -35,7 +35,7 @@ const Numbers = (() => {
     while (decimals < 9 && Math.abs(step * 10 ** decimals - Math.round(step * 10 ** decimals)) > 1e-6 * 10 ** decimals * step) decimals += 1;
     return values.map((value) => (value === 0 ? "0" : `${signed(grouped((value / factor).toFixed(decimals)))}${prefix && SPACE + prefix}`));
   };
-  // Of a logarithmic axis each is written by itself.
+  // On a logarithmic axis each tick is formatted on its own.
   const decades = (values) => values.map((value) => {
     const [factor, prefix] = PREFIXES.find(([least]) => least >= 1e6 && value >= least) ?? [1, ""];
     return number(value / factor) + (prefix && SPACE + prefix);
@@ -45,7 +45,7 @@ const Numbers = (() => {
   const written = (day, options) => dateOf(day).toLocaleDateString("en-GB", { timeZone: "UTC", ...options }).replaceAll(" ", SPACE);
   const day = (value) => written(value, { weekday: "short", day: "numeric", month: "short", year: "numeric" });
   const isFirst = (value) => dateOf(value).getUTCDate() === 1;
-  // Beginnings of months by their names, with the year where it begins; other days as days.
+  // The first of a month shows the month's name, the first of a year the year too; other days show the day.
   const days = (values) => values.map((value, i) => {
     if (!values.every(isFirst)) return written(value, { day: "numeric", month: "short" });
     return written(value, i === 0 || dateOf(value).getUTCMonth() === 0 ? { month: "short", year: "numeric" } : { month: "short" });

@@ -1,16 +1,16 @@
-// The plots of a page: what each is zoomed to, what is switched off, and what pointer and keys do. chart.js says how one
-// is drawn. A plot is drawn when it comes near the screen, and again when its size or the theme changes.
+// The plots of a page: zoom, switches, pointer and keys. chart.js draws them. A plot is drawn when it comes near the
+// screen, and again when its size or the theme changes.
 "use strict";
 const Plots = (() => {
-  const FAR = 10, ZOOM_STEP = 2, LEAST_PART = 1 / 120; // of the whole axis, that can be zoomed to
+  const FAR = 10, ZOOM_STEP = 2, LEAST_PART = 1 / 120; // smallest fraction of the axis for zooming
 
-  // What plots have in common that are zoomed and switched together.
+  // Shared state of plots that are zoomed and switched together.
   class View {
     constructor() {
       this.plots = [];
-      this.zoomed = null; // [from, to], or null: all there is
+      this.zoomed = null; // [from, to], or null for the whole range
       this.hidden = { subject: new Set(), group: new Set() };
-      this.flipped = new Set(); // keys of charts whose vertical axis is of the other kind
+      this.flipped = new Set(); // keys of charts with the other kind of vertical axis
       this.listeners = [];
     }
 
@@ -29,7 +29,7 @@ const Plots = (() => {
       this.element = element;
       this.view = view;
       this.near = this.held = false;
-      this.at = null; // where keys are
+      this.at = null; // position of the key cursor
       this.said = element.appendChild(document.createElement("span"));
       this.said.className = "visually-hidden";
       this.said.setAttribute("aria-live", "polite");
@@ -44,7 +44,7 @@ const Plots = (() => {
       element.addEventListener("blur", () => this.leave());
     }
 
-    // Draw another chart from now on, or the same with other values.
+    // Draws another chart from now on, or the same with new values.
     show(chart) {
       this.chart = Chart.whole(chart);
       this.unit.textContent = this.chart.y.label;
@@ -90,7 +90,7 @@ const Plots = (() => {
     }
     whole = () => { this.view.zoom(null); };
 
-    // Of logarithmic axes equal parts are equal factors.
+    // On logarithmic axes equal distances are equal factors.
     place(x) { return this.chart.x.kind === "logarithmic" ? Math.log(x) : x; }
     back(place) { return this.chart.x.kind === "logarithmic" ? Math.exp(place) : place; }
     scale(factor) {
@@ -109,7 +109,7 @@ const Plots = (() => {
 
     // Values under the pointer and by keys -----------------------------------------------------------------------------
     get xs() { return this.uplot?.data[0] ?? []; }
-    // Where keys begin: where the first fault does.
+    // The key cursor starts at the first fault.
     first() {
       const [from] = this.range(), start = Math.max(from, this.chart.spans[0]?.start ?? from);
       return this.xs.find((x) => x >= start) ?? this.xs[0] ?? null;
@@ -145,7 +145,7 @@ const Plots = (() => {
     nearest(x) { return this.xs.reduce((best, one, i, xs) => (Math.abs(one - x) < Math.abs(xs[best] - x) ? i : best), 0); }
     step(by) { this.point(this.xs[Math.min(Math.max(this.nearest(this.at ?? this.first()) + by, 0), this.xs.length - 1)]); }
 
-    // Put the cursor of keys on the value nearest to x, and what is shown around it.
+    // Moves the key cursor to the value nearest to x, and scrolls the range to show it.
     point(x, speak = true) {
       if (x === null || !this.xs.length) return;
       this.at = this.xs[this.nearest(x)];
@@ -202,7 +202,7 @@ const Plots = (() => {
   };
   const of = (key) => all.get(document.getElementById(`plot-${key}`));
 
-  // A button that is pressed or not. Returns what to call when that may have changed.
+  // Adds a toggle button. Returns the function that updates it.
   const chip = (holder, text, isOn, press, colour) => {
     const button = holder.appendChild(document.createElement("button"));
     Object.assign(button, { type: "button", className: colour ? "chip swatched" : "chip", textContent: text });
@@ -212,7 +212,7 @@ const Plots = (() => {
     sync();
     return sync;
   };
-  // One for each thing that the plots of a view show: what data-switches names.
+  // Adds a switch for each subject in the plots of the view that data-switches names.
   const addSwitches = (holder) => {
     const of = view(holder.dataset.switches), found = new Map();
     for (const one of of.plots.flatMap((plot) => plot.chart.series)) if (!found.has(one.subject)) found.set(one.subject, one);
@@ -222,7 +222,7 @@ const Plots = (() => {
   };
 
   const drawAll = () => { for (const plot of all.values()) plot.draw(); };
-  // Every plot with its data in it, and their switches.
+  // Adds every plot with embedded data, and the switches.
   const start = () => {
     for (const element of document.querySelectorAll(".plot:has(> script)")) add(element, JSON.parse(element.querySelector("script").textContent));
     document.querySelectorAll("[data-switches]").forEach(addSwitches);

@@ -1,5 +1,5 @@
-// From a point of a plot to its messages: the command that shows them, and those that stand in the page itself.
-// A moment is one bin of the timelines. It is chosen by pointer, or by the keys that read a plot.
+// Shows the messages behind a point of a plot: the command that lists them, and those embedded in the page.
+// A moment is one bin of the timelines. It is selected by pointer, or by the keys that read a plot.
 "use strict";
 const Moments = (() => {
   const STILL_PX = 5, TWICE_MS = 300, LEAST_PX = 3;
@@ -7,10 +7,10 @@ const Moments = (() => {
   const panel = document.getElementById("moment");
   const part = (name) => document.getElementById(`moment-${name}`);
   const plots = new Map(); // elements to plots
-  let data = null; // known once it is unpacked
+  let data = null; // set once it is unpacked
   let bins = new Map();
-  let bin = 0; // the number of the chosen one
-  let chosen = null; // the plot it was chosen in
+  let bin = 0; // number of the selected bin
+  let chosen = null; // plot of the selection
   let end_s = 0;
 
   const last = () => Math.max(0, Math.ceil(end_s / data.bin_s - 1e-6) - 1);
@@ -21,10 +21,10 @@ const Moments = (() => {
   };
   const link = () => plots.get(chosen).chart.links[0];
 
-  // Where keys go on from, in a plot.
+  // Stores the position from which keys continue in a plot.
   const remember = () => { if (chosen) plots.get(chosen).at = (bin + 0.5) * data.bin_s; };
 
-  // Where the moment is, on every plot -----------------------------------------------------------------------------
+  // Cursor of the moment on every plot -----------------------------------------------------------------------------
   const mark = () => {
     for (const [element, plot] of plots) {
       const area = element.querySelector(".u-over"), cursor = element.querySelector(".cursor");
@@ -39,7 +39,7 @@ const Moments = (() => {
     }
   };
 
-  // What is in it --------------------------------------------------------------------------------------------------
+  // Contents of the panel --------------------------------------------------------------------------------------------------
   const command = () => {
     const [from, to] = [bin * data.bin_s, (bin + 1) * data.bin_s].map((at) => text(at, 3));
     return `cutset packets ${data.run} --from ${from} --to ${to}${link() ? ` --link ${link()}` : ""}`;
@@ -56,20 +56,20 @@ const Moments = (() => {
       cell.classList.toggle("numeric", column === 0 || column === 4);
       cell.classList.toggle("lost", column === 4 && message[FATE] === "l");
     });
-    if (message[AGAIN]) made.cells[4].title = "some of its bytes were sent again";
+    if (message[AGAIN]) made.cells[4].title = "some of its bytes were retransmitted";
     return made;
   };
 
   const described = (found, messages) => {
-    const more = data.bins_left_out ? ` (for ${Numbers.number(data.bins_left_out)} more moments around faults there is no room)` : "";
-    if (!found) return `Only messages around faults stand in this page${more}; the command shows those of this moment.`;
+    const more = data.bins_left_out ? ` (${Numbers.number(data.bins_left_out)} more time bins around faults did not fit)` : "";
+    if (!found) return `This page has only messages around faults${more}; the command shows those at this time.`;
     const number = data.links.indexOf(link());
     const total = link() ? found.links[number] ?? 0 : found.total;
     const where = link() ? ` over link ${link()}` : "";
     if (!total) return `No messages${where}.`;
     const count = `${Numbers.number(total)} message${total === 1 ? "" : "s"}${where}`;
     if (messages.length === total) return `${count}.`;
-    return `${count}; ${messages.length} that tell most stand here, ${Numbers.number(total - messages.length)} are left out: the command shows all.`;
+    return `${count}; the ${messages.length} most informative are shown, ${Numbers.number(total - messages.length)} are left out: the command shows all.`;
   };
 
   const fill = () => {
@@ -114,13 +114,13 @@ const Moments = (() => {
     try {
       await navigator.clipboard.writeText(command());
       button.textContent = "Copied";
-    } catch { // not allowed here: it is selected, to be copied by hand
+    } catch { // not allowed here: select it for copying by hand
       getSelection().selectAllChildren(part("command"));
       button.textContent = "Selected";
     }
   };
 
-  // How it is chosen -----------------------------------------------------------------------------------------------
+  // Selection -----------------------------------------------------------------------------------------------
   const seconds = (element, x) => {
     const area = element.querySelector(".u-over").getBoundingClientRect(), [from, to] = plots.get(element).range();
     return from + ((x - area.left) / area.width) * (to - from);
@@ -136,7 +136,7 @@ const Moments = (() => {
       down = here ? { x: event.clientX, y: event.clientY } : null;
     }, true);
     addEventListener("pointercancel", () => { down = null; });
-    addEventListener("pointerup", (event) => { // on the window: one may drag beyond the plot
+    addEventListener("pointerup", (event) => { // on the window: a drag may leave the plot
       const start = down;
       down = null;
       if (!start || Math.hypot(event.clientX - start.x, event.clientY - start.y) > STILL_PX) return;
@@ -166,7 +166,7 @@ const Moments = (() => {
     byKeys(element);
   };
 
-  // Resolves when a moment can be chosen in any of these plots.
+  // Resolves when a moment can be selected in any of these plots.
   const start = async (end, found) => {
     data = JSON.parse(await unpack("moments"));
     bins = new Map(data.bins.map((one) => [one.number, one]));
@@ -176,7 +176,7 @@ const Moments = (() => {
     part("before").addEventListener("click", () => move(bin - 1));
     part("after").addEventListener("click", () => move(bin + 1));
     part("copy").addEventListener("click", copy);
-    // On the document: after a click on a plot the panel has not got the focus.
+    // On the document: after a click on a plot the panel does not have the focus.
     document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !panel.hidden) close(); });
     addEventListener("resize", () => requestAnimationFrame(mark));
   };

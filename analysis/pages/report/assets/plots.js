@@ -1,4 +1,4 @@
-// The report's plots: its switches, which hold for all of them, and the numbers behind them. The charting folder draws.
+// The report's plots: switches for all of them, and the numbers behind them. The charting folder draws them.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("plots").textContent);
@@ -45,7 +45,7 @@
     }
   };
 
-  // The numbers behind a plot, as a table, made when someone opens it ----------------------------------------------
+  // The numbers behind a plot, as a table, built when it is opened ----------------------------------------------
   const numbers = (details) => {
     const plot = Plots.of(details.dataset.chart), [from, to] = plot.range(), shown = plot.shown();
     const times = [...new Set(shown.flatMap((one) => one.x))].filter((x) => x >= from && x <= to).sort((a, b) => a - b).slice(0, MOST_ROWS);

@@ -1,5 +1,5 @@
-// Sorting of tables: a click on a heading sorts by that column, another one the other way round. Cells without a
-// data-sort (what was not measured) stay last either way. Numbers sort as numbers, text as people sort text.
+// Sorting of tables: a click on a heading sorts by that column, another click reverses the order. Cells without
+// data-sort (not measured) stay last either way. Numbers sort by value, text in natural order.
 "use strict";
 (() => {
   const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });

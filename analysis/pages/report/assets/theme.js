@@ -1,10 +1,10 @@
-// Light, dark, or as the system has it. Runs in the head, so that the page is never drawn in the wrong one.
-// A choice is kept per browser where that is allowed; a page opened from a file may not be allowed to.
+// Theme: light, dark, or the system's. Runs in the head, so that the page is never drawn in the wrong theme.
+// The choice is stored per browser if allowed; a page opened from a file may lack permission.
 "use strict";
 const Theme = (() => {
   const modes = ["auto", "light", "dark"];
   let mode = "auto", printing = false;
-  try { mode = localStorage.getItem("cutset-theme") || "auto"; } catch { /* not allowed here: as the system has it */ }
+  try { mode = localStorage.getItem("cutset-theme") || "auto"; } catch { /* not allowed here: use the system's theme */ }
   const apply = () => {
     document.documentElement.style.colorScheme = printing ? "light" : mode === "auto" ? "light dark" : mode;
     document.documentElement.dataset.theme = mode;
@@ -17,13 +17,13 @@ const Theme = (() => {
     const label = () => { button.textContent = `Theme: ${mode}`; };
     button.addEventListener("click", () => {
       mode = modes[(modes.indexOf(mode) + 1) % modes.length];
-      try { localStorage.setItem("cutset-theme", mode); } catch { /* not allowed here: lasts as long as the page */ }
+      try { localStorage.setItem("cutset-theme", mode); } catch { /* not allowed here: valid until the page closes */ }
       label();
       apply();
     });
     label();
   });
-  // What a CSS colour (say "var(--ink)") is in the present theme, as rgb(...).
+  // Returns a CSS colour (such as "var(--ink)") in the current theme as rgb(...).
   const colour = (css) => {
     const probe = document.createElement("span");
     probe.style.color = css;
@@ -32,11 +32,11 @@ const Theme = (() => {
     probe.remove();
     return value;
   };
-  // As it is where it names a colour, else as it is in the present theme.
+  // Returns a literal colour unchanged, others resolved in the current theme.
   const resolved = (css) => (css.startsWith("#") ? css : colour(css));
-  // A colour made for lines, mixed with ink until it can be read as text.
+  // Returns a line colour mixed with ink, so that it is readable as text.
   const readable = (css) => colour(`color-mix(in oklab, ${css} 72%, var(--ink))`);
-  // On paper it is light.
+  // Print uses the light theme.
   const print = (on) => { printing = on; apply(); };
   return { colour, resolved, readable, print };
 })();

@@ -1,4 +1,4 @@
-// What stands gzipped in the page itself, unpacked by the browser's own DecompressionStream.
+// Unpacks gzipped content embedded in the page with the browser's DecompressionStream.
 "use strict";
 const unpack = async (id) => {
   const text = atob(document.getElementById(id).textContent);

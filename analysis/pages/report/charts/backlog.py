@@ -1,19 +1,19 @@
-"""The arithmetic of catching up: how long throughput stays above normal after a gap, and what sets that.
+"""Arithmetic of catching up: how long throughput stays above normal after a gap, and what determines that.
 
-While a stream is cut off from a region, a backlog grows at the stream's rate. Once the stream comes by
-another way, it comes at its rate plus what that way has left over, its headroom; oldest events first. So
+While a stream is cut off from a region, a backlog grows at the stream's rate. Once the stream arrives by
+another path, it arrives at its rate plus the spare capacity of that path, its headroom; oldest events first.
+So
 
-    the events of the gap have come after   backlog / (rate + headroom)      catch-up less gap, measured
-    and the stream is level again after     backlog / headroom               overshoot = gap x rate / headroom
+  the gap's events have arrived after     backlog / (rate + headroom)      catch-up less gap, measured
+  the stream is up to date after          backlog / headroom               overshoot = gap x rate / headroom
 
-The recovery table has the gap, the backlog and the catch-up: from these follow the headroom that the run
-really had, and the overshoot. Beside them stands what the links alone would have allowed: the rate of the
-last link of the new path, in events of the size that they have on the wire, less what it carried before and
-the stream itself. If that is far more, links did not set the pace; processes, TCP windows or the machine
-did.
+The recovery table has the gap, the backlog and the catch-up: the actual headroom and the overshoot follow
+from these. The table also has the headroom that the links alone would allow: the rate of the new path's last
+link, in events of their size on the wire, less its earlier load and the stream itself. If that is far larger,
+links did not set the pace; processes, TCP windows or the machine did.
 
-The last event of the gap cannot come sooner than the new path takes. A catch-up hardly longer than that only
-bounds the headroom from below.
+The last event of the gap cannot arrive sooner than the delay of the new path. A catch-up hardly longer than
+that only bounds the headroom from below.
 """
 
 from dataclasses import dataclass
@@ -26,25 +26,25 @@ from analysis.pages.report.tables import Column, Table, figure, label, quantity,
 from experiments.planned.changes import MENDING, Direction
 from experiments.planned.plan import LinkPlan
 
-BEFORE_S = 5.0  # what "before the fault" means for rates, as for the recovery's baselines
-SHOWN_MAX = 400  # there may be thousands of streams: those of which most was held back
+BEFORE_S = 5.0  # averaging time before the fault for rates, as for the recovery's baselines
+SHOWN_MAX = 400  # limit of streams, the largest backlogs first; there may be thousands
 RESOLVED_FROM = 1.5  # times the new path's delay: a shorter catch-up only bounds the headroom
-LINK_SETS_PACE = 2.0  # within this factor of the link's headroom, the link is what limits
+LINK_SETS_PACE = 2.0  # within this factor of the link's headroom, the link is the bottleneck
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPath:
-    """The path by which the stream came after the switch."""
+    """The path of the stream after the switch."""
 
-    last_link: str = ""  # "r0→r3"; "" if it is not known
-    delay_s: float = 0.0  # of its links, as configured
-    rate_bits_per_s: float | None = None  # of the last link
-    headroom: float | None = None  # what that link had left over for the backlog, events/s
+    last_link: str = ""  # "r0→r3"; "" if unknown
+    delay_s: float = 0.0  # configured delay of its links
+    rate_bits_per_s: float | None = None  # rate of the last link
+    headroom: float | None = None  # capacity of that link left for the backlog, events/s
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """One stream that a region had to catch up with. Rates in events/s; None where not measured."""
+    """One stream's backlog in a region. Rates in events/s; None if not measured."""
 
     fault: str
     stream: int
@@ -59,17 +59,17 @@ class Backlog:
 
     @property
     def expected(self) -> float | None:
-        """The backlog that the gap and the rate make."""
+        """The backlog expected from gap and rate."""
         return None if self.rate is None else self.rate * self.gap_s
 
     @property
     def bounded(self) -> bool:
-        """Whether the headroom is at least, and the overshoot at most, what they are given as."""
+        """Whether the headroom is only a lower bound, and the overshoot an upper bound."""
         return self.came_in_s is not None and self.came_in_s < RESOLVED_FROM * self.way.delay_s
 
     @property
     def headroom(self) -> float | None:
-        """What the run really had; None also if the gap's events came no faster than the rate."""
+        """The actual headroom; None also if the gap's events arrived no faster than the rate."""
         if not self.came_in_s or self.rate is None:
             return None
         headroom = self.counted / self.came_in_s - self.rate
@@ -77,12 +77,12 @@ class Backlog:
 
     @property
     def overshoot_s(self) -> float | None:
-        """How long the backlog and what was published meanwhile kept throughput above normal."""
+        """Time for which the backlog and newer events kept throughput above normal."""
         return self.counted / self.headroom if self.headroom else None
 
 
 def backlogs(record: AnalysedRun) -> tuple[Backlog, ...]:
-    """For each fault that disturbs, the longest gap of each affected stream in each region."""
+    """Return the longest gap of each affected stream in each region, for each disturbing fault."""
     worst: dict[tuple[str, int, str], Row] = {}
     regions = {host.name: host.region for host in record.plan.hosts}
     disturbing = {fault.name for fault in record.plan.faults if fault.kind not in MENDING}
@@ -118,7 +118,7 @@ def _backlog(record: AnalysedRun, region: str, row: Row) -> Backlog:
 
 
 def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float | None) -> StreamPath:
-    """The new path, from its regions in order; what its last link carried is from before the fault."""
+    """Return the new path from its regions in order; the load of its last link is that before the fault."""
     hops = [_hop(record, *ends) for ends in pairwise(regions)]
     found = [hop for hop in hops if hop]
     if not found or len(found) < len(hops):
@@ -136,7 +136,7 @@ def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float 
 
 
 def _hop(record: AnalysedRun, sender: str, taker: str) -> tuple[LinkPlan, Direction] | None:
-    """The link from one region to the next and its direction."""
+    """Return the link from one region to the next and its direction."""
     for link in record.wan_links:
         if {link.a, link.b} == {sender, taker}:
             return link, Direction.FORWARD if link.a == sender else Direction.BACKWARD
@@ -148,7 +148,7 @@ def _of_link(record: AnalysedRun, name: str) -> list[Row]:
 
 
 def _mean(rows: list[Row], from_s: float, to_s: float, column: str = "events_per_s") -> float | None:
-    """Mean events/s, or of another column, over the bins that lie wholly within."""
+    """Return the mean events/s, or of another column, over the bins entirely within the range."""
     values = [
         r.get(column) for r in rows if r["start_s"] >= from_s and r["start_s"] + r["bin_s"] <= to_s + 1e-6
     ]
@@ -170,20 +170,20 @@ _COLUMNS = (
     label("Fault", "fault"),
     quantity("Gap", "gap_s", seconds, "until the stream's events flowed again"),
     quantity("Rate", "rate", _events_per_s, "of the stream, before the fault"),
-    quantity("Gap x rate", "expected", lambda events: large(events, ""), "the backlog that this makes"),
-    quantity("Backlog", "counted", number, "as counted"),
-    quantity("Came in", "came_in_s", seconds, "catch-up less gap: how long the gap's events took to come"),
+    quantity("Gap x rate", "expected", lambda events: large(events, ""), "the expected backlog"),
+    quantity("Backlog", "counted", number, "counted"),
+    quantity("Arrived in", "came_in_s", seconds, "catch-up less gap: delay of the gap's events"),
     Column(
         "Headroom",
         lambda b: figure(("≥ " if b.bounded else "") + _events_per_s(b.headroom), b.headroom),
         numeric=True,
-        help="backlog / came in, less the rate: what was left over beside the stream",
+        help="backlog / arrived in, less the rate: spare capacity beside the stream",
     ),
     Column(
         "Overshoot",
         lambda b: figure(("≤ " if b.bounded else "") + seconds(b.overshoot_s), b.overshoot_s),
         numeric=True,
-        help="backlog / headroom: how long throughput stays above normal",
+        help="backlog / headroom: time for which throughput stays above normal",
     ),
     quantity("Settled in", "settled_in_s", seconds, "latency settled, less gap"),
     label("New path", lambda b: b.way.last_link or "not seen"),
@@ -191,18 +191,18 @@ _COLUMNS = (
         "Link's headroom",
         lambda b: b.way.headroom,
         _events_per_s,
-        "what the last link of the new path alone would have left over",
+        "spare capacity of the last link of the new path",
     ),
 )
 
 
 def backlogs_table(found: tuple[Backlog, ...]) -> Table:
-    """The arithmetic, one line per stream and region."""
+    """Return the table of the arithmetic, one row per stream and region."""
     return table("backlogs", _COLUMNS, found)
 
 
 def explanation(record: AnalysedRun, found: tuple[Backlog, ...]) -> tuple[str, ...]:
-    """Sentences that say what set the length of the longest overshoot."""
+    """Return sentences that explain the length of the longest overshoot."""
     measured = [b for b in found if b.overshoot_s is not None]
     if not measured:
         return ()
@@ -212,7 +212,7 @@ def explanation(record: AnalysedRun, found: tuple[Backlog, ...]) -> tuple[str, .
         f"Stream s{worst.stream} did not reach {worst.region} for {seconds(worst.gap_s)}; at"
         f" {large(worst.rate, 'events/s')} that is a backlog of {large(worst.expected, 'events')}"
         f" ({number(worst.counted)} were counted).",
-        f"Its events came within {seconds(worst.came_in_s)}: at the stream's own rate and a headroom of"
+        f"Its events arrived within {seconds(worst.came_in_s)}: at the stream's own rate and a headroom of"
         f" {at_least}{large(worst.headroom, 'events/s')}. So throughput stays above normal for"
         f" {at_most}{seconds(worst.overshoot_s)}.",
         "" if worst.settled_in_s is None else f"Latency had settled after {seconds(worst.settled_in_s)}.",
@@ -223,18 +223,18 @@ def explanation(record: AnalysedRun, found: tuple[Backlog, ...]) -> tuple[str, .
 
 
 def _pace(b: Backlog) -> str:
-    """What set the pace: the link, or what is in front of it."""
+    """Return what set the pace: the link, or the processes and TCP."""
     if not b.way.headroom or not b.headroom:
         return ""
-    rate, left_over = scaled(b.way.rate_bits_per_s, "bit/s"), large(b.way.headroom, "events/s")
-    link = f"the link {b.way.last_link} ({rate}) has {left_over} left over"
+    rate, spare = scaled(b.way.rate_bits_per_s, "bit/s"), large(b.way.headroom, "events/s")
+    link = f"the link {b.way.last_link} ({rate}) has {spare} spare"
     if b.headroom * LINK_SETS_PACE >= b.way.headroom:
         return f"The new path's rate sets the pace: {link}."
     return f"Links did not set the pace: {link}. Delays, processes and TCP did."
 
 
 def _papers_headroom(record: AnalysedRun, b: Backlog) -> str:
-    """Which headroom would make the paper's overshoot."""
+    """Return the headroom that would give the paper's overshoot, as a sentence."""
     section = paper_section(record.experiment)
     if section is None or section.overshoot_s is None or not b.rate:
         return ""

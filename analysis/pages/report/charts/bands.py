@@ -1,11 +1,10 @@
-"""When the network or a process was disturbed, for the grey bands behind every timeline.
+"""Disturbances of the network or a process, for the grey bands behind every timeline.
 
 A band opens when a fault's change takes a link's direction (or a process) out of its normal state, or changes
-what another fault has done to it, and closes with the fault's own end, or when a change of whichever fault
-brings back the normal state. The plan says what each change means, run.json when it was applied. Where a
-change was never applied (the run ended early) the planned time stands in only if the run has no applied
-times at all, and lasted until then. A fault that could change nothing, because another did the same already,
-has the times that it was planned for.
+what another fault has done to it. It closes at the end of that fault, or when a change of any fault restores
+the normal state. The plan defines the effect of each change, run.json the time when it was applied. For a
+change without an applied time, the planned time is used only if the run has no applied times at all and
+lasted until then. A fault without effect, because another had the same effect already, has its planned times.
 """
 
 from collections import defaultdict
@@ -37,10 +36,10 @@ _PROCESS_ENDS = {
     ProcessAction.UNFILL,
     ProcessAction.UNSLOW_DISK,
 }
-_APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # packets, not the process itself
+_APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # these affect packets, not the process itself
 _PEACEFUL = {ProcessAction.JOIN, ProcessAction.LEAVE, ProcessAction.GIVE_UP}
-"""Nothing is disturbed by clients that come and go, or by words."""
-_SAME_TIME_S = 0.2  # changes of one fault that belong together are applied within milliseconds of each other
+"""Actions that do not count as disturbances: clients that join or leave, and protocol messages."""
+_SAME_TIME_S = 0.2  # changes of one fault at one time are applied within milliseconds of each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +52,12 @@ class Band:
     end_s: float | None
     links: tuple[str, ...] = ()
     processes: tuple[str, ...] = ()
-    row: int = 0  # where its name stands, below those of bands that it is within
+    row: int = 0  # row of its name, below overlapping bands
 
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A link's direction, a process (aspect ""), or a process apart from a peer."""
+    """A link's direction, a process (aspect ""), or a process separated from a peer."""
 
     name: str
     aspect: str
@@ -74,11 +73,14 @@ class _Change:
     disturbs: bool
 
 
-_Span = tuple[_Change, float | None]  # what began it, and its end
+_Span = tuple[_Change, float | None]  # the change that began it, and its end
 
 
 def bands(record: AnalysedRun) -> tuple[Band, ...]:
-    """Every disturbance of the run, by start. A flapping link gives one band per time it was down."""
+    """Return every disturbance of the run, by start.
+
+    A flapping link gives one band for each time it was down.
+    """
     faults = {fault.name: fault for fault in record.plan.faults}
     opened: dict[_Subject, dict[str, _Change]] = defaultdict(dict)  # by fault
     spans: list[_Span] = []
@@ -95,7 +97,7 @@ def bands(record: AnalysedRun) -> tuple[Band, ...]:
 
 
 def _in_rows(found: Iterable[Band]) -> Iterator[Band]:
-    """Each in the first row that has no band any more when it begins, or in the last."""
+    """Assign each band the first row that is free at its start, or the last row."""
     free_s = [0.0] * NAME_ROWS
     for band in found:
         row = next((row for row, end_s in enumerate(free_s) if end_s <= band.start_s), NAME_ROWS - 1)
@@ -104,20 +106,20 @@ def _in_rows(found: Iterable[Band]) -> Iterator[Band]:
 
 
 def _is_over(fault: str, change: _Change, faults: Mapping[str, FaultPlan]) -> bool:
-    """Whether a change of its subject ends what a fault does to it: all of them, its own, or a later one."""
+    """Return whether a change of its subject ends a fault's effect: a restoring, own or later change."""
     until_us = faults[fault].until_us if fault in faults else None
     past = until_us is not None and until_us <= change.planned_us
     return not change.disturbs or change.fault == fault or past
 
 
 def _end_s(fault: str, change: _Change, faults: Mapping[str, FaultPlan]) -> float:
-    """When that was: before the change, if another fault went on with what it did."""
+    """Return the end of a fault's effect; it is before the change if another fault continued the effect."""
     until_us = faults[fault].until_us if fault in faults else None
     return change.at_s if until_us is None or until_us >= change.planned_us else until_us / 1e6
 
 
 def _hidden(record: AnalysedRun, found: Sequence[Band]) -> Iterator[Band]:
-    """Faults that had nothing to change, for all that they would have done another did already."""
+    """Yield faults without effect, because other faults had the same effect already."""
     usual = _usual_shapes(record.plan)
     changing = {change.fault for change in record.plan.changes if _disturbs(change, usual)}
     links = {f"{a}-{b}": link.name for link in record.plan.links for a, b in _both_ways(link)}
@@ -139,7 +141,7 @@ def _both_ways(link: LinkPlan) -> tuple[tuple[str, str], tuple[str, str]]:
 
 
 def _changes(record: AnalysedRun) -> list[_Change]:
-    """The plan's changes at the times at which they were applied."""
+    """Return the plan's changes at the times when they were applied."""
     usual = _usual_shapes(record.plan)
     changes = []
     for change, at_s in _timed(record):
@@ -155,8 +157,9 @@ def _changes(record: AnalysedRun) -> list[_Change]:
 
 
 def _timed(record: AnalysedRun) -> Iterator[tuple[Change, float]]:
-    """The changes of faults that took hold, with seconds since time 0; no arrivals and departures, which may
-    be thousands.
+    """Yield the changes of faults that took effect, with seconds since time 0.
+
+    Arrivals and departures of clients are left out; there may be thousands.
     """
     churn = {each.name for each in record.plan.churn}
     zero_ns = record.run.times.zero_ns
@@ -179,14 +182,14 @@ def _usual_shapes(plan: Plan) -> dict[tuple[str, str], LinkParameters]:
 
 
 def _disturbs(change: Change, usual: Mapping[tuple[str, str], LinkParameters]) -> bool:
-    """Whether something is not as it usually is after a change."""
+    """Return whether the subject is not in its normal state after a change."""
     if isinstance(change, ProcessChange):
         return change.action not in _PROCESS_ENDS
     return change.state is not LinkState.UP or change.parameters != usual[change.link, change.direction]
 
 
 def _of_process(change: ProcessChange) -> list[_Subject]:
-    """What of a process is disturbed: it may be stopped, full, kept apart and reset, at once."""
+    """Return the disturbed aspects of a process, which may be stopped, full, separated and reset at once."""
     aspects = [""]
     if change.action in _APART:
         aspects = [f"apart from {peer}" for peer in change.peers or ("others",)]
@@ -198,12 +201,12 @@ def _of_process(change: ProcessChange) -> list[_Subject]:
 
 
 def fault_label(kind: str, target: str) -> str:
-    """What a fault does to what, as a person says it: "cut r2-r3", with a dash."""
+    """Return the effect and target of a fault as text: "cut r2-r3", with a dash."""
     return f"{kind} {target.replace('-', EN_DASH) if '/' not in target else target}"
 
 
 def _merge(spans: Iterable[_Span], labels: Mapping[str, str]) -> list[Band]:
-    """One band for what one fault did at one time to several links, directions or processes."""
+    """Merge what one fault did at one time to several links, directions or processes into one band."""
     groups: list[list[_Span]] = []
     for span in sorted(spans, key=lambda span: (span[0].fault, span[0].at_s)):
         first = groups[-1][0][0] if groups else None

@@ -1,4 +1,4 @@
-"""The timelines as charts: which series, in which colour and style, over which axis.
+"""The timelines as charts: series, colours, styles and axes.
 
 A bin is drawn at its middle. Bins for which the analysis has no row are gaps in the line, never zeros.
 """
@@ -31,15 +31,15 @@ Points = tuple[tuple[float, ...], tuple[float | None, ...]]
 """Seconds since time 0, and values."""
 
 PERCENTILES = {"p50": ("", 2.0), "p95": ("dash", 1.25), "p99": ("dot", 1.25)}
-"""Each with its dashes, where they are not the region's, and its width."""
-SHORT_DRAIN_S = 2.0  # a shorter tail after the drivers stopped says nothing
+"""Dashes, if not the region's, and line width of each percentile."""
+SHORT_DRAIN_S = 2.0  # a shorter tail after the drivers stopped is not shown
 TOGETHER = "run"
 OTHERS = "traffic_bytes_per_s"
 TIME = "seconds since start"
 
 
 def throughput_chart(record: AnalysedRun) -> Chart:
-    """Events delivered to one client per second, per region (the first panel of the paper's figure 7)."""
+    """Return events/s delivered to one client, by region (the first panel of the paper's figure 7)."""
     rows = [row for row in record.throughput if row["scope"] == "region"]
     series = _shown(_of_regions(record, rows, "name", "events_per_s"))
     return Chart(
@@ -54,7 +54,7 @@ def throughput_chart(record: AnalysedRun) -> Chart:
 
 
 def latency_chart(record: AnalysedRun) -> Chart:
-    """Latency percentiles by the region in which an event was published (the second panel of figure 7)."""
+    """Return latency percentiles by the region of publication (the second panel of the paper's figure 7)."""
     series = _shown(
         one
         for percentile in PERCENTILES
@@ -78,8 +78,9 @@ WAYS = ("forward", "backward")
 
 
 def link_charts(record: AnalysedRun, quantity: str = "bytes_per_s") -> tuple[Chart, ...]:
-    """One chart per WAN link, one line per direction in the colour of the region it comes from; other
-    people's traffic as dotted lines.
+    """Return one chart per WAN link.
+
+    It has one line per direction in the colour of its source region, and background traffic as dotted lines.
 
     quantity: "bytes_per_s" (on the wire) or "events_per_s". All charts of a quantity share an axis.
     """
@@ -130,7 +131,7 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
 
 
 def spans(record: AnalysedRun) -> tuple[Span, ...]:
-    """When which fault was active, then when there was which traffic of other people."""
+    """Return the periods of faults, then those of background traffic."""
     faults = tuple(
         Span(band.label, band.start_s, band.end_s, band.fault, band.links, row=band.row)
         for band in bands(record)
@@ -139,7 +140,7 @@ def spans(record: AnalysedRun) -> tuple[Span, ...]:
 
 
 def _unproven(record: AnalysedRun, link: str) -> tuple[Span, ...]:
-    """When nothing shows what the link was like, in either direction."""
+    """Return the periods for which neither direction's behaviour is proven."""
     periods = {
         (max(0.0, row["from_s"] or 0.0), row["to_s"])
         for row in record.fidelity
@@ -152,25 +153,26 @@ def _unproven(record: AnalysedRun, link: str) -> tuple[Span, ...]:
 def _of_others(
     record: AnalysedRun, ends: Mapping[str, tuple[str, str]], rows: Sequence[Row]
 ) -> tuple[Series, ...]:
-    """Other people's traffic by direction, where there was any."""
+    """Return background traffic by direction, if there is any."""
     found = []
     for way, (a, b) in ends.items():
-        mine = [row for row in rows if row["direction"] == way]
-        if any(row.get(OTHERS) for row in mine):
-            series = _series(record, f"{a}→{b}, others'", a, mine, OTHERS, way)
-            found.append(replace(series, dash="dot", width=1.25, label="others'"))
+        direction_rows = [row for row in rows if row["direction"] == way]
+        if any(row.get(OTHERS) for row in direction_rows):
+            series = _series(record, f"{a}→{b}, background", a, direction_rows, OTHERS, way)
+            found.append(replace(series, dash="dot", width=1.25, label="background"))
     return tuple(found)
 
 
 def _rate_of(link: LinkPlan, way: str) -> TraceSteps | None:
-    """The rate over time that a direction follows."""
+    """Return the trace of a direction's rate over time, if it has one."""
     trace = link.trace(way)
     return trace.rate if trace else None
 
 
 def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: float) -> Series | None:
-    """What a direction's trace lets through in each second, whatever faults say; with gaps where that is more
-    than `most`.
+    """Return the capacity of a direction by its trace in each second, regardless of faults.
+
+    Values above `most` are gaps.
     """
     steps = _rate_of(link, way)
     if steps is None:
@@ -192,9 +194,12 @@ def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: floa
 
 
 def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Series] = ()) -> str:
-    """The busiest bin in words, against the rate of its direction; also with other people's traffic."""
+    """Return the busiest bin as text, relative to its direction's rate.
+
+    Also with background traffic, if any.
+    """
     if others:
-        return f"{_utilisation(link, series)}; with others' traffic {_shared(link, series, others)}"
+        return f"{_utilisation(link, series)}; with background traffic {_shared(link, series, others)}"
     busiest = max(series, key=lambda one: highest([one]))
     peak, rate = highest([busiest]), link.towards(busiest.group).rate_bits_per_s
     if steps := _rate_of(link, busiest.group):
@@ -205,7 +210,7 @@ def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Seri
 
 
 def _shared(link: LinkPlan, series: Sequence[Series], others: Sequence[Series]) -> str:
-    """The busiest bin of the system and others together."""
+    """Return the busiest bin of the system and background traffic together."""
     peaks = []
     for one in others:
         own = next((each for each in series if each.group == one.group), None)
@@ -223,13 +228,13 @@ def _shown(series: Iterable[Series]) -> tuple[Series, ...]:
 
 
 def time_axis(record: AnalysedRun, series: Sequence[Series]) -> Axis:
-    """From time 0 to the end."""
+    """Return the axis from time 0 to the end."""
     last_s = max((one.x[-1] for one in series), default=0.0)
     return Axis(TIME, "s", low=0.0, high=time_end(record, last_s))
 
 
 def time_end(record: AnalysedRun, last_s: float) -> float:
-    """Where the run ended; a drain that is not short is shown as well."""
+    """Return when the run ended, including a drain that is not short."""
     return record.length_s if last_s <= record.length_s + SHORT_DRAIN_S else math.ceil(last_s)
 
 
@@ -246,7 +251,7 @@ def _of_regions(
     )
 
 
-def _series(  # noqa: PLR0917 (each is a thing of its own)
+def _series(  # noqa: PLR0917 (independent parameters)
     record: AnalysedRun, name: str, region: str, rows: Sequence[Row], value_column: str, group: str
 ) -> Series:
     index = record.regions.index(region) if region in record.regions else len(record.regions)
@@ -269,7 +274,7 @@ def _series(  # noqa: PLR0917 (each is a thing of its own)
 
 
 def _bars(y: Sequence[float | None], bar: Sequence[float | None]) -> tuple[Sequence[float | None], ...]:
-    """By how much values may be wrong, as bounds; nothing where one clock measured all."""
+    """Return values plus and minus their error bounds; empty if one clock measured all."""
     if not any(bar):
         return (), ()
     return tuple(
@@ -279,7 +284,7 @@ def _bars(y: Sequence[float | None], bar: Sequence[float | None]) -> tuple[Seque
 
 
 def _points(rows: Sequence[Row], value_column: str) -> Points:
-    """Middles of bins and their values, by time; a missing bin between two others becomes one None."""
+    """Return middles of bins and their values, by time; a gap between two bins becomes one None."""
     xs: list[float] = []
     ys: list[float | None] = []
     for row in sorted((row for row in rows if row["start_s"] >= 0), key=lambda row: float(row["start_s"])):
@@ -293,7 +298,7 @@ def _points(rows: Sequence[Row], value_column: str) -> Points:
 
 
 def _finite(value: float | None) -> float | None:
-    """Five significant digits are more than a pixel; what is not a number is a gap."""
+    """Return five significant digits, which exceed a pixel's resolution; None for a gap."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.5g}")

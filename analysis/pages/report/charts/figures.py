@@ -1,6 +1,6 @@
-"""The report's figures as PNG and SVG, for papers, slides and the README: throughput, latency, links,
-topology, clocks; and a sweep's charts. They are drawn from the same charts as the page's plots; a figure of
-an invalid run says so.
+"""The report's figures and a sweep's charts as PNG and SVG, for papers, slides and the README.
+
+They use the same charts as the page's plots. Figures of an invalid run are marked as such.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,15 +20,18 @@ from analysis.pages.report.run_reader import AnalysedRun
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.records.rundir import RunDirectory
 
-LINKS_DRAWN = 12  # small multiples that can still be read on a page
-_LEFT_OUT = "p95"  # on paper it would only crowd p50 and p99
+LINKS_DRAWN = 12  # small multiples that are still readable on a page
+_LEFT_OUT = "p95"  # on paper it would crowd p50 and p99
 _REGION_BOX = "round4,pad=0.9,rounding_size=1.2"
-LEFT = 0.115  # of a figure's width, for what stands at the ticks
-LETTER_INCHES = 0.082  # of a line's name, which has room to the right
+LEFT = 0.115  # fraction of a figure's width for tick labels
+LETTER_INCHES = 0.082  # per letter of a line's name, which is on the right
 
 
 def write_figures(record: AnalysedRun, run: RunDirectory) -> tuple[Path, ...]:
-    """Draw what this run has data for, as `figures/<name>.png` and `.svg`; returns their paths."""
+    """Draw the figures that this run has data for, as `figures/<name>.png` and `.svg`.
+
+    Returns their paths.
+    """
     run.figures.mkdir(exist_ok=True)
     throughput, latency = throughput_chart(record), latency_chart(record)
     links = link_charts(record) or link_charts(record, "events_per_s")
@@ -37,7 +40,7 @@ def write_figures(record: AnalysedRun, run: RunDirectory) -> tuple[Path, ...]:
         figures = {
             "throughput": _timeline(record, throughput) if throughput.series else None,
             "latency": _timeline(record, latency) if latency.series else None,
-            "links": _small_multiples(record, "What crossed the links", links[:LINKS_DRAWN]),
+            "links": _small_multiples(record, "Traffic on the links", links[:LINKS_DRAWN]),
             "topology": _topology(record) if record.regions else None,
             "clocks": _small_multiples(record, "Clocks", clocks),
         }
@@ -53,15 +56,15 @@ def _timeline(record: AnalysedRun, chart: Chart) -> Figure:
         for one in chart.series
         if one.group != _LEFT_OUT
     )
-    said = "; solid p50, dotted p99" if {"p50", "p99"} <= {one.group for one in drawn} else ""
-    figure.text(0.012, 0.875, chart.y.label + said, color=MUTED, va="center")
+    styles = "; solid p50, dotted p99" if {"p50", "p99"} <= {one.group for one in drawn} else ""
+    figure.text(0.012, 0.875, chart.y.label + styles, color=MUTED, va="center")
     _mark_invalid(record, figure)
     draw(axes, replace(chart, series=drawn))
     return figure
 
 
 def _small_multiples(record: AnalysedRun, title: str, charts: Sequence[Chart]) -> Figure | None:
-    """One plot per chart, on one scale if they share it."""
+    """Return one plot per chart, on a common scale if they share it."""
     if not charts:
         return None
     columns = min(3, len(charts))
@@ -133,19 +136,19 @@ def _mark_invalid(record: AnalysedRun, figure: Figure) -> None:
 
 
 def write_sweep_figures(charts: Sequence[SweepChart], sweep: SweepDirectory) -> tuple[Path, ...]:
-    """Draw each as `figures/<key>.png` and `.svg`; returns their paths."""
+    """Draw each chart as `figures/<key>.png` and `.svg`. Returns their paths."""
     sweep.figures.mkdir(exist_ok=True)
     return write_charts(charts, sweep.figure)
 
 
 def write_charts(charts: Sequence[SweepChart], path_of: Callable[[str, str], Path]) -> tuple[Path, ...]:
-    """Draw each as PNG and SVG. path_of: from a chart's key and a format to where it belongs."""
+    """Draw each chart as PNG and SVG. path_of: function from a chart's key and a format to its path."""
     with own_style():
         return save({chart.key: _sweep_figure(chart) for chart in charts}, path_of)
 
 
 def _sweep_figure(chart: SweepChart) -> Figure:
-    named = chart.x.kind == "category"  # names stand at a slant below the axis
+    named = chart.x.kind == "category"  # names are slanted below the axis
     figure = Figure(figsize=(7.6, 4.6) if named else (6.4, 3.9))
     longest = max(len(series.label) for series in chart.series)
     width = 1 - LEFT - (LETTER_INCHES * longest + 0.1) / figure.get_size_inches()[0]

@@ -1,4 +1,4 @@
-"""The charts of a sweep, and those that serve any sweep."""
+"""Charts of a sweep: the generic ones for any sweep, and helpers for the others."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -11,13 +11,13 @@ from analysis.sweeps import Spread, Sweep, SweepRunResult, grouped
 from experiments.campaigns.sweep import value_text
 from topologies.palette import colour_of, dash_of
 
-LINES_MAX = 14  # colours and dashes tell so many apart
-MARKERS_MAX = 30  # points of a line that can be told apart
-FIGURES = (("full_s", "all of it"), ("beyond_way_s", "less the new way"))
-SIDEWAYS = 0.1  # so that bars do not cover each other
+LINES_MAX = 14  # number of distinguishable colours and dashes
+MARKERS_MAX = 30  # distinguishable points of a line
+FIGURES = (("full_s", "total"), ("beyond_way_s", "less the new path"))
+SIDEWAYS = 0.1  # offset so that bars do not overlap
 NOTE = (
-    "Points are medians over runs, and bars reach from the least to the most. Runs in which a stream stays"
-    " stalled have no such time: see what was expected."
+    "Points are medians over runs, and bars range from minimum to maximum. Runs in which a stream stays"
+    " stalled have no such time: see the expectations."
 )
 
 
@@ -32,7 +32,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class SweepChart(Chart):
-    """One plot. `of`: the figure of the paper that it is drawn as."""
+    """One plot. `of`: the figure of the paper that it corresponds to."""
 
     of: str = ""
     comparisons: tuple[Comparison, ...] = ()
@@ -45,19 +45,19 @@ Name = Callable[[SweepRunResult], Hashable]
 def lines_of(
     runs: Sequence[SweepRunResult], x: Value, line: Name, y: Value, name: Callable[[Any], str] = str
 ) -> tuple[Series, ...]:
-    """A line for each value of `line`, in order, with the spread of `y` over runs of the same `x`."""
+    """Return a line for each value of `line`, in order, with the spread of `y` over runs of the same `x`."""
     points = grouped(runs, lambda run: (line(run), x(run)), y)
     names = sorted({key[0] for key in points}, key=_order)[:LINES_MAX]
     found = []
     for number, each in enumerate(names):
-        mine = sorted((at, value) for (of, at), value in points.items() if of == each and at is not None)
-        if mine:
-            found.append(line_of(name(each), number, mine))
+        own = sorted((at, value) for (of, at), value in points.items() if of == each and at is not None)
+        if own:
+            found.append(line_of(name(each), number, own))
     return tuple(found)
 
 
 def line_of(name: str, number: int, points: Sequence[tuple[float, Spread]]) -> Series:
-    """A line through means; `number` decides on its colour."""
+    """Return a line through means; `number` determines its colour."""
     several = any(value.count > 1 for _, value in points)
     return sweep_series(
         name,
@@ -70,7 +70,7 @@ def line_of(name: str, number: int, points: Sequence[tuple[float, Spread]]) -> S
 
 
 def sweep_series(name: str, number: int, **points: Any) -> Series:
-    """The series that is the `number`th of its chart; `points` are the other fields of Series."""
+    """Return the series with this number in its chart; `points` are the other fields of Series."""
     return Series(
         name,
         colour_of(number),
@@ -82,7 +82,10 @@ def sweep_series(name: str, number: int, **points: Any) -> Series:
 
 
 def generic_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """Throughput and latency against the axis with the most numbers, a line for the values of the others."""
+    """Return throughput and latency along the axis with the most values.
+
+    There is a line for each value of the other axes.
+    """
     axes = [axis for axis in sweep.axes if _numeric(sweep, axis)]
     if not axes:
         return ()
@@ -121,7 +124,7 @@ def generic_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
 
 
 def quantity(value: Any) -> float | None:
-    """The number at the beginning of a value as an experiment has it ("30ms", "20000/s", 4)."""
+    """Return the number at the start of an experiment's value ("30ms", "20000/s", 4)."""
     if isinstance(value, bool):
         return None
     text = str(value)
@@ -143,7 +146,7 @@ def _value(run: SweepRunResult, axis: str) -> Any:
 
 
 def _order(value: Any) -> tuple[Any, ...]:
-    """Numbers by size, texts after them, and texts with numbers by these."""
+    """Return a sort key: numbers by size, then texts, those with numbers by these."""
     if isinstance(value, tuple):
         return (2, *(_order(part) for part in value))
     number = quantity(value)
@@ -151,11 +154,12 @@ def _order(value: Any) -> tuple[Any, ...]:
 
 
 def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
-    """How long streams take to flow again after the last change of a run: one plot, along the field with the
-    most values; none of a sweep in which nothing was changed.
+    """Return how long streams take to flow again after the last change of a run.
 
-    Medians over runs, with the least and the most: of a few dozen runs the worst is what a bound must hold
-    for.
+    It is one plot along the field with the most values; none if no run of the sweep had changes.
+
+    Points are medians over runs, with minimum and maximum: a bound must hold for the worst of a few dozen
+    runs.
     """
     counts = {axis: len(sweep.swept[axis]) for axis in sweep.axes}
     runs = [run for run in sweep.measured if run.figure("convergence", "last_change_s")]
@@ -180,7 +184,7 @@ def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
 
 
 def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweepRunResult]]) -> Series:
-    """Of one figure: a point for each name whose runs have it."""
+    """Return the line of one figure: a point for each name whose runs have it."""
     found = []
     for place, named in enumerate(runs.values()):
         known = [value for run in named if (value := run.figure("convergence", key)) is not None]

@@ -1,8 +1,7 @@
-"""The drawing of the topology as plain data, for the page and for the figures: regions, links, their labels.
+"""The topology as plain data, for the page and for the figures: regions, links, their labels.
 
-`topologies.layout` says where regions stand, `topologies.layout` where labels do. Coordinates are
-pixels of a drawing of `WIDTH` by `HEIGHT`, y downwards. A link on which a fault acted says so under its
-delay, and when.
+`topologies.layout` places regions and labels. Coordinates are pixels of a drawing of `WIDTH` by `HEIGHT`, y
+downwards. A link affected by a fault has the fault and its time under its delay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,11 +17,11 @@ from topologies.palette import LIGHT, colour_of
 
 WIDTH, HEIGHT = 560.0, 400.0
 ASIDE, ABOVE = 72.0, 52.0
-"""Room around the regions' middles."""
-LABELS_UP_TO = 24  # more links than this are drawn without their figures
+"""Margins around the regions' centres."""
+LABELS_UP_TO = 24  # with more links, labels are omitted
 NAME_LENGTH = 14
 RADIUS, LETTER, LINE_HEIGHT = 24.0, 9.2, 19.0
-"""Sizes of a region, and of what is written, as wide as on a phone."""
+"""Sizes of a region and of text, as wide as on a phone."""
 SHOWN = (Trait.SERVER, Trait.PUBLISHER, Trait.SUBSCRIBER)
 NOWHERE = Box(0, 0, 0, 0)
 
@@ -35,27 +34,27 @@ class DrawnRegion:
     colour: str
     x: float
     y: float
-    half: float  # of its width
+    half: float  # half of its width
     inside: str  # "1 proxy, 1 driver, 2 clients", or "" if all regions have the same
 
     @property
     def light(self) -> bool:
-        """Whether its name is read better in dark letters."""
+        """Whether dark letters are more readable on its colour."""
         return self.colour in LIGHT
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnLink:
-    """A link's ends, its label, and whether a fault touched it."""
+    """A link's ends, its label, and whether a fault affected it."""
 
     name: str
     x1: float
     y1: float
     x2: float
     y2: float
-    lines: tuple[str, ...]  # what it was asked to be
-    marks: tuple[str, ...]  # what happened to it, in short
-    disturbed: str  # "cut 19.00 s - 41.00 s", or "" if nothing happened to it
+    lines: tuple[str, ...]  # its configuration
+    marks: tuple[str, ...]  # faults on it, abbreviated
+    disturbed: str  # "cut 19.00 s - 41.00 s", or "" without faults
     label: Box = NOWHERE
 
 
@@ -65,13 +64,13 @@ class Drawing:
 
     regions: tuple[DrawnRegion, ...]
     links: tuple[DrawnLink, ...]
-    inside: str  # what every region has, if all have the same
+    inside: str  # contents of every region, if all are equal
     width: float = WIDTH
     height: float = HEIGHT
 
 
 def drawing(record: AnalysedRun) -> Drawing:
-    """The topology of this run; links on which a fault acted are marked with it."""
+    """Return the topology of this run; links are marked with the faults that affected them."""
     regions, inside = _regions(record)
     return Drawing(regions, _links(record, regions), inside)
 
@@ -112,7 +111,7 @@ def _links(record: AnalysedRun, regions: Sequence[DrawnRegion]) -> tuple[DrawnLi
 def _link(
     link: LinkPlan, ends: Mapping[str, DrawnRegion], found: Sequence[Band], *, labelled: bool
 ) -> DrawnLink:
-    """A link whose label has no place yet."""
+    """Return a link without a label position."""
     a, b = ends[link.a], ends[link.b]
     acted = [band for band in found if link.name in band.links]
     return DrawnLink(
@@ -121,26 +120,26 @@ def _link(
         y1=a.y,
         x2=b.x,
         y2=b.y,
-        lines=_asked(link) if labelled else (),
+        lines=_configuration(link) if labelled else (),
         marks=_marks(acted),
         disturbed="; ".join(map(_disturbance, acted)),
     )
 
 
 def _line(link: DrawnLink) -> Line:
-    """The same, as it is for whoever finds places for labels."""
+    """Return a link's line and label size for the placement of labels."""
     written = [*link.lines, *link.marks]
     width = max(map(len, written), default=0) * LETTER
     return Line(link.x1, link.y1, link.x2, link.y2, width, len(written) * LINE_HEIGHT)
 
 
 def inside_at(region: DrawnRegion) -> float:
-    """How far below its middle it is written what a region has: above it in the upper half."""
+    """Return the offset of a region's contents from its centre: above it in the upper half."""
     return -RADIUS - LINE_HEIGHT / 2 if region.y < HEIGHT / 2 else RADIUS + LINE_HEIGHT / 2
 
 
-def _asked(link: LinkPlan) -> tuple[str, ...]:
-    """Delays of both directions and the larger loss; the rate of links stands in the tables."""
+def _configuration(link: LinkPlan) -> tuple[str, ...]:
+    """Return the delays of both directions and the larger loss; tables have the rate."""
     there, back = link.forward.delay_us / 1000, link.backward.delay_us / 1000
     delay = with_unit(there, "ms") if there == back else f"{number(there)}/{with_unit(back, 'ms')}"
     loss = max(link.forward.loss, link.backward.loss)
@@ -148,7 +147,7 @@ def _asked(link: LinkPlan) -> tuple[str, ...]:
 
 
 def _marks(acted: Sequence[Band]) -> tuple[str, ...]:
-    """Which faults, and from when to when, in as few letters as fit on a link."""
+    """Return the faults and their period, in as few letters as fit on a link."""
     if not acted:
         return ()
     faults = list(dict.fromkeys(band.fault for band in acted))
@@ -169,7 +168,7 @@ def _disturbance(band: Band) -> str:
 
 
 def _inside(record: AnalysedRun, region: str) -> str:
-    """How many servers, publishers and subscribers there are in a region; there is no room for more."""
+    """Return the numbers of servers, publishers and subscribers in a region; there is no room for more."""
     counts: dict[str, int] = {}
     for process in record.plan.having(*SHOWN):
         if process.region == region:
@@ -178,7 +177,7 @@ def _inside(record: AnalysedRun, region: str) -> str:
 
 
 def rates(record: AnalysedRun) -> str:
-    """The rate that all WAN links share, or that they differ."""
+    """Return the rate that all WAN links share, or that they differ."""
     found = {shape.rate_bits_per_s for link in record.wan_links for shape in (link.forward, link.backward)}
     if len(found) != 1:
         return "links differ in rate"

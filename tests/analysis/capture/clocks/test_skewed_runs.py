@@ -155,7 +155,7 @@ def test_messages_say_how_wrong_their_delays_may_be(apart: RunDirectory) -> None
 def test_the_report_shows_the_clocks_and_the_bars(apart: RunDirectory) -> None:
     page = write_report(apart).read_text()
     assert page.count('id="plot-clock-') == 3
-    assert "Every time on this page is by the clock of r0" in page
+    assert "All times on this page are by the clock of r0" in page
     assert "clocks measured them" in page
     assert apart.figure("clocks", "png").is_file()
     assert apart.figure("clocks", "svg").is_file()

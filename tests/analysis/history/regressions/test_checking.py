@@ -157,5 +157,5 @@ def test_a_night_without_history_finds_nothing(tmp_path: Path) -> None:
     assert check_night(History(tmp_path), "2026-03-14").findings == ()
     history = make_year(tmp_path, nights=1, experiments=1)
     assert check_night(history, night_of(0)).findings == ()
-    with pytest.raises(AnalysisError, match="is no night"):
+    with pytest.raises(AnalysisError, match="is not a night"):
         check_night(history, "yesterday")

@@ -27,7 +27,7 @@ def row(verdict: str = "passed", **changes: Any) -> dict[str, Any]:
         (row(), [], None, ""),
         (row("failed"), [TEXT], Failure.EXPECTATION, TEXT),
         (row("failed", problems=["r1/proxy-0 exited with 1"]), [], Failure.CRASH, "r1/proxy-0 exited with 1"),
-        (row("failed"), [], Failure.FIDELITY, "its packets and its deliveries tell different stories"),
+        (row("failed"), [], Failure.FIDELITY, "packets and deliveries disagree"),
         (row("invalid", reasons=["busy"]), [TEXT], Failure.FIDELITY, "busy"),
         (row("crashed", outcome="crashed", problems=["died"]), [], Failure.CRASH, "died"),
         (row("crashed", outcome="not started", problems=["no disk"]), [], Failure.HARNESS, "no disk"),

@@ -137,7 +137,7 @@ def test_fine_lines_are_bounded_and_short_runs_get_theirs_first() -> None:
     assert sum(float(each.attrib["x2"]) == z for each in members) == 5
     without = 20 * 2 * MEMBERS_DRAWN + 5 - len(members)
     said = re.sub(r"\s", "", "".join(texts(scene)))
-    assert f"thelinesof{without}messageswithinthickarrows(ashortertimeshowsthem)" in said
+    assert f"thelinesof{without}messageswithinthickarrows(ashortertimewindowshowsthem)" in said
 
 
 def test_labels_without_room_are_counted_and_stay_as_tooltips() -> None:

@@ -42,24 +42,24 @@ EXPECTED = """\
 event 105 of stream 2 (region r2)
 published     4.995 s  by r2-driver-0 as request 55, in PUBLISH of 51 to 60
 numbered      4.998 s  by r2-proxy-0
-answered      5.001 s  r2-driver-0 was told so by r2-proxy-0
+answered      5.001 s  to r2-driver-0 by r2-proxy-0
 
-  whole at  message                           waited   resent    links   queued     rest    total  ms
+  complete  message                           waited   resent    links   queued     rest    total  ms
    4.998 s  r2-driver-0 -> r2-proxy-0              -     0.00     2.00     1.00     0.00     3.00
    5.001 s    r2-proxy-0 -> r2-client-0         1.00     0.00     2.00     0.00     0.00     3.00
    5.037 s    r2-proxy-0 -> r1-proxy-0          1.00     0.00    37.00     0.50     0.00    38.50
    6.045 s      r1-proxy-0 -> r3-proxy-0      963.50     0.00    42.00     3.00     0.00  1008.50
-                  asked for by SUBSCRIBE, there at 6.000 s
+                  requested by SUBSCRIBE, received at 6.000 s
    6.048 s        r3-proxy-0 -> r3-client-1     1.00     0.00     2.00     0.00     0.00     3.00
       lost    r2-proxy-0 -> r3-proxy-0          1.00        -    17.00        -        -        -
-                left at 4.999 s and never came
-                sent again at 5.200 s
+                left at 4.999 s and never arrived
+                retransmitted at 5.200 s
 
 last: r3-client-1 at 6.048 s, 1053.00 ms after it left r2-driver-0
-  way: r2 -> r1 -> r3
-  round r2-r3, over which it was lost: the link was cut at 5.000 s, with it on the way
-     963.50 ms  it waited at r1-proxy-0 until r3-proxy-0 asked for it (SUBSCRIBE, there at 6.000 s)
-      89.50 ms  all else, in smaller parts
+  path: r2 -> r1 -> r3
+  avoids r2-r3: the event was lost there, the link was cut at 5.000 s, with the event in transit
+     963.50 ms  wait at r1-proxy-0 until the request of r3-proxy-0 (SUBSCRIBE, received at 6.000 s)
+      89.50 ms  other, smaller parts
 never seen at r0-client-0, r0-client-1, r1-client-0, r1-client-1, r2-client-1, r3-client-0
 """
 
@@ -149,7 +149,7 @@ def test_a_later_copy_is_distinguished_from_the_first(tmp_path):
     assert [hop.copy.sender for hop in way_to("r2-client-0", story.hops)] == ["r2-proxy-0"]
     again = hop_of(story, "r2-client-1", "r2-client-0")
     assert not again.is_first
-    assert any("again: it was there already" in line for line in lines(story, metadata))
+    assert any("duplicate: the receiver already had it" in line for line in lines(story, metadata))
 
 
 def test_a_driver_that_started_again_is_followed_to_its_own_publication(tmp_path):
@@ -185,10 +185,14 @@ def test_a_driver_of_two_streams_is_followed_to_what_it_published_on_this_one(tm
 @pytest.mark.parametrize(
     ("sent_ms", "entered_ms", "why"),
     [
-        (-15.5, None, "the link was cut at 5.000 s, with it on the way"),  # 1 ms of LAN, then 15 ms of link
-        (-16.5, None, "though the link was up"),
-        (-16.5, -14.5, "the link was cut at 5.000 s, with it on the way"),
-        (-15.5, -15.2, "though the link was up"),
+        (
+            -15.5,
+            None,
+            "the link was cut at 5.000 s, with the event in transit",
+        ),  # 1 ms of LAN, then 15 ms of link
+        (-16.5, None, "although the link was up"),
+        (-16.5, -14.5, "the link was cut at 5.000 s, with the event in transit"),
+        (-15.5, -15.2, "although the link was up"),
     ],
 )
 def test_the_last_packets_caught_by_a_cut_are_known_from_their_entry_time(tmp_path, sent_ms, entered_ms, why):
@@ -295,8 +299,8 @@ def test_events_are_followed_through_hosts_that_have_or_published_them(tmp_path)
         "r0-proxy-0": [(driver, head), (head, driver), (driver, "r0-proxy-0")],
     }
     text = "\n".join(lines(story, metadata))
-    assert text.count("to be passed on to") == 2
-    assert "again" not in text
+    assert text.count("to be relayed to") == 2
+    assert "duplicate" not in text
 
 
 def number(host):

@@ -147,9 +147,9 @@ def test_an_unknown_name_is_refused_with_the_known_ones(options, said):
     assert str(refused.value).startswith(said)
 
 
-def test_a_fault_that_never_took_hold_has_no_time():
+def test_a_fault_that_never_took_effect_has_no_time():
     metadata = facts_of(changes=[])
-    with pytest.raises(InputError, match="never took hold"):
+    with pytest.raises(InputError, match="never took effect"):
         make_filter(Query(around="cut"), metadata, TYPES)
 
 

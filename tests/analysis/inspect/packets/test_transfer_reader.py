@@ -119,10 +119,12 @@ def test_row_groups_of_other_senders_are_not_read(tmp_path, asked):
 def test_a_table_of_another_version_or_a_torn_one_says_what_to_do(tmp_path):
     run = write_senders(tmp_path, [1])
     (path,) = run.table("transfers").glob("part-*")
-    with pytest.raises(AnalysisError, match="has no column new; `cutset analyze` makes it again"):
+    with pytest.raises(AnalysisError, match="has no column new; `cutset analyze` writes it again"):
         list(transfers(run, Filter(), ("t_ns", "new")))
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(AnalysisError, match=r"part-a\.parquet: cannot be read .*; `cutset analyze` makes it"):
+    with pytest.raises(
+        AnalysisError, match=r"part-a\.parquet: cannot be read .*; `cutset analyze` writes it"
+    ):
         list(transfers(run, Filter(), ("t_ns",)))
 
 

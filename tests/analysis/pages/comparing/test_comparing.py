@@ -98,7 +98,7 @@ def test_faults_at_other_times_are_named(run_of: RunOf) -> None:
 
 def test_the_text_says_which_run_cannot_be_relied_on(run_of: RunOf) -> None:
     told = "\n".join(lines(read_sides([run_of("passed"), run_of("invalid")])))
-    assert "B cannot be relied on: r2-r3@r2.pcap: the kernel dropped 17 packets" in told
+    assert "B is invalid: r2-r3@r2.pcap: the kernel dropped 17 packets" in told
     assert "A cannot" not in told
 
 

@@ -52,7 +52,7 @@ def test_both_runs_are_drawn_and_their_values_read_out(opened: Opened) -> None:
 
 def test_a_doubtful_run_is_marked_beside_every_conclusion(opened: Opened) -> None:
     page = opened("invalid")
-    expect(page.locator(".qualifier")).to_have_text("B cannot be relied on")
+    expect(page.locator(".qualifier")).to_have_text("B invalid")
     expect(page.locator(".sides .card").nth(1)).to_contain_text("the kernel dropped 17 packets")
 
 

@@ -49,9 +49,9 @@ def test_runs_of_one_system_have_no_such_table(tmp_path):
 def test_promises_and_event_results_come_first(table):
     assert table.names == ("sprinkler", "scribe")
     said = {line.title: line.values for line in table.properties}
-    assert said["A client gets"] == ("every event", "the topics that it follows")
-    assert said["Each event goes"] == ("to 8.0 clients", "to 2.0 clients")
-    assert said["Over links for each delivery"] == ("100\u00a0B", "not measured")
+    assert said["A client receives"] == ("every event", "its topics")
+    assert said["Each event reaches"] == ("8.0 clients", "2.0 clients")
+    assert said["Link bytes per delivery"] == ("100\u00a0B", "not measured")
 
 
 def test_numbers_of_both_are_beside_each_other_and_what_one_lacks_is_a_dash(table):

@@ -32,7 +32,7 @@ def test_tonights_regressions_come_first_with_their_commits(written: Written) ->
     worse = section(page, "worse")
     assert "link-failure-00" in worse
     assert "0\u00a0events → 17\u00a0events" in worse
-    assert re.search(r"[0-9a-f]{10}\.\.[0-9a-f]{10}|No commit did it", worse)
+    assert re.search(r"[0-9a-f]{10}\.\.[0-9a-f]{10}|No commit is the cause", worse)
 
 
 def test_older_regressions_and_improvements_are_listed_separately(written: Written) -> None:
@@ -128,7 +128,7 @@ def test_a_run_is_compared_with_the_last_good_one_where_both_are_there(written: 
 
 def test_a_run_whose_directory_is_gone_says_so(written: Written) -> None:
     page = written.page("runs", f"{written.runs('throughput-01')[0]}.html")
-    assert "not there any more" in page
+    assert "does not exist any more" in page
     assert "The run's report" not in page
 
 
@@ -161,7 +161,7 @@ def test_a_page_of_an_earlier_night_leads_to_its_report_as_long_as_that_is_there
     site = tmp_path / "site"
     page = site / "runs" / "old.html"
     write_site(history, site)
-    assert "not there any more" in page.read_text()
+    assert "does not exist any more" in page.read_text()
     made = put_run(history, "old")
     write_site(history, site)
     assert made.report_html.name in page.read_text()
@@ -209,7 +209,7 @@ def test_a_night_whose_runs_cannot_be_relied_on_tells_nothing(tmp_path: Path) ->
     history = make_year(tmp_path / "history", nights=15, experiments=1, invalid=1.0, crashed=0.0)
     page = write_site(history, tmp_path / "site").read_text()
     assert "Nothing known" in page
-    assert "1 of 1\u00a0experiment had no run that can be relied on" in page
+    assert "1 of 1\u00a0experiment had no valid run" in page
 
 
 def test_a_first_night_has_a_page(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_links_lead_from_the_verdict_to_the_run_and_the_comparison(visit: Visits
     page = visit("index.html")
     page.locator("#worse").get_by_text("a run since").click()
     expect(page.locator(".verdict").first).to_contain_text("Failed")
-    page.get_by_text("Against the last good run").click()
+    page.get_by_text("Compared with the last good run").click()
     expect(page.locator("h1")).to_contain_text("2 runs compared")
 
 

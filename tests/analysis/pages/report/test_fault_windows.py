@@ -106,7 +106,7 @@ def test_the_number_of_bins_is_bounded_and_what_is_left_out_is_counted(
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("uncaptured", "no packets were captured"), ("crashed", "cutset analyze makes it")],
+    [("uncaptured", "no packets were captured"), ("crashed", "cutset analyze writes it")],
 )
 def test_a_run_without_the_table_says_why(tmp_path: Path, name: str, reason: str) -> None:
     made = embedded(write_run(tmp_path, SCENARIOS[name]))

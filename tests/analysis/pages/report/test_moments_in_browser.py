@@ -66,7 +66,7 @@ def test_a_click_on_a_link_shows_what_crossed_it(opened: Opened) -> None:
 def test_away_from_faults_there_is_only_the_command(opened: Opened) -> None:
     page = opened()
     page.mouse.click(*place(page, "latency", 5.0))
-    expect(page.locator("#moment-note")).to_contain_text("Only messages around faults stand in this page")
+    expect(page.locator("#moment-note")).to_contain_text("This page has only messages around faults")
     assert "--from 4." in command(page) or "--from 5." in command(page)
     expect(page.locator("#moment table")).to_be_hidden()
 

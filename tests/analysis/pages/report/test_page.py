@@ -176,7 +176,7 @@ def test_each_faults_convergence_stands_there_by_both_methods(reported: Reported
     recovery = page(reported("passed")).sections["recovery"]
     assert "every stream flowed again at every client within 0.21" in recovery
     assert "4 of 4 apart, up to 0.6" in recovery.replace("\u00a0", " ")
-    assert "Rates say longer than losses where" in recovery
+    assert "Rates give longer times than losses if" in recovery
     assert (
         "RFC 6412: full convergence time, rate-derived method" in reported("passed").report_html.read_text()
     )
@@ -190,15 +190,15 @@ def test_a_stream_that_stays_stalled_is_reported(fresh_run: RunDirectory) -> Non
     change_json(fresh_run.summary_json, stalled)
     write_report(fresh_run)
     recovery = page(fresh_run).sections["recovery"].replace("\u00a0", " ")
-    assert "2 streams stayed away from a client that was there" in recovery
-    assert "Links that are up in both directions do not join all regions then" in recovery
+    assert "2 streams never reached a connected client" in recovery
+    assert "The links that were up in both directions did not connect all regions" in recovery
 
 
 def test_a_links_state_and_why_it_is_not_proven_are_beside_it(reported: Reported) -> None:
     fidelity = page(reported("invalid")).sections["fidelity"]
     for words in ("proven", "violated", "the kernel dropped 17 packets", "unproven", "9 packets are too few"):
         assert words in fidelity
-    assert "Unproven periods on which these rest (1)" in page(reported("invalid")).sections["network"]
+    assert "Unproven periods that these depend on (1)" in page(reported("invalid")).sections["network"]
     assert "Why" not in page(reported("passed")).sections["fidelity"]
 
 

@@ -54,7 +54,7 @@ def test_a_field_without_numbers_is_drawn_as_points_with_bars_and_names(opened: 
     assert ticks(page, "convergence", axis=0) == ["ring-3", "star-4"]
     drawn.focus()
     page.keyboard.press("Home")
-    expect(drawn.locator(".read-out")).to_have_text(re.compile(r"^ring-3all of it 1\ss \(0\.5 to 2\)$"))
+    expect(drawn.locator(".read-out")).to_have_text(re.compile(r"^ring-3total 1\ss \(0\.5 to 2\)$"))
 
 
 def test_logarithmic_figures_have_the_line_without_collection(opened: Opened) -> None:

@@ -166,7 +166,7 @@ def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(m
     assert (whole.y, whole.low, whole.high) == ((1.0, 3.0), (0.5, 2.5), (2.0, 4.0))
     assert less.y == (0.9, 2.9)
     page = unescape(write_sweep_report(sweep.directory).read_text())
-    assert re.search(r"<td>all of it</td><td[^>]*>star-4</td><td[^>]*>3</td>", page)
+    assert re.search(r"<td>total</td><td[^>]*>star-4</td><td[^>]*>3</td>", page)
     assert sweep.directory.figure("convergence", "png").stat().st_size > 10_000
 
 

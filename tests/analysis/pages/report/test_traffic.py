@@ -87,9 +87,9 @@ def test_a_row_says_what_was_asked_and_what_came(record: AnalysedRun) -> None:
         for row in table.rows
     )
     assert backup == {
-        "Traffic": "backup", "Way": "r2 → r3", "What": "2 TCP flows", "When": f"5{EN_DASH}25 s",
-        "Asked": "as it can", "Arrived": "4 Mbit/s", "Sent": "11 MB", "Received": "10 MB", "Sent again": "12",
-        "On links": "11.5 MB",
+        "Traffic": "backup", "Path": "r2 → r3", "What": "2 TCP flows", "When": f"5{EN_DASH}25 s",
+        "Configured": "unlimited", "Arrived": "4 Mbit/s", "Sent": "11 MB", "Received": "10 MB",
+        "Retransmitted": "12", "On links": "11.5 MB",
     }  # fmt: skip
     assert (video["What"], video["When"]) == ("UDP", f"50{EN_DASH}60 s, 2 s on, 3 s off")
     assert video["Arrived"] == EN_DASH, "nothing is known of it"
@@ -98,10 +98,10 @@ def test_a_row_says_what_was_asked_and_what_came(record: AnalysedRun) -> None:
 def test_a_link_has_a_dotted_line_of_it_and_says_what_both_come_to(record: AnalysedRun) -> None:
     charts = {chart.key: chart for chart in link_charts(record)}
     busy, other = charts["link-r2-r3"], charts["link-r0-r1"]
-    assert [one.group for one in busy.series if one.label == "others'"] == ["forward"]
-    assert "with others' traffic" in busy.note
-    assert not [one for one in other.series if one.label == "others'"]
-    assert "others" not in other.note
+    assert [one.group for one in busy.series if one.label == "background"] == ["forward"]
+    assert "with background traffic" in busy.note
+    assert not [one for one in other.series if one.label == "background"]
+    assert "background" not in other.note
 
 
 def test_the_page_has_a_section_of_it_only_where_there_is_any(

@@ -44,10 +44,10 @@ def told(*found, cut=CUT):
 def test_one_that_stays_open_and_goes_on_when_tcp_tries_next():
     kept = connection("r2", "r3", [1], answered_s=1.1, sent=(10.1, 10.4, 11, 22, 35), arrived=(35.1,))
     assert told(kept) == (
-        "1 connection stood between r2 and r3 when the link was cut, to port 1883.",
-        "Nobody tried to connect anew over the cut link while it was down.",
-        "It stayed open: TCP sent again up to 3 times, last 12.00 s after the cut;"
-        " data came through 5.10 s after the link was back.",
+        "1 connection between r2 and r3 was open when the link was cut, to port 1883.",
+        "No new connection was tried over the cut link while it was down.",
+        "It stayed open: TCP retransmitted up to 3 times, last 12.00 s after the cut;"
+        " data arrived 5.10 s after the link was restored.",
     )
 
 
@@ -60,12 +60,12 @@ def test_those_that_are_given_up_and_opened_again_and_the_way_round():
         connection("r2", "r1", [14.5], answered_s=14.6),
         connection("r2", "r3", [30.5], answered_s=30.6),
     ) == (
-        "2 connections stood between r2 and r3 when the link was cut, to port 1883.",
-        "Both were given up 4.00 s\N{EN DASH}5.50 s after the cut (by RST).",
+        "2 connections between r2 and r3 were open when the link was cut, to port 1883.",
+        "Both were closed 4.00 s\N{EN DASH}5.50 s after the cut (by RST).",
         "New connections were tried 3 times while the link was down, from 6.00 s to 8.00 s after the cut.",
-        "1 new connection to other regions came while it was down (r2 to r1),"
+        "1 new connection to other regions opened while it was down (r2 to r1),"
         " the first 4.60 s after the cut.",
-        "1 new connection between them stood again 0.60 s after the link was back.",
+        "1 new connection between them opened 0.60 s after the link was restored.",
     )
 
 
@@ -76,17 +76,17 @@ def test_a_part_of_them_may_never_speak_again():
         connection("r3", "r2", [2], answered_s=2.1, ended_s=12),
     ]
     assert told(*kept)[1:] == (
-        "One of them was given up 2.00 s after the cut (by RST).",
-        "Nobody tried to connect anew over the cut link while it was down.",
-        "2 of them stayed open: TCP sent again up to 1 time, last 0.40 s after the cut;"
-        " data came through 1.00 s after the link was back (1 never did).",
+        "One of them was closed 2.00 s after the cut (by RST).",
+        "No new connection was tried over the cut link while it was down.",
+        "2 of them stayed open: TCP retransmitted up to 1 time, last 0.40 s after the cut;"
+        " data arrived 1.00 s after the link was restored (1 never).",
     )
 
 
 def test_a_cut_for_good_and_no_connection_at_all():
     for_good = Cut("cut", ("r2", "r3"), 10.0, None)
-    assert told(cut=for_good) == ("No connection stood between r2 and r3 when the link was cut.",)
+    assert told(cut=for_good) == ("No connection between r2 and r3 was open when the link was cut.",)
     kept = connection("r2", "r3", [1], answered_s=1.1, sent=(10.1, 10.4))
     assert told(kept, cut=for_good)[-1] == (
-        "It stayed open: TCP sent again up to 1 time, last 0.40 s after the cut."
+        "It stayed open: TCP retransmitted up to 1 time, last 0.40 s after the cut."
     )

@@ -31,7 +31,7 @@ def test_text_is_printed_and_no_page_written(runs: list[str], capsys: Capture) -
     assert cutset(["compare", "--text", *runs]) == 0
     said = capsys.readouterr().out
     assert said.startswith("A  20260101T000000Z-link-failure-0a1b2c  passed")
-    assert "topology" in said or "set otherwise" in said
+    assert "topology" in said or "different settings" in said
     assert not (Path(runs[1]) / "comparison.html").exists()
 
 

@@ -31,8 +31,8 @@ def test_around_a_fault_it_shows_what_the_fault_did(
     out, err = drawn([str(run.path), "--around", "cut", "-o", str(path)], capsys)
     assert out.startswith(f"diagram      {path} (")
     assert out.endswith("messages between 3 hosts)\n")
-    others = "what is about other streams (s0, s1, s3)"
-    assert f"left out     {others}, of which s3 was disturbed too: --stream 3 shows it\n" in err
+    others = "messages about other streams (s0, s1, s3)"
+    assert f"left out     {others}, and s3 was disturbed too: --stream 3 shows it\n" in err
     picture = path.read_text()
     assert "SUBSCRIBE s2 after" in picture
     assert "cut r2\u2013r3" in picture
@@ -89,7 +89,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["--from", "18", "--to", "19", "--type", "gossip"], "no such type of message"),
         (["--from", "18", "--to", "19", "--stream", "9"], "no such stream"),
         (["--from", "18", "--to", "19", "--region", "r7"], "no such region: known are r0"),
-        (["--from", "1", "--to", "2"], "holds no such messages"),
+        (["--from", "1", "--to", "2"], "has no matching messages"),
     ],
 )
 def test_impossible_diagrams_are_refused(

@@ -259,8 +259,8 @@ def test_pruning_removes_only_what_is_in_the_folder_of_runs(tmp_path: Path, caps
     assert cutset(prune) == 0
     said = capsys.readouterr()
     assert said.err == (
-        f"cutset: {tmp_path / 'elsewhere'}: has 1 run of the history, "
-        f"and only those in {tmp_path / 'runs'} may go: left as it is\n"
+        f"cutset: {tmp_path / 'elsewhere'}: has 1 run of the history outside "
+        f"{tmp_path / 'runs'}: left as it is\n"
     )
     assert said.out.startswith("went: nothing\n")
     assert (run.captures / "big.pcap").exists()
