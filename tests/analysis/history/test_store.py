@@ -278,8 +278,8 @@ def test_a_copy_under_another_run_s_name_does_not_count_twice(history: History) 
     night = Partition.of(history.folder, RUNS, NIGHT)
     night.of_run("b").write_bytes(night.of_run("a").read_bytes())
     assert runs(history) == ["a"]
-    assert history.problems == [f"{night.of_run('b')} holds rows of a run other than the one in its name:
-    left out"]
+    said = f"{night.of_run('b')} holds rows of a run other than the one in its name: left out"
+    assert history.problems == [said]
 
 
 def test_a_damaged_run_can_be_appended_again(history: History) -> None:
