@@ -68,7 +68,7 @@ def test_what_netem_implements_stays_as_it_was_asked(plan_of):
 )
 def test_what_virtual_time_lacks_is_refused(plan_of, given, said):
     with pytest.raises(
-        InputError, match=f"{said}.*which links in virtual time do not implement: take --on local"
+        InputError, match=f"{said}.*which links in virtual time do not implement: use --on local"
     ):
         Simulator().adapted(plan_of(**given))
 
@@ -85,7 +85,7 @@ def test_the_command_refuses_it_in_a_line(plan_of, tmp_path, monkeypatch, capsys
         == 2
     )
     said = capsys.readouterr().err.strip()
-    assert said.endswith("which links of kind netem do not implement: take --links relay")
+    assert said.endswith("which links of kind netem do not implement: use --links relay")
     assert "\n" not in said
 
 
