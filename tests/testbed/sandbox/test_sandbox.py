@@ -156,7 +156,7 @@ def test_where_namespaces_are_forbidden_the_error_says_what_to_do(tmp_path: Path
         check=False,
     )
     assert (
-        f"{MachineError.__name__}: cannot make a sandbox: user namespaces are switched off here"
+        f"{MachineError.__name__}: cannot create a sandbox: user namespaces are switched off here"
         in result.stderr
     )
     assert "sudo sysctl user.max_user_namespaces=" in result.stderr
