@@ -157,7 +157,7 @@ class SupervisorClient:
                     for message in lines.feed(data):
                         self._hear(message, now_ns)
             except (ValueError, KeyError, TypeError, OverflowError) as error:
-                raise TestbedError(f"{self.name}: its supervisor is not understood: {error}") from None
+                raise TestbedError(f"{self.name}: its supervisor sent an invalid message: {error}") from None
             finally:
                 with self._writing:
                     self._process = None

@@ -79,7 +79,7 @@ def test_a_run_whose_connections_break_loses_nothing(analysed: RunOnMachines) ->
     assert summary["events"]["lost"] == 0
     assert summary["events"]["published"] > 10_000
     assert analysed.record.outcome == "completed"
-    assert any("it goes on, and is called again" in line for line in analysed.said)
+    assert any("the run continues, reconnecting" in line for line in analysed.said)
 
 
 def test_faults_happen_on_both_machines_of_a_link_at_the_time_that_was_planned(
