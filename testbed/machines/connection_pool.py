@@ -28,7 +28,7 @@ class ConnectionPool:
     """
 
     def __init__(self, connections: Iterable[Connection]) -> None:
-        """connections: open ones, which `close` closes too."""
+        """Create a pool with open connections, which `close` closes too."""
         self._connections = {connection.machine.name: connection for connection in connections}
         self._lock = threading.Lock()
 

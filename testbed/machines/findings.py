@@ -211,7 +211,7 @@ def _clock(facts: Facts, clock: ClockReading) -> Finding:
             "clock",
             State.NOTE,
             cell,
-            "its clock is not synchronised (according to the kernel)",
+            "the kernel reports its clock as unsynchronised",
             "apt-get install chrony",
         )
     return Finding("clock", State.GOOD, cell)

@@ -63,7 +63,7 @@ class HostKeyError(paramiko.SSHException):
 
 
 def fingerprint(key: paramiko.PKey) -> str:
-    """Return a public key's fingerprint as `ssh-keygen -l` prints it (unpadded RFC 4648 base64 of SHA-256)."""
+    """Return a public key's fingerprint as `ssh-keygen -l` prints it (RFC 4648 base64, unpadded SHA-256)."""
     digest = hashlib.sha256(key.asbytes()).digest()
     return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 

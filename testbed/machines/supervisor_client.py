@@ -1,14 +1,14 @@
-"""The controller's connection to the supervisor of a run on one machine, kept up however often it breaks.
+"""The controller's connection to the supervisor of a run on one machine, reopened whenever it breaks.
 
 A thread keeps an SSH session to the machine's supervisor and puts its messages into a queue. When the session
-ends, for whatever reason, it connects again, asks for missed messages, and repeats orders (which count once),
-until there is no supervisor any more. A machine that has been silent for its lease has by then ended its part
-by itself: it is lost for the run, though its files are not.
+ends for any reason, the thread reconnects, requests missed messages, and repeats orders (which are executed
+once), until the supervisor has ended. A machine that was silent for its lease has ended its part on its own:
+it is lost for the run, although its files are not.
 
 The offset of the machine's clock is measured over the same connection. Each answer bounds it: the machine
-read its clock between our request and its answer (RFC 5905, section 8, without its assumption that both
+read its clock between our request and its answer (RFC 5905, section 8, without the assumption that both
 directions take equally long, except that the middle is used). The answer with the shortest round trip counts.
-This is accurate to about a millisecond: enough to begin together; the analysis compares clocks by packets.
+This is accurate to about a millisecond, enough for a common start; the analysis compares clocks by packets.
 """
 
 import itertools
@@ -29,7 +29,7 @@ RETRY_S_MIN = 0.25
 RETRY_S_MAX = 4.0
 START_S = 30.0
 SILENCE_S = 6.0
-"""Without an answer to what is asked every second the connection counts as broken."""
+"""The connection counts as broken after this time without an answer to the requests of every second."""
 FAREWELL_S = 2.0
 NO_SUPERVISOR = 3
 
@@ -37,11 +37,11 @@ Events = queue.SimpleQueue[tuple[str, Message]]
 
 
 class SupervisorClient:
-    """The connection to one machine's supervisor. `events` receives (name, message): the supervisor's
-    messages, and from here `broken` and `lost` or `gone` (the last), with the reason.
+    """The connection to one machine's supervisor.
 
-    connect: returns an open connection, reopened if need be. command: for "start" or "attach", the argument
-    list.
+    `events` receives (name, message): the supervisor's messages, and this class's `broken` and, as the last
+    one, `lost` or `gone`, with the reason. connect: returns an open connection, reopened if necessary.
+    command: returns the argument list for "start" or "attach".
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class SupervisorClient:
         self._events = events
         self._patience_s = patience_s
         self._orders: list[bytes] = []
-        self._heard = 0  # numbered messages
-        self._heard_s = 0.0  # when anything was
+        self._heard = 0  # the number of numbered messages received
+        self._heard_s = 0.0  # when the last message was received
         self._asked = itertools.count()
         self._process: RemoteProcess | None = None
         self._writing = threading.Lock()
@@ -79,21 +79,21 @@ class SupervisorClient:
         self._thread.start()
 
     def order(self, message: Mapping[str, Any]) -> None:
-        """Send an order that must arrive, now or when the connection is back."""
+        """Send an order that must arrive, now or after the connection is reopened."""
         line = line_of(message)
         with self._writing:
             self._orders.append(line)
             self._write(line)
 
     def ask_time(self) -> None:
-        """Ask for the machine's time, which renews the lease; may be lost."""
+        """Request the machine's time, which renews the lease; the request may be lost."""
         with self._writing:
             number = next(self._asked)
             self.clock.asked(number, time.time_ns())
             self._write(line_of({"do": "clock", "id": number}))
 
     def log_out(self) -> None:
-        """Let the supervisor end, and close the connection; idempotent."""
+        """Order the supervisor to end, and close the connection; idempotent."""
         if not self._closing.is_set():
             self.order({"do": "bye"})
         self._closing.set()
@@ -125,7 +125,7 @@ class SupervisorClient:
                 self._events.put((self.name, {"did": "lost", "why": str(error)}))
                 return
             except Exception as error:
-                # A bug of ours must not leave the others waiting for this machine.
+                # After a bug of ours the other machines must not wait for this one.
                 self._events.put((self.name, {"did": "lost", "why": f"{type(error).__name__}: {error}"}))
                 raise
             if connection is not None:
@@ -222,5 +222,5 @@ class ClockReadings:
 
     @property
     def best(self) -> ClockReading | None:
-        """The most exact of the latest readings, if there is one."""
+        """The most exact of the latest readings, or None."""
         return best_reading(self._readings) if self._readings else None

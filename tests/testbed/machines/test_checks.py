@@ -159,7 +159,9 @@ def test_a_folder_that_others_could_replace_is_said(pair: Lab, archive: Archive)
     pair["h0"].run(["install", "-d", "-o", "65534", "/var/tmp/theirs"])
     inventory = pair.write_inventory("theirs.yaml", folder="/var/tmp/theirs/cutset")
     try:
-        assert "/var/tmp/theirs is somebody else's" in only_problem(examined(pair, archive, inventory)["h0"])
+        assert "/var/tmp/theirs belongs to another user" in only_problem(
+            examined(pair, archive, inventory)["h0"]
+        )
     finally:
         pair["h0"].run(["rmdir", "/var/tmp/theirs"])
 

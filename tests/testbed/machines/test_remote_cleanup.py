@@ -203,7 +203,7 @@ def test_a_folder_of_somebody_else_is_not_cleaned_and_that_is_said(folder: Path,
     os.chown(folder / whose, NOBODY, NOBODY)
     done = cleared(folder, shipped=(NAME,))
     assert done.returncode == 1
-    assert f"{folder / whose} is somebody else's" in done.stderr
+    assert f"{folder / whose} belongs to another user" in done.stderr
     assert "Traceback" not in done.stderr
     assert run.is_dir()
     assert code.is_dir()

@@ -102,7 +102,7 @@ def test_who_is_told_nothing_begins_nothing_however_long_it_waits() -> None:
         for _ in range(10):
             await asyncio.sleep(0)
         assert not waiting.done()
-        played.termination.interrupt("nobody was heard of for 300 s")
+        played.termination.interrupt("no message from the controller for 300 s")
         await waiting
 
     asyncio.run(go())
