@@ -97,7 +97,7 @@ def site_request(topology: Topology, shaping: Shaping, density: Density = ONE_EA
             topology.name,
             None,
             "regions",
-            f"{len(machines)} machines are more than {MACHINES_MAX}: request fewer with --regions-per-machine",
+            f"{len(machines)} machines are more than {MACHINES_MAX}: use --regions-per-machine",
         )
     if shaping is Shaping.HOSTS:
         return SiteRequest(
