@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 STEP_US = 100_000
-"""Shorter than the time in which TCP reacts to a rate, and long enough to change kernel links in each step."""
+"""Shorter than TCP's reaction time to a rate, and long enough to change kernel links at each step."""
 NS_PER_S = 1_000_000_000
 
 

@@ -142,8 +142,8 @@ def test_a_link_whose_directions_both_give_their_delay_needs_none_of_its_own(loa
         (
             "rate: 1gbit",
             "loss: 90%, loss_burst: 4packets",
-            "pair.yaml:6: links.0.loss: is more than bursts of 4 allow: at least one packet passes between two"
-            " two",
+            "pair.yaml:6: links.0.loss: is more than bursts of 4 allow: at least one packet passes between"
+            " two bursts",
         ),
         ("rate: 1gbit", "reorder: 1", "pair.yaml:6: links.0.reorder: should be a valid boolean, not 1"),
         ("[r0, r1]", "[r0, r2]", "pair.yaml:6: links.0.between: there is no region r2: known are r0, r1"),

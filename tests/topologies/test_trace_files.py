@@ -97,7 +97,7 @@ def test_delays_between_rows_have_their_mean_over_time(file: Path, rows: list[tu
         ("", None, "is empty"),
         ("0,1\n1,2\n", 1, "should be time_s,delay_ms"),
         ("time_s,delay_ms\n0,1\n", 1, "fewer than two rows"),
-        ("time_s,delay_ms\n1,1\n2,1\n", 2, "of time 0"),
+        ("time_s,delay_ms\n1,1\n2,1\n", 2, "at time 0"),
         ("time_s,delay_ms\n0,1\n0,1\n", 3, "not after the row above"),
         ("time_s,delay_ms\n0,-1\n1,1\n", 2, "from 0 to"),
         ("time_s,delay_ms\n0,\n1,1\n", 2, "is not a number"),
