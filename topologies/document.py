@@ -139,7 +139,7 @@ def parse_document(file: str, text: str) -> Document:
         raise InputError(file, None, "", f"not valid YAML: {problem}") from None
     if root is None:
         raise InputError(file, None, "", "the file is empty")
-    reading = _Reading(file)
+    reading = _NodeReader(file)
     return Document(file, reading.value(root, ()), reading.lines)
 
 
@@ -188,7 +188,7 @@ def _read_text(path: Path, file: str) -> str:
         raise InputError(file, line, "", "is not UTF-8 text") from None
 
 
-class _Reading:
+class _NodeReader:
     """A conversion of nodes to data, within bounds, which records lines."""
 
     def __init__(self, file: str) -> None:

@@ -27,7 +27,7 @@ class RoundTrip:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _PathPair:
     """The round trip between two regions. links: a bit set of the links that it crosses."""
 
     us: int
@@ -53,20 +53,20 @@ def greatest_direct(topology: Topology) -> RoundTrip:
     """Return the largest round trip between any two hosts."""
     lans = {region: _lan_us(topology, region) for region in topology.regions}
     within = [RoundTrip(2 * us, (region, region)) for region, us in lans.items()]
-    between = [RoundTrip(way.us + lans[a] + lans[b], (a, b)) for (a, b), way in _ways(topology).items()]
+    between = [RoundTrip(way.us + lans[a] + lans[b], (a, b)) for (a, b), way in _path_pairs(topology).items()]
     return max([*within, *between], key=lambda each: each.us)
 
 
 def greatest_detour(topology: Topology) -> RoundTrip | None:
     """Return the largest round trip through a third host while one link is cut; None without detours."""
-    ways = _ways(topology)
+    ways = _path_pairs(topology)
     lans = {region: _lan_us(topology, region) for region in topology.regions}
     found = [trip for a, b in ways if a < b for trip in _detours(a, b, ways, lans)]
     return max(found, key=lambda each: each.us, default=None)
 
 
 def _detours(
-    a: str, b: str, ways: Mapping[tuple[str, str], _Way], lans: Mapping[str, int]
+    a: str, b: str, ways: Mapping[tuple[str, str], _PathPair], lans: Mapping[str, int]
 ) -> Iterator[RoundTrip]:
     """Yield, for each link of the route between two regions, the shortest detour that avoids it."""
     round_us = [
@@ -85,7 +85,7 @@ def _detours(
                 break
 
 
-def _ways(topology: Topology) -> dict[tuple[str, str], _Way]:
+def _path_pairs(topology: Topology) -> dict[tuple[str, str], _PathPair]:
     """Return the round trip between each two connected regions, in both orders."""
     delays_us, bits = {}, {}
     for number, link in enumerate(topology.links):
@@ -103,7 +103,7 @@ def _ways(topology: Topology) -> dict[tuple[str, str], _Way]:
             links = 0
             for hop in there_and_back:
                 links |= bits[hop]
-            found[a, b] = found[b, a] = _Way(sum(delays_us[hop] for hop in there_and_back), links)
+            found[a, b] = found[b, a] = _PathPair(sum(delays_us[hop] for hop in there_and_back), links)
     return found
 
 

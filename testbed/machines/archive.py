@@ -116,7 +116,7 @@ def machine_archive(cache: Path = CACHE, more: Iterable[str] = (), attached: Att
             with replacing(path, sync=False) as stream:
                 files = {**project, **dict(distribution_files(distributions))}
                 stream.write(pack(files, attached.executables))
-            _forget_old(cache, path)
+            _remove_old(cache, path)
         return Archive.of(path.read_bytes())
     except OSError as error:
         raise MachineError(f"cannot store the archive for machines in {cache}: {error.strerror}") from error
@@ -205,7 +205,7 @@ def _key(project: Mapping[str, bytes], distributions: Iterable[str], executables
     return key.hexdigest()[:16]
 
 
-def _forget_old(cache: Path, made: Path) -> None:
+def _remove_old(cache: Path, made: Path) -> None:
     """Remove all but the newest archives from the cache; the one just built stays regardless of times."""
     others = [path for path in cache.glob("machine-*.tar.gz") if path != made]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)

@@ -76,7 +76,7 @@ def examine(
         needed = needs.get(machine.name, ())
         sought = known | {need.name for need in needed if need.kind == "program"}
         try:
-            facts, clock = _ask(connection, request(inventory, machine, sought))
+            facts, clock = _run_examination(connection, request(inventory, machine, sought))
         except TestbedError as error:
             return ExaminedMachine(machine, unreachable(machine, error))
         found = judge(inventory, machine, facts, clock, archive.sha256, needs=needed)
@@ -103,7 +103,7 @@ def raise_if_unfit(examined: Sequence[ExaminedMachine]) -> None:
         raise MachineError("; ".join(problems))
 
 
-def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
+def _run_examination(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
     """Run the examination program. Raises TestbedError."""
     program = sent_program(time_limit, files, trusted_folders, run_folders, icmp, examination)
     with connection.open(program_command(program, python=PYTHON), root=True) as process:
@@ -134,12 +134,12 @@ class _LineReader:
         while b"\n" not in self._rest:
             piece = self._process.read(LINE_BYTES_MAX)
             if not piece or len(self._rest) > LINE_BYTES_MAX:
-                raise self._broken()
+                raise self._failure()
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
         return line
 
-    def _broken(self) -> TestbedError:
+    def _failure(self) -> TestbedError:
         code = self._process.wait()
         said = self._process.said()
         if "sudo" in said:

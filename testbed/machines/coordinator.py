@@ -59,14 +59,14 @@ class Coordinator:
         self._clients = clients
         self._duration_us = duration_us
         self._contract = contract
-        self._waiting: dict[str, set[str]] = {barrier: set() for barrier in Barrier}
+        self._arrived: dict[str, set[str]] = {barrier: set() for barrier in Barrier}
         self._phases = dict.fromkeys(self._peers, Phase.PLANNED)
         self._phase = Phase.PLANNED
         self._rates: dict[str, tuple[int, int]] = {}
         self._counts: dict[str, _Counts] = {}
         self._zero_ns = 0
-        self._asked_s = 0.0
-        self._told: set[str] = set()
+        self._requested_s = 0.0
+        self._released: set[str] = set()
         self._stopped = False
         self.ended: set[str] = set()
         self.lost: set[str] = set()
@@ -82,37 +82,37 @@ class Coordinator:
     def lead(self) -> None:
         """Coordinate until every machine has ended or is lost."""
         while not self._over:
-            self._ask_times()
+            self._request_times()
             try:
                 name, message = self._events.get(timeout=LOOK_S)
             except queue.Empty:
                 name, message = "", {}
                 self._follow({})
             if name in self._peers and name not in self.lost:
-                self._hear_or_lose(name, message)
+                self._handle_or_lose(name, message)
             elif message.get("do") == "stop":  # the user
                 self._stop("stopped by the user before its time")
-            self._meet()
+            self._release_barriers()
 
     # --- Messages of machines
 
-    def _hear_or_lose(self, name: str, message: dict[str, Any]) -> None:
+    def _handle_or_lose(self, name: str, message: dict[str, Any]) -> None:
         """Handle a machine's message, which is validated and sanitized; a malformed one loses the machine."""
         try:
-            self._hear(name, _printable(message))
+            self._handle(name, _printable(message))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             why = f"its supervisor sent an invalid message: {type(error).__name__}: {error}"
-            self._hear(name, _printable({"did": "gone", "why": why}))
+            self._handle(name, _printable({"did": "gone", "why": why}))
 
-    def _hear(self, name: str, message: dict[str, Any]) -> None:
+    def _handle(self, name: str, message: dict[str, Any]) -> None:
         match message.get("did"):
             case "waits":
-                self._waiting[message["at"]].add(name)
+                self._arrived[message["at"]].add(name)
             case "phase":
                 self._phases[name] = Phase(message["phase"])
             case "progress":
                 self._rates[name] = _count(message["events_per_s"]), _count(message["delivered"])
-                self._tell_progress()
+                self._report_progress()
             case "counts":
                 self._counts[name] = _Counts(
                     highest([message["published"]]), [highest([client]) for client in message["delivered"]]
@@ -151,42 +151,42 @@ class Coordinator:
     # --- Barriers
 
     @property
-    def _here(self) -> set[str]:
+    def _participants(self) -> set[str]:
         """The machines that still take part."""
         return set(self._peers) - self.ended - self.lost
 
     @property
     def _over(self) -> bool:
-        return not self._here
+        return not self._participants
 
-    def _meet(self) -> None:
-        self._tell_phase()
-        here = self._here
+    def _release_barriers(self) -> None:
+        self._report_phase()
+        here = self._participants
         if not here:
             return
         for barrier in Barrier:
-            if not here <= self._waiting[barrier] or barrier in self._told:
+            if not here <= self._arrived[barrier] or barrier in self._released:
                 continue
             match barrier:
                 case Barrier.READY:
                     self._begin()
                 case Barrier.DRAINED:
                     if self._everything_delivered():
-                        self._go_on(barrier, drained=True)
+                        self._release(barrier, drained=True)
                 case _:
-                    self._go_on(barrier)
+                    self._release(barrier)
 
-    def _go_on(self, barrier: Barrier, **fields: Any) -> None:
-        self._told.add(barrier)
-        for name in self._here:
+    def _release(self, barrier: Barrier, **fields: Any) -> None:
+        self._released.add(barrier)
+        for name in self._participants:
             self._peers[name].order({"do": "go on", "at": barrier, **fields})
 
     def _begin(self) -> None:
         """Set time 0, one instant that is sent to each machine by its own clock."""
-        here = [self._peers[name] for name in sorted(self._here)]
+        here = [self._peers[name] for name in sorted(self._participants)]
         if any(peer.clock.count < QUESTIONS_MIN for peer in here):
             return
-        self._told.add(Barrier.READY)
+        self._released.add(Barrier.READY)
         self._zero_ns = zero_ns = time.time_ns() + LEAD_NS
         for peer in here:
             best = peer.clock.best
@@ -196,31 +196,31 @@ class Coordinator:
         self._follow({"did": "running", "zero_ns": zero_ns, "duration_us": self._duration_us})
 
     def _everything_delivered(self) -> bool:
-        if not self._here <= self._counts.keys():
+        if not self._participants <= self._counts.keys():
             return False
-        counts = [self._counts[name] for name in self._here]
+        counts = [self._counts[name] for name in self._participants]
         published = highest(each.published for each in counts)
         return reached(published, [client for each in counts for client in each.delivered], self._contract)
 
     def _stop(self, why: str) -> None:
         if not self._stopped:
             self._stopped = True
-            for name in self._here:
+            for name in self._participants:
                 self._peers[name].order({"do": "stop", "why": why})
 
-    def _ask_times(self) -> None:
+    def _request_times(self) -> None:
         """Request the machines' times, which also renews their leases."""
-        few = any(self._peers[name].clock.count < QUESTIONS_MIN for name in self._here)
+        few = any(self._peers[name].clock.count < QUESTIONS_MIN for name in self._participants)
         period_s = QUICK_QUESTION_PERIOD_S if few else QUESTION_PERIOD_S
-        if time.monotonic() - self._asked_s >= period_s:
-            self._asked_s = time.monotonic()
+        if time.monotonic() - self._requested_s >= period_s:
+            self._requested_s = time.monotonic()
             for peer in self._peers.values():
                 if peer.name not in self.lost:
                     peer.ask_time()
 
     # --- Reports to the follower
 
-    def _tell_phase(self) -> None:
+    def _report_phase(self) -> None:
         """Report the run's phase: the earliest of all machines' phases."""
         here = [self._phases[name] for name in self._peers if name not in self.lost]
         phase = min(here, key=_PHASES.index, default=self._phase)
@@ -228,7 +228,7 @@ class Coordinator:
             self._phase = phase
             self._follow({"did": "phase", "phase": phase})
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         """Report events per second and client, averaged over all clients."""
         clients = sum(self._clients[name] for name in self._rates) or 1
         rate, delivered = (

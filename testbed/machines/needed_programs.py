@@ -80,7 +80,7 @@ def check_on_machines(
     needs = needs_by_machine(plan, placement)
 
     def one(machine: Machine) -> Versions:
-        return _asked(plan.system, machine, needs[machine.name], connections, archive)
+        return _check(plan.system, machine, needs[machine.name], connections, archive)
 
     asked = [machine for machine in placement.machines if needs.get(machine.name)]
     found = all_or_raise(on_each(one, asked))
@@ -107,7 +107,7 @@ def together(by_machine: Mapping[str, Versions]) -> dict[str, str | None]:
     return found
 
 
-def _asked(
+def _check(
     system: str, machine: Machine, needs: Sequence[Need], connections: ConnectionPool, archive: Archive
 ) -> Versions:
     command = [*our_python(code_folder(machine, archive)), "-m", PROGRAM]

@@ -59,9 +59,9 @@ class SupervisorClient:
         self._events = events
         self._patience_s = patience_s
         self._orders: list[bytes] = []
-        self._heard = 0  # the number of numbered messages received
-        self._heard_s = 0.0  # when the last message was received
-        self._asked = itertools.count()
+        self._received = 0  # the number of numbered messages received
+        self._received_s = 0.0  # when the last message was received
+        self._request_numbers = itertools.count()
         self._process: RemoteProcess | None = None
         self._writing = threading.Lock()
         self._closing = threading.Event()
@@ -74,7 +74,7 @@ class SupervisorClient:
     def start(self, given: Mapping[str, Any]) -> None:
         """Start the run's supervisor, with the input of `testbed.machines.agent`."""
         self._thread = threading.Thread(
-            target=self._keep, args=(line_of(given),), name=f"peer {self.name}", daemon=True
+            target=self._stay_connected, args=(line_of(given),), name=f"peer {self.name}", daemon=True
         )
         self._thread.start()
 
@@ -88,7 +88,7 @@ class SupervisorClient:
     def ask_time(self) -> None:
         """Request the machine's time, which renews the lease; the request may be lost."""
         with self._writing:
-            number = next(self._asked)
+            number = next(self._request_numbers)
             self.clock.asked(number, time.time_ns())
             self._write(line_of({"do": "clock", "id": number}))
 
@@ -104,18 +104,18 @@ class SupervisorClient:
 
     # --- The thread
 
-    def _keep(self, first: bytes) -> None:
+    def _stay_connected(self, first: bytes) -> None:
         connection: Connection | None = None
         command, retry_s = "start", RETRY_S_MIN
-        self._heard_s = time.monotonic()
+        self._received_s = time.monotonic()
         while not self._closing.is_set():
-            heard_s = self._heard_s
+            heard_s = self._received_s
             try:
                 connection = self._connect()
                 code = self._follow(connection, command, first)
                 if code == NO_SUPERVISOR:
                     self._events.put(
-                        (self.name, {"did": "gone", "why": self._said or "it has no supervisor"})
+                        (self.name, {"did": "gone", "why": self._error_output or "it has no supervisor"})
                     )
                     return
                 problem = f"the connection ended ({code})"
@@ -130,12 +130,12 @@ class SupervisorClient:
                 raise
             if connection is not None:
                 connection.close()
-            if self._heard_s > heard_s:
+            if self._received_s > heard_s:
                 retry_s, command = RETRY_S_MIN, "attach"
             if self._closing.is_set():
                 return
             self._events.put((self.name, {"did": "broken", "why": problem}))
-            if time.monotonic() - self._heard_s > self._patience_s:
+            if time.monotonic() - self._received_s > self._patience_s:
                 self._events.put((self.name, {"did": "lost", "why": problem}))
                 return
             self._closing.wait(retry_s)
@@ -143,10 +143,10 @@ class SupervisorClient:
 
     def _follow(self, connection: Connection, command: str, first: bytes) -> int:
         """Read until the session ends; returns its exit code."""
-        lines, self._said = MessageParser(), ""
+        lines, self._error_output = MessageParser(), ""
         with connection.open(self._command(command), root=True) as process:
             process.timeout_s = SILENCE_S if command == "attach" else START_S
-            greeting = (first if command == "start" else b"") + line_of({"from": self._heard})
+            greeting = (first if command == "start" else b"") + line_of({"from": self._received})
             with self._writing:
                 self._process = process
                 process.write(greeting + b"".join(self._orders))
@@ -155,26 +155,26 @@ class SupervisorClient:
                     now_ns = time.time_ns()
                     process.timeout_s = SILENCE_S
                     for message in lines.feed(data):
-                        self._hear(message, now_ns)
+                        self._handle(message, now_ns)
             except (ValueError, KeyError, TypeError, OverflowError) as error:
                 raise TestbedError(f"{self.name}: its supervisor sent an invalid message: {error}") from None
             finally:
                 with self._writing:
                     self._process = None
             code = process.wait()
-            self._said = process.said()
+            self._error_output = process.said()
             return code
 
-    def _hear(self, message: Message, now_ns: int) -> None:
-        self._heard_s = time.monotonic()
+    def _handle(self, message: Message, now_ns: int) -> None:
+        self._received_s = time.monotonic()
         if message.get("did") == "clock":
             self.clock.answered(int(message["id"]), int(message["time_ns"]), now_ns)
             return
         if "n" in message:
             number = int(message["n"])
-            if number < self._heard:
+            if number < self._received:
                 return
-            self._heard = number + 1
+            self._received = number + 1
         self._events.put((self.name, message))
 
     def _write(self, line: bytes) -> None:

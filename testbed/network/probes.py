@@ -45,7 +45,7 @@ def measure(pairs: Sequence[Pair], namespaces: Mapping[str, str]) -> list[list[f
     hosts = list(dict.fromkeys(pair.host for pair in pairs))
     sockets = in_each_namespace(namespaces, hosts, lambda _: _open())
     try:
-        return _Probe(pairs, sockets).run()
+        return _ProbeRound(pairs, sockets).run()
     finally:
         for opened in sockets.values():
             opened.close()
@@ -57,7 +57,7 @@ def _open() -> socket.socket:
     return opened
 
 
-class _Probe:
+class _ProbeRound:
     """The echoes in flight."""
 
     def __init__(self, pairs: Sequence[Pair], sockets: Mapping[str, socket.socket]) -> None:

@@ -96,7 +96,7 @@ class Cutset:
             _check_asked(repeat, links, allow)
             settings = self._settings(set or {}, topology)
             file = read_experiment(
-                self._found("experiment", EXPERIMENTS, str(experiment)),
+                self._located("experiment", EXPERIMENTS, str(experiment)),
                 overrides_of(settings),
                 OF_MANY_RUNS,
             )
@@ -111,7 +111,7 @@ class Cutset:
     def _settings(self, changed: Mapping[str, Any], topology: str | Path | None) -> dict[str, Any]:
         """Return the changed fields, including the topology."""
         usual = self._usual_topology() if topology is None else str(topology)
-        own = {} if usual is None else {"topology": self._found("topology", TOPOLOGIES, usual)}
+        own = {} if usual is None else {"topology": self._located("topology", TOPOLOGIES, usual)}
         return {**changed, **own}
 
     def _runs_of(
@@ -143,7 +143,7 @@ class Cutset:
             return error
         return tuple(made)
 
-    def _found(self, kind: str, folder: Path, name_or_path: str) -> str:
+    def _located(self, kind: str, folder: Path, name_or_path: str) -> str:
         """Return a name unchanged, and a path as an absolute path."""
         found = find_file(kind, folder, name_or_path, beside=self._beside())
         return name_or_path if found.parent == folder else str(found.absolute())

@@ -27,21 +27,21 @@ class Groups:
     def pytest_configure_node(self, node: Any) -> None:
         """Send the folder to a worker that is about to start, unless it is on another machine."""
         if node.gateway.spec.popen:
-            node.workerinput[FOLDER] = str(self._made())
+            node.workerinput[FOLDER] = str(self._created_folder())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
         """Return the scheduler of the session."""
         from testbed.pytest_plugin.scheduling import GroupScheduling
 
-        return GroupScheduling(config, log, self._made())
+        return GroupScheduling(config, log, self._created_folder())
 
     def pytest_unconfigure(self) -> None:
         """Remove the folder at the end of the session."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)  # a temporary folder: a reboot also clears it
 
-    def _made(self) -> Path:
+    def _created_folder(self) -> Path:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="cutset-groups-"))
         return self._folder

@@ -63,7 +63,7 @@ class TransitStub(Generated):
 
     def network(self) -> RouterNetwork:
         """Draw the routers and links, and compute the routes."""
-        return _Drawing(self).network()
+        return _NetworkDraw(self).network()
 
     def generate(self) -> Topology:
         """See `Generated.generate`: every router is a region."""
@@ -91,7 +91,7 @@ class TransitStub(Generated):
         return self
 
 
-class _Drawing:
+class _NetworkDraw:
     """A network while it is drawn."""
 
     def __init__(self, asked: TransitStub) -> None:

@@ -27,7 +27,7 @@ class Channel:
         self.zero_ns: int | None = None
         """Time 0 of the run, which is in the past for a process that is started later."""
         self._progress = progress
-        self._told: Mapping[str, Any] | None = None
+        self._last_progress: Mapping[str, Any] | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.connect("\0" + name)
         self._socket.settimeout(PERIOD_S)
@@ -43,7 +43,7 @@ class Channel:
 
     def close(self) -> None:
         """Send the last progress and close the channel."""
-        self._tell()
+        self._send_progress()
         self._end()
         self._socket.close()
 
@@ -53,18 +53,18 @@ class Channel:
             try:
                 data = self._socket.recv(MESSAGE_BYTES_MAX)
             except TimeoutError:
-                self._tell()
+                self._send_progress()
                 continue
             except OSError:
                 data = b""
             if not data:
                 break
-            self._heard(json.loads(data))
+            self._handle(json.loads(data))
             if time.monotonic() - told_s > PERIOD_S:
-                self._tell()
+                self._send_progress()
         self._end()
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         if message["do"] == "go":
             self.start_ns = message["start_ns"]
             self.zero_ns = self.start_ns - message["late_us"] * 1000
@@ -74,10 +74,10 @@ class Channel:
         elif message["do"] == "finish":
             self._end()
 
-    def _tell(self) -> None:
+    def _send_progress(self) -> None:
         progress = self._progress()
-        if progress != self._told:
-            self._told = progress
+        if progress != self._last_progress:
+            self._last_progress = progress
             self.say({"did": "progress", **progress})
 
     def _stop(self) -> None:

@@ -43,10 +43,10 @@ class Publisher:
         self._mode: str = told["published"]
         self._records, self._channel = records, channel
         self._numbers = Numbers(told["numbers"], self._streams)
-        self._given = 0
+        self._count_returned = 0
         self._open = 0  # events returned and not acknowledged
-        self._is_unsaid = self._mode != "acknowledged"  # whether `sent` is required but was never called
-        self._unsaid_until_s = 0.0  # set with the first event
+        self._awaits_sent = self._mode != "acknowledged"  # whether `sent` is required but was never called
+        self._sent_deadline_s = 0.0  # set with the first event
         self._start_s: float | None = None  # when to begin, by CLOCK_MONOTONIC, which is never set
         self._changed = threading.Condition()
         self._done: dict[int, int] = {}
@@ -65,14 +65,14 @@ class Publisher:
         Raises RuntimeError if the contract counts sent events, and `sent` is never called.
         """
         self._channel.go.wait()
-        if self._is_unsaid:
-            self._look_for_sent()
+        if self._awaits_sent:
+            self._check_sent()
         if not self._wait_until_due():
             with self._changed:
                 self._is_over = True
             return None
-        stream = self._streams[self._given % len(self._streams)]
-        self._given += 1
+        stream = self._streams[self._count_returned % len(self._streams)]
+        self._count_returned += 1
         seq = self._numbers.next(stream)
         with self._changed:
             self._open += 1
@@ -80,7 +80,7 @@ class Publisher:
 
     def sent(self, event: Event) -> None:
         """Record that the event is about to be passed to the system."""
-        self._is_unsaid = False
+        self._awaits_sent = False
         if self._mode != "acknowledged":
             self._records.write(RecordKind.PUBLISHED, event.stream, event.seq, event.payload)
             if self._mode == "sent":
@@ -105,12 +105,12 @@ class Publisher:
         with self._changed:
             return {"published": dict(self._done), "silent": self._is_over and self._open == 0}
 
-    def _look_for_sent(self) -> None:
-        if self._given == 0:
-            self._unsaid_until_s = time.monotonic() + UNSAID_S
-        elif self._given >= UNSAID_MAX and time.monotonic() > self._unsaid_until_s:
+    def _check_sent(self) -> None:
+        if self._count_returned == 0:
+            self._sent_deadline_s = time.monotonic() + UNSAID_S
+        elif self._count_returned >= UNSAID_MAX and time.monotonic() > self._sent_deadline_s:
             raise RuntimeError(
-                f"`sent` was called for none of {self._given} events: call it before passing on each"
+                f"`sent` was called for none of {self._count_returned} events: call it before passing on each"
             )
 
     def _count(self, event: Event) -> None:
@@ -128,7 +128,7 @@ class Publisher:
             return self._wait_for_room()
         if self._start_s is None:
             self._start_s = time.monotonic() + (self._channel.start_ns - time.time_ns()) / 1e9
-        due_s = self._start_s + (self._given + 1) / self._rate
+        due_s = self._start_s + (self._count_returned + 1) / self._rate
         while not self._channel.stopped.is_set():
             left_s = due_s - time.monotonic()
             if left_s <= 0:

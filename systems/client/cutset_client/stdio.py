@@ -54,28 +54,28 @@ class Bridge:
         for number, event in enumerate(self._publisher):
             self._open[number] = event
             payload = base64.b64encode(event.payload).decode()
-            self._tell({"do": "publish", "id": number, "topic": event.topic, "payload": payload})
-        self._tell({"do": "stop"})
+            self._send({"do": "publish", "id": number, "topic": event.topic, "payload": payload})
+        self._send({"do": "stop"})
         self._session.wait_until_finished()
-        self._tell({"do": "finish"})
+        self._send({"do": "finish"})
 
     def subscribe(self) -> None:
         """Send the first subscriptions, and each change when it is due, until the end of the run."""
         is_for_everything = self._subscriber.is_for_everything
-        self._tell({"do": "subscribe"} | ({} if is_for_everything else {"topics": self._subscriber.topics}))
+        self._send({"do": "subscribe"} | ({} if is_for_everything else {"topics": self._subscriber.topics}))
         for change in self._subscriber:
-            self._tell({"do": "subscribe" if change.on else "unsubscribe", "topics": [change.topic]})
+            self._send({"do": "subscribe" if change.on else "unsubscribe", "topics": [change.topic]})
 
     def listen(self) -> None:
         """Handle the program's messages until its output ends. Raises ValueError for an invalid one."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             try:
-                self._heard(json.loads(line))
+                self._handle(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"the program wrote {line[:200]!r}: {error!r}") from error
 
-    def _heard(self, said: Mapping[str, Any]) -> None:
+    def _handle(self, said: Mapping[str, Any]) -> None:
         did = said["did"]
         if did == "ready":
             self._session.ready()
@@ -97,7 +97,7 @@ class Bridge:
         else:
             raise ValueError(f"{did!r} is unknown")
 
-    def _tell(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
         with self._writing:
             try:

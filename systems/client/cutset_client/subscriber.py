@@ -51,7 +51,7 @@ class Subscriber:
         self._wanted: dict[str, None] = {}
         self._unanswered: dict[str, bool] = {}
         for change in self._subscriptions.changes_until(0):
-            self._ask(change)
+            self._request(change)
         self._first = tuple(self._wanted)
 
     @property
@@ -127,12 +127,12 @@ class Subscriber:
             self._changes.extend(self._subscriptions.changes_until(run_us))
         if self._changes:
             change = self._changes.popleft()
-            self._ask(change)
+            self._request(change)
             return change, 0.0
         due_us = self._subscriptions.due_us
         return None, WAIT_S if due_us is None else min(WAIT_S, (due_us - run_us) / 1e6)
 
-    def _ask(self, change: Change) -> None:
+    def _request(self, change: Change) -> None:
         self._wanted.pop(change.topic, None)
         if change.on:
             self._wanted[change.topic] = None

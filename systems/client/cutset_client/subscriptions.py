@@ -32,24 +32,24 @@ class Subscriptions:
     """The subscriptions of one subscriber over time. topics: of each stream, by number."""
 
     def __init__(self, told: Mapping[str, Any], topics: Sequence[str]) -> None:
-        self._asked = [(0, Change(topic, True)) for topic in topics]
+        self._planned = [(0, Change(topic, True)) for topic in topics]
         if not takes_everything(told):
             planned = told["subscriptions"]
-            self._asked = [(each["at_us"], Change(topics[each["number"]], each["on"])) for each in planned]
-        self._asked = list(dict.fromkeys(self._asked))  # the streams of a topic change together
+            self._planned = [(each["at_us"], Change(topics[each["number"]], each["on"])) for each in planned]
+        self._planned = list(dict.fromkeys(self._planned))  # the streams of a topic change together
         self._next = 0
         self._wanted: dict[str, None] = {}
 
     @property
     def due_us(self) -> int | None:
         """When the next change is due, in us after time 0 of the run; None after the last one."""
-        return self._asked[self._next][0] if self._next < len(self._asked) else None
+        return self._planned[self._next][0] if self._next < len(self._planned) else None
 
     def changes_until(self, run_us: int) -> list[Change]:
         """Return the changes that became due by this time; subscriptions that have ended are skipped."""
         before = dict(self._wanted)
         while self.due_us is not None and self.due_us <= run_us:
-            topic, on = self._asked[self._next][1]
+            topic, on = self._planned[self._next][1]
             self._next += 1
             self._wanted.pop(topic, None)
             if on:

@@ -202,7 +202,7 @@ class LinkDirection:
             self._drop_in_flight()
         elif (old_curve is None) != (self._curve is None) and old_ns_per_byte:
             old = old_curve or RateCurve(now_ns, 8 * NS_PER_S / old_ns_per_byte)
-            self._retime(now_ns, self._along(old, now_ns), old_delay_ns)
+            self._retime(now_ns, self._new_duration(old, now_ns), old_delay_ns)
         elif old_curve is None and old_ns_per_byte and old_ns_per_byte != self._ns_per_byte:
             factor = self._ns_per_byte / old_ns_per_byte
             self._retime(now_ns, lambda left_ns: int(left_ns * factor), old_delay_ns)
@@ -230,7 +230,7 @@ class LinkDirection:
             return self._delay_ns
         return steps.values[steps.number_at((t_ns - self._zero_ns) // 1000)] * 1000
 
-    def _along(self, old: RateCurve, now_ns: int) -> Callable[[int], int]:
+    def _new_duration(self, old: RateCurve, now_ns: int) -> Callable[[int], int]:
         """Return a function from remaining transmission time by the old rate curve to that by the new one."""
         if not self._ns_per_byte:
             return lambda left_ns: 0

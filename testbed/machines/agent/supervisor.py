@@ -55,7 +55,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._sandbox: Sandbox | None = None
         self._over = False  # whether the run is over
-        self._left = False  # whether the controller has sent "bye"
+        self._dismissed = False  # whether the controller has sent "bye"
 
     def serve(self, listener: socket.socket) -> None:
         """Serve until the run is over and the controller has sent "bye", or the lease has expired."""
@@ -64,9 +64,9 @@ class Supervisor:
         try:
             with contextlib.ExitStack() as stack:
                 self._start(stack)
-                self._until(lambda: self._over or self._left)
-            self._say({"did": "ended", "outcome": self._outcome()})
-            self._until(lambda: self._left or self._now_s() > self._deadline_s)
+                self._until(lambda: self._over or self._dismissed)
+            self._send({"did": "ended", "outcome": self._outcome()})
+            self._until(lambda: self._dismissed or self._now_s() > self._deadline_s)
         finally:
             self._detach()
             self._selector.close()
@@ -79,18 +79,20 @@ class Supervisor:
             make_tunnels(self._tunnels, sandbox.process.pid)
         except (TestbedError, OSError) as error:
             kind = "machine" if isinstance(error, (MachineError, OSError)) else "testbed"
-            self._say({"did": "failed", "kind": kind, "text": _said(error)})
+            self._send({"did": "failed", "kind": kind, "text": _error_text(error)})
             self._over = True
             return
         self._sandbox = sandbox
-        self._selector.register(sandbox.channel.fileno(), selectors.EVENT_READ, self._hear_run)
+        self._selector.register(sandbox.channel.fileno(), selectors.EVENT_READ, self._receive_from_run)
 
     def _outcome(self) -> str:
         """Return the run's outcome, from its run.json if that can be read."""
         try:
             outcome = settle(self._run, RUNNER_LOG).outcome
         except (OSError, InputError) as error:
-            self._say({"did": "problem", "text": f"the run's outcome cannot be recorded: {_said(error)}"})
+            self._send(
+                {"did": "problem", "text": f"the run's outcome cannot be recorded: {_error_text(error)}"}
+            )
             return Outcome.CRASHED
         return outcome or Outcome.CRASHED
 
@@ -102,7 +104,7 @@ class Supervisor:
             late_s = self._now_s() - self._deadline_s
             if late_s > 0 and not self._over and not stopped:
                 stopped = True
-                self._tell_run(
+                self._order_run(
                     {"do": "stop", "why": f"no message from the controller for {self._lease_s:g} s"}
                 )
             if late_s > STOP_S and not self._over and not killed and self._sandbox is not None:
@@ -111,7 +113,7 @@ class Supervisor:
 
     # --- The run
 
-    def _hear_run(self) -> None:
+    def _receive_from_run(self) -> None:
         assert self._sandbox is not None
         channel = self._sandbox.channel
         message = channel.receive(0)
@@ -119,15 +121,15 @@ class Supervisor:
             self._selector.unregister(channel.fileno())
             self._over = True
         elif message is not None:
-            self._say(message)
+            self._send(message)
 
-    def _tell_run(self, message: Message) -> None:
+    def _order_run(self, message: Message) -> None:
         if self._sandbox is not None and not self._over:
             self._sandbox.channel.post(message)
 
     # --- The attached controller
 
-    def _say(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         if message.get("did") in PASSING:
             if self._attached is not None:
                 self._attached.tell(line_of(message))
@@ -140,9 +142,9 @@ class Supervisor:
             connection, _ = listener.accept()
             self._detach()
             attached = self._attached = Attachment(connection, self._retained)
-            self._selector.register(connection, selectors.EVENT_READ, partial(self._attend, attached))
+            self._selector.register(connection, selectors.EVENT_READ, partial(self._serve_attached, attached))
 
-    def _attend(self, attached: Attachment) -> None:
+    def _serve_attached(self, attached: Attachment) -> None:
         """Read the controller's messages and send ours, unless it has disconnected meanwhile."""
         if attached is not self._attached:
             return
@@ -163,9 +165,9 @@ class Supervisor:
                 answer = {"did": "clock", "id": message["id"], "time_ns": self._now_ns()}
                 attached.tell(line_of(answer))
             case "bye":
-                self._left = True
+                self._dismissed = True
             case _:
-                self._tell_run(message)
+                self._order_run(message)
 
     def _flush(self) -> None:
         attached = self._attached
@@ -176,7 +178,7 @@ class Supervisor:
         except ConnectionError:
             self._detach()
             return
-        self._selector.modify(attached.socket, events, partial(self._attend, attached))
+        self._selector.modify(attached.socket, events, partial(self._serve_attached, attached))
 
     def _detach(self) -> None:
         if self._attached is not None:
@@ -185,7 +187,7 @@ class Supervisor:
             self._attached = None
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Return an error's text, without the number of an OSError."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"

@@ -69,11 +69,11 @@ class MachineReceiver(threading.Thread):
         self.source = source
         self._transfer = transfer
         self._context = context
-        self._left = threading.Event()  # set if this machine is given up
+        self._given_up = threading.Event()  # set if this machine is given up
         self._problem = "shipping did not end"
         self._connections = 0
         self._wire_bytes = 0
-        self._heard_s = context.bounds.now_s()
+        self._received_s = context.bounds.now_s()
         self._shown = (float("-inf"), State.CONNECTING)
         self._talk: tuple[Stream, Session] | None = None
 
@@ -97,7 +97,7 @@ class MachineReceiver(threading.Thread):
         Returns whether the machine is given up.
         """
         if self._context.given_up(self.source.name):
-            self._left.set()
+            self._given_up.set()
             self.disconnect()
             return True
         talk = self._talk
@@ -115,11 +115,11 @@ class MachineReceiver(threading.Thread):
         """Ship all files; returns why not all arrived, empty if they did."""
         pause_s, nonsense = self._context.limits.retry_s, 0
         while not self._stopped():
-            was_over, heard_s = self._context.over(self.source.name), self._heard_s
+            was_over, heard_s = self._context.over(self.source.name), self._received_s
             try:
                 self._show(State.CONNECTING)
-                if self._hold():
-                    return self._settled()
+                if self._run_session():
+                    return self._sync()
                 break
             except DiskLimitError as error:
                 self._context.disk_full = str(error)
@@ -134,8 +134,8 @@ class MachineReceiver(threading.Thread):
                 problem = str(error)
             except (OSError, EOFError, TestbedError) as error:
                 problem = str(error)
-            silent_s = self._context.bounds.now_s() - self._heard_s
-            if self._heard_s > heard_s:
+            silent_s = self._context.bounds.now_s() - self._received_s
+            if self._received_s > heard_s:
                 pause_s = self._context.limits.retry_s
             elif was_over and silent_s >= self._context.limits.patience_s:
                 return f"{problem}; it was given up after {self._context.limits.patience_s:g} s"
@@ -145,7 +145,7 @@ class MachineReceiver(threading.Thread):
             pause_s = min(2 * pause_s, RETRY_S_MAX)
         return self._why_stopped()
 
-    def _settled(self) -> str:
+    def _sync(self) -> str:
         """Sync all files that arrived to the disk; returns the problem, or empty text."""
         if not self._transfer.files:
             return "it has no files of this run"
@@ -156,7 +156,7 @@ class MachineReceiver(threading.Thread):
             return f"its files cannot be synced to the disk: {error.strerror}"
         return ""
 
-    def _hold(self) -> bool:
+    def _run_session(self) -> bool:
         """Run one connection to its end; returns whether all files arrived."""
         stream = self.source.open()
         self._connections += 1
@@ -165,7 +165,7 @@ class MachineReceiver(threading.Thread):
             self._transfer,
             self._context.bounds,
             over=lambda: self._context.over(self.source.name),
-            heard=self._heard,
+            heard=self._received,
             show=self._show,
             stopped=self._stopped,
         )
@@ -181,13 +181,13 @@ class MachineReceiver(threading.Thread):
     def _why_stopped(self) -> str:
         if self._context.disk_full:
             return self._context.disk_full
-        return "it was given up" if self._left.is_set() else "shipping was stopped"
+        return "it was given up" if self._given_up.is_set() else "shipping was stopped"
 
     def _stopped(self) -> bool:
-        return self._context.stop.is_set() or self._left.is_set()
+        return self._context.stop.is_set() or self._given_up.is_set()
 
-    def _heard(self, size: int) -> None:
-        self._heard_s = self._context.bounds.now_s()
+    def _received(self, size: int) -> None:
+        self._received_s = self._context.bounds.now_s()
         self._wire_bytes += size
 
     def _show(self, state: State, note: str = "") -> None:

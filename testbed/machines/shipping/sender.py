@@ -54,7 +54,7 @@ class Sender:
         self._without = without
         self._write = write
         self._alive = alive
-        self._told: dict[str, Entry] = {}
+        self._listed: dict[str, Entry] = {}
         self._packer = Packer()
 
     def serve(self, frames: Frames) -> None:
@@ -81,9 +81,9 @@ class Sender:
 
     def _list(self) -> None:
         found = {entry.path: entry for entry in self._walk() if entry.path not in self._without}
-        new = [entry for path, entry in sorted(found.items()) if self._told.get(path) != entry]
-        names: list[Entry | str] = [*sorted(self._told.keys() - found.keys()), *new]
-        self._told = found
+        new = [entry for path, entry in sorted(found.items()) if self._listed.get(path) != entry]
+        names: list[Entry | str] = [*sorted(self._listed.keys() - found.keys()), *new]
+        self._listed = found
         for start in range(0, max(1, len(names)), ENTRIES_MAX):
             part = names[start : start + ENTRIES_MAX]
             listing = Listing(
@@ -119,7 +119,7 @@ class Sender:
 
     def _answer(self, path: str, read: Callable[[FileIO], bytes | None]) -> None:
         """Answer with the result of `read` for the file if it is still the listed one."""
-        told = self._told.get(path)
+        told = self._listed.get(path)
         try:
             with FileIO(self._folder / path, opener=_open_no_link) as file:
                 same = told is not None and os.fstat(file.fileno()).st_ino == told.identity
@@ -127,7 +127,7 @@ class Sender:
         except OSError as error:
             answer = encode(Kind.GONE, (error.strerror or type(error).__name__).encode())
         if answer is None:
-            self._told.pop(path, None)
+            self._listed.pop(path, None)
             answer = encode(Kind.CHANGED)
         self._write(answer)
 

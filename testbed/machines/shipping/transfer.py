@@ -127,7 +127,7 @@ class Transfer:
         """Return the next request, or None; returns the same until `asked` is called."""
         while self._due:
             file = self._files[next(iter(self._due))]
-            with self._trouble_of(file):
+            with self._contained(file):
                 request = self._next_of(file, chunk_bytes)
                 if request is not None:
                     return request
@@ -149,7 +149,7 @@ class Transfer:
         file = self._files[asked.request.path]
         if asked.generation != file.generation:
             return False
-        with self._trouble_of(file):
+        with self._contained(file):
             file.copy.append(data)
             if file.copy.size == file.size:
                 self._disk.give_back(file.copy.settle())
@@ -161,7 +161,7 @@ class Transfer:
         file = self._files[asked.request.path]
         if asked.generation != file.generation:
             return
-        with self._trouble_of(file):
+        with self._contained(file):
             file.hashing = False
             if file.copy.digest(file.size) == digest:
                 file.whole, file.note = True, ""
@@ -173,7 +173,7 @@ class Transfer:
         """Handle CHANGED: the file is no longer the listed one, or differs from the local bytes."""
         file = self._files[asked.request.path]
         if asked.generation == file.generation:
-            with self._trouble_of(file):
+            with self._contained(file):
                 file.suspect = isinstance(asked.request, Read) and bool(asked.request.tail)
                 file.stale = True
                 self._ship_again(file)
@@ -211,7 +211,7 @@ class Transfer:
             file.elsewhere = True
             self._fail(file, f"{first} also has a file of that name")
             return
-        with self._trouble_of(file):
+        with self._contained(file):
             if copy.size > entry.size:
                 file.changed = file.only_grows
                 self._ship_again(file)
@@ -224,7 +224,7 @@ class Transfer:
         file.changed = file.changed or (file.only_grows and not replaced and (shrunk or file.suspect))
         file.size, file.identity = entry.size, entry.identity
         file.stale = file.suspect = file.whole = file.failed = False
-        with self._trouble_of(file):
+        with self._contained(file):
             if replaced or shrunk:
                 self._ship_again(file)
             else:
@@ -266,7 +266,7 @@ class Transfer:
         file.generation += 1
 
     @contextmanager
-    def _trouble_of(self, file: _File) -> Iterator[None]:
+    def _contained(self, file: _File) -> Iterator[None]:
         """Limit a local error to its file, except for a full disk."""
         try:
             yield
