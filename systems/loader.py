@@ -1,7 +1,7 @@
-"""Finds and reads files of systems: by name among those beside this module, or by path.
+"""Files of systems, found by name among those beside this module, or by path.
 
-A system that needs templates or clients has a folder, in which its file is called system.yaml. Of those that
-ship, other files there are systems that share these.
+A system that needs templates or clients has a folder with a file system.yaml. In the folders that ship with
+Cutset, other YAML files are systems that share the templates and clients.
 """
 
 from dataclasses import dataclass, field, make_dataclass
@@ -29,30 +29,30 @@ class ProgramSystem:
 
 
 def load_system(name_or_path: str) -> ProgramSystem:
-    """The system of this name, or in this file or folder. Raises InputError with file, line and field."""
+    """Load a system by its name, file or folder. Raises InputError with file, line and field."""
     path = system_file(name_or_path)
     try:
         changed_ns = path.stat().st_mtime_ns
     except OSError:
-        changed_ns = 0  # reading it says what is wrong
+        changed_ns = 0  # reading the file raises the error
     return _load(path, changed_ns)
 
 
 def system_file(name_or_path: str) -> Path:
-    """Where the file lies. Raises InputError with the known names."""
+    """Return the path of a system's file. Raises InputError with the known names."""
     if is_path(name_or_path):
         path = Path(name_or_path).absolute()
         return path / FILE if path.is_dir() else path
     known = shipped_systems()
     if name_or_path in known:
         return known[name_or_path]
-    said = f"no system of this name{suggestion(name_or_path, known)}; a path works too"
-    raise InputError(name_or_path, None, "", said)
+    problem = f"no system of this name{suggestion(name_or_path, known)}; a path works too"
+    raise InputError(name_or_path, None, "", problem)
 
 
 @cache
 def _load(path: Path, changed_ns: int) -> ProgramSystem:
-    """changed_ns: when the file was changed, so that it is read again when it was."""
+    """Read a file, cached. changed_ns: its modification time, so that a changed file is read again."""
     document = read_document(path)
     file = validated(SystemFile, document)
     programs = Programs(
@@ -90,12 +90,12 @@ def _template(document: Document, at: tuple[str, ...], folder: Path, name: str) 
             raise document.error(at, f"{name} is larger than {TEMPLATE_BYTES_MAX // 1024} KiB")
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise document.error(at, f"{name} cannot be read: {said}") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise document.error(at, f"{name} cannot be read: {reason}") from None
 
 
 def _system(file: SystemFile) -> System:
-    """As the rest of the house knows systems; it has no machines and no codec."""
+    """Return the system as other modules use it, without machines and codec."""
     parameters = make_dataclass(
         "Parameters",
         [(name, type(value), field(default=value)) for name, value in file.parameters.items()],

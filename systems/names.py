@@ -1,4 +1,4 @@
-"""Which systems of programs ship, and what is a path of another one; quick to import."""
+"""The systems of programs that ship with Cutset, and paths of others; quick to import."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 FOLDER = Path(__file__).parent
 FILE = "system.yaml"
-"""Of a system in a folder of its own."""
+"""The file of a system that has a folder."""
 
 
 @cache
 def shipped_systems() -> Mapping[str, Path]:
-    """The files of the systems of programs that come with Cutset, by name; looked for once in a process.
+    """Return the files of the systems of programs that come with Cutset, by name; cached.
 
-    A folder may hold several that share templates and clients: nats/jetstream.yaml is nats-jetstream.
+    A folder may have several that share templates and clients: nats/jetstream.yaml is nats-jetstream.
     """
     alone = {path.stem: path for path in FOLDER.glob("*.yaml")}
     housed = {
@@ -26,10 +26,10 @@ def shipped_systems() -> Mapping[str, Path]:
 
 
 def system_names() -> list[str]:
-    """Their names."""
+    """Return the names of the systems that come with Cutset."""
     return list(shipped_systems())
 
 
 def is_path(name_or_path: str) -> bool:
-    """Whether this names a file or a folder, and not a system."""
+    """Return whether this is the path of a file or folder rather than a system's name."""
     return "/" in name_or_path or name_or_path.endswith((".yaml", ".yml"))

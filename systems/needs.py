@@ -1,7 +1,7 @@
-"""What a system of programs needs on the machine where it runs: is it there, and of which version.
+"""The needs of a system of programs on the machine where it runs: presence and versions.
 
-Modules are those of the Python that clients are started with, or in the folder of `make systems`. Packages of
-Node.js are looked for where Node.js does: in a folder node_modules beside the system's file, or further up.
+Modules are those of the Python that runs clients, or in the folder of `make systems`. Packages of Node.js are
+found as Node.js finds them: in a folder node_modules beside the system's file, or further up.
 """
 
 import importlib.metadata
@@ -18,13 +18,14 @@ from pathlib import Path
 from node.core.program import Need
 
 MODULES = Path(__file__).resolve().parents[1] / ".systems" / "python"
-"""Where `make systems` puts modules of Python, apart from what Cutset itself needs."""
+"""The folder into which `make systems` installs Python modules, separate from Cutset's own requirements."""
 VERSION_TIMEOUT_S = 20.0
 
 
 def missing(needs: Iterable[Need], path: str, folder: Path | None = None) -> Iterator[Need]:
-    """Those that are not there, or too old. path: PATH, for programs. folder: the system's, for packages;
-    without one there are none.
+    """Yield the needs that are not installed, or too old.
+
+    path: PATH, for programs. folder: the system's, for packages; without it all packages are missing.
     """
     for need in needs:
         if need.kind == "program":
@@ -38,7 +39,7 @@ def missing(needs: Iterable[Need], path: str, folder: Path | None = None) -> Ite
 
 
 def version_of(need: Need, path: str, folder: Path | None = None) -> str | None:
-    """What is there says of its version; None if it does not. path, folder: as for `missing`."""
+    """Return the installed version of a need; None if unknown. path, folder: as for `missing`."""
     if need.kind == "module":
         return _module_version(need)
     if need.kind == "package":
@@ -50,7 +51,7 @@ def _program_version(need: Need, path: str) -> str | None:
     if not need.version:
         return None
     try:
-        said = subprocess.run(
+        done = subprocess.run(
             need.version,
             capture_output=True,
             text=True,
@@ -60,11 +61,11 @@ def _program_version(need: Need, path: str) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return next((line.strip() for line in (said.stdout + said.stderr).splitlines() if line.strip()), None)
+    return next((line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()), None)
 
 
 def _is_new_enough(need: Need, path: str) -> bool:
-    """Whether a program is at least what is needed; one that does not tell its version is not."""
+    """Return whether a program has at least the needed version; false if its version is unknown."""
     if not need.at_least:
         return True
     found = re.search(r"\d+(\.\d+)*", _program_version(need, path) or "")
@@ -76,7 +77,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _package_file(name: str, folder: Path | None) -> Path | None:
-    """The package.json of a package of Node.js that programs in this folder import."""
+    """Return the package.json of a package of Node.js that programs in this folder import, or None."""
     if folder is None:
         return None
     above = (each / "node_modules" / name / "package.json" for each in (folder, *folder.parents))

@@ -1,16 +1,16 @@
-"""Turns a role's templates into what one process is started with: arguments, environment, files.
+"""Rendering of a role's templates to the arguments, environment and files of one process.
 
-Templates are jinja2's, and strict: what is not there is an error. They see
+Templates are jinja2's, and strict: an undefined name is an error. They can use
 
     name host region role index address    of the process itself ("r2/broker-0", "r2-broker-0", …)
-    peers(role, region)                    the other processes, each with those; all, unless asked for some
+    peers(role, region)                    the other processes, each with these fields; by default all
     regions                                the names of all regions
     parameters                             the system's
-    folder                                 the process's own, in which it starts and its files lie
+    folder                                 the process's own, its working directory with its files
     system                                 the folder of the system's file
     python                                 the interpreter that Cutset runs with
 
-Pure: what is on disk is for `node.programs`.
+Pure: `node.programs` reads and writes files.
 """
 
 import dataclasses
@@ -25,8 +25,9 @@ RENDERED_BYTES_MAX = 1 << 20
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What templates of one run see besides the process itself. members: all processes, as the others know
-    them. python: the interpreter.
+    """The values for templates of one run that are not specific to a process.
+
+    members: all processes, as other processes know them. python: the interpreter.
     """
 
     members: Sequence[Mapping[str, Any]]
@@ -36,9 +37,9 @@ class Surroundings:
 
 
 def program_of(programs: Programs, member: Mapping[str, Any], around: Surroundings, folder: str) -> Program:
-    """The program of a process, with nothing left to fill in. folder: the process's own.
+    """Return the program of a process with all templates rendered. folder: the process's own.
 
-    Raises InputError that names the field of the system's file.
+    Raises InputError with the field of the system's file.
     """
     program = programs.roles[member["role"]]
     names = {
@@ -86,7 +87,7 @@ def _peers(own: Mapping[str, Any], members: Sequence[Mapping[str, Any]]) -> Call
 def _rendered(template: str, names: Mapping[str, Any], file: str, field: str, process: str) -> str:
     if "{" not in template:
         return template
-    import jinja2.sandbox  # noqa: PLC0415 - only what is rendered needs it
+    import jinja2.sandbox  # noqa: PLC0415 - only rendering needs it
 
     environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
         undefined=jinja2.StrictUndefined, keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True
@@ -96,5 +97,5 @@ def _rendered(template: str, names: Mapping[str, Any], file: str, field: str, pr
     except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
         raise InputError(file, None, field, f"for {process}: {error}") from None
     if len(text) > RENDERED_BYTES_MAX:
-        raise InputError(file, None, field, f"for {process}: makes more than {RENDERED_BYTES_MAX} characters")
+        raise InputError(file, None, field, f"for {process}: more than {RENDERED_BYTES_MAX} characters")
     return text

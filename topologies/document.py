@@ -1,9 +1,8 @@
-"""A YAML file as plain data that remembers the line of everything in it.
+"""A YAML file as plain data with the line of each value.
 
-Reads with bounds (size, depth, number of values: aliases can multiply), refuses duplicate keys, and turns
-what a model finds wrong into an InputError with file, line and field. It knows no particular model.
-
-What pydantic finds wrong with a value is put into words for whoever wrote the file.
+Reading is bounded (size, depth, number of values: aliases can multiply) and refuses duplicate keys. A
+validation error of any model becomes an InputError with file, line and field; pydantic's messages are
+reworded for users.
 """
 
 import contextlib
@@ -35,11 +34,11 @@ Model = TypeVar("Model", bound=BaseModel)
 class Document:
     """A file's content.
 
-    file: the path for messages, relative to the working directory where that is shorter.
+    file: the path for messages, relative to the working directory if it is below that.
     data: mappings, lists and scalars.
-    lines: 1-based line of every value, by its path; of mappings' values, the line of their key.
-    overridden: values that came from the command line instead, by path: what to call their origin.
-    inside: where it stands in the file, if it is a part of one.
+    lines: 1-based line of every value, by its path; for mappings' values, the line of their key.
+    overridden: the origin's name, by path, of values from the command line.
+    inside: the path of the document in its file, if it is a part of one.
     """
 
     file: str
@@ -49,22 +48,22 @@ class Document:
     inside: FieldPath = ()
 
     def below(self, path: FieldPath) -> "Document":
-        """What stands at `path`, as a document whose errors name this one's places."""
+        """Return the value at `path` as a document; its errors have this document's lines and paths."""
         depth = len(path)
         return Document(
             self.file,
             self.written(path),
             {at[depth:]: line for at, line in self.lines.items() if at[:depth] == path},
-            {at[depth:]: said for at, said in self.overridden.items() if at[:depth] == path[: len(at)]},
+            {at[depth:]: origin for at, origin in self.overridden.items() if at[:depth] == path[: len(at)]},
             (*self.inside, *path),
         )
 
     def line_of(self, path: FieldPath) -> int | None:
-        """The line of this value, or of the nearest one around it."""
+        """Return the line of a value, or of the nearest enclosing one."""
         return next((self.lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.lines), None)
 
     def written(self, path: FieldPath) -> Any:
-        """The value at `path`, or None if there is none."""
+        """Return the value at `path`, or None."""
         value = self.data
         for part in path:
             try:
@@ -74,14 +73,14 @@ class Document:
         return value
 
     def error(self, path: FieldPath, problem: str) -> InputError:
-        """The error to raise about the value at `path`."""
+        """Return the error to raise about the value at `path`."""
         whole = dotted((*self.inside, *path))
         if origin := self._origin(path):
             return InputError(origin, None, whole, problem)
         return InputError(self.file, self.line_of(path), whole, problem)
 
     def _origin(self, path: FieldPath) -> str | None:
-        """The override that gave the value at `path`, lies around it or within it; the latest counts."""
+        """Return the latest override of the value at `path`, or of one around or within it."""
         if not path and not self.inside:
             return None
         touching = [origin for at, origin in self.overridden.items() if at[: len(path)] == path[: len(at)]]
@@ -89,20 +88,20 @@ class Document:
 
 
 def dotted(path: FieldPath) -> str:
-    """`links.0.delay`."""
+    """Return a path in dotted form, such as `links.0.delay`."""
     return ".".join(map(str, path))
 
 
 def shown_path(path: Path) -> str:
-    """The path as a person would name it from the working directory."""
+    """Return the path relative to the working directory if it is below that, else absolute."""
     absolute = path.absolute()
     return str(absolute.relative_to(Path.cwd()) if absolute.is_relative_to(Path.cwd()) else absolute)
 
 
 def find_file(kind: str, folder: Path, name_or_path: str, *, beside: Path | None = None) -> Path:
-    """The file meant by a name in `folder` or by a path (it has a slash or ends in .yaml or .yml).
+    """Return the file of a name in `folder` or of a path (which has a slash or ends in .yaml or .yml).
 
-    kind: "topology" or "experiment", for the message. beside: the folder that relative paths start from.
+    kind: "topology" or "experiment", for the message. beside: the folder to which relative paths refer.
     Raises InputError with the known names.
     """
     if "/" in name_or_path or name_or_path.endswith((".yaml", ".yml")):
@@ -117,7 +116,7 @@ def find_file(kind: str, folder: Path, name_or_path: str, *, beside: Path | None
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The YAML files of a folder, by name."""
+    """Return the YAML files of a folder, sorted by name."""
     return sorted(folder.glob("*.yaml"), key=lambda file: file.stem)
 
 
@@ -133,19 +132,19 @@ def parse_document(file: str, text: str) -> Document:
         root = compose(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = " ".join(part for part in (error.context, error.problem) if part)
-        raise InputError(file, mark.line + 1 if mark else None, "", f"not valid YAML: {said}") from None
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise InputError(file, mark.line + 1 if mark else None, "", f"not valid YAML: {problem}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        said = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InputError(file, None, "", f"not valid YAML: {said}") from None
+        problem = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(file, None, "", f"not valid YAML: {problem}") from None
     if root is None:
         raise InputError(file, None, "", "the file is empty")
-    reading = _Reading(file)
+    reading = _NodeReader(file)
     return Document(file, reading.value(root, ()), reading.lines)
 
 
 def validated(model: type[Model], document: Document) -> Model:
-    """The document's data as a model. Raises InputError for what is wrong first in the file."""
+    """Return the document's data as a model. Raises InputError for the first problem in the file."""
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
@@ -153,21 +152,21 @@ def validated(model: type[Model], document: Document) -> Model:
 
 
 def first_problem(document: Document, error: ValidationError) -> tuple[FieldPath, str]:
-    """Where the first problem in the file's order is, and what it is; what follows from others is none."""
+    """Return the path and message of the first problem in the file; consequences of others are skipped."""
     found = error.errors(include_url=False)
     problems = [_located(details, document) for details in found if not _follows(details, found)]
     return min(problems, key=lambda found: document.line_of(found[0]) or 0)
 
 
 def _located(details: ErrorDetails, document: Document) -> tuple[FieldPath, str]:
-    """Path and message of one of pydantic's errors. Tags of unions, which stand in <>, are no part of it."""
+    """Return the path and message of a pydantic error; tags of unions, in <>, are not part of the path."""
     inner = details.get("ctx", {}).get("path", ())
     path = tuple(part for part in details["loc"] if not str(part).startswith(("<", "[key]"))) + tuple(inner)
     return path, said_of(details, document.written(path))
 
 
 def _follows(details: ErrorDetails, found: list[ErrorDetails]) -> bool:
-    """Whether too few items are there only because some of them are wrong."""
+    """Return whether too few items are reported only because some of them are invalid."""
     loc = details["loc"]
     return details["type"] == "too_short" and any(
         len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in found
@@ -189,8 +188,8 @@ def _read_text(path: Path, file: str) -> str:
         raise InputError(file, line, "", "is not UTF-8 text") from None
 
 
-class _Reading:
-    """Turns nodes into data, within bounds, noting lines."""
+class _NodeReader:
+    """A conversion of nodes to data, within bounds, which records lines."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -241,15 +240,18 @@ _LIMITS = ("ge", "gt", "le", "lt")
 
 
 def said_of(details: ErrorDetails, written: object) -> str:
-    """`should be greater than or equal to 10s, not '5s'`. written: the value as it stands in the file."""
+    """Return a message such as `should be greater than or equal to 10s, not '5s'`.
+
+    written: the value as in the file.
+    """
     if details["type"] == "missing":
         return "is missing"
     message = details["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if message.startswith("Input should"):
-        said = f"{message}, not {details['input']!r:.40}"
+        plain = f"{message}, not {details['input']!r:.40}"
         is_number, is_whole = details["type"] in _NUMBERS, details["type"] == "int_type"
         hint = number_hint(details["input"], is_whole=is_whole) if is_number else ""
-        message = _with_unit(message, details, written) or said + hint
+        message = _with_unit(message, details, written) or plain + hint
     message = _SUBJECT.sub("", message, count=1).replace(" after validation", "")
     for kind, word in _KINDS.items():
         message = message.replace(kind, word)
@@ -257,7 +259,7 @@ def said_of(details: ErrorDetails, written: object) -> str:
 
 
 def _with_unit(message: str, details: ErrorDetails, written: object) -> str | None:
-    """What is said of a quantity beyond a limit, both as people write them; None of anything else."""
+    """Return the message for a quantity beyond a limit, both with units; None for other problems."""
     limits = [value for key, value in details.get("ctx", {}).items() if key in _LIMITS]
     for quantity in BY_SUFFIX if limits else ():
         with contextlib.suppress(QuantityError):

@@ -1,13 +1,13 @@
-"""What is said when a person's input cannot be used: one line with the file, the line and the field."""
+"""The error for invalid input of a user: one line with the file, the line and the field."""
 
 
 class InputError(Exception):
-    """Bad input (exit code 2).
+    """Invalid input (exit code 2).
 
-    file: the file as the person named it, or the override that is at fault (`--set workload.rate=5`).
+    file: the file as the user named it, or the override at fault (`--set workload.rate=5`).
     line: 1-based line in that file, or None.
     field: dotted path of the field (`links.0.delay`), or "".
-    problem: what is wrong with it and what would be right.
+    problem: what is wrong and what would be right.
     """
 
     def __init__(self, file: str, line: int | None, field: str, problem: str) -> None:
@@ -15,7 +15,7 @@ class InputError(Exception):
         super().__init__(str(self))
 
     def __reduce__(self) -> tuple[type["InputError"], tuple[str, int | None, str, str]]:
-        """Let it be raised in another process than where it was found."""
+        """Support pickling, so that the error can be raised in another process."""
         return type(self), (self.file, self.line, self.field, self.problem)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""JSON schemas of the files that people write, for completion and checking in editors.
+"""JSON schemas of the files that users write, for completion and validation in editors.
 
-Generated from the models, then tidied: defaults are shown with their units, as they would be written, and
-what pydantic says only to itself goes. What needs several fields at once is left to the loader.
+They are generated from the models, then tidied: defaults get their units, and pydantic's internal keys are
+removed. Only the loader checks constraints between several fields.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ ABOUT_NUMBERS = frozenset(
 
 
 def topology_schema() -> dict[str, Any]:
-    """The schema of a topology file: regions and links, or a kind with its parameters."""
+    """Return the schema of a topology file: regions and links, or a kind with its parameters."""
     models: list[type[BaseModel]] = [Topology, *MODELS]
     schemas = [schema_of(model) for model in models]
     definitions = {name: part for schema in schemas for name, part in schema.pop("$defs", {}).items()}
@@ -31,7 +31,7 @@ def topology_schema() -> dict[str, Any]:
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema of files that this model reads."""
+    """Return the schema of files that this model reads."""
     schema: dict[str, Any] = _tidied(model.model_json_schema(mode="validation"))
     return {"$schema": DIALECT, **schema}
 
@@ -46,7 +46,7 @@ def _tidied(node: Any) -> Any:
 
 
 def _tidied_below(key: str, value: Any) -> Any:
-    """Names of properties are not keywords."""
+    """Tidy the value of a key; names of properties are not keywords."""
     if key in ("properties", "$defs"):
         return {name: _tidied(schema) for name, schema in value.items()}
     return value if key in ("default", "examples", "enum") else _tidied(value)
@@ -57,7 +57,7 @@ def _is_noise(key: str, value: Any) -> bool:
 
 
 def _without_null(node: dict[str, Any]) -> dict[str, Any]:
-    """`X or null` is X: a field that may be left out is left out, not null."""
+    """Replace `X or null` by X: an optional field is left out, not null."""
     choices = [choice for choice in node.get("anyOf", []) if choice != {"type": "null"}]
     if len(choices) != 1:
         return node
@@ -65,7 +65,7 @@ def _without_null(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_written(node: dict[str, Any]) -> dict[str, Any]:
-    """A quantity is text: bounds of numbers do not apply to it, and its default has a unit."""
+    """Adapt a quantity, which is text: remove bounds of numbers and give its default a unit."""
     quantity = next((q for q in (*BY_SUFFIX, FRACTION) if node.get("pattern") == q.pattern), None)
     if quantity is None:
         return node

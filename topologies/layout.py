@@ -1,15 +1,15 @@
-"""Where the regions of a topology stand in drawings of it: as far apart as they are in the graph.
+"""The positions of a topology's regions in drawings, whose distances approximate those in the graph.
 
-Distances are counted in links, and positions brought near to them by majorisation of stress (E. Gansner, Y.
-Koren, S. North: Graph drawing by stress majorization, 2004), once from a circle and once from the distances'
-own axes (classical scaling); the better one is taken. So rings stay rings, grids grids, and a star has its
-hub in the middle. A full mesh of four is the square of the Sprinkler paper's figure 8; a larger one, and
-whatever has too many regions, is a circle. Nothing is drawn by chance: a graph has one drawing.
+Distances are counted in links. Stress majorisation (E. Gansner, Y. Koren, S. North: Graph drawing by stress
+majorization, 2004) approximates them, once from a circle and once from the distances' principal axes
+(classical scaling); the better result is used. Rings and grids keep their shape, and a star has its hub in
+the middle. A full mesh of four is the square of the Sprinkler paper's figure 8; a larger mesh, and a topology
+with too many regions, is a circle. There is no randomness: a graph has one drawing.
 
-Labels on links stand so that they cover neither each other nor regions: plain boxes, in pixels. A label
-stands on its link, in its middle if there is room. Those with most to say come first. If it has no place to
-itself it takes the one in which it covers least: links under a label count for little, other labels and
-regions for all of the area.
+Labels of links, boxes in pixels, are placed so that they cover neither each other nor regions. A label is on
+its link, in the middle if there is room. The largest labels are placed first. A label without a free position
+takes the one in which it covers least: links under a label count little, other labels and regions with their
+whole area.
 """
 
 import math
@@ -25,24 +25,24 @@ Place = tuple[float, float]
 
 _SQUARE = ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0))
 REGIONS_MAX = 40
-"""More than this stand on a circle."""
+"""More regions than this are placed on a circle."""
 STEPS = 300
 NEARLY = 0.15
-"""So near to each other, in links, regions stand in one row or column."""
+"""Regions whose coordinates differ by less than this, in links, are aligned in one row or column."""
 ALIGNED_MAX = 16
-"""More regions than this have places too near to each other for that."""
+"""More regions than this are too close to each other to be aligned."""
 STRETCH_MAX = 3.0
 FLAT = 0.15
-"""What is so much flatter than wide, or narrower than high, is not stretched to the other side's length."""
+"""A drawing whose shorter side is at most this part of its longer side is not stretched to a square."""
 ALONG = (0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74)
-"""The places on a link that are tried, as parts of its length."""
+"""The positions on a link that are tried, as fractions of its length."""
 CROSSING = 200.0
-"""A link under a label counts as so many square pixels."""
+"""The cost of a link under a label, in square pixels."""
 MARGIN = 3.0
 
 
 def layout(count: int, edges: Sequence[Edge]) -> tuple[Place, ...]:
-    """A place from 0 to 1 for each of `count` regions, y downwards, whose links join `edges`."""
+    """Return positions from 0 to 1, y downwards, for `count` regions that `edges` join."""
     if not count:
         return ()
     joined = {frozenset(edge) for edge in edges}
@@ -60,11 +60,11 @@ def layout(count: int, edges: Sequence[Edge]) -> tuple[Place, ...]:
 
 
 def spaced(places: Sequence[Place], *, apart: Place, size: Place) -> tuple[Place, ...]:
-    """A layout in pixels, from 0 to `size` or, where regions would cover each other, to more.
+    """Return a layout in pixels, from 0 to `size` or, if regions would cover each other, to more.
 
-    apart: how far two regions must be from each other, across or down. Where a layout would have to become
-    more than `STRETCH_MAX` times as large, those that are too near are pushed apart; if that takes too long,
-    the regions stand in a circle instead.
+    apart: the minimum distance of two regions, across or down. If a layout would have to become more than
+    `STRETCH_MAX` times as large, regions that are too close are pushed apart; if that does not succeed in
+    `STEPS` steps, the regions are placed on a circle.
     """
     points = np.array(places) * size
     if _nearest(points, apart) < 1 / STRETCH_MAX:
@@ -76,7 +76,7 @@ def spaced(places: Sequence[Place], *, apart: Place, size: Place) -> tuple[Place
 
 
 def _pushed_apart(points: Points, apart: Place) -> Points:
-    """Each two that are too near move, half of the way each, along the axis where they are further apart."""
+    """Move regions that are too close apart, each by half of the way, along the axis of their larger gap."""
     points = points.copy()
     for _ in range(STEPS):
         is_still = True
@@ -95,19 +95,19 @@ def _pushed_apart(points: Points, apart: Place) -> Points:
 
 
 def _nearest(points: Points, apart: Place) -> float:
-    """How far the two nearest regions are from each other, in units of `apart`."""
+    """Return the distance of the two nearest regions, in units of `apart`."""
     gaps = np.abs(points[:, None] - points[None]) / apart
     return float((gaps.max(axis=2) + np.diag(np.full(len(points), np.inf))).min())
 
 
 def _circle(count: int) -> Points:
-    """The first region on top, the others clockwise; two stand side by side."""
+    """Return positions on a circle, the first region on top, the others clockwise; two are side by side."""
     angles = 2 * np.pi * np.arange(count) / max(1, count) - (np.pi if count == 2 else np.pi / 2)
     return np.column_stack((np.cos(angles), np.sin(angles)))
 
 
 def _hops(count: int, edges: Sequence[Edge]) -> Points:
-    """By how many links each is away from each; regions that no links join are as far as can be."""
+    """Return the distances between all regions in links; unconnected regions have the largest distance."""
     hops = np.full((count, count), float(count))
     np.fill_diagonal(hops, 0)
     for a, b in edges:
@@ -118,7 +118,7 @@ def _hops(count: int, edges: Sequence[Edge]) -> Points:
 
 
 def _own_axes(hops: Points) -> Points:
-    """The two axes along which distances differ most (W. Torgerson: Psychometrika 17, 1952)."""
+    """Return positions on the two principal axes of the distances (W. Torgerson: Psychometrika 17, 1952)."""
     centring = np.eye(len(hops)) - 1 / len(hops)
     values, vectors = np.linalg.eigh(-0.5 * centring @ hops**2 @ centring)
     found: Points = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0))
@@ -126,7 +126,7 @@ def _own_axes(hops: Points) -> Points:
 
 
 def _settled(points: Points, hops: Points) -> Points:
-    """Moved until distances are as near to `hops` as they come, steps being bounded."""
+    """Move points until their distances approximate `hops`, in at most `STEPS` steps."""
     for _ in range(STEPS):
         apart = _apart(points)
         np.fill_diagonal(apart, 1)
@@ -147,7 +147,7 @@ def _stress(points: Points, hops: Points) -> float:
 
 
 def _turned(points: Points, edges: Sequence[Edge]) -> list[Points]:
-    """The same seen from several sides: with each link level or upright, or the first region on top."""
+    """Return rotations and reflections with each link horizontal or vertical, or the first region on top."""
     points = points - points.mean(axis=0)
     along = [points[b] - points[a] for a, b in edges]
     angles = {round(math.atan2(y, x) % (math.pi / 2), 6) for x, y in along} | {
@@ -163,7 +163,7 @@ def _turned(points: Points, edges: Sequence[Edge]) -> list[Points]:
 
 
 def _aligned(points: Points) -> Points:
-    """With regions that nearly stand in a row, or a column, in it."""
+    """Align regions that are nearly in a row or a column."""
     if len(points) > ALIGNED_MAX:
         return points
     found = points.copy()
@@ -176,8 +176,10 @@ def _aligned(points: Points) -> Points:
 
 
 def _untidiness(points: Points) -> tuple[float, ...]:
-    """How many rows and columns there are, whether it is higher than wide, how far from straight they are,
-    and how far from the upper left the first region stands, and from the upper right the second.
+    """Return the sort key of a layout; smaller is tidier.
+
+    It has the number of rows and columns, whether the layout is higher than wide, the deviation from aligned
+    rows, the distance of the first region from the upper left, and of the second from the upper right.
     """
     aligned = _aligned(points)
     rows_and_columns = sum(len({round(float(v), 2) for v in aligned[:, axis]}) for axis in (0, 1))
@@ -189,7 +191,7 @@ def _untidiness(points: Points) -> tuple[float, ...]:
 
 
 def _stretched(points: Points) -> Points:
-    """Filling the square from 0 to 1; what is flat stays in its middle."""
+    """Stretch points to the square from 0 to 1; a flat layout stays in its middle."""
     low, extent = points.min(axis=0), np.ptp(points, axis=0)
     flat = extent <= FLAT * extent.max()
     scale = np.where(flat, max(float(extent.max()), 1e-9), np.maximum(extent, 1e-9))
@@ -199,7 +201,7 @@ def _stretched(points: Points) -> Points:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle by its middle."""
+    """A rectangle, given by its middle."""
 
     x: float
     y: float
@@ -207,7 +209,7 @@ class Box:
     height: float
 
     def shared(self, other: "Box") -> float:
-        """The area that both cover, with a margin between them."""
+        """Return the area of the overlap, with a margin between the boxes."""
         x = (self.width + other.width) / 2 + MARGIN - abs(self.x - other.x)
         y = (self.height + other.height) / 2 + MARGIN - abs(self.y - other.y)
         return max(0.0, x) * max(0.0, y)
@@ -215,7 +217,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A link, from end to end, and the size of its label."""
+    """A link's line between its ends, and the size of its label."""
 
     x1: float
     y1: float
@@ -225,13 +227,13 @@ class Line:
     height: float
 
     def label_at(self, part: float) -> Box:
-        """The label's box at this part of the link."""
+        """Return the label's box at this fraction of the link's length."""
         x, y = self.x1 + (self.x2 - self.x1) * part, self.y1 + (self.y2 - self.y1) * part
         return Box(x, y, self.width, self.height)
 
 
 def placed(lines: Sequence[Line], regions: Sequence[Box], within: tuple[float, float]) -> tuple[Box, ...]:
-    """A box for each line's label, in the order of `lines`. within: the drawing's width and height."""
+    """Return a box for each line's label, in the order of `lines`. within: the drawing's width and height."""
     taken, found = list(regions), dict[int, Box]()
     for number in sorted(range(len(lines)), key=lambda n: -lines[n].width * lines[n].height):
         others = [line for n, line in enumerate(lines) if n != number]
@@ -242,7 +244,7 @@ def placed(lines: Sequence[Line], regions: Sequence[Box], within: tuple[float, f
 
 
 def _moved_in(box: Box, within: tuple[float, float]) -> Box:
-    """Shifted so that nothing of it is cut off."""
+    """Shift a box so that it is inside the drawing."""
     x = min(max(box.x, box.width / 2), max(box.width / 2, within[0] - box.width / 2))
     y = min(max(box.y, box.height / 2), max(box.height / 2, within[1] - box.height / 2))
     return Box(x, y, box.width, box.height)
@@ -253,7 +255,7 @@ def _covered(box: Box, taken: Sequence[Box], lines: Sequence[Line]) -> float:
 
 
 def _crosses(line: Line, box: Box) -> bool:
-    """Whether a link passes under a box: what is left of it between the box's sides (Liang and Barsky)."""
+    """Return whether a link passes under a box, by clipping it to the box's sides (Liang and Barsky)."""
     low, high = 0.0, 1.0
     for start, length, middle, size in (
         (line.x1, line.x2 - line.x1, box.x, box.width),

@@ -1,12 +1,13 @@
-"""What one direction of a link does to the packets that cross it.
+"""The configured behaviour of one direction of a link.
 
-`LinkParameters` are the configured behaviour as plain data: topology files give them, faults change them,
-link emulators apply them, and the analysis compares what it measured with them.
+`LinkParameters` are plain data: topology files give them, faults change them, link emulators apply them, and
+the analysis compares its measurements with them.
 
 The default queue limit is computed here for every link emulator and for the analysis. A queue that is too
-short starves TCP (one offloaded frame alone is 45 segments), one that is too long adds delay that was not
-configured. So it holds what the rate sends in one round trip, but at least in `QUEUE_TIME_MIN_US`. Segments
-in flight (being delayed) do not count: an emulator whose queue also holds those has to add them.
+short starves TCP (one offloaded frame alone is 45 segments); one that is too long adds delay that was not
+configured. The default holds the segments that the rate sends in one round trip, but at least in
+`QUEUE_TIME_MIN_US`. Segments in flight (being delayed) do not count: an emulator whose queue also holds those
+has to add them.
 """
 
 from collections.abc import Mapping
@@ -22,17 +23,15 @@ class LinkParameters:
 
     delay_us: one-way delay, microseconds; a packet is never earlier.
     jitter_us: half-width of the uniform spread around the delay, microseconds; at most the delay.
-    jitter_correlation: of a packet's deviation from the delay with that of the one before: a new one is drawn
-        uniformly, and so much of the last one is in it, 0 to 1; correlated deviations spread less.
+    jitter_correlation: correlation of consecutive packets' deviations from the delay, 0 to 1: the weight of
+        the last deviation beside a new uniform one; correlated deviations spread less.
     loss: probability that an MTU-sized segment is dropped, 0 to 1.
-    loss_burst_packets: how many of them are dropped one after the other, on average; None drops each for
-        itself.
-    rate_bits_per_s: bits a second of MTU-sized segments with their headers; None is unlimited.
-    queue_packets: MTU-sized segments that may wait for the rate; None is computed from rate and delay.
+    loss_burst_packets: mean number of consecutive drops; None drops each segment independently.
+    rate_bits_per_s: bits per second of MTU-sized segments with their headers; None is unlimited.
+    queue_packets: MTU-sized segments that may wait for the rate; None: computed from rate and delay.
     mtu_bytes: largest IP packet.
     reorder: whether jitter may change the order of packets.
-    rate_traced, delay_traced: whether from time 0 on it is that of the link's trace at each time instead
-        (`link_trace`).
+    rate_traced, delay_traced: whether the link's trace gives the value from time 0 on (`link_trace`).
     """
 
     delay_us: int = 0
@@ -48,7 +47,7 @@ class LinkParameters:
     delay_traced: bool = False
 
     def with_values(self, values: Mapping[str, Any]) -> "LinkParameters":
-        """With these in place of its own; a rate or delay that is given stands instead of a trace's."""
+        """Return the parameters with these values; a given rate or delay replaces a trace's."""
         untraced = {
             traced: False
             for traced, name in (("rate_traced", "rate_bits_per_s"), ("delay_traced", "delay_us"))
@@ -58,9 +57,10 @@ class LinkParameters:
 
     @property
     def loss_chances(self) -> tuple[float, float] | None:
-        """Where losses come in bursts, the probabilities that one begins behind a segment that passed, and
-        that it ends behind one that was dropped: Gilbert's chain (Bell System Technical Journal 39, 1960)
-        with a good state that loses nothing and a bad one that loses all. None where each is lost for itself.
+        """The probabilities that a burst of losses begins after a passed segment, and ends after a lost one.
+
+        This is Gilbert's chain (Bell System Technical Journal 39, 1960) with a good state that loses no
+        segment and a bad one that loses all. None if losses are independent.
         """
         if self.loss_burst_packets is None or not 0 < self.loss < 1:
             return None
@@ -69,12 +69,12 @@ class LinkParameters:
 
     @property
     def impossible(self) -> tuple[str, str] | None:
-        """Which of jitter and loss no link can have beside the others, and why."""
+        """The parameter (jitter or loss) that is impossible with the others, and why; or None."""
         if self.jitter_us > self.delay_us:
-            return "jitter", "more than the delay: a packet cannot leave before it comes"
+            return "jitter", "more than the delay: a packet cannot leave before it arrives"
         burst = self.loss_burst_packets
         if burst is not None and burst / (burst + 1) < self.loss < 1:
-            return "loss", f"more than comes of bursts of {burst}: a packet at least passes between two"
+            return "loss", f"more than bursts of {burst} allow: at least one packet passes between two bursts"
         return None
 
 
@@ -82,11 +82,11 @@ ETHERNET_BYTES = 14
 QUEUE_TIME_MIN_US = 100_000
 QUEUE_PACKETS_MIN = 64
 PACE_NS = 250_000
-"""An offloaded frame may leave a rate in pieces of at most this long, rather than segment by segment."""
+"""An offloaded frame may leave a rate limiter in pieces of at most this duration, not only in segments."""
 
 
 def queue_limit_packets(parameters: LinkParameters) -> int | None:
-    """MTU-sized segments that may wait, given or computed from rate and delay; None where no rate limits."""
+    """Return the queue limit in MTU-sized segments, given or computed; None without a rate."""
     if parameters.rate_bits_per_s is None:
         return None
     if parameters.queue_packets is not None:

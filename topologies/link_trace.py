@@ -1,12 +1,11 @@
-"""What was recorded of a link over time: its rate, its delay, or both, in steps of `STEP_US`.
+"""A trace of a link over time: its rate, its delay, or both, in steps of `STEP_US`.
 
-All who follow a trace (link emulators, simulator, analysis) follow these steps, and so mean the same by it.
-The trace begins at time 0 of a run and begins anew whenever it is over. Its last step also lasts for what
-is left of the trace, less than `STEP_US`.
+Link emulators, simulator and analysis all follow the same steps. The trace begins at time 0 of a run and
+repeats when it is over. Its last step also covers the rest of the trace, which is less than `STEP_US`.
 
-`RateCurve` is a rate over time as the bits that it could have sent by each time. What is sent from some
-time on is over when the curve has risen by its size, through whatever rates, and none: no change of the
-rate has to be waited for, nor anything timed anew.
+`RateCurve` is a rate over time as the cumulative bits that it can send by each time. A transmission ends when
+the curve has risen by its size, across changes and pauses of the rate: neither has to be awaited, and no
+transmission has to be timed again.
 """
 
 from bisect import bisect_left, bisect_right
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 STEP_US = 100_000
-"""Short beside what TCP notices of a rate, and long enough for the kernel's links to be changed so often."""
+"""Shorter than TCP's reaction time to a rate, and long enough to change kernel links at each step."""
 NS_PER_S = 1_000_000_000
 
 
@@ -23,8 +22,8 @@ NS_PER_S = 1_000_000_000
 class TraceSteps:
     """One quantity of a link over time.
 
-    file, sha256: the name of the file it was read from, and its content's digest. period_us: how long the
-    trace is. values: of each step; bits a second, or microseconds.
+    file, sha256: the name of its file, and the digest of the content. period_us: the length of the trace.
+    values: of each step; bits per second, or microseconds.
     """
 
     file: str
@@ -34,16 +33,16 @@ class TraceSteps:
 
     @property
     def mean(self) -> float:
-        """Over the whole trace."""
+        """The mean over the whole trace."""
         last_us = self.period_us - STEP_US * (len(self.values) - 1)
         return (STEP_US * sum(self.values[:-1]) + last_us * self.values[-1]) / self.period_us
 
     def number_at(self, since_us: int) -> int:
-        """The number of the step so long after the trace's beginning, or before it."""
+        """Return the number of the step at this time since the trace's start; the time may be negative."""
         return min(since_us % self.period_us // STEP_US, len(self.values) - 1)
 
     def next_us(self, since_us: int) -> int:
-        """When the step ends that holds at this time, on the same scale."""
+        """Return the end of the step at this time, on the same scale."""
         number = self.number_at(since_us)
         turn_us = since_us - since_us % self.period_us
         return turn_us + (self.period_us if number == len(self.values) - 1 else STEP_US * (number + 1))
@@ -51,20 +50,21 @@ class TraceSteps:
 
 @dataclass(frozen=True, slots=True)
 class LinkTrace:
-    """What one direction of a link follows. None: what the link's parameters give stays."""
+    """The trace that one direction of a link follows. None: the link's parameters apply."""
 
     rate: TraceSteps | None = None
     delay: TraceSteps | None = None
 
 
 def steps_of(period_us: int) -> int:
-    """How many steps a trace of this length has."""
+    """Return the number of steps of a trace of this length."""
     return max(1, period_us // STEP_US)
 
 
 class RateCurve:
-    """The bits that can have been sent by each time, from a constant rate before `zero_ns`, and from then
-    on by the steps; without steps the rate stays. Times are nanoseconds of any clock.
+    """The cumulative bits that can be sent by each time. Times are nanoseconds of any clock.
+
+    The rate is constant before `zero_ns` and follows the steps from then on; without steps it stays constant.
     """
 
     __slots__ = ("_before", "_bits", "_edges_ns", "_period_ns", "_rates", "_turn_bits", "_zero_ns")
@@ -82,7 +82,7 @@ class RateCurve:
             self._turn_bits = self._bits[-1]
 
     def bits(self, t_ns: float) -> float:
-        """How many by this time, since `zero_ns`; negative before."""
+        """Return the bits from `zero_ns` to this time; negative before `zero_ns`."""
         since_ns = t_ns - self._zero_ns
         if since_ns <= 0 or not self._rates:
             return since_ns * self._before
@@ -92,12 +92,13 @@ class RateCurve:
         return turns * self._turn_bits + self._bits[number] + risen
 
     def time_ns(self, bits: float) -> float:
-        """The first time by which so many can have been sent."""
+        """Return the first time by which this number of bits can be sent."""
         return self._zero_ns + self._since_ns(bits)
 
     def sent_ns(self, begin_ns: int, size_bytes: float) -> int:
-        """When so much has been sent whose sending begins then: the first whole nanosecond after it.
-        Exact for times since 1970, too, which a float rounds to 256 ns.
+        """Return the end of a transmission that begins at `begin_ns`, rounded up to a whole nanosecond.
+
+        It is exact also for times since 1970, which a float rounds to 256 ns.
         """
         return self._zero_ns + int(self._since_ns(self.bits(begin_ns) + 8 * size_bytes)) + 1
 
@@ -105,7 +106,7 @@ class RateCurve:
         if bits <= 0 or not self._rates:
             return bits / self._before
         turns, within = divmod(bits, self._turn_bits)
-        if within <= 0:  # all of a turn: with the last bit that it sends, and not after a pause at its end
+        if within <= 0:  # a whole turn ends with its last bit, not after a pause at its end
             turns, within = turns - 1, self._turn_bits
         number = max(0, bisect_left(self._bits, within) - 1)
         late_ns = self._edges_ns[number] + (within - self._bits[number]) / self._rates[number]
@@ -113,6 +114,6 @@ class RateCurve:
 
 
 def edges_ns(steps: TraceSteps) -> tuple[list[int], int]:
-    """Where each step begins and the last one ends, from the trace's beginning; and the trace's length."""
+    """Return the starts of all steps and the end of the last, since the trace's start; and its length."""
     period_ns = steps.period_us * 1000
     return [number * STEP_US * 1000 for number in range(len(steps.values))] + [period_ns], period_ns

@@ -1,6 +1,4 @@
-"""Finds and reads topology files: by name among those beside this module, or by path; and topologies that
-stand inside another file.
-"""
+"""Topology files, found by name among those in this module's folder or by path; and inline topologies."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -15,12 +13,12 @@ from topologies.trace_files import read_delay_trace, read_rate_trace
 
 FOLDER = Path(__file__).parent
 WITHIN = "inline"
-"""What a topology inside another file is called, unless it has a name."""
+"""The name of a topology inside another file, unless it gives one."""
 TRACE_READERS = {"rate": read_rate_trace, "delay": read_delay_trace}
 
 
 def load_topology(given: str | Mapping[str, Any]) -> Topology:
-    """The topology of this name, or in this file, or what would stand in one; generated if it gives a kind.
+    """Load a topology by its name, file, or content; generate it if it gives a kind.
 
     Raises InputError with file, line and field.
     """
@@ -30,7 +28,7 @@ def load_topology(given: str | Mapping[str, Any]) -> Topology:
 
 
 def topology_in(document: Document) -> Topology:
-    """The topology that a document is; one inside another file needs no name. Raises InputError."""
+    """Return the topology of a document; one inside another file needs no name. Raises InputError."""
     if document.inside and isinstance(document.data, dict):
         document = replace(document, data={"name": WITHIN, **document.data})
     if is_generated(document.data):
@@ -44,7 +42,7 @@ def topology_in(document: Document) -> Topology:
 
 
 def topology_document(name_or_path: str) -> Document:
-    """The file's content, not yet validated; paths of traces start from its folder. Raises InputError."""
+    """Read a file, not yet validated; paths of traces refer to its folder. Raises InputError."""
     file = find_file("topology", FOLDER, name_or_path)
     document = read_document(file)
     find_traces(document.data, file.parent)
@@ -52,16 +50,16 @@ def topology_document(name_or_path: str) -> Document:
 
 
 def find_traces(data: Any, folder: Path) -> None:
-    """Let the paths of traces in a topology's content start from a folder."""
+    """Make the paths of traces in a topology's content absolute; they are relative to a folder."""
     for path, name in _traces(data):
         holder = data
         for part in path[:-1]:
             holder = holder[part]
-        holder[path[-1]] = os.path.abspath(folder / name)  # noqa: PTH100  without `..`, which is no other file
+        holder[path[-1]] = os.path.abspath(folder / name)  # noqa: PTH100  removes `..`
 
 
 def _traces(data: Any) -> Iterator[tuple[FieldPath, str]]:
-    """Each path of a trace's file that stands in a topology, and where."""
+    """Yield the field path and the file of each trace in a topology."""
     links = data.get("links") if isinstance(data, dict) else None
     for number, link in enumerate(links if isinstance(links, list) else ()):
         for side in ((), ("forward",), ("backward",)):
@@ -76,10 +74,10 @@ def _traces(data: Any) -> Iterator[tuple[FieldPath, str]]:
 def _is_file(name: str) -> bool:
     try:
         return Path(name).is_file()
-    except OSError:  # such a name cannot be
+    except OSError:  # an invalid name
         return False
 
 
 def topology_names() -> list[str]:
-    """The names of the topologies that come with Cutset."""
+    """Return the names of the topologies that come with Cutset."""
     return [file.stem for file in files_in(FOLDER)]

@@ -1,14 +1,13 @@
 """Topologies from round-trip times between regions, as cloud providers and measurement sites publish them.
 
-Two forms of CSV, each with lines of comment that begin with #. A matrix has the regions' names in its first
-row and first column, and round-trip times in milliseconds; a cell may be empty, as the diagonal is. A list
-has a row for each pair, with columns `from`, `to`, `rtt_ms` and, where they are known, `jitter_ms` and
-`loss_percent`, all of round trips.
+There are two forms of CSV; both may have comment lines that begin with #. A matrix has the regions' names in
+its first row and first column, and round-trip times in milliseconds; a cell may be empty, as on the diagonal.
+A list has a row for each pair, with columns `from`, `to`, `rtt_ms` and, if known, `jitter_ms` and
+`loss_percent`, all for round trips.
 
-A round trip has no direction: where both regions measured it, the mean of both counts. Half of it, less the
-way through both LANs, is a link's delay; half of its jitter is a direction's, and a direction loses so much
-that both together lose what round trips did. Who has a link to whom is not known: every pair that was
-measured has one of its own.
+A round trip has no direction: if both regions measured it, the mean is used. A link's delay is half of it,
+less the delay of both LANs; a direction has half of the jitter, and a loss such that both directions together
+have the loss of round trips. The real links are not known: every measured pair gets its own link.
 """
 
 import csv
@@ -39,7 +38,7 @@ _US_PER_MS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is known of round trips between two regions; ms, and a part of all. None: not measured."""
+    """Measured round trips between two regions, in ms; loss is a fraction. None: not measured."""
 
     rtt_ms: float
     jitter_ms: float | None = None
@@ -51,9 +50,9 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Regions in the file's order, and what was measured between them.
+    """Regions in the file's order, and the measurements between them.
 
-    written: the name of each region as the file has it; a topology allows small letters and digits only.
+    written: the name of each region in the file; a topology allows only small letters and digits.
     """
 
     regions: tuple[str, ...]
@@ -61,7 +60,10 @@ class Matrix:
     written: Mapping[str, str]
 
     def of(self, wanted: Collection[str]) -> "Matrix":
-        """Some of its regions, by either name, in its own order. Raises ValueError for an unknown name."""
+        """Return the matrix of some regions, by either name, in its own order.
+
+        Raises ValueError for an unknown name.
+        """
         known = {
             **{name: region for region, name in self.written.items()},
             **{each: each for each in self.regions},
@@ -81,7 +83,7 @@ class Matrix:
 
 
 def matrix_file(name_or_path: str) -> Path:
-    """A file by its path (with a slash, or ending in .csv), or by the name of one that comes with Cutset.
+    """Return a file by its path (with a slash, or ending in .csv), or by a name that comes with Cutset.
 
     Raises InputError with the known names.
     """
@@ -89,13 +91,13 @@ def matrix_file(name_or_path: str) -> Path:
         return Path(name_or_path)
     known = sorted(path.stem for path in FOLDER.glob("*.csv"))
     if name_or_path not in known:
-        said = f"no matrix of this name: known is {', '.join(known)}; a path works too"
-        raise InputError(name_or_path, None, "", said)
+        problem = f"no matrix of this name: known is {', '.join(known)}; a path works too"
+        raise InputError(name_or_path, None, "", problem)
     return FOLDER / f"{name_or_path}.csv"
 
 
 def read_matrix(path: Path) -> Matrix:
-    """Read a file of either form. Raises InputError with file, line and what is wrong."""
+    """Read a file of either form. Raises InputError with file and line."""
     try:
         if path.stat().st_size > BYTES_MAX:
             raise InputError(str(path), None, "", f"is larger than {BYTES_MAX >> 20} MiB")
@@ -103,7 +105,7 @@ def read_matrix(path: Path) -> Matrix:
     except OSError as error:
         raise InputError(str(path), None, "", f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(str(path), None, "", "is no UTF-8 text") from None
+        raise InputError(str(path), None, "", "is not UTF-8 text") from None
     return _Reader(str(path), text).read()
 
 
@@ -115,7 +117,7 @@ class _Reader:
             for number, line in enumerate(text.splitlines(), 1)
             if line.strip() and not line.startswith("#")
         ]
-        self._names: dict[str, str] = {}  # as they are written -> as regions are called
+        self._names: dict[str, str] = {}  # name in the file -> name of the region
         self._found: dict[Pair, list[Measured]] = defaultdict(list)
 
     def read(self) -> Matrix:
@@ -143,7 +145,7 @@ class _Reader:
             try:
                 (row,) = csv.reader(io.StringIO(line), strict=True)
             except (csv.Error, ValueError):
-                raise self._wrong(number, "is no line of CSV") from None
+                raise self._wrong(number, "is not a line of CSV") from None
             yield number, row
 
     def _read_square(self, at: int, names: Sequence[str], rows: Sequence[tuple[int, list[str]]]) -> None:
@@ -177,7 +179,7 @@ class _Reader:
         self._found[pair].append(measured)
 
     def _region(self, line: int, written: str) -> str:
-        """A name as regions may be called: small letters and digits."""
+        """Return the region's name for a name in the file: small letters and digits."""
         written = written.strip()
         if written not in self._names:
             name = re.sub(r"[^a-z0-9]", "", written.lower())[:NAME_LENGTH_MAX]
@@ -203,7 +205,7 @@ class _Reader:
         try:
             value = float(text)
         except ValueError:
-            raise self._wrong(line, f"{name} {text!r:.40} is no number") from None
+            raise self._wrong(line, f"{name} {text!r:.40} is not a number") from None
         if not (math.isfinite(value) and 0 <= value <= most):
             raise self._wrong(line, f"{name} {text:.40} should be from 0 to {most:g}")
         return value
@@ -223,7 +225,7 @@ def _mean(measured: Sequence[Measured]) -> Measured:
 
 
 def topology_text(matrix: Matrix, name: str, described: str, rate: str) -> str:
-    """The file of a topology, as YAML. rate: of each link, as a topology gives it; "" is unlimited."""
+    """Return the text of a topology file. rate: of each link, in a topology's form; "" is unlimited."""
     lan = f"{{lan: {{delay: {DURATION.format(LAN_DELAY_US)}, rate: 1gbit}}}}"
     lines = [f"name: {json.dumps(name)}", f"description: {json.dumps(described)}", "regions:"]
     lines += [f"  {region}: {lan}" for region in matrix.regions]

@@ -1,7 +1,7 @@
 """A topology file: regions (each a LAN) and the wide-area links between them, validated.
 
-Delays are one-way everywhere. Parameters that are not given default to those of `LinkParameters`; `forward`
-and `backward` override single values of one direction. Building the network is the testbed's work.
+Delays are always one-way. Parameters default to those of `LinkParameters`; `forward` and `backward` override
+single values of one direction. The testbed builds the network.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,30 +53,30 @@ class LinkOverrides(StrictModel):
     jitter_us: DurationUs | None = None
     """Half-width of the uniform spread around the delay; at most the delay."""
     jitter_correlation: Fraction | None = None
-    """How much of the last packet's deviation from the delay is in the next one's."""
+    """Correlation of consecutive packets' deviations from the delay."""
     loss: Fraction | None = None
     """Share of MTU-sized segments that are dropped."""
     loss_burst_packets: Packets | None = Field(None, ge=1)
-    """How many are dropped one after the other, on average; each for itself unless given."""
+    """Mean number of consecutive drops; by default drops are independent."""
     rate_bits_per_s: RateBitsPerS | None = Field(None, ge=1000)
-    """Bits a second of MTU-sized segments with their headers; unlimited unless given."""
+    """Bits per second of MTU-sized segments with their headers; unlimited by default."""
     queue_packets: Packets | None = Field(None, ge=1)
-    """MTU-sized segments that may wait for the rate; computed from rate and delay unless given."""
+    """MTU-sized segments that may wait for the rate; by default computed from rate and delay."""
     reorder: Flag | None = None
     """Whether jitter may change the order of packets."""
 
     def values(self) -> dict[str, Any]:
-        """The fields of `LinkParameters` that are given."""
+        """Return the given fields of `LinkParameters`."""
         fields = LinkParameters.__dataclass_fields__
         return {name: value for name in fields if (value := getattr(self, name, None)) is not None}
 
     def applied_to(self, parameters: LinkParameters) -> LinkParameters:
-        """The parameters with the given values in place of their own."""
+        """Return the parameters with the given values in place of their own."""
         return parameters.with_values(self.values())
 
 
 class TraceFiles(StrictModel):
-    """Recordings that a link follows from time 0 of a run on; each begins anew when it is over."""
+    """Recordings that a link follows from time 0 of a run on; each repeats when it is over."""
 
     rate: str | None = Field(None, min_length=1, max_length=1000)
     """A file in the trace format of mahimahi, by its path from the topology's."""
@@ -91,7 +91,7 @@ class TraceFiles(StrictModel):
 
 
 class DirectionOverrides(LinkOverrides):
-    """What differs in one direction of a link."""
+    """Values that differ in one direction of a link."""
 
     trace: TraceFiles | None = None
     """Recordings that this direction follows."""
@@ -104,7 +104,7 @@ class BaseLink(LinkOverrides):
     """Largest IP packet."""
 
     def parameters(self) -> LinkParameters:
-        """The link's parameters as plain data."""
+        """Return the link's parameters as plain data."""
         return self.applied_to(LinkParameters())
 
     @model_validator(mode="after")
@@ -114,14 +114,14 @@ class BaseLink(LinkOverrides):
 
 
 def refuse_impossible(parameters: LinkParameters, *side: str) -> None:
-    """Raise a problem if no link can be so. side: in which the fields stand."""
+    """Raise a problem if the parameters contradict each other. side: the field path of the direction."""
     if parameters.impossible is not None:
         name, why = parameters.impossible
         raise problem(f"is {why}", *side, name)
 
 
 class Lan(BaseLink):
-    """A region's network: every host hangs on a link of this kind, so two hosts are twice the delay apart."""
+    """A region's network: every host has a link of this kind, so the delay between two hosts is twice its."""
 
     delay_us: DurationUs = Field(1_000, le=DELAY_US_MAX)
     """One-way delay between a host and its region's gateway."""
@@ -130,7 +130,7 @@ class Lan(BaseLink):
 
     @model_serializer(mode="wrap")
     def _unlimited(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Null stays, also where nulls are left out: it is not what is meant by nothing."""
+        """Keep a null rate, also where nulls are left out: null means unlimited, not the default."""
         content: dict[str, Any] = serialize(self)
         return content | ({"rate": None} if self.rate_bits_per_s is None else {})
 
@@ -148,15 +148,15 @@ class Link(BaseLink):
     between: LinkEnds
     """The two regions; forward is from the first to the second."""
     delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
-    """One-way delay; may be left out if `forward` and `backward` both give theirs."""
+    """One-way delay; optional if `forward` and `backward` both give theirs."""
     weight: WholeNumber = Field(0, ge=0, le=WEIGHT_MAX)
-    """Policy weight: routes have the least sum of them, and of these the least delay."""
+    """Policy weight: routes minimise the sum of weights, then the delay."""
     forward: DirectionOverrides | None = None
     """Values that differ from the first region to the second."""
     backward: DirectionOverrides | None = None
     """Values that differ from the second region to the first."""
     trace: TraceFiles | None = None
-    """Recordings that both directions follow; until time 0, and for routes, its `rate` and `delay` count."""
+    """Recordings that both directions follow; until time 0, and for routes, the link's own values apply."""
 
     @property
     def name(self) -> str:
@@ -175,12 +175,12 @@ class Link(BaseLink):
 
     @property
     def forward_files(self) -> Mapping[str, str]:
-        """The files that the direction from first to second region follows: of its rate, its delay."""
+        """The trace files of the direction from first to second region, by `rate` and `delay`."""
         return self._files_of(self.forward)
 
     @property
     def backward_files(self) -> Mapping[str, str]:
-        """The same from the second region to the first."""
+        """The trace files of the direction from second to first region."""
         return self._files_of(self.backward)
 
     def _parameters_of(self, side: DirectionOverrides | None) -> LinkParameters:
@@ -196,12 +196,12 @@ class Link(BaseLink):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        """Every direction has a delay, and what else a link can be; its own values alone need not fit."""
+        """Check that every direction has a delay and possible parameters."""
         if self.delay_us is None:
             given = [side for side in ("forward", "backward") if _delay_of(getattr(self, side)) is not None]
             if len(given) < 2:
                 without = "forward" if given == ["backward"] else "backward"
-                raise problem(f"is missing, and {without} gives none" if given else "is missing", "delay")
+                raise problem(f"is missing, and {without} has none" if given else "is missing", "delay")
         if self.delay_us is not None:
             refuse_impossible(self.parameters())
         refuse_impossible(self.forward_parameters, "forward")
@@ -217,7 +217,7 @@ class Topology(StrictModel):
     """A wide-area network: regions and the links between them."""
 
     name: Name
-    """What it is called in lists and reports."""
+    """Its name in lists and reports."""
     description: str = Field("", max_length=500)
     """One line for lists."""
     regions: dict[RegionName, Region] = Field(min_length=1, max_length=REGIONS_MAX)
@@ -226,14 +226,14 @@ class Topology(StrictModel):
     """The wide-area links."""
 
     def link_between(self, ends: Sequence[str]) -> Link | None:
-        """The link between two regions, whichever stands first, or None."""
+        """Return the link between two regions, in either order, or None."""
         return next((link for link in self.links if set(link.between) == set(ends)), None)
 
     def cut_set(self, groups: Sequence[Sequence[str]]) -> list[tuple[Link, bool]]:
-        """The links to cut so that no group of regions reaches another directly.
+        """Return the links to cut so that no group of regions reaches another directly.
 
-        With each link, whether its forward direction leads from the earlier of its two groups to the later.
-        A region that is in no group keeps its links.
+        Each link comes with whether its forward direction leads from the earlier of its two groups to the
+        later one. A region that is in no group keeps its links.
         """
         group_of = {region: number for number, group in enumerate(groups) for region in group}
         crossing = []
@@ -256,5 +256,5 @@ class Topology(StrictModel):
                     raise problem(f"there is no region {end}: known are {known}", "links", number, "between")
             first = seen.setdefault(frozenset(link.between), number)
             if first != number:
-                raise problem(f"{link.name} is joined twice: see links.{first}", "links", number, "between")
+                raise problem(f"{link.name} is a duplicate: see links.{first}", "links", number, "between")
         return self

@@ -1,9 +1,8 @@
-"""Quantities as people write them (`15ms`, `10gbit`, `10B`, `20000/s`, `1%`), to whole base units and back.
+"""Quantities as users write them (`15ms`, `10gbit`, `10B`, `20000/s`, `1%`), to whole base units and back.
 
-The units are those of `tc`, less the ambiguous ones. A bare number is refused where a unit belongs. Each
-quantity knows the suffix of the names of the fields that hold it (`delay_us`), and `yaml_name` gives the
-name that people write (`delay`). Arithmetic is decimal, so that what is written comes back from `format`
-unchanged in value.
+The units are those of `tc`, without the ambiguous ones. A number without a unit is refused. Each quantity has
+the suffix of the names of its fields (`delay_us`), and `yaml_name` gives the name that users write (`delay`).
+Arithmetic is decimal, so that `format` returns the written value unchanged.
 """
 
 import re
@@ -14,7 +13,7 @@ from math import isfinite, nan
 
 WRITTEN = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-zµ%/]+)", re.ASCII)
 LONGEST_TEXT = 40
-LARGEST = 10**15  # of any base unit: keeps every later product within 64 bits or exact floats
+LARGEST = 10**15  # in any base unit: keeps every later product within 64 bits or exact floats
 
 
 class QuantityError(ValueError):
@@ -25,12 +24,12 @@ class QuantityError(ValueError):
 class Quantity:
     """A kind of quantity.
 
-    noun: what to call it in a message, with its article.
-    suffix: how the names of fields that hold it end.
+    noun: its name in messages, with its article.
+    suffix: the ending of the names of fields that hold it.
     units: size of each unit in base units, the smallest first.
-    example: one that can be copied.
+    example: an example that can be copied.
     whole: whether values are whole numbers of base units.
-    refused: units that people may expect, and why they are not taken.
+    refused: units that users may expect, and why they are refused.
     read_only: units that `format` does not use.
     """
 
@@ -43,7 +42,7 @@ class Quantity:
     read_only: frozenset[str] = frozenset()
 
     def parse(self, text: object) -> int | float:
-        """The value in base units. Raises QuantityError."""
+        """Return the value in base units. Raises QuantityError."""
         if isinstance(text, (int, float)) and not isinstance(text, bool):
             raise QuantityError(f"{text} has no unit: write {self.noun} such as {self.example}")
         match = (
@@ -61,12 +60,12 @@ class Quantity:
         return float(value)
 
     def parse_whole(self, text: object) -> int:
-        """The value of a quantity whose values are whole. Raises QuantityError."""
+        """Return the value of a quantity whose values are whole. Raises QuantityError."""
         assert self.whole  # a mistake of ours, not of the text
         return int(self.parse(text))
 
     def format(self, value: float) -> str:
-        """A short text that `parse` turns into exactly this value."""
+        """Return a short text that `parse` turns into exactly this value."""
         exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         unit, size = next(iter(self.units.items()))
         for larger, larger_size in self.units.items():
@@ -83,7 +82,7 @@ class Quantity:
         if unit in self.refused:
             raise QuantityError(f"{self.refused[unit]}; write {self.noun} such as {self.example}")
         if unit not in self.units:
-            raise QuantityError(f"{unit!r} is no unit of {self.noun}: known are {', '.join(self.units)}")
+            raise QuantityError(f"{unit!r} is not a unit of {self.noun}: known are {', '.join(self.units)}")
         return self.units[unit]
 
 
@@ -91,7 +90,7 @@ def _powers(base: int, *units: str) -> dict[str, Decimal]:
     return {unit: Decimal(base**power) for power, unit in enumerate(units)}
 
 
-BITS_NOT_BYTES = "tc reads bps as bytes a second"
+BITS_NOT_BYTES = "tc reads bps as bytes per second"
 
 DURATION = Quantity(
     "a duration",
@@ -107,7 +106,7 @@ DURATION = Quantity(
     read_only=frozenset({"min", "h", "d"}),
 )
 RATE = Quantity(
-    "a rate in bits a second",
+    "a rate in bits per second",
     "_bits_per_s",
     _powers(1000, "bit", "kbit", "mbit", "gbit"),
     "10gbit",
@@ -142,37 +141,37 @@ PACKETS = Quantity(
     "a number of packets", "_packets", {"packet": Decimal(1), "packets": Decimal(1)}, "100packets"
 )
 
-BY_SUFFIX = (DURATION, RATE, SIZE, EVENT_RATE, PACKETS)  # _bits_per_s stands before _per_s
+BY_SUFFIX = (DURATION, RATE, SIZE, EVENT_RATE, PACKETS)  # _bits_per_s comes before _per_s
 
 
 def quantity_of(field_name: str) -> Quantity | None:
-    """The quantity that a field of this name holds, or None if its value is plain."""
+    """Return the quantity that a field of this name holds, or None if its value is plain."""
     return next((quantity for quantity in BY_SUFFIX if field_name.endswith(quantity.suffix)), None)
 
 
 def yaml_name(field_name: str) -> str:
-    """The name that people write: `delay_us` is `delay`, for the unit stands in the value."""
+    """Return the name that users write: `delay` for `delay_us`, because the value has the unit."""
     quantity = quantity_of(field_name)
     return field_name.removesuffix(quantity.suffix) if quantity else field_name
 
 
 def parse_duration_us(text: object, *, such_as: str = DURATION.example) -> int:
-    """Microseconds of `15ms`. such_as: what the message shows. Raises QuantityError."""
+    """Return the microseconds of `15ms`. such_as: the example in the message. Raises QuantityError."""
     return replace(DURATION, example=such_as).parse_whole(text)
 
 
 def parse_rate_bits_per_s(text: object) -> int:
-    """Bits a second of `10gbit`. Raises QuantityError."""
+    """Return the bits per second of `10gbit`. Raises QuantityError."""
     return RATE.parse_whole(text)
 
 
 def parse_size_bytes(text: object, *, such_as: str = SIZE.example) -> int:
-    """Bytes of `10B`. such_as: what the message shows. Raises QuantityError."""
+    """Return the bytes of `10B`. such_as: the example in the message. Raises QuantityError."""
     return replace(SIZE, example=such_as).parse_whole(text)
 
 
 def number_hint(given: object, *, is_whole: bool = False) -> str:
-    """What to write for 1e3, which YAML 1.1 takes for a word, or for a number in quotes; empty for others."""
+    """Return a hint for 1e3, which YAML 1.1 reads as text, or for a number in quotes; empty for others."""
     try:
         value = float(given) if isinstance(given, str) else nan
     except ValueError:
@@ -184,7 +183,7 @@ def number_hint(given: object, *, is_whole: bool = False) -> str:
 
 
 def parse_fraction(text: object) -> float:
-    """0.01 of `1%`; at most 1. Raises QuantityError."""
+    """Return the fraction of a percentage, 0.01 for `1%`; at most 1. Raises QuantityError."""
     value = FRACTION.parse(text)
     if value > 1:
         raise QuantityError(f"{text} is more than 100%")

@@ -1,8 +1,8 @@
-"""The routes of a topology, and the greatest round trips between its hosts: on these, and by a detour. Pure.
+"""The routes of a topology, and its largest round trips between hosts, on routes and on detours. Pure.
 
-Times are those of the links as they stand in the topology, with their whole jitter and both ends' LANs. A
-detour leads through a host of a third region, as where nodes pass on what others cannot send directly while
-a link is cut: of each pair of regions, for the link of its route that costs most, the shortest way round it.
+Times are those of the topology's links, with their full jitter and both ends' LANs. A detour leads through a
+host of a third region: while a link is cut, nodes may forward messages for others. For each pair of regions
+and each link of its route, the shortest detour around that link counts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from topologies.routes import Edge, Hop, routes
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """There and back between hosts of two regions; `through`: the region of the host between, or None."""
+    """A round trip between hosts of two regions; `through`: the region of the forwarding host, or None."""
 
     us: int
     ends: tuple[str, str]
@@ -27,15 +27,15 @@ class RoundTrip:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """Between two regions, there and back. links: the bits of those that it crosses."""
+class _PathPair:
+    """The round trip between two regions. links: a bit set of the links that it crosses."""
 
     us: int
     links: int
 
 
 def hops(topology: Topology) -> dict[Hop, tuple[Hop, ...]]:
-    """The route between any two regions, hop by hop; unconnected regions have none."""
+    """Return the route between any two regions, hop by hop; unconnected regions have none."""
     edges = [
         Edge(
             link.name,
@@ -50,25 +50,25 @@ def hops(topology: Topology) -> dict[Hop, tuple[Hop, ...]]:
 
 
 def greatest_direct(topology: Topology) -> RoundTrip:
-    """The greatest round trip between any two hosts."""
+    """Return the largest round trip between any two hosts."""
     lans = {region: _lan_us(topology, region) for region in topology.regions}
     within = [RoundTrip(2 * us, (region, region)) for region, us in lans.items()]
-    between = [RoundTrip(way.us + lans[a] + lans[b], (a, b)) for (a, b), way in _ways(topology).items()]
+    between = [RoundTrip(way.us + lans[a] + lans[b], (a, b)) for (a, b), way in _path_pairs(topology).items()]
     return max([*within, *between], key=lambda each: each.us)
 
 
 def greatest_detour(topology: Topology) -> RoundTrip | None:
-    """The greatest round trip through a third host while one link is cut; None: no host helps."""
-    ways = _ways(topology)
+    """Return the largest round trip through a third host while one link is cut; None without detours."""
+    ways = _path_pairs(topology)
     lans = {region: _lan_us(topology, region) for region in topology.regions}
     found = [trip for a, b in ways if a < b for trip in _detours(a, b, ways, lans)]
     return max(found, key=lambda each: each.us, default=None)
 
 
 def _detours(
-    a: str, b: str, ways: Mapping[tuple[str, str], _Way], lans: Mapping[str, int]
+    a: str, b: str, ways: Mapping[tuple[str, str], _PathPair], lans: Mapping[str, int]
 ) -> Iterator[RoundTrip]:
-    """For each link of the route between two regions the shortest way that does without it."""
+    """Yield, for each link of the route between two regions, the shortest detour that avoids it."""
     round_us = [
         (ways[a, via].us + ways[via, b].us + lans[a] + 2 * lans[via] + lans[b], via)
         for via in lans
@@ -85,8 +85,8 @@ def _detours(
                 break
 
 
-def _ways(topology: Topology) -> dict[tuple[str, str], _Way]:
-    """Between each two regions that reach each other, in both orders."""
+def _path_pairs(topology: Topology) -> dict[tuple[str, str], _PathPair]:
+    """Return the round trip between each two connected regions, in both orders."""
     delays_us, bits = {}, {}
     for number, link in enumerate(topology.links):
         a, b = link.between
@@ -103,7 +103,7 @@ def _ways(topology: Topology) -> dict[tuple[str, str], _Way]:
             links = 0
             for hop in there_and_back:
                 links |= bits[hop]
-            found[a, b] = found[b, a] = _Way(sum(delays_us[hop] for hop in there_and_back), links)
+            found[a, b] = found[b, a] = _PathPair(sum(delays_us[hop] for hop in there_and_back), links)
     return found
 
 
@@ -112,5 +112,5 @@ def _most_us(parameters: LinkParameters) -> int:
 
 
 def _lan_us(topology: Topology, region: str) -> int:
-    """To a host of a region and back, over its own link."""
+    """Return the round trip over the link of a region's host."""
     return 2 * _most_us(topology.regions[region].lan.parameters())

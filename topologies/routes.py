@@ -1,12 +1,10 @@
-"""The fixed route from every region to every other. Pure.
+"""The fixed route from every region to every other, and connectivity of graphs. Pure.
 
-Regions that share a link use it, always, even where a route through a third would be shorter, and nothing
-ever changes a route: so a cut is not healed by IP, but by the system under test. Regions without a link of
-their own are reached by the route with the least policy weight through others, and of these with the least
-delay (Dijkstra, from the destination back). Links have no weight unless the topology gives them one.
-Who builds the network, simulates it or judges it by its packets must know the same routes.
-
-Whether a graph is connected at all is asked of it here, too.
+Regions that share a link always use it, even if a route through a third region would be shorter, and routes
+never change: a cut is healed by the system under test, not by IP. Regions without a common link use the route
+through others with the smallest sum of policy weights, then with the smallest delay (Dijkstra, from the
+destination back). Links have weight 0 unless the topology gives one. The testbed, the simulator and the
+analysis all use these routes.
 """
 
 import heapq
@@ -16,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 Hop = tuple[str, str]
-"""From one region to another over the link that joins them."""
+"""A hop from one region to another over the link that joins them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +29,12 @@ class Edge:
     weight: int = 0
 
     def across(self, region: str) -> str:
-        """The region at the other end."""
+        """Return the region at the other end."""
         return self.b if region == self.a else self.a
 
 
 def next_edges(regions: Iterable[str], edges: Sequence[Edge]) -> dict[str, dict[str, Edge]]:
-    """For each region, the link by which it sends to each other region that it can reach."""
+    """Return, for each region, the link on which it sends to each reachable region."""
     found: dict[str, dict[str, Edge]] = {region: {} for region in regions}
     for target in found:
         for region, edge in _towards(target, edges).items():
@@ -45,7 +43,7 @@ def next_edges(regions: Iterable[str], edges: Sequence[Edge]) -> dict[str, dict[
 
 
 def routes(regions: Iterable[str], edges: Sequence[Edge]) -> dict[Hop, tuple[Hop, ...]]:
-    """The hops from each region to each other that it can reach."""
+    """Return the hops from each region to each reachable region."""
     table = next_edges(regions, edges)
     return {(source, target): _hops(source, target, table) for source, row in table.items() for target in row}
 
@@ -60,7 +58,7 @@ def _hops(source: str, target: str, table: Mapping[str, Mapping[str, Edge]]) -> 
 
 
 def _towards(target: str, edges: Sequence[Edge]) -> dict[str, Edge]:
-    """The link by which each region sends to `target`. Ties go to the link that the topology names first."""
+    """Return the link on which each region sends to `target`; ties go to the topology's first link."""
     taken: dict[str, Edge] = {}
     heap: list[tuple[bool, int, int, int, str]] = []  # detour, weight, delay, number of the link, region
 
@@ -86,13 +84,13 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def connected(nodes: Iterable[Node], edges: Iterable[tuple[Node, Node]]) -> bool:
-    """Whether every node is reached from every other along undirected edges."""
+    """Return whether undirected edges connect all nodes."""
     every = list(nodes)
     return not every or len(reached_from(every[0], edges)) == len(set(every))
 
 
 def reached_from(first: Node, edges: Iterable[tuple[Node, Node]]) -> set[Node]:
-    """The nodes to which undirected edges lead from one, itself among them."""
+    """Return the nodes that undirected edges connect with one node, including itself."""
     joined = defaultdict(list)
     for a, b in edges:
         joined[a].append(b)

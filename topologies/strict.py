@@ -1,9 +1,8 @@
-"""The validated side of the files that people write: strict models, and fields that hold quantities.
+"""Validation of the files that users write: strict models, and fields that hold quantities.
 
-A model's fields are named with their unit (`delay_us`) and hold base units; people write the name without
-it and the unit in the value (`delay: 15ms`). Unknown fields are refused with the nearest known name.
-Docstrings of fields are their descriptions in the JSON schema. How an error finds its file and line is
-`topologies.document`'s matter.
+A model's fields are named with their unit (`delay_us`) and hold base units; users write the name without it
+and the unit in the value (`delay: 15ms`). Unknown fields are refused with the nearest known name. Docstrings
+of fields are their descriptions in the JSON schema. `topologies.document` adds file and line to errors.
 """
 
 import ast
@@ -45,13 +44,13 @@ from topologies.quantities import (
 
 
 def problem(message: str, *path: str | int) -> PydanticCustomError:
-    """An error for a validator to raise; `path` leads from what is being validated to the field at fault."""
+    """Return an error for a validator to raise; `path`: from the validated value to the field at fault."""
     return PydanticCustomError("problem", "{message}", {"message": message, "path": path})
 
 
 @contextmanager
 def problems_under(*path: str | int) -> Iterator[None]:
-    """Problems raised inside lead on from `path`."""
+    """Prefix the paths of problems that are raised inside with `path`."""
     try:
         yield
     except PydanticCustomError as error:
@@ -60,7 +59,7 @@ def problems_under(*path: str | int) -> Iterator[None]:
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """ ": did you mean x?" for the known name nearest to `name`, else ": known are x, y"."""
+    """Return ": did you mean x?" for the known name nearest to `name`, else ": known are x, y"."""
     names = list(known)
     near = difflib.get_close_matches(str(name), names, n=1)
     if near:
@@ -69,9 +68,9 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 class StrictModel(BaseModel):
-    """A part of a file: frozen, nothing unknown, units in the values.
+    """A part of a file: frozen, without unknown fields, with units in the values.
 
-    What pydantic makes of a model it makes when the model is first used: a command uses few of them.
+    pydantic builds a model's validator at its first use, because a command uses few models.
     """
 
     model_config = ConfigDict(
@@ -86,11 +85,11 @@ class StrictModel(BaseModel):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """The fields' docstrings are read here, as only schemas show them (pydantic would when importing)."""
+        """Add the fields' docstrings as descriptions; pydantic would read them at every import."""
         schema = handler(core_schema)
         properties = handler.resolve_ref_schema(schema)["properties"]
-        for name, said in _field_docstrings(cls).items():
-            properties[cls.model_fields[name].alias]["description"] = said
+        for name, description in _field_docstrings(cls).items():
+            properties[cls.model_fields[name].alias]["description"] = description
         return schema
 
     @model_validator(mode="before")
@@ -107,7 +106,7 @@ class StrictModel(BaseModel):
 
 
 def _field_docstrings(model: type[StrictModel]) -> dict[str, str]:
-    """The text below each field of a model, as it stands in the source; of inherited fields, too."""
+    """Return the docstring of each field of a model from the source, with inherited fields."""
     found = {}
     for part in reversed(model.__mro__):
         if issubclass(part, StrictModel):
@@ -130,7 +129,7 @@ def _reader(parse: Callable[[object], float]) -> Callable[[object], float]:
 
 
 def quantity_schema(quantity: Quantity) -> dict[str, Any]:
-    """The JSON schema of a quantity as people write it."""
+    """Return the JSON schema of a quantity as users write it."""
     return {"type": "string", "pattern": quantity.pattern, "examples": [quantity.example]}
 
 
@@ -144,7 +143,7 @@ def _annotations(quantity: Quantity) -> tuple[BeforeValidator, PlainSerializer, 
 
 
 def spelled(pattern: str, words: str, length_max: int) -> tuple[AfterValidator, WithJsonSchema]:
-    """For Annotated: a text that matches the pattern as a whole. words: what it should be."""
+    """Return annotations for a text that matches the whole pattern. words: its description in errors."""
 
     def check(text: str) -> str:
         if len(text) > length_max:

@@ -1,7 +1,7 @@
 """Pictures as SVG: lines, boxes and texts, each with a class of the picture's style sheet.
 
-Coordinates are pixels from the upper left corner. The style sheet gives `.paper` its colour. All elements are
-made by `element`, which escapes whatever stands in them.
+Coordinates are pixels from the upper left corner. The style sheet gives `.paper` its colour. `element`
+creates all elements and escapes attribute values.
 """
 
 import re
@@ -13,42 +13,42 @@ from topologies.layout import Box
 
 Point = tuple[float, float]
 Attributes = Mapping[str, str | float]
-"""Of an element; numbers are rounded to a tenth."""
+"""The attributes of an element; numbers are rounded to a tenth."""
 _NO_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML document may hold, escaped or not (XML 1.0, section 2.2)."""
+"""Characters that XML documents may not contain, escaped or not (XML 1.0, section 2.2)."""
 
 
 def element(name: str, attributes: Attributes, *inside: str) -> str:
-    """An element. inside: elements and `plain` texts."""
+    """Return an element. inside: elements and `plain` texts."""
     texts = {key: value if isinstance(value, str) else f"{value:.1f}" for key, value in attributes.items()}
     shown = "".join(f' {key}="{plain(value)}"' for key, value in texts.items())
     return f"<{name}{shown}>{''.join(inside)}</{name}>" if inside else f"<{name}{shown}/>"
 
 
 def plain(text: str) -> str:
-    """A text, escaped for content and attributes alike."""
+    """Return a text escaped for content and for attributes."""
     return escape(_NO_XML.sub("\ufffd", text))
 
 
 @dataclass(slots=True)
 class Drawing:
-    """What is drawn so far, as elements of SVG."""
+    """The elements of SVG drawn so far."""
 
     parts: list[str] = field(default_factory=list, kw_only=True)
 
     def line(self, a: Point, b: Point, style: str, stroke: str = "") -> None:
-        """A straight line. stroke: its colour, if not that of its class."""
+        """Draw a straight line. stroke: its colour, if not that of its class."""
         colour = {"stroke": stroke} if stroke else {}
         ends: Attributes = {"x1": a[0], "y1": a[1], "x2": b[0], "y2": b[1]}
         self.parts.append(element("line", {**ends, "class": style, **colour}))
 
     def text(self, x: float, y: float, content: str, style: str = "", anchor: str = "start") -> None:
-        """A line of text with its baseline at y."""
+        """Draw a line of text with its baseline at y."""
         place: Attributes = {"x": x, "y": y, "text-anchor": anchor, "class": style}
         self.parts.append(element("text", place, plain(content)))
 
     def box(self, box: Box, style: str, *, radius: float = 0.0, stroke: str = "") -> None:
-        """A rectangle. stroke: the colour of its line, if not that of its class."""
+        """Draw a rectangle. stroke: the colour of its border, if not that of its class."""
         place: Attributes = {
             "x": box.x - box.width / 2,
             "y": box.y - box.height / 2,
@@ -64,7 +64,7 @@ class Drawing:
 def document(
     parts: Iterable[str], size: Point, *, title: str, style: str, definitions: Iterable[str] = ()
 ) -> str:
-    """The whole picture, which stands by itself. size: width and height. title: what it is read aloud as."""
+    """Return the whole picture as a document. size: width and height. title: for screen readers."""
     width, height = (f"{length:.0f}" for length in size)
     around = {
         "xmlns": "http://www.w3.org/2000/svg",

@@ -1,11 +1,11 @@
-"""Reads recorded links: rate over time in the trace format of mahimahi, and delay over time as CSV.
+"""Files of recorded links: rate over time in the trace format of mahimahi, and delay over time as CSV.
 
 A trace of mahimahi (mm-link(1)) has a line for each packet of 1500 bytes that the link could deliver, with
-the time in whole milliseconds, which never falls; the last line is also the trace's length. Here it becomes
-a rate in steps: so many such packets, with their Ethernet headers, in each.
+the time in whole milliseconds, which never decreases; the last line is also the trace's length. It becomes a
+rate in steps: the number of such packets, with their Ethernet headers, in each step.
 
-A CSV of delays begins with `time_s,delay_ms`. A row holds until the next one; the last one ends the trace,
-and its own delay may be left out. Where rows are closer than a step, the step has their mean over time.
+A CSV of delays begins with `time_s,delay_ms`. A row is valid until the next one; the last one ends the trace,
+and its own delay may be left out. If rows are closer than a step, the step has their mean over time.
 """
 
 import math
@@ -30,12 +30,12 @@ _US_PER_S = 1_000_000
 
 
 def read_rate_trace(path: Path) -> TraceSteps:
-    """Bits a second over time. Raises InputError with file, line and what is wrong."""
+    """Read bits per second over time. Raises InputError with file and line."""
     return _rate_trace(path, _content(path))
 
 
 def read_delay_trace(path: Path) -> TraceSteps:
-    """One-way delay over time, microseconds. Raises InputError with file, line and what is wrong."""
+    """Read one-way delay over time, microseconds. Raises InputError with file and line."""
     return _delay_trace(path, _content(path))
 
 
@@ -66,7 +66,7 @@ def _opportunities(path: Path, content: bytes) -> Iterator[int]:
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text.isdigit() or len(text) > DIGITS_MAX:
-            raise _wrong(path, number, f"{_shown(line)} is no time in whole milliseconds, 0 or more")
+            raise _wrong(path, number, f"{_shown(line)} is not a time in whole milliseconds, 0 or more")
         time_ms = int(text)
         if time_ms < before_ms:
             raise _wrong(path, number, f"{time_ms} ms is before {before_ms} ms, the line above")
@@ -97,11 +97,11 @@ def _delay_trace(path: Path, content: bytes) -> TraceSteps:
 
 
 def _delay_rows(path: Path, content: bytes) -> Iterator[tuple[int, int, float]]:
-    """Line, time in microseconds, delay in microseconds."""
+    """Yield line, time in microseconds, delay in microseconds."""
     try:
         lines = content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise _wrong(path, None, "is no UTF-8 text") from None
+        raise _wrong(path, None, "is not UTF-8 text") from None
     rows = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
     if not rows:
         raise _wrong(path, None, "is empty")
@@ -111,7 +111,7 @@ def _delay_rows(path: Path, content: bytes) -> Iterator[tuple[int, int, float]]:
     if "".join(header.lower().split()) != HEADER:
         raise _wrong(path, number, f"should be {HEADER}, not {header[:40]!r}")
     if len(rest) < 2:
-        raise _wrong(path, number, "has fewer than two rows: one that holds, and one that ends the trace")
+        raise _wrong(path, number, "has fewer than two rows: one with a delay, and one that ends the trace")
     before_us = -1
     for number, line in rest:
         is_last = number == rest[-1][0]
@@ -120,7 +120,7 @@ def _delay_rows(path: Path, content: bytes) -> Iterator[tuple[int, int, float]]:
             raise _wrong(path, number, f"{line[:40]!r} should be {HEADER}")
         time_us = round(_number(path, number, "time_s", time_text, SECONDS_MAX) * _US_PER_S)
         if before_us < 0 and time_us:
-            raise _wrong(path, number, f"the first row should be of time 0, not {time_text.strip()} s")
+            raise _wrong(path, number, f"the first row should be at time 0, not {time_text.strip()} s")
         if time_us <= before_us:
             raise _wrong(path, number, f"{time_text.strip()} s is not after the row above")
         before_us = time_us
@@ -133,14 +133,14 @@ def _number(path: Path, line: int, name: str, text: str, most: float) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise _wrong(path, line, f"{name} {text.strip()[:40]!r} is no number") from None
+        raise _wrong(path, line, f"{name} {text.strip()[:40]!r} is not a number") from None
     if not (math.isfinite(value) and 0 <= value <= most):
         raise _wrong(path, line, f"{name} {text.strip()[:40]} should be from 0 to {most:g}")
     return value
 
 
 def _widths_us(period_us: int) -> Sequence[int]:
-    """How long each step lasts."""
+    """Return the duration of each step."""
     count = steps_of(period_us)
     return [STEP_US] * (count - 1) + [period_us - STEP_US * (count - 1)]
 

@@ -1,7 +1,7 @@
 """YAML text as a tree of nodes, with their lines.
 
-libyaml, where PyYAML has it, finds the events in an eighth of the time that Python takes. Python makes nodes
-of them, so that text nested too deeply is a RecursionError (libyaml's own nodes would overflow the stack).
+libyaml, if PyYAML has it, parses events in an eighth of the time that Python takes. Python composes nodes
+from them, so that text nested too deeply is a RecursionError (libyaml's own nodes would overflow the stack).
 """
 
 import yaml
@@ -19,9 +19,9 @@ if yaml.__with_libyaml__:
 
 
 def compose(text: str) -> yaml.Node | None:
-    """The root of a text's only document; None of an empty text. Raises YAMLError or RecursionError.
+    """Return the root of a text's only document; None for empty text. Raises YAMLError or RecursionError.
 
-    What libyaml refuses is read again by Python, whose messages say more.
+    Text that libyaml refuses is read again by Python, whose messages are more specific.
     """
     if yaml.__with_libyaml__:
         try:

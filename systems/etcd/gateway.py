@@ -1,4 +1,4 @@
-"""etcd's API as JSON over HTTP (its gRPC gateway), and the base64 in which that has keys and values."""
+"""etcd's API as JSON over HTTP (its gRPC gateway), with keys and values in base64."""
 
 import base64
 import contextlib
@@ -12,13 +12,13 @@ def text(data: bytes) -> str:
 
 
 class Gateway:
-    """A connection to one member, made again when it failed."""
+    """A connection to one member, reopened after a failure."""
 
     def __init__(self, address: str, port: str, timeout_s: float) -> None:
         self._connection = http.client.HTTPConnection(address, int(port), timeout_s)
 
     def open(self, what: str, given: dict) -> http.client.HTTPResponse:
-        """The answer to a call. Raises OSError or HTTPException."""
+        """Call an operation; returns the answer. Raises OSError or HTTPException."""
         try:
             self._connection.request("POST", f"/v3/{what}", json.dumps(given))
             answer = self._connection.getresponse()
@@ -30,7 +30,7 @@ class Gateway:
         return answer
 
     def stop(self) -> None:
-        """For another thread than the one that reads an answer: that comes to its end."""
+        """End the answer that another thread reads."""
         if (connected := self._connection.sock) is not None:
             with contextlib.suppress(OSError):  # it is broken already
                 connected.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""Ends with code 0 once a region's member leads, to which the leader hands over: led.py ADDRESS REGION."""
+"""Exits with code 0 when a region's member leads; other leaders transfer to it: led.py ADDRESS REGION."""
 
 import json
 import sys

@@ -1,7 +1,7 @@
-"""publisher.py ADDRESS PORT SECONDS: puts events at the member of its region, those of a while at once.
+"""publisher.py ADDRESS PORT SECONDS: puts events at the member of its region, in batches.
 
-They go in one transaction, of which one is under way at a time; that keeps the order. One that got no answer
-may have been carried out: it is tried again, and puts nothing if its first key is there.
+A batch is one transaction, and only one is pending at a time, which keeps the order. A transaction without an
+answer may have been executed: it is retried, and puts nothing if its first key exists.
 """
 
 import http.client

@@ -1,6 +1,6 @@
 """subscriber.py ADDRESS PORT: watches all keys, or those of its topics, at the member of its region.
 
-After an error it goes on from where it was. Each topic has a watch of its own, and so an order of its own.
+After an error it continues from its last revision. Each topic has its own watch, and so its own order.
 """
 
 import base64
@@ -15,7 +15,7 @@ from gateway import Gateway, text
 
 
 class Watch(threading.Thread):
-    """Of a range of keys. created: is called when it is there, again after each error."""
+    """A watch of a range of keys. created: called when the watch is created, again after each error."""
 
     def __init__(self, first, end, created):
         super().__init__(daemon=True)
@@ -59,7 +59,7 @@ def watch(topic):
         if not lacking:
             session.ready()
 
-    watches[topic] = Watch(f"{topic}/".encode(), f"{topic}0".encode(), created)  # 0 comes next to /
+    watches[topic] = Watch(f"{topic}/".encode(), f"{topic}0".encode(), created)  # 0 follows / in ASCII
     watches[topic].start()
 
 

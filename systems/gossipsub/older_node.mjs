@@ -1,4 +1,4 @@
-// The two things that libp2p takes for granted and Node.js 18, Debian 12's, does not have. Imported before it.
+// Two functions that libp2p requires and that Node.js 18 (Debian 12's) lacks. Imported before libp2p.
 
 globalThis.CustomEvent ??= class CustomEvent extends Event {
   constructor(type, options) {

@@ -1,7 +1,7 @@
 // node peer.mjs publish|subscribe CONFIGURATION: a libp2p node that publishes, or subscribes, by GossipSub.
 //
-// A publisher dials all subscribers, a subscriber those before it by name, and again whenever one is not connected.
-// A client over cutset_client.stdio; what it writes to standard error is its host's log.
+// A publisher dials all subscribers, a subscriber those before it by name; it redials whenever one is not connected.
+// It is a client over cutset_client.stdio; its standard error goes to its host's log.
 
 import "./older_node.mjs";
 
@@ -20,7 +20,7 @@ import { createLibp2p } from "libp2p";
 
 const TOPIC = "events";
 const AGAIN_MS = 500; // between attempts to dial
-const ALL_THERE_MS = 10_000; // after so long a peer does with those that it can reach
+const ALL_THERE_MS = 10_000; // after this time a peer is satisfied with the peers that it can reach
 
 const [what, file] = process.argv.slice(2);
 const its = JSON.parse(readFileSync(file));
@@ -56,7 +56,7 @@ async function keepDialled(address) {
   }
 }
 
-// A subscriber is there once it has the peers that it wants in its mesh, a publisher once it knows of subscribers.
+// A subscriber is ready when its mesh has enough peers, a publisher when it knows enough subscribers.
 function isThere(atLeast) {
   const known = network.getSubscribers(TOPIC).length;
   const wanted = Math.min(its.gossipsub.Dlo, atLeast);
@@ -78,7 +78,7 @@ if (what === "subscribe") {
 its.dials.forEach(keepDialled);
 becomeReady();
 
-// One after another: they are signed on several threads, and would overtake each other.
+// One after another: events are signed on several threads, and would overtake each other.
 for await (const line of lines) {
   const told = JSON.parse(line);
   if (told.do === "finish") process.exit(0);
@@ -86,4 +86,4 @@ for await (const line of lines) {
   say({ did: "sent", id: told.id });
   await network.publish(TOPIC, Buffer.from(told.payload, "base64")).catch((error) => log("not published:", error.message));
 }
-process.exit(0); // whoever tells us is gone
+process.exit(0); // the standard input has ended

@@ -1,4 +1,4 @@
-"""Ends with code 0 once so many bridges of a broker are connected: bridged.py ADDRESS PORT COUNT."""
+"""Exits with code 0 when COUNT bridges of a broker are connected: bridged.py ADDRESS PORT COUNT."""
 
 import sys
 import threading

@@ -6,11 +6,11 @@ import cutset_client
 import paho.mqtt.client as mqtt
 
 address, port, qos = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-under_way = {}  # events by paho's numbers; True for one that was acknowledged before it got there
+under_way = {}  # events by paho's numbers; True for one that was acknowledged before it was added
 
 
 def bridged(topic):
-    """As the bridges of other regions take it: below the region where it is published."""
+    """Return the topic for bridges of other regions: below the region of its publisher."""
     return topic if topic.startswith(f"{session.region}/") else f"{session.region}/{topic}"
 
 

@@ -7,12 +7,12 @@ import cutset_client
 import paho.mqtt.client as mqtt
 
 address, port, qos = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-asked = {}  # what becomes so when the broker answers, by paho's numbers
+asked = {}  # functions to call when the broker answers, by paho's numbers
 asking = threading.Lock()
 
 
 def subscribe(topics):
-    with asking:  # nothing comes of it where there is no connection: the next one asks for all
+    with asking:  # has no effect without a connection: the next one subscribes to all
         number = client.subscribe([(f"+/{topic}", qos) for topic in topics])[1]
         asked[number] = lambda: subscriber.subscribed(*topics)
 
@@ -24,7 +24,7 @@ def unsubscribe(topic):
 
 
 def connected(*_):
-    """Ask for all that is wanted: the broker has forgotten earlier connections."""
+    """Subscribe to all topics: the broker has no state of earlier connections."""
     if subscriber.is_for_everything:
         client.subscribe("#", qos)
     elif topics := subscriber.topics:
@@ -35,10 +35,10 @@ def connected(*_):
 
 def answered(client, userdata, number, *_):
     with asking:
-        become_so = asked.pop(number, None)
+        answer = asked.pop(number, None)
     session.ready()
-    if become_so:
-        become_so()
+    if answer:
+        answer()
 
 
 with cutset_client.connect() as session:

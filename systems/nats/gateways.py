@@ -1,4 +1,4 @@
-"""Ends with code 0 once a server has gateways to so many others, and from them: gateways.py ADDRESS COUNT."""
+"""Exits with code 0 when a server has gateways to and from COUNT others: gateways.py ADDRESS COUNT."""
 
 import json
 import sys

@@ -1,6 +1,6 @@
-"""Ends with code 0 once the stream has all replicas and a leader: replicated.py ADDRESS REPLICAS REGION.
+"""Exits with code 0 when the stream has all replicas and a leader: replicated.py ADDRESS REPLICAS REGION.
 
-Whoever asks first makes the stream. With a region, its leader steps down until that region's server leads.
+The first call creates the stream. With a region, the leader steps down until that region's server leads.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Ends with code 0 once a server has kept its routes to so many others: routed.py ADDRESS COUNT.
+"""Exits with code 0 when a server has had stable routes to COUNT others: routed.py ADDRESS COUNT.
 
-Two servers that dial each other at once each close the other's route as a duplicate, and try again a second
-later: a route that is there may be gone again, and with it what was published meanwhile.
+Two servers that dial each other at the same time each close the other's route as a duplicate, and retry a
+second later: an existing route may be closed again, and events published meanwhile are lost.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Publishes into the stream at the server of its region: stream_publisher.py ADDRESS PATIENCE.
 
-An event without an answer is published again; the stream knows it by its id, and stores it once.
+An event without an answer is republished; the stream identifies it by its id, and stores it once.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Reads the stream by a durable consumer, at the server of its region: stream_subscriber.py ADDRESS PATIENCE.
 
-What is not acknowledged within the patience is delivered again. nats-py's ordered consumers, which need no
-acknowledgements, were tried: one left an event out when it began anew behind a cut.
+Events that are not acknowledged within the patience are redelivered. nats-py's ordered consumers, which need
+no acknowledgements, were tried: one skipped an event when it restarted behind a cut.
 """
 
 import asyncio

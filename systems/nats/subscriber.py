@@ -8,12 +8,12 @@ import nats
 
 
 async def heard(network):
-    """Until the server has read all that it was asked."""
+    """Wait until the server has read all requests."""
     while True:
         try:
             await network.flush()
         except (nats.errors.Error, TimeoutError):
-            await asyncio.sleep(0.1)  # it is away; a new connection asks for the same
+            await asyncio.sleep(0.1)  # disconnected; a new connection repeats the subscriptions
         else:
             return
 

@@ -1,4 +1,4 @@
-"""joined.py ADDRESS PORT EXCHANGE PEERS: ends with code 0 once what is published at all peers comes here."""
+"""joined.py ADDRESS PORT EXCHANGE PEERS: exits with code 0 when messages from all peers arrive here."""
 
 import sys
 import time
@@ -8,11 +8,11 @@ import pika
 PATIENCE_S = 2.0
 AGAIN_S = 0.5
 address, port, exchange, peers = sys.argv[1], int(sys.argv[2]), sys.argv[3], set(sys.argv[4].split())
-key = f"probe.{address}"  # of two words: those of events have one, so that no subscriber gets it
+key = f"probe.{address}"  # has two words, events' keys have one, so that no subscriber receives it
 
 
 def came():
-    """From which peers a probe came in time. Raises AMQPError or OSError."""
+    """Probe all peers; returns those whose probe arrived in time. Raises AMQPError or OSError."""
     with pika.BlockingConnection(pika.ConnectionParameters(address, port)) as connection:
         channel = connection.channel()
         queue = channel.queue_declare("", exclusive=True).method.queue

@@ -1,6 +1,6 @@
-"""publisher.py ADDRESS PORT EXCHANGE PERSISTENT: publishes at its region's broker, until that confirms.
+"""publisher.py ADDRESS PORT EXCHANGE PERSISTENT: publishes events at its region's broker until confirmed.
 
-A broker that refuses an event, or closes the connection, gets what it has not confirmed once more.
+Unconfirmed events are republished if the broker refuses them or closes the connection.
 """
 
 import queue
@@ -17,12 +17,12 @@ properties = pika.BasicProperties(delivery_mode=2 if sys.argv[4] == "True" else 
 
 
 class Publishing:
-    """All of it happens in the loop's thread. new: events to publish."""
+    """The connection to the broker, used only in the loop's thread. new: events to publish."""
 
     def __init__(self, session, new):
         self.session, self.publisher, self.new = session, session.publisher(), new
         self.loop = IOLoop()
-        self.waiting = {}  # events that are not confirmed, by stream and number
+        self.waiting = {}  # unconfirmed events, by stream and number
         self.channel = None
 
     def connect(self):
@@ -51,7 +51,7 @@ class Publishing:
         self.session.ready()
 
     def take(self):
-        """Publish what is new."""
+        """Publish new events."""
         while self.channel is not None and not self.new.empty():
             event = self.new.get()
             self.waiting[event.stream, event.seq] = event
@@ -60,11 +60,11 @@ class Publishing:
     def publish(self, event):
         if self.channel is not None and self.channel.is_open:
             self.number += 1
-            self.under_way[self.number] = event  # the broker counts as well
+            self.under_way[self.number] = event  # the broker uses the same numbers
             self.channel.basic_publish(exchange, event.topic, event.payload, properties)
 
     def answered(self, frame):
-        """The broker has an event, or all up to it, or refuses them."""
+        """Handle a confirm or refusal of an event, or of all events up to it."""
         last, several = frame.method.delivery_tag, frame.method.multiple
         for number in [each for each in self.under_way if each <= last] if several else [last]:
             event = self.under_way.pop(number)

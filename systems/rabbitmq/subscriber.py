@@ -1,7 +1,7 @@
-"""subscriber.py ADDRESS PORT EXCHANGE KIND [REPLICAS]: takes everything from a durable queue of its own.
+"""subscriber.py ADDRESS PORT EXCHANGE KIND [REPLICAS]: consumes all events from its own durable queue.
 
-KIND: of its queue, classic or quorum. REPLICAS: of a quorum queue. What it got it acknowledges, all of a read
-at once.
+KIND: of its queue, classic or quorum. REPLICAS: of a quorum queue. It acknowledges all events of a read at
+once.
 """
 
 import sys
@@ -23,7 +23,7 @@ has_queue = threading.Event()
 def take(session, subscriber):
     with pika.BlockingConnection(pika.ConnectionParameters(address, port)) as connection:
         channel = connection.channel()
-        if not has_queue.is_set():  # what came while it was away is not for this life of it
+        if not has_queue.is_set():  # events for an earlier generation of this process are not for this one
             channel.queue_delete(session.name)
         channel.queue_declare(session.name, durable=True, arguments=arguments)
         has_queue.set()

@@ -1,4 +1,4 @@
-# Ends with code 0 once all masters are one cluster: clustered.sh NUMBER "ADDRESS:PORT …", one's own first. Number 0 makes it.
+# Exits with code 0 when all masters are one cluster: clustered.sh NUMBER "ADDRESS:PORT …", its own first. Number 0 creates it.
 set -eu
 own=${2%% *}
 count=$(echo "$2" | wc -w)

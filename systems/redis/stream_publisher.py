@@ -1,7 +1,7 @@
-"""Adds to the stream at the master: stream_publisher.py ADDRESS PORT.
+"""Adds events to the stream at the master: stream_publisher.py ADDRESS PORT.
 
-Requests follow each other without waiting; answers come in their order. A connection that ends is the end:
-whether what was under way is in the stream, nobody can tell.
+Requests are pipelined; answers arrive in order. The program ends with its connection, because it is unknown
+whether pending events are in the stream.
 """
 
 import queue

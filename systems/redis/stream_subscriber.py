@@ -20,7 +20,7 @@ def read(session, subscriber):
                 last = found[0][0] if found else "0"
                 session.ready()
             for _, entries in network.xread({"events": last}, ENTRIES_MAX, WAIT_MS):
-                for last, entry in entries:  # noqa: B007 - where to go on
+                for last, entry in entries:  # noqa: B007 - the position to continue from
                     subscriber.got(entry[b"payload"], entry[b"topic"].decode())
         except redis.RedisError:
             time.sleep(0.2)

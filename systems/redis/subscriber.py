@@ -7,11 +7,11 @@ import time
 import cutset_client
 import redis
 
-NOBODYS = "nobody's"  # a channel that is asked for last: when that is there, all is
+LAST = "nobody's"  # a channel without events, subscribed to last: its confirmation implies all others
 
 
 class Connection(threading.Thread):
-    """Made again when it failed, and then asked for all that is wanted."""
+    """The connection, which is reopened after a failure and then subscribes to all topics."""
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -40,14 +40,14 @@ class Connection(threading.Thread):
             if subscriber.is_for_everything:
                 self._network.psubscribe("*")
             else:
-                self._network.subscribe(*subscriber.topics, NOBODYS)
+                self._network.subscribe(*subscriber.topics, LAST)
 
     def _take(self, message):
         channel = message["channel"].decode()
         match message["type"]:
             case "message" | "pmessage":
                 subscriber.got(message["data"], channel)
-            case "subscribe" if channel != NOBODYS:
+            case "subscribe" if channel != LAST:
                 subscriber.subscribed(channel)
             case "unsubscribe":
                 subscriber.unsubscribed(channel)

@@ -1,6 +1,6 @@
 """Publishes as a client of its region: publisher.py SPECIFICATION, a file of JSON.
 
-Events that are due within a flush interval are published together, as Sprinkler's own driver does it.
+Events that are due within a flush interval are published together, as in Sprinkler's own driver.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ UNDER_WAY_MAX = 10_000  # published and not acknowledged
 
 
 def gather(publisher, due, room):
-    """In a thread of its own, since it waits for the next event."""
+    """Queue due events; runs in its own thread, because it waits for the next event."""
     for event in publisher:
         room.acquire()
         due.append(event)
@@ -34,7 +34,7 @@ async def publish_one(client, publisher, event, room):
 
 
 async def take_all(client):
-    """As any client it gets all events, and passes them on."""
+    """Receive all events, which the client library forwards, as in any client."""
     while True:
         await client.get_event()
 

@@ -17,7 +17,7 @@ from node.tcp.process import new_event_loop
 
 
 class Speaking(Quiet):
-    """Says on its output what happens."""
+    """Prints log lines and readiness to standard output."""
 
     def log(self, line):
         print(json.dumps({"event": line.event, **line.fields}), flush=True)
@@ -28,13 +28,13 @@ class Speaking(Quiet):
 
 def failed(loop, context):
     loop.default_exception_handler(context)
-    os._exit(1)  # it would go on half alive
+    os._exit(1)  # otherwise it would continue with a failed task
 
 
 async def serve(spec):
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(failed)
-    machine = build_machine(spec, Random(spec.name))  # noqa: S311 - spreads retries, no secret
+    machine = build_machine(spec, Random(spec.name))  # noqa: S311 - spreads retries, not secret
     adapter = Adapter(machine, codec_of(spec.system), spec.address, Speaking())
     loop.add_signal_handler(signal.SIGTERM, adapter.give, m.Finish())
     adapter.start()

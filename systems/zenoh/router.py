@@ -1,4 +1,4 @@
-"""A router, and whom it is linked with, whenever that changes: router.py CONFIGURATION COUNT."""
+"""A router, which prints its links whenever they change: router.py CONFIGURATION COUNT."""
 
 import sys
 import time

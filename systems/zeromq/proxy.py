@@ -1,7 +1,7 @@
-"""Passes on what is published: proxy.py CONFIGURATION.
+"""Forwards events: proxy.py CONFIGURATION.
 
-What the region's publishers publish goes to its subscribers and to the proxies of other regions; what comes
-from these goes to its subscribers alone: so nothing comes twice, or goes round.
+Events of the region's publishers go to its subscribers and to the proxies of other regions; events from these
+go only to its subscribers, so there are no duplicates or loops.
 """
 
 import json
@@ -11,9 +11,9 @@ from pathlib import Path
 import zmq
 import zmq.utils.monitor
 
-SUBSCRIBE = b"\x01"  # begins a subscription, as an XSUB socket sends it and an XPUB socket gets it
+SUBSCRIBE = b"\x01"  # begins a subscription, which an XSUB socket sends and an XPUB socket receives
 EVERYTHING = SUBSCRIBE  # to all topics
-TOLD_OF = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+MONITORED = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
 
 
 def socket(kind):
@@ -30,7 +30,7 @@ settings = json.loads(Path(sys.argv[1]).read_text())
 context = zmq.Context()
 here, there = socket(zmq.XSUB), socket(zmq.XSUB)  # publishers of this region, proxies of others
 proxies, subscribers = socket(zmq.XPUB), socket(zmq.XPUB)
-monitor = there.get_monitor_socket(TOLD_OF)
+monitor = there.get_monitor_socket(MONITORED)
 here.bind(settings["publishers"])
 proxies.bind(settings["proxies"])
 subscribers.bind(settings["subscribers"])
@@ -56,7 +56,7 @@ while True:
         elif each is there:
             subscribers.send_multipart(parts)
         elif each is subscribers and parts[0].startswith(SUBSCRIBE):
-            subscribers.send_multipart([parts[0].removeprefix(SUBSCRIBE), b""])  # it is there
+            subscribers.send_multipart([parts[0].removeprefix(SUBSCRIBE), b""])  # confirm the subscription
         elif each is proxies and parts == [EVERYTHING]:
             subscribed += 1
             print("subscribed:", subscribed, "of", len(settings["others"]), flush=True)

@@ -6,7 +6,7 @@ import cutset_client
 import zmq
 
 with cutset_client.connect() as session:
-    network = zmq.Context.instance().socket(zmq.XPUB)  # as PUB, and told of subscriptions
+    network = zmq.Context.instance().socket(zmq.XPUB)  # like PUB, but receives subscriptions
     network.connect(sys.argv[1])
     publisher = session.publisher()
     network.recv()

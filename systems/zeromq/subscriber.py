@@ -5,12 +5,12 @@ import sys
 import cutset_client
 import zmq
 
-WAIT_MS = 20  # for what comes, until it is looked whether other topics are due: one thread has the socket
-EVERYTHING, NOBODYS = b"", b"nobody's/"
+WAIT_MS = 20  # for messages, between checks for changed topics: one thread uses the socket
+EVERYTHING, NO_TOPIC = b"", b"nobody's/"
 
 
 def prefix_of(topic):
-    """What the messages of a topic, and of no other one, begin with."""
+    """Return the prefix of a topic's messages, which no other topic has."""
     return topic.encode() + b"/"
 
 
@@ -19,10 +19,10 @@ def take(begins, payload):
     if payload:
         subscriber.got(payload, topic)
         return
-    subscriber_lacks.discard(begins)  # the proxy says that this subscription is there
+    subscriber_lacks.discard(begins)  # the proxy confirms this subscription
     if not subscriber_lacks:
         session.ready()
-    if begins not in {EVERYTHING, NOBODYS}:
+    if begins not in {EVERYTHING, NO_TOPIC}:
         subscriber.subscribed(topic)
 
 
@@ -32,7 +32,7 @@ with cutset_client.connect() as session:
     first = (
         {EVERYTHING} if subscriber.is_for_everything else {prefix_of(topic) for topic in subscriber.topics}
     )
-    subscriber_lacks = first or {NOBODYS}
+    subscriber_lacks = first or {NO_TOPIC}
     for prefix in subscriber_lacks:
         network.subscribe(prefix)
     network.connect(sys.argv[1])
@@ -41,7 +41,7 @@ with cutset_client.connect() as session:
             if change.on:
                 network.subscribe(prefix_of(change.topic))
             else:
-                network.unsubscribe(prefix_of(change.topic))  # nothing that begins so comes after this
+                network.unsubscribe(prefix_of(change.topic))  # no message with this prefix arrives after this
                 subscriber.unsubscribed(change.topic)
         if network.poll(WAIT_MS):
             take(*network.recv_multipart())

@@ -1,6 +1,6 @@
-"""Which link parameters each kind of link does not implement: a plan with one is refused before it starts.
+"""Link parameters that each kind of link does not implement. A plan that uses one is refused at the start.
 
-What is not listed is implemented (the table is in docs/links.md).
+All other parameters are implemented (the table is in docs/links.md).
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
 
 NOT_IN_NETEM = {"jitter_correlation": "correlated jitter"}
-"""The kernel takes its correlated draw modulo twice the jitter, so that neighbours are not correlated
+"""The kernel takes its correlated draw modulo twice the jitter, so consecutive packets are not correlated
 (`tabledist` in net/sched/sch_netem.c; measured under user-mode Linux, see docs/links.md).
 """
 NOT_IN_VIRTUAL_TIME = {"queue_packets": "a queue limit"}
@@ -26,13 +26,16 @@ NOT_ON_SITE = {
     "rate_traced": "a trace",
     "delay_traced": "a trace",
 }
-"""What links of an Emulab site do not do."""
+"""Parameters that links of an Emulab site do not implement."""
 
 _NOTHING = LinkParameters()
 
 
 def lacking(parameters: LinkParameters, missing: Mapping[str, str]) -> Iterator[str]:
-    """What of these parameters is missing, in words. missing: the words, by the field of LinkParameters."""
+    """Yield the description of each parameter that is set but not implemented.
+
+    missing: the descriptions, by the field of LinkParameters.
+    """
     for field, words in missing.items():
         if getattr(parameters, field) != getattr(_NOTHING, field):
             yield words
@@ -41,9 +44,9 @@ def lacking(parameters: LinkParameters, missing: Mapping[str, str]) -> Iterator[
 def lacking_in(
     plan: Plan, missing: Mapping[str, str], missing_in_lans: Mapping[str, str] | None = None
 ) -> str | None:
-    """The first link or fault of a plan that has something which is missing, and what; None if none has.
+    """Describe the first link or fault of a plan that uses a missing parameter; None if there is none.
 
-    missing_in_lans: for the links within regions, unless it is the same.
+    missing_in_lans: the missing parameters of links within regions, if they differ from `missing`.
     """
     of_kind = {"wan": missing, "lan": missing if missing_in_lans is None else missing_in_lans}
     for link in plan.links:
@@ -57,20 +60,21 @@ def lacking_in(
 
 
 def check_virtual(plan: Plan) -> None:
-    """Raises InputError if links in virtual time lack something that a plan has."""
+    """Check that links in virtual time implement all parameters of a plan. Raises InputError."""
     if found := lacking_in(plan, NOT_IN_VIRTUAL_TIME, NOT_IN_VIRTUAL_LANS):
-        said = f"{found}, which links in virtual time do not implement: take --on local"
-        raise InputError(plan.experiment, None, "topology", said)
+        problem = f"{found}, which links in virtual time do not implement: use --on local"
+        raise InputError(plan.experiment, None, "topology", problem)
 
 
 def with_links_that_can(plan: Plan) -> Plan:
-    """The plan, with `auto` made `relay` where netem lacks something. Raises InputError if netem is asked
-    for all the same.
+    """Return the plan with links of kind `relay` if it uses a parameter that netem lacks.
+
+    Raises InputError if such a plan requests netem.
     """
     found = None if plan.links_kind == "relay" else lacking_in(plan, NOT_IN_NETEM)
     if found is None:
         return plan
     if plan.links_kind == "netem":
-        said = f"{found}, which links of kind netem do not implement: take --links relay"
-        raise InputError(plan.experiment, None, "topology", said)
+        problem = f"{found}, which links of kind netem do not implement: use --links relay"
+        raise InputError(plan.experiment, None, "topology", problem)
     return replace(plan, links_kind="relay")

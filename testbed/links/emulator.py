@@ -29,12 +29,12 @@ class LinkEmulator(Protocol):
     kind: str  # "relay" | "netem"
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
-        """Start to emulate every link, in state up. Raises MachineError, TestbedError."""
+        """Start emulating every link, in state up. Raises MachineError, TestbedError."""
 
     def change(
         self, link: str, direction: Direction, parameters: LinkParameters, *, blackhole: bool
     ) -> Applied:
-        """Change one direction while frames cross it; `blackhole` drops everything, in flight included.
+        """Change one direction while frames cross it; `blackhole` drops all frames, also those in flight.
 
         Raises TestbedError if the link is unknown or the emulator has failed.
         """
@@ -43,10 +43,10 @@ class LinkEmulator(Protocol):
         """Let links follow their traces, which begin at `zero_ns`, CLOCK_REALTIME. Raises TestbedError."""
 
     def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
-        """The counters of every direction that is emulated on this machine."""
+        """Return the counters of every direction that is emulated on this machine."""
 
     def failure(self) -> str | None:
-        """Why the emulator has failed (for example, the relay died), or None."""
+        """Return why the emulator failed (for example, the relay died), or None."""
 
     def stop(self) -> None:
         """Release everything; idempotent."""

@@ -1,12 +1,12 @@
 """The netem link emulator: bridges whose ports carry the kernel's own delay, loss and rate.
 
-How links are built, and why, stands in `netem_commands`; here the commands are executed, changes are
-applied, and the queueing disciplines' counters are added up. The kernel does the work, so there is no
-process that could die and no lateness to measure. Where links follow traces, a thread changes them at every
-step, and their lateness is that of these changes.
+`netem_commands` explains how links are built and why. This module executes the commands, applies changes and
+adds up the queueing disciplines' counters. The kernel does the work, so there is no process that could die
+and no lateness to measure. If links follow traces, a thread changes them at every step; their lateness is
+that of these changes.
 
 netem counts all its drops in one number. They count as losses while loss is configured, and as queue drops
-otherwise: on a link with both, the queue's drops are among the losses.
+otherwise. On a link with both, the losses include the queue's drops.
 """
 
 import json
@@ -42,7 +42,7 @@ from testbed.steady_clock import steady_clock
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
 
-HANDLES = (1, 2)  # of a stage's netem, in turn
+HANDLES = (1, 2)  # alternate handles of a stage's netem
 _NOTHING = {"packets": 0, "bytes": 0, "drops": 0, "qlen": 0}
 
 Readings = Mapping[str, Mapping[str, int]]
@@ -51,7 +51,7 @@ Readings = Mapping[str, Mapping[str, int]]
 
 @dataclass(slots=True)
 class _DirectionState:
-    """The present state of one link direction, and its counters so far."""
+    """The current state of one link direction, and its counters so far."""
 
     stages: Stages
     parameters: LinkParameters
@@ -59,16 +59,16 @@ class _DirectionState:
     blackhole: bool = False
     limit_handle: int = HANDLES[0]
     delay_handle: int = HANDLES[0]
-    read: dict[str, Mapping[str, int]] = field(default_factory=dict)  # what is in the counters already
+    read: dict[str, Mapping[str, int]] = field(default_factory=dict)  # the last readings, by interface
     frames: int = 0
     bytes: int = 0
     dropped_loss: int = 0
     dropped_queue: int = 0
     dropped_blackhole: int = 0
-    late_us: list[float] = field(default_factory=list)  # of the steps of its trace
+    late_us: list[float] = field(default_factory=list)  # lateness of each step of its trace
 
     def settle(self, readings: Readings) -> None:
-        """Add what happened since the last reading to the counters of the present state."""
+        """Add the difference since the last reading to the counters of the current state."""
         since = {}
         for interface in (self.stages.limit, self.stages.delay):
             now, before = readings[interface], self.read.get(interface, _NOTHING)
@@ -84,7 +84,7 @@ class _DirectionState:
             self.dropped_queue += before_limit + (0 if self.parameters.loss > 0 else at_limit)
 
     def drop_in_flight(self, interface: str) -> None:
-        """Count what the netem of this interface held when it was replaced."""
+        """Count the packets that the netem of this interface held when it was replaced."""
         self.dropped_blackhole += self.read[interface]["qlen"]
         del self.read[interface]
 
@@ -95,7 +95,7 @@ class NetemEmulator:
     kind = "netem"
 
     def __init__(self, seed: int | None = None) -> None:
-        """seed: makes losses and jitter repeatable; None where tc or the kernel does not support seeds."""
+        """seed: makes losses and jitter repeatable; None if tc or the kernel does not support seeds."""
         self._seed = seed
         self._changes = 0
         self._links: list[NetemLink] = []
@@ -136,7 +136,9 @@ class NetemEmulator:
             if (link, direction) not in self._states:
                 raise TestbedError(f"changing the link {link}: there is no such link")
             if words := next(lacking(parameters, NOT_IN_NETEM), None):
-                raise TestbedError(f"changing the link {link}: netem has no {words}, --links relay has it")
+                raise TestbedError(
+                    f"changing the link {link}: netem does not implement {words}, --links relay does"
+                )
             state, doing = self._states[link, direction], f"changing the link {link}"
             self._changes += 1
             state.settle(_read(state.stages))
@@ -154,7 +156,7 @@ class NetemEmulator:
                 run_batch("tc", lines, doing=doing)
             applied_ns = time.time_ns()
             if state.blackhole and not blackhole:
-                state.settle(_read(state.stages))  # what was dropped until now is the blackhole's
+                state.settle(_read(state.stages))  # count the drops until now as the blackhole's
             state.parameters, state.blackhole = parameters, blackhole
             return Applied(requested_ns, applied_ns)
 
@@ -189,7 +191,7 @@ class NetemEmulator:
         return 0 if self._zero_ns is None else (self._clock_ns() - self._zero_ns) // 1000
 
     def _step(self, states: Sequence[_DirectionState], now_us: int) -> None:
-        """Bring directions into the step that holds now; what a cut has stopped stays so."""
+        """Bring directions to the current step of their traces; cut directions stay cut."""
         with self._lock:
             lines = []
             for state in states:
@@ -201,7 +203,7 @@ class NetemEmulator:
                 run_batch("tc", lines, doing="following the links' traces")
 
     def _cut(self, state: _DirectionState, parameters: LinkParameters, doing: str) -> None:
-        """Drop everything from now on. The limit is changed first, so that nothing leaves any more."""
+        """Drop all frames from now on. The limit stage is changed first, so that no more frames leave."""
         replace = state.read[state.stages.limit]["qlen"] > 0 or state.parameters.rate_bits_per_s is not None
         if replace:
             state.limit_handle = _other(state.limit_handle)
@@ -214,7 +216,7 @@ class NetemEmulator:
             state.drop_in_flight(state.stages.limit)
 
     def _heal(self, state: _DirectionState, parameters: LinkParameters, doing: str) -> None:
-        """Forward frames again, but none that are still in flight from before the cut."""
+        """Forward frames again, except those in flight since before the cut."""
         replace = state.read[state.stages.delay]["qlen"] > 0
         if replace:
             state.delay_handle = _other(state.delay_handle)
@@ -257,7 +259,7 @@ class NetemEmulator:
     def _in_step(
         self, state: _DirectionState, parameters: LinkParameters, now_us: int | None
     ) -> tuple[LinkParameters, int]:
-        """See `in_step`. now_us: since the traces began; None is at present."""
+        """See `in_step`. now_us: since the traces began; None means now."""
         if self._zero_ns is None:
             return parameters, 0
         return in_step(parameters, state.trace, self._since_zero_us() if now_us is None else now_us)
@@ -286,11 +288,11 @@ class NetemEmulator:
             }
 
     def failure(self) -> str | None:
-        """Why links no longer follow their traces, or None: the links last as long as the sandbox."""
+        """Return why links no longer follow their traces, or None. The links last as long as the sandbox."""
         return self._failure
 
     def stop(self) -> None:
-        """Remove bridges and pairs, but not the links' ends, which belong to the network."""
+        """Remove bridges and veth pairs, but not the links' ends, which belong to the network."""
         self._stopped.set()
         if self._stepping is not None:
             self._stepping.join()
@@ -301,7 +303,7 @@ class NetemEmulator:
 
 
 def _percentile(late_us: Sequence[float], percent: int) -> float | None:
-    """Nearest-rank."""
+    """Return the percentile by nearest rank; None without values."""
     return sorted(late_us)[-(-len(late_us) * percent // 100) - 1] if late_us else None
 
 
@@ -310,7 +312,7 @@ def _other(handle: int) -> int:
 
 
 def _read(*stages: Stages) -> Readings:
-    """The counters of these netems (`tc -s -j qdisc show`)."""
+    """Read the counters of these netems (`tc -s -j qdisc show`)."""
     command = ["tc", "-s", "-j", "qdisc", "show"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
     if result.returncode != 0:
@@ -320,5 +322,5 @@ def _read(*stages: Stages) -> Readings:
     wanted = [interface for stage in stages for interface in (stage.limit, stage.delay)]
     for interface in wanted:
         if interface not in netems:
-            raise TestbedError(f"reading the links' counters: {interface} has no netem any more")
+            raise TestbedError(f"reading the links' counters: {interface} no longer has a netem")
     return {name: {key: int(netems[name][key]) for key in _NOTHING} for name in wanted}

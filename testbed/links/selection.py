@@ -1,7 +1,7 @@
-"""Selects the link emulator of a run: netem where the kernel supports it, otherwise the relay.
+"""Selection of a run's link emulator: netem if the kernel supports it, otherwise the relay.
 
-Whether the kernel supports netem is found by trying, in new namespaces and as the same user, because a module
-may be present but forbidden, or loaded on demand.
+To find out whether the kernel supports netem, it is tried in new namespaces as the same user, because a
+module may be present but forbidden, or loaded on demand.
 """
 
 import os
@@ -24,15 +24,15 @@ TRY_SEED = ("sh", "-c", f"{' '.join(TRY)} seed {SEED_TRIED} && tc qdisc show dev
 
 
 def kernel_has_netem() -> bool:
-    """Whether a run here could use netem. Works in a sandbox and outside of one."""
+    """Return whether a run on this machine could use netem. Works inside and outside of a sandbox."""
     return _why_no_netem() is None
 
 
 def select_emulator(kind: str, seed: int) -> LinkEmulator:
-    """The link emulator for a run.
+    """Return the link emulator for a run.
 
-    kind: "netem", "relay", or "auto" for netem where it works and otherwise the relay.
-    seed: makes losses and jitter repeatable; netem picks its own seed where tc or the kernel does not support
+    kind: "netem", "relay", or "auto" for netem if it works and otherwise the relay.
+    seed: makes losses and jitter repeatable; netem picks its own seed if tc or the kernel does not support
     seeds. Raises MachineError if netem is requested and does not work here.
     """
     assert kind in KINDS, kind  # the plan is checked
@@ -51,20 +51,21 @@ def select_emulator(kind: str, seed: int) -> LinkEmulator:
 
 
 def netem_takes_seeds() -> bool:
-    """Whether tc and the kernel both support seeds (iproute2 and Linux 6.6). An older kernel ignores them, so
-    a seed is set and read back.
+    """Return whether tc and the kernel both support seeds (iproute2 and Linux 6.6).
+
+    An older kernel ignores seeds, so one is set and read back.
     """
     result = _try(TRY_SEED)
     return isinstance(result, subprocess.CompletedProcess) and says_seed(result.stdout)
 
 
 def says_seed(shown: str) -> bool:
-    """Whether `tc qdisc show` reports the seed of `TRY_SEED`."""
+    """Return whether `tc qdisc show` reports the seed of `TRY_SEED`."""
     return f"seed {SEED_TRIED}" in shown
 
 
 def _try(command: Sequence[str]) -> subprocess.CompletedProcess[str] | str:
-    """The result of a command in a sandbox, or why it could not be run."""
+    """Run a command in a sandbox; returns its result, or why it could not be run."""
     try:
         return subprocess.run(
             sandbox_command(command, user_namespace=user_namespace_needed()),
@@ -80,7 +81,7 @@ def _try(command: Sequence[str]) -> subprocess.CompletedProcess[str] | str:
 
 
 def _why_no_netem() -> str | None:
-    """The kernel's error when a netem is created, or None if that works."""
+    """Return the kernel's error when a netem is created, or None if that works."""
     if missing := missing_tools(TRY_TOOLS):
         return f"not installed: {missing[0]}"
     result = _try(TRY)
@@ -88,5 +89,5 @@ def _why_no_netem() -> str | None:
         return result
     if result.returncode == 0:
         return None
-    said = " ".join(result.stderr.split()).removeprefix("Error: ")
-    return f"this kernel has no sch_netem ({said})" if "unknown" in said else said
+    error = " ".join(result.stderr.split()).removeprefix("Error: ")
+    return f"this kernel has no sch_netem ({error})" if "unknown" in error else error

@@ -1,20 +1,21 @@
-"""The code that a machine needs, as one archive whose name is its content's SHA-256.
+"""The code that a machine needs, as one archive whose name is the SHA-256 of its content.
 
-It holds the project's packages as far as they work on a machine (runner, links, nodes, supervisor,
-shipping), the files of systems that the user named (`--system-module`), and the installed distributions that
-ours import, so that nothing has to be installed there. Where a run's system declares that its nodes need more
-distributions, or is one of programs (`testbed.machines.software.program_files`), that run's archive has
-those, too. Bytecode comes with it, and is not held against the sources at every start (PEP 552): what is
-unpacked has been checked as a whole, and only root can change it. So the first start is as fast as any. The
-same sources give the same bytes: files are sorted and have no times, and bytecode is written without back
-references, which would depend on what else this process has interned (marshal, version 2).
+It holds the project's packages that machines need (runner, links, nodes, supervisor, shipping), the files of
+systems that the user named (`--system-module`), and the installed distributions that these import, so that
+nothing has to be installed there. If a run's system declares that its nodes need more distributions, or is a
+system of programs (`testbed.machines.software.program_files`), the archive of that run has those, too.
 
-An archive fits one minor version of Python and one platform, because of the compiled modules. It is made once
-and kept in the project's cache, under a name made from all that it depends on.
+The archive includes bytecode that is not compared with the sources at every start (PEP 552): the archive was
+verified as a whole, and only root can change its unpacked files. The first start is therefore as fast as
+later ones. The same sources give the same bytes: files are sorted and have no times, and bytecode is written
+without back references, which would depend on what else this process has interned (marshal, version 2).
 
-Compiled Python modules often come with debugging sections, which are most of their bytes. The dynamic loader
-goes by the program headers alone, so all that is behind the last segment stays here, together with the table
-of sections that would point there. Source: elf(5).
+An archive fits one minor version of Python and one platform, because of the compiled modules. It is built
+once and stored in the project's cache, under a name derived from all that it depends on.
+
+Compiled Python modules often have debugging sections, which are most of their bytes. The dynamic loader only
+reads the program headers, so the archive omits all bytes behind the last segment and the table of sections
+that would refer to them. Source: elf(5).
 """
 
 import gzip
@@ -61,7 +62,7 @@ NOT_NEEDED = (
     "numpy/f2py/",
     "pydantic/mypy.py",
     "pydantic/v1/",
-    "yaml/_yaml.",  # PyYAML's C parser: we use the other
+    "yaml/_yaml.",  # PyYAML's C parser: we use the Python one
     "zstandard/_cffi.",  # for other interpreters
     "zstandard/backend_cffi.py",
 )
@@ -70,7 +71,7 @@ VERSION_COMPARISON = ("setuptools/_distutils/version.py", "distutils/version.py"
 
 KEPT = re.compile(r"\.py$|\.so(\.[0-9]+)*$")  # modules, and shared objects with or without a version
 TESTS = re.compile(r"^[^/]+/(.*/)?tests/")
-FORMAT = 4  # to be raised when the same sources are to give another archive
+FORMAT = 4  # raise it when the same sources should give another archive
 PACKED_LEVEL = 6
 MARSHAL_VERSION = 2  # the last one without back references
 ARCHIVES_KEPT = 3
@@ -78,20 +79,20 @@ ARCHIVES_KEPT = 3
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A gzipped tar, and the SHA-256 of it in hexadecimal digits, which is its name."""
+    """A gzipped tar, and its name: its SHA-256 in hexadecimal digits."""
 
     content: bytes = field(repr=False)
     sha256: str
 
     @classmethod
     def of(cls, content: bytes) -> Self:
-        """With the name that belongs to the content."""
+        """Create an archive named by its content."""
         return cls(content, hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Files that an archive has besides, by their path in it, and which of them are executable."""
+    """Further files of an archive, by their path in it, and which of them are executable."""
 
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     executables: frozenset[str] = frozenset()
@@ -101,9 +102,9 @@ NOTHING = Attached()
 
 
 def machine_archive(cache: Path = CACHE, more: Iterable[str] = (), attached: Attached = NOTHING) -> Archive:
-    """The archive of this project as it is now; built unless it is in the cache.
+    """Return the archive of this project as it is now; build it unless it is in the cache.
 
-    more: distributions that it has besides `DISTRIBUTIONS`. attached: further files. Raises MachineError if a
+    more: distributions in addition to `DISTRIBUTIONS`. attached: further files. Raises MachineError if a
     distribution is missing here, or the cache cannot be written.
     """
     project = {**dict(project_files()), **attached.files}
@@ -115,14 +116,14 @@ def machine_archive(cache: Path = CACHE, more: Iterable[str] = (), attached: Att
             with replacing(path, sync=False) as stream:
                 files = {**project, **dict(distribution_files(distributions))}
                 stream.write(pack(files, attached.executables))
-            _forget_old(cache, path)
+            _remove_old(cache, path)
         return Archive.of(path.read_bytes())
     except OSError as error:
-        raise MachineError(f"cannot keep the archive for machines below {cache}: {error.strerror}") from error
+        raise MachineError(f"cannot store the archive for machines in {cache}: {error.strerror}") from error
 
 
 def project_files() -> Iterator[tuple[str, bytes]]:
-    """The modules that machines need, by their path in the archive: ours, and the user's own systems."""
+    """Yield the modules that machines need, by path in the archive: the project's and the user's systems."""
     for package in PACKAGES:
         for path in sorted((PROJECT / package).rglob("*.py")):
             name = path.relative_to(PROJECT).as_posix()
@@ -133,7 +134,7 @@ def project_files() -> Iterator[tuple[str, bytes]]:
 
 
 def distribution_files(distributions: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """The modules and metadata of these distributions, and the shared objects that come with them."""
+    """Yield the modules, metadata and shared objects of these distributions."""
     for distribution in distributions:
         for name, path in _installed(distribution):
             metadata = name.endswith(".dist-info/METADATA")
@@ -147,7 +148,7 @@ def distribution_files(distributions: Iterable[str]) -> Iterator[tuple[str, byte
 
 
 def pack(files: Mapping[str, bytes], executables: Collection[str] = ()) -> bytes:
-    """A reproducible gzipped tar of these files and their bytecode; those that are named are executable."""
+    """Return a reproducible gzipped tar of these files and their bytecode."""
     entries = dict(files)
     for name, content in files.items():
         if name.endswith(".py") and (code := bytecode(name, content)) is not None:
@@ -163,7 +164,7 @@ def pack(files: Mapping[str, bytes], executables: Collection[str] = ()) -> bytes
 
 
 def bytecode(name: str, source: bytes) -> bytes | None:
-    """A module's .pyc file, used without a look at the source; None for what is no Python 3."""
+    """Return a module's .pyc file, which is not compared with the source; None if it is not Python 3."""
     try:
         code = compile(source, name, "exec", dont_inherit=True, optimize=0)
     except SyntaxError:
@@ -182,12 +183,12 @@ def _distribution(name: str) -> importlib.metadata.Distribution:
     try:
         return importlib.metadata.distribution(name)
     except (importlib.metadata.PackageNotFoundError, ValueError):
-        way = "`make setup`" if name in DISTRIBUTIONS else f"`.venv/bin/pip install {name}`"
-        raise MachineError(f"machines need {name}, which is not installed here: {way}") from None
+        remedy = "`make setup`" if name in DISTRIBUTIONS else f"`.venv/bin/pip install {name}`"
+        raise MachineError(f"machines need {name}, which is not installed here: {remedy}") from None
 
 
 def _key(project: Mapping[str, bytes], distributions: Iterable[str], executables: Iterable[str]) -> str:
-    """A cache key from everything that an archive depends on, without reading the distributions' files."""
+    """Return a cache key from all that an archive depends on, without reading the distributions' files."""
     key = hashlib.sha256()
     versions = [f"{name} {_distribution(name).version}" for name in (*distributions, "setuptools")]
     for line in (
@@ -204,10 +205,8 @@ def _key(project: Mapping[str, bytes], distributions: Iterable[str], executables
     return key.hexdigest()[:16]
 
 
-def _forget_old(cache: Path, made: Path) -> None:
-    """Remove all but the newest archives from the cache; the one just built stays, whatever the
-    clock says.
-    """
+def _remove_old(cache: Path, made: Path) -> None:
+    """Remove all but the newest archives from the cache; the one just built stays regardless of times."""
     others = [path for path in cache.glob("machine-*.tar.gz") if path != made]
     others.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for path in others[ARCHIVES_KEPT - 1 :]:
@@ -225,7 +224,7 @@ SECTIONS_COUNT = slice(58, 64)  # e_shentsize, e_shnum, e_shstrndx
 
 
 def loadable_part(content: bytes) -> bytes:
-    """The shared object without sections; as it is if it is of another kind than 64-bit little-endian ELF."""
+    """Return the shared object without sections; unchanged if it is not 64-bit little-endian ELF."""
     if len(content) < HEADER_BYTES or content[:6] != MAGIC + bytes((CLASS_64, LITTLE_ENDIAN)):
         return content
     table, size, count = PROGRAM_HEADERS.unpack_from(content)

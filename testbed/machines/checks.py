@@ -1,9 +1,9 @@
-"""Examines all machines of an inventory at once.
+"""Examination of all machines of an inventory at once.
 
-One command per machine: a small program (`testbed.machines.examination`) is sent with it, answers with facts
-and then reads its clock as often as asked. `testbed.machines.findings` judges the facts.
+There is one command per machine, which carries a small program (`testbed.machines.examination`). The program
+answers with facts and then reads its clock on request. `testbed.machines.findings` evaluates the facts.
 
-Whether a run's captures fit on the machines is checked separately, as that needs a plan.
+A separate check, which needs a plan, determines whether a run's captures fit on the machines.
 """
 
 import json
@@ -53,7 +53,7 @@ class ExaminedMachine:
 
     @property
     def missing(self) -> tuple[Finding, ...]:
-        """The findings that keep runs from it."""
+        """The findings that prevent runs on it."""
         return tuple(finding for finding in self.findings if finding.state is State.MISSING)
 
 
@@ -65,8 +65,8 @@ def examine(
 ) -> list[ExaminedMachine]:
     """Examine all machines, in the inventory's order.
 
-    connections: to each machine, or why there is none. archive: our code, as it would be deployed. needs:
-    what has to be there for an experiment, by machine.
+    connections: to each machine, or why there is none. archive: the code that would be deployed. needs: the
+    needs of an experiment, by machine.
     """
     known = shipped_programs()
     by_name = dict(zip((machine.name for machine in inventory.machines), connections, strict=True))
@@ -78,7 +78,7 @@ def examine(
         needed = needs.get(machine.name, ())
         sought = known | {need.name for need in needed if need.kind == "program"}
         try:
-            facts, clock = _ask(connection, request(inventory, machine, sought))
+            facts, clock = _run_examination(connection, request(inventory, machine, sought))
         except TestbedError as error:
             return ExaminedMachine(machine, unreachable(machine, error))
         found = judge(inventory, machine, facts, clock, archive.sha256, needs=needed)
@@ -89,13 +89,13 @@ def examine(
 
 
 def shipped_programs() -> frozenset[str]:
-    """The programs that systems under test need which come with Cutset."""
+    """Return the programs that Cutset's own systems under test need."""
     needs = [need for name in system_names() for need in load_system(name).programs.needs]
     return frozenset(need.name for need in needs if need.kind == "program")
 
 
 def raise_if_unfit(examined: Sequence[ExaminedMachine]) -> None:
-    """Raises MachineError, with all that is missing and what to do, if a machine cannot take part."""
+    """Raise MachineError, with all problems and remedies, if a machine cannot take part."""
     problems = [
         f"{each.machine.name}: {finding.problem}" + (f" -> {finding.remedy}" if finding.remedy else "")
         for each in examined
@@ -105,13 +105,13 @@ def raise_if_unfit(examined: Sequence[ExaminedMachine]) -> None:
         raise MachineError("; ".join(problems))
 
 
-def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
+def _run_examination(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
     """Run the examination program. Raises TestbedError."""
     program = sent_program(time_limit, files, trusted_folders, run_folders, icmp, examination)
     with connection.open(program_command(program, python=PYTHON), root=True) as process:
         process.timeout_s = ANSWER_S
         lines = _LineReader(process, connection.machine.name)
-        with suppress(UnreachableError):  # it may end before it has read that; what it says tells why
+        with suppress(UnreachableError):  # it may end before it has read the request; its output explains why
             process.write(json.dumps(asked).encode() + b"\n")
         facts = read_facts(lines.next())
         readings = []
@@ -124,7 +124,7 @@ def _ask(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockRea
 
 
 class _LineReader:
-    """Reads lines of a process on a machine."""
+    """A reader of lines of a process on a machine."""
 
     def __init__(self, process: RemoteProcess, name: str) -> None:
         self._process = process
@@ -132,31 +132,31 @@ class _LineReader:
         self._rest = b""
 
     def next(self) -> bytes:
-        """The next line. Raises TestbedError, with its standard error, if there is none."""
+        """Return the next line. Raises TestbedError, with the process's standard error, if there is none."""
         while b"\n" not in self._rest:
             piece = self._process.read(LINE_BYTES_MAX)
             if not piece or len(self._rest) > LINE_BYTES_MAX:
-                raise self._broken()
+                raise self._failure()
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\n")
         return line
 
-    def _broken(self) -> TestbedError:
+    def _failure(self) -> TestbedError:
         code = self._process.wait()
         said = self._process.said()
         if "sudo" in said:
             return MachineError(
-                f"{self._name}: runs need root, and sudo does not give it without asking ({said}): log in as"
-                " root, or let this user do all without a password (visudo: `USER ALL=(ALL) NOPASSWD: ALL`)"
+                f"{self._name}: runs need root, and sudo asks for a password ({said}): log in as root, or"
+                " allow this user sudo without a password (visudo: `USER ALL=(ALL) NOPASSWD: ALL`)"
             )
         if code == 127:
-            return MachineError(f"{self._name}: has no {PYTHON} ({said}): `apt-get install {PYTHON}`")
+            return MachineError(f"{self._name}: {PYTHON} is missing ({said}): `apt-get install {PYTHON}`")
         ended = f"exit code {code}" if code >= 0 else "the command was killed, or the connection was lost"
         return TestbedError(f"{self._name}: cannot be examined: {said or ended}")
 
 
 def check_disk_space(plan: Plan, placement: Placement, examined: Sequence[ExaminedMachine]) -> None:
-    """Raises MachineError, with all machines whose disk is too small, if the captures would not fit."""
+    """Check that the captures fit. Raises MachineError with all machines whose disk is too small."""
     free_bytes = {each.machine.name: each.facts.folder.free_bytes for each in examined if each.facts}
     problems = []
     for machine in placement.machines:
@@ -172,7 +172,8 @@ def check_disk_space(plan: Plan, placement: Placement, examined: Sequence[Examin
 
 
 def needed_bytes(plan: Plan, hosts: int) -> int:
-    """The disk space for a machine with so many of the plan's hosts; all hosts are assumed to
-    capture alike.
+    """Return the disk space for a machine with this number of the plan's hosts.
+
+    All hosts are assumed to capture the same amount.
     """
     return disk_needed_bytes(plan) * hosts // len(plan.hosts) + DISK_RESERVE_BYTES

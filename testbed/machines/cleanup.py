@@ -1,4 +1,4 @@
-"""Removes what earlier runs left on machines, and reports what stays (`testbed.machines.remote_cleanup`)."""
+"""Removal of the files of earlier runs on machines (`testbed.machines.remote_cleanup`)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,10 @@ CLEAR_TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """What was removed on a machine: names of runs, and the number of archives of other versions. ended:
-    supervisors without a controller. in_use: left alone. kept: not fully shipped; bytes.
+    """The result of a cleanup on one machine, by names of runs.
+
+    ended: runs whose supervisor without a controller was ended. in_use: not touched. kept: runs that are not
+    fully shipped, with their bytes. code: the number of removed archives of other versions.
     """
 
     ended: tuple[Said, ...]
@@ -44,9 +46,9 @@ _CLEARED = TypeAdapter(CleanupResult)
 def clean(
     connections: Sequence[Connection], runs: Path, archive: Archive
 ) -> list[CleanupResult | TestbedError]:
-    """Clean all these machines at once; returns for each, in their order, what was done or what went wrong.
+    """Clean all these machines at once; returns each machine's result or error, in their order.
 
-    runs: the folder of runs here, which records what has been shipped. archive: the code that stays.
+    runs: the folder of runs here, whose records list the shipped files. archive: the code that stays.
     """
     program = sent_program(time_limit, files, trusted_folders, run_folders, remote_cleanup)
 
@@ -71,7 +73,7 @@ def clean(
 
 
 def shipped_from(runs: Path, machine: str) -> list[str]:
-    """The runs below `runs` that have all files of this machine."""
+    """Return the runs below `runs` that have all files of this machine."""
     names = []
     for path in sorted([*runs.glob("*/run.json"), *runs.glob(f"*/{POINTS}/*/run.json")]):
         with suppress(InputError):  # a run that cannot be read has shipped nothing

@@ -1,9 +1,9 @@
-"""Coordinates the machines of a run, and reports its progress as one run.
+"""Coordination of the machines of a run, which reports its progress as one run.
 
-Machines wait for each other at barriers (`testbed.runner.barrier`); here it is decided when they go on: when
-all that still take part have arrived, and out of the drain when every client on every machine has everything.
-A lost machine is no longer waited for; one that breaks ends the run for all. Faults and the end of the run
-follow each machine's own clock and need no connection.
+Machines wait for each other at barriers (`testbed.runner.barrier`). The coordinator releases a barrier when
+all remaining machines have arrived, and the drain's barrier when every client on every machine also has all
+its events. It no longer waits for a lost machine; a machine that fails ends the run for all. Faults and the
+end of the run follow each machine's own clock and need no connection.
 """
 
 import queue
@@ -22,9 +22,9 @@ from testbed.runner.draining import highest
 from testbed.runner.run_control import Follow
 
 LEAD_NS = 1_000_000_000
-"""From the word to go on to time 0: longer than a word takes to any machine."""
+"""From the release of the first barrier to time 0; longer than the delay of a message to any machine."""
 QUESTIONS_MIN = 5
-"""So many answers of each machine's clock before its time 0 is set."""
+"""Clock readings of each machine that are required before its time 0 is set."""
 QUESTION_PERIOD_S = 1.0
 QUICK_QUESTION_PERIOD_S = 0.1
 LOOK_S = 0.25
@@ -34,16 +34,14 @@ _PHASES = list(Phase)
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The progress of a machine: the last sequence numbers by stream of its publishers, and of each
-    client.
-    """
+    """The progress of a machine: last sequence numbers by stream, of its publishers and of each client."""
 
     published: Mapping[int, int]
     delivered: Sequence[Mapping[int, int]]
 
 
 class Coordinator:
-    """Coordinates one run. clients: their number on each machine, by its name. duration_us: the plan's."""
+    """The coordinator of one run. clients: their number by machine. duration_us: the plan's."""
 
     def __init__(
         self,
@@ -61,22 +59,22 @@ class Coordinator:
         self._clients = clients
         self._duration_us = duration_us
         self._contract = contract
-        self._waiting: dict[str, set[str]] = {barrier: set() for barrier in Barrier}
+        self._arrived: dict[str, set[str]] = {barrier: set() for barrier in Barrier}
         self._phases = dict.fromkeys(self._peers, Phase.PLANNED)
         self._phase = Phase.PLANNED
         self._rates: dict[str, tuple[int, int]] = {}
         self._counts: dict[str, _Counts] = {}
         self._zero_ns = 0
-        self._asked_s = 0.0
-        self._told: set[str] = set()
+        self._requested_s = 0.0
+        self._released: set[str] = set()
         self._stopped = False
         self.ended: set[str] = set()
         self.lost: set[str] = set()
-        """Machines that cannot be heard any more."""
+        """Machines that no longer take part: unreachable ones, and those whose supervisor has ended."""
         self.unreachable: set[str] = set()
-        """Those of them to which there is no connection; the supervisors of the others are gone."""
+        """Lost machines to which there is no connection."""
         self.failed: dict[str, Any] = {}
-        """The first failure before there was anything to look at."""
+        """The first failure that leaves the run without results."""
         self.problems: list[str] = []
         self.zeros: dict[str, int] = {}
         """Time 0 by each machine's clock."""
@@ -84,37 +82,37 @@ class Coordinator:
     def lead(self) -> None:
         """Coordinate until every machine has ended or is lost."""
         while not self._over:
-            self._ask_times()
+            self._request_times()
             try:
                 name, message = self._events.get(timeout=LOOK_S)
             except queue.Empty:
                 name, message = "", {}
                 self._follow({})
             if name in self._peers and name not in self.lost:
-                self._hear_or_lose(name, message)
+                self._handle_or_lose(name, message)
             elif message.get("do") == "stop":  # the user
                 self._stop("stopped by the user before its time")
-            self._meet()
+            self._release_barriers()
 
-    # --- What machines say
+    # --- Messages of machines
 
-    def _hear_or_lose(self, name: str, message: dict[str, Any]) -> None:
+    def _handle_or_lose(self, name: str, message: dict[str, Any]) -> None:
         """Handle a machine's message, which is validated and sanitized; a malformed one loses the machine."""
         try:
-            self._hear(name, _printable(message))
+            self._handle(name, _printable(message))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            why = f"its supervisor is not understood: {type(error).__name__}: {error}"
-            self._hear(name, _printable({"did": "gone", "why": why}))
+            why = f"its supervisor sent an invalid message: {type(error).__name__}: {error}"
+            self._handle(name, _printable({"did": "gone", "why": why}))
 
-    def _hear(self, name: str, message: dict[str, Any]) -> None:
+    def _handle(self, name: str, message: dict[str, Any]) -> None:
         match message.get("did"):
             case "waits":
-                self._waiting[message["at"]].add(name)
+                self._arrived[message["at"]].add(name)
             case "phase":
                 self._phases[name] = Phase(message["phase"])
             case "progress":
                 self._rates[name] = _count(message["events_per_s"]), _count(message["delivered"])
-                self._tell_progress()
+                self._report_progress()
             case "counts":
                 self._counts[name] = _Counts(
                     highest([message["published"]]), [highest([client]) for client in message["delivered"]]
@@ -126,7 +124,7 @@ class Coordinator:
             case "failed":
                 failed = {"kind": message["kind"], "text": f"{name}: {message['text']}"}
                 self.failed = self.failed or failed
-                self._stop(f"{name} broke")
+                self._stop(f"{name} failed")
             case "ended":
                 outcome = Outcome(message["outcome"])
                 self.ended.add(name)
@@ -138,10 +136,10 @@ class Coordinator:
                     self.unreachable.add(name)
                 self._problem(name, f"lost for the run: {message['why']}")
             case "broken":
-                self._follow({"did": "problem", "text": f"{message['why']}; it goes on, and is called again"})
+                self._follow({"did": "problem", "text": f"{message['why']}; the run continues, reconnecting"})
 
     def _ours_ns(self, name: str, time_ns: int) -> int:
-        """A time of a machine's clock on ours, as far as both have been given time 0."""
+        """Convert a time of a machine's clock to ours; requires time 0 of both."""
         return time_ns - self.zeros[name] + self._zero_ns
 
     def _problem(self, name: str, text: str) -> None:
@@ -150,88 +148,88 @@ class Coordinator:
             self.problems.append(line)
             self._follow({"did": "problem", "text": line})
 
-    # --- Going on together
+    # --- Barriers
 
     @property
-    def _here(self) -> set[str]:
+    def _participants(self) -> set[str]:
         """The machines that still take part."""
         return set(self._peers) - self.ended - self.lost
 
     @property
     def _over(self) -> bool:
-        return not self._here
+        return not self._participants
 
-    def _meet(self) -> None:
-        self._tell_phase()
-        here = self._here
+    def _release_barriers(self) -> None:
+        self._report_phase()
+        here = self._participants
         if not here:
             return
         for barrier in Barrier:
-            if not here <= self._waiting[barrier] or barrier in self._told:
+            if not here <= self._arrived[barrier] or barrier in self._released:
                 continue
             match barrier:
                 case Barrier.READY:
                     self._begin()
                 case Barrier.DRAINED:
                     if self._everything_delivered():
-                        self._go_on(barrier, drained=True)
+                        self._release(barrier, drained=True)
                 case _:
-                    self._go_on(barrier)
+                    self._release(barrier)
 
-    def _go_on(self, barrier: Barrier, **fields: Any) -> None:
-        self._told.add(barrier)
-        for name in self._here:
+    def _release(self, barrier: Barrier, **fields: Any) -> None:
+        self._released.add(barrier)
+        for name in self._participants:
             self._peers[name].order({"do": "go on", "at": barrier, **fields})
 
     def _begin(self) -> None:
-        """Time 0 is one instant, which each machine is given on its own clock."""
-        here = [self._peers[name] for name in sorted(self._here)]
+        """Set time 0, one instant that is sent to each machine by its own clock."""
+        here = [self._peers[name] for name in sorted(self._participants)]
         if any(peer.clock.count < QUESTIONS_MIN for peer in here):
             return
-        self._told.add(Barrier.READY)
+        self._released.add(Barrier.READY)
         self._zero_ns = zero_ns = time.time_ns() + LEAD_NS
         for peer in here:
             best = peer.clock.best
-            assert best is not None  # it has answered
+            assert best is not None  # it has answered clock requests
             self.zeros[peer.name] = zero_ns + best.offset_ns
             peer.order({"do": "go on", "at": Barrier.READY, "zero_ns": self.zeros[peer.name]})
         self._follow({"did": "running", "zero_ns": zero_ns, "duration_us": self._duration_us})
 
     def _everything_delivered(self) -> bool:
-        if not self._here <= self._counts.keys():
+        if not self._participants <= self._counts.keys():
             return False
-        counts = [self._counts[name] for name in self._here]
+        counts = [self._counts[name] for name in self._participants]
         published = highest(each.published for each in counts)
         return reached(published, [client for each in counts for client in each.delivered], self._contract)
 
     def _stop(self, why: str) -> None:
         if not self._stopped:
             self._stopped = True
-            for name in self._here:
+            for name in self._participants:
                 self._peers[name].order({"do": "stop", "why": why})
 
-    def _ask_times(self) -> None:
-        """Ask for the machines' time, which also renews their leases."""
-        few = any(self._peers[name].clock.count < QUESTIONS_MIN for name in self._here)
+    def _request_times(self) -> None:
+        """Request the machines' times, which also renews their leases."""
+        few = any(self._peers[name].clock.count < QUESTIONS_MIN for name in self._participants)
         period_s = QUICK_QUESTION_PERIOD_S if few else QUESTION_PERIOD_S
-        if time.monotonic() - self._asked_s >= period_s:
-            self._asked_s = time.monotonic()
+        if time.monotonic() - self._requested_s >= period_s:
+            self._requested_s = time.monotonic()
             for peer in self._peers.values():
                 if peer.name not in self.lost:
                     peer.ask_time()
 
-    # --- What the follower sees
+    # --- Reports to the follower
 
-    def _tell_phase(self) -> None:
-        """The run is in a phase when all machines are."""
+    def _report_phase(self) -> None:
+        """Report the run's phase: the earliest of all machines' phases."""
         here = [self._phases[name] for name in self._peers if name not in self.lost]
         phase = min(here, key=_PHASES.index, default=self._phase)
         if _PHASES.index(phase) > _PHASES.index(self._phase):
             self._phase = phase
             self._follow({"did": "phase", "phase": phase})
 
-    def _tell_progress(self) -> None:
-        """Report events a second per client, averaged over all."""
+    def _report_progress(self) -> None:
+        """Report events per second and client, averaged over all clients."""
         clients = sum(self._clients[name] for name in self._rates) or 1
         rate, delivered = (
             sum(self._rates[name][which] * self._clients[name] for name in self._rates) / clients
@@ -241,10 +239,10 @@ class Coordinator:
 
 
 def _printable(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message whose texts are sanitized."""
+    """Return the message with sanitized texts."""
     return {key: sanitize(value) if isinstance(value, str) else value for key, value in message.items()}
 
 
 def _count(given: Any) -> int:
-    """Raises TypeError, ValueError, OverflowError unless it is a number in range."""
+    """Return a count as an integer. Raises TypeError, ValueError, OverflowError unless it is a number."""
     return round(float(given))

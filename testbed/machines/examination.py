@@ -1,14 +1,13 @@
-"""Runs on a machine, as root: finds out what it can do, and answers with facts. Judges and changes nothing.
+"""A program that runs on a machine as root and reports facts about it; it changes nothing.
 
 It is sent to the machine (`testbed.machines.software.deploy`), and written for old versions of Python, so
 that old machines can answer, too. It reads the request, one line of JSON, from standard input and answers
-with the facts, one line of JSON. For each empty line that follows it answers with its clock, nanoseconds
-since 1970. The kernel ends it when nothing comes for `PATIENCE_S`, or for as long as its argument says.
+with the facts, one line of JSON. To each empty line that follows it answers with its clock, nanoseconds
+since 1970. The kernel ends it if it receives no input for `PATIENCE_S`, or the seconds of its argument.
 
-Request: `tools` (programs to look for), `folder` (where we may write), `port` (UDP, of the tunnels), `own`
-(addresses that it should have), `peers` (pairs: an own address, and another machine's), `probe_bytes` (the
-size of the packets that must get there), `attempts` (by name: a command that should succeed) and `programs`
-(of systems under test: which of them are there).
+Request: `tools` (programs to look for), `folder` (where we may write), `port` (UDP, of the tunnels), `peers`
+(pairs: an own address, and another machine's), `probe_bytes` (the size of packets that must reach the peers),
+`attempts` (by name: a command that should succeed) and `programs` (of systems under test, to look for).
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ PATIENCE_S = 60.0
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 ATTEMPT_TIMEOUT_S = 10.0
 ECHO_ROUNDS, ECHO_WAIT_S = 3, 0.4
-IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3  # linux/in.h: do not fragment, whatever was learnt of the path
+IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3  # linux/in.h: do not fragment, ignore the path MTU
 CLOCK_UNSYNCHRONISED = 0x40  # STA_UNSYNC of adjtimex(2)
 ADJTIMEX_BYTES, ADJTIMEX_STATUS = 256, slice(40, 44)  # on 64-bit machines
 
 
 def main(patience_s: float = PATIENCE_S) -> None:
-    """Answer the request, then give clock readings until the input ends."""
+    """Answer the request, then answer with clock readings until the input ends."""
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *SYSTEM_DIRECTORIES])
     request = json.loads(line(patience_s))
     say(json.dumps(facts(request)))
@@ -52,7 +51,7 @@ def main(patience_s: float = PATIENCE_S) -> None:
 
 
 def line(patience_s: float) -> str:
-    """The next line of standard input, empty at its end."""
+    """Return the next line of standard input, empty at its end."""
     with limited(patience_s):
         return sys.stdin.readline()
 
@@ -64,7 +63,7 @@ def say(line: str) -> None:
 
 
 def facts(request: dict[str, Any]) -> dict[str, Any]:
-    """All requested facts."""
+    """Return all requested facts."""
     interfaces = addresses()
     return {
         "python": platform.python_version(),
@@ -86,7 +85,7 @@ def facts(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def attempt(command: list[str]) -> str | None:
-    """None if the command succeeds, otherwise its error."""
+    """Run a command; returns its error, or None if it succeeds."""
     try:
         done = subprocess.run(
             command,
@@ -103,7 +102,7 @@ def attempt(command: list[str]) -> str | None:
 
 
 def addresses() -> dict[str, dict[str, Any]]:
-    """By IPv4 address: its interface, the interface's MTU and whether it is up."""
+    """Return, by IPv4 address, its interface, the interface's MTU and whether it is up."""
     try:
         listed = subprocess.run(["ip", "-j", "-4", "address"], stdout=subprocess.PIPE, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -122,7 +121,7 @@ def addresses() -> dict[str, dict[str, Any]]:
 def echoes(
     peers: list[list[str]], interfaces: dict[str, dict[str, Any]], probe_bytes: int
 ) -> list[dict[str, Any]]:
-    """Whether other machines answer small packets and large ones, from the own address of each pair."""
+    """Measure whether other machines answer small and large packets, from the own address of each pair."""
     results = []
     for own in sorted({own for own, _ in peers if own in interfaces}):
         others = [peer for from_, peer in peers if from_ == own]
@@ -136,7 +135,7 @@ def echoes(
 
 
 def answers(own: str, peers: list[str], sizes: tuple[int, ...]) -> list[dict[str, float]]:
-    """For each size of packets, the shortest round trip to each peer that answered."""
+    """Return, for each size of packets, the shortest round trip to each peer that answered."""
     found: list[dict[str, float]] = [{} for _ in sizes]
     number = os.getpid() & 0xFFFF
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
@@ -156,7 +155,7 @@ def answers(own: str, peers: list[str], sizes: tuple[int, ...]) -> list[dict[str
 
 
 def listen(sock: socket.socket, number: int, found: list[dict[str, float]], peers: int) -> None:
-    """Receive replies until all have come or the time is over."""
+    """Receive replies until all have arrived or the time is over."""
     end = time.monotonic() + ECHO_WAIT_S
     while any(len(each) < peers for each in found):
         left = end - time.monotonic()
@@ -171,7 +170,7 @@ def listen(sock: socket.socket, number: int, found: list[dict[str, float]], peer
 
 
 def udp_holder(port: int) -> str | None:
-    """The process that has this UDP port; None if none has. A tunnel of the kernel is not a process."""
+    """Return the process that has this UDP port, or None. A tunnel of the kernel is not a process."""
     inodes = set()
     for table in ("/proc/net/udp", "/proc/net/udp6"):
         try:
@@ -191,7 +190,7 @@ def udp_holder(port: int) -> str | None:
 
 
 def folder(path: Path) -> dict[str, Any]:
-    """The free space of our folder's file system, what the folder holds, and why we may not write there."""
+    """Return the folder's free space, its versions of the code, and why we may not write there, or None."""
     place = next(each for each in (path, *path.parents) if each.exists())
     try:
         free_bytes = shutil.disk_usage(place).free
@@ -200,7 +199,7 @@ def folder(path: Path) -> dict[str, Any]:
         return {"free_bytes": 0, "versions": [], "problem": str(error)}
     problem: str | None
     if not place.is_dir():
-        problem = f"{place} is no folder"
+        problem = f"{place} is not a folder"
     elif not os.access(str(place), os.W_OK) or os.statvfs(place).f_flag & os.ST_RDONLY:
         problem = f"{place} cannot be written"
     else:
@@ -209,7 +208,7 @@ def folder(path: Path) -> dict[str, Any]:
 
 
 def memory() -> int:
-    """The available memory in bytes."""
+    """Return the available memory in bytes."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
@@ -217,9 +216,9 @@ def memory() -> int:
 
 
 def synchronised() -> bool | None:
-    """Whether the clock is synchronised, as far as the kernel knows; None where it does not say."""
+    """Return whether the kernel considers the clock synchronised; None if unknown."""
     try:
-        status = ctypes.create_string_buffer(ADJTIMEX_BYTES)  # modes 0: only asks
+        status = ctypes.create_string_buffer(ADJTIMEX_BYTES)  # modes 0: read only
         if ctypes.CDLL(None).adjtimex(status) < 0:
             return None
     except (OSError, AttributeError):
@@ -228,7 +227,7 @@ def synchronised() -> bool | None:
 
 
 def runs(path: Path) -> list[dict[str, Any]]:
-    """The run folders, their sizes in bytes, and whether they are in use."""
+    """Return the run folders, their sizes in bytes, and whether they are in use."""
     return [{"name": run.name, "bytes": size_bytes(run), "state": state(run)} for run in run_folders(path)]
 
 

@@ -1,7 +1,7 @@
 """The facts about an examined machine and the readings of its clock: plain data, validated on arrival.
 
-A machine may run anything, so its answers are not trusted, and none of their text reaches a terminal
-unsanitized. The request is here, too: what a run needs of a machine.
+A machine may run any software, so its answers are not trusted: their text is sanitized before it reaches a
+terminal. The module also builds the request, from what a run needs of a machine.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from testbed.sandbox.requirements import RUN_TOOLS
 from topologies.link_parameters import LinkParameters
 
 Said = Annotated[str, AfterValidator(sanitize)]
-"""Text that can be shown."""
+"""Sanitized text, which can be shown."""
 Amount = Annotated[int, Field(ge=0, lt=1 << 63)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -28,20 +28,20 @@ _Answer = TypeVar("_Answer")
 
 
 def read_answer(kind: TypeAdapter[_Answer], line: bytes) -> _Answer:
-    """Raises TestbedError if a line is not an answer of the program."""
+    """Parse a line of the program's answer. Raises TestbedError if it is invalid."""
     try:
         return kind.validate_json(line, strict=True)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise TestbedError(
-            sanitize(f"its answer makes no sense: {where + ': ' if where else ''}{first['msg']}")
+            sanitize(f"its answer is invalid: {where + ': ' if where else ''}{first['msg']}")
         ) from None
 
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """A machine's clock minus ours. The error is at most `error_ns`: half a round trip."""
+    """The offset of a machine's clock from ours. The error is at most `error_ns`: half a round trip."""
 
     offset_ns: int
     error_ns: int
@@ -49,7 +49,7 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The errors of what was tried, if it failed: namespaces, netem in one, a VXLAN tunnel in one."""
+    """The errors of attempts, None for success: namespaces, netem in one, a VXLAN tunnel in one."""
 
     namespaces: Said | None
     netem: Said | None
@@ -67,7 +67,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """Whether another machine answered small packets and those of full size, and the round trips."""
+    """Round trips of small and full-sized packets to another machine; None without an answer."""
 
     own: Said
     peer: Said
@@ -77,7 +77,7 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The folder where we may write. `versions` are the names of the archives that are unpacked there."""
+    """The folder where we may write. `versions` are the names of the archives unpacked there."""
 
     free_bytes: Amount
     versions: tuple[Said, ...]
@@ -110,7 +110,7 @@ class Facts:
     processors: Amount
     synchronised: bool | None
     runs: tuple[RunFolder, ...]
-    programs: tuple[Said, ...]  # of systems under test, those that are there
+    programs: tuple[Said, ...]  # the installed ones of systems under test
 
 
 _FACTS = TypeAdapter(Facts)
@@ -121,7 +121,7 @@ def read_facts(line: bytes) -> Facts:
     """Parse the program's answer. Raises TestbedError if it is malformed."""
     facts = read_answer(_FACTS, line)
     if not {echo.own for echo in facts.echoes} <= facts.addresses.keys():
-        raise TestbedError("its answer makes no sense: echoes from an address that it has not")
+        raise TestbedError("its answer is invalid: echoes from an address that it does not have")
     return facts
 
 
@@ -131,23 +131,23 @@ def read_time_ns(line: bytes) -> int:
 
 
 def best_reading(readings: Sequence[tuple[int, int, int]]) -> ClockReading:
-    """The most exact of (asked, machine's clock, answered), ns: the one with the shortest round trip.
+    """Return the most exact of (request, machine's clock, answer), ns: that with the shortest round trip.
 
-    The machine read its clock at some time in between, so the error of its offset is at most half the round
-    trip.
+    The machine read its clock between request and answer, so the error of its offset is at most half the
+    round trip.
     """
     asked, there, answered = min(readings, key=lambda reading: reading[2] - reading[0])
     return ClockReading(there - (asked + answered) // 2, (answered - asked + 1) // 2)
 
 
 MACHINE_TOOLS = {**RUN_TOOLS, **TRY_TOOLS}
-"""Programs, and the Debian packages that bring them."""
+"""Programs, and their Debian packages."""
 PROBE_BYTES = LinkParameters().mtu_bytes + VXLAN_OVERHEAD_BYTES
-"""Of packets that links of the usual MTU put into the experiment network."""
+"""The largest packets that links of the default MTU send through the experiment network."""
 
 
 def request(inventory: Inventory, machine: Machine, programs: Iterable[str] = ()) -> dict[str, Any]:
-    """The request for a machine: see `testbed.machines.examination`. programs: of systems under test."""
+    """Return the request for a machine (`testbed.machines.examination`). programs: of systems under test."""
     tunnel = ["ip", "link", "add", "name", "cutset-try", "type", "vxlan", "id", "1"]
     ends = ["local", "192.0.2.1", "remote", "192.0.2.2", "dstport", str(inventory.vxlan_port)]
     attempts = {"namespaces": ["true"], "netem": list(TRY), "tunnel": [*tunnel, *ends]}  # see facts.Attempts
@@ -165,7 +165,7 @@ def request(inventory: Inventory, machine: Machine, programs: Iterable[str] = ()
 
 
 def peers(inventory: Inventory, machine: Machine) -> list[tuple[str, str]]:
-    """Pairs of an own address and another machine's that must be able to reach each other."""
+    """Return pairs of an own address and another machine's that must be able to reach each other."""
     pairs = {
         (machine.address(link), other.address(link)): None
         for other in inventory.machines
@@ -176,5 +176,5 @@ def peers(inventory: Inventory, machine: Machine) -> list[tuple[str, str]]:
 
 
 def _networks(one: Machine, other: Machine) -> list[str]:
-    """The links that have networks of their own, of which both are; "" is the one that all share."""
+    """Return the links with their own networks to which both machines belong; "" is the shared network."""
     return [*(link for link in one.links if link in other.links), ""]

@@ -1,4 +1,4 @@
-"""Judges the facts about a machine: used as it is, worth knowing, or in the way, with a remedy.
+"""Evaluation of the facts about a machine: each finding is good, a note, or prevents runs, with a remedy.
 
 Pure. Each subject has one or several findings; `cell` is the text for a table.
 """
@@ -21,8 +21,10 @@ MESSAGE_CHARACTERS_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding about one subject. `cell` is the text for a table, `problem` a clause for below it, `remedy`
-    what to do about it; the last two may be empty.
+    """A finding about one subject.
+
+    `cell` is the text for a table, `problem` a clause below the table, `remedy` the action that solves it;
+    the last two may be empty.
     """
 
     subject: str
@@ -33,7 +35,7 @@ class Finding:
 
 
 def unreachable(machine: Machine, error: TestbedError) -> tuple[Finding, ...]:
-    """The finding for a machine without facts; the error says what to do, without the machine's name."""
+    """Return the finding for a machine without facts, with the error that explains why."""
     return (Finding("login", State.MISSING, "no", str(error).removeprefix(f"{machine.name}: ")),)
 
 
@@ -46,8 +48,9 @@ def judge(
     *,
     needs: Sequence[Need] = (),
 ) -> tuple[Finding, ...]:
-    """All findings about a machine. sha256: the name of our code's archive. needs: of an experiment's system,
-    what has to be there.
+    """Return all findings about a machine.
+
+    sha256: the name of our code's archive. needs: the needs of an experiment's system.
     """
     return (
         _login(machine),
@@ -103,7 +106,7 @@ def _links(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
             "links",
             State.MISSING,
             "none",
-            f"cannot make namespaces [{_short(said)}]",
+            f"cannot create namespaces [{_short(said)}]",
             "use the machine itself rather than a container, or one with --privileged",
         )
         return
@@ -113,7 +116,7 @@ def _links(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
             "links",
             State.MISSING,
             "no tunnels",
-            f"the kernel {facts.kernel} makes no VXLAN tunnels [{_short(said)}]",
+            f"the kernel {facts.kernel} does not support VXLAN tunnels [{_short(said)}]",
             "modprobe vxlan, or use a kernel that has it (CONFIG_VXLAN)",
         )
 
@@ -157,7 +160,7 @@ def _network(inventory: Inventory, machine: Machine, facts: Facts) -> Iterator[F
             State.MISSING,
             "port taken",
             f"UDP port {inventory.vxlan_port} is used by {facts.port_holder}",
-            "stop that, or choose another with `vxlan_port:` in the inventory",
+            "stop it, or choose another port with `vxlan_port:` in the inventory",
         )
 
 
@@ -174,7 +177,7 @@ def _peers(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
             State.MISSING,
             cell,
             f"no answer in the experiment network from {_named(silent, name)}",
-            "see that they are up, joined to the same network, and that no firewall drops ICMP",
+            "check that they are up and in the same network, and that no firewall drops ICMP",
         )
     if short:
         sizes = sorted({min(PROBE_BYTES, facts.addresses[echo.own].mtu) for echo in short})
@@ -183,8 +186,8 @@ def _peers(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
             "peers",
             State.MISSING,
             cell,
-            f"packets of {size} bytes are not answered by {_named(short, name)}, small ones are",
-            "set the interfaces' MTU to what the network between them carries",
+            f"no answer to packets of {size} bytes from {_named(short, name)}, but to small ones",
+            "set the interfaces' MTU to that of the network between them",
         )
     if not silent and not short:
         yield Finding("peers", State.GOOD, cell)
@@ -208,7 +211,7 @@ def _clock(facts: Facts, clock: ClockReading) -> Finding:
             "clock",
             State.NOTE,
             cell,
-            "nothing keeps its clock right (the kernel calls it unsynchronised)",
+            "the kernel reports its clock as unsynchronised",
             "apt-get install chrony",
         )
     return Finding("clock", State.GOOD, cell)
@@ -225,7 +228,7 @@ def _disk(machine: Machine, facts: Facts) -> Iterator[Finding]:
             "disk",
             State.NOTE,
             cell,
-            f"{cell} are free for {machine.folder}, and captures of a minute may take 2 GB",
+            f"{cell} are free for {machine.folder}; captures of a minute may take 2 GB",
             "name another `folder:` in the inventory, or give experiments a snap length",
         )
     else:
@@ -256,19 +259,19 @@ def _runs(facts: Facts) -> Finding:
         State.NOTE,
         f"{cell}, {sum(run.bytes for run in left) / 1e6:.0f} MB",
         f"without a controller: {', '.join(run.name for run in left)}",
-        "`cutset fetch RUN` brings it here; `cutset hosts INVENTORY --clean` removes what was brought",
+        "`cutset fetch RUN` fetches its files; `cutset hosts INVENTORY --clean` removes fetched runs",
     )
 
 
 def _programs(facts: Facts, needs: Sequence[Need]) -> Finding:
-    """Python modules are sent along."""
+    """Return the finding about programs; Python modules are sent with the code."""
     lacking = [need for need in needs if need.kind == "program" and need.name not in facts.programs]
     if lacking:
         return Finding(
             "programs",
             State.MISSING,
             f"{len(lacking)} missing",
-            f"not installed, but needed by what is to run there: {', '.join(need.name for need in lacking)}",
+            f"needed for the run, but not installed: {', '.join(need.name for need in lacking)}",
             "; ".join(dict.fromkeys(need.get for need in lacking)),
         )
     return Finding("programs", State.GOOD, ", ".join(facts.programs) or "none")

@@ -1,15 +1,15 @@
 """An inventory: the machines that a run may use, in a YAML file.
 
     inventory: lab
-    user: cutset                       # for all machines, unless one says otherwise; so are key, port,
-    key: ~/.ssh/id_ed25519             # folder and takes
+    user: cutset                       # user, key, port, folder and takes are defaults for all machines
+    key: ~/.ssh/id_ed25519
     folder: /var/tmp/cutset
     machines:
       - {name: h0, control: 192.168.56.10, experiment: 10.10.1.10, serves: [r0]}
       - {name: h1, control: 192.168.56.11, experiment: 10.10.1.11}
 
-`control` is what SSH connects to, `experiment` the machine's address in the network that carries the links
-between regions. There are no passwords: keys and the agent only.
+`control` is the name or address for SSH, `experiment` the machine's address in the network that carries the
+links between regions. There are no passwords, only keys and the agent.
 """
 
 import re
@@ -28,7 +28,7 @@ from topologies.document import read_document, validated
 from topologies.json_schema import schema_of
 from topologies.strict import DurationUs, Name, RateBitsPerS, SizeBytes, StrictModel, WholeNumber, problem
 
-FOLDER = "/var/tmp/cutset"  # noqa: S108 (outlives a reboot, and is one folder that we make ours)
+FOLDER = "/var/tmp/cutset"  # noqa: S108 (survives a reboot; the folder is checked to be ours)
 VXLAN_PORT = 4789  # RFC 7348, section 5
 LEASE_US = 60_000_000
 LEASE_US_MIN = 5_000_000
@@ -41,14 +41,14 @@ _PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
 
 
 class Shaping(StrEnum):
-    """Who emulates the links between machines: our link emulators on them, or the site's links."""
+    """The emulator of links between machines: our link emulators on them, or the site's links."""
 
     HOSTS = "hosts"
     EMULAB = "emulab"
 
 
 class ShippingTime(StrEnum):
-    """Whether files are shipped during the run, or when it is over."""
+    """The time of shipping: during the run, or after it."""
 
     DURING = "during"
     END = "end"
@@ -58,29 +58,29 @@ def _ipv4(text: str) -> str:
     try:
         return str(IPv4Address(text))
     except ValueError:
-        raise problem(f"{text!r:.40} is no IPv4 address, such as 10.10.1.10") from None
+        raise problem(f"{text!r:.40} is not an IPv4 address, such as 10.10.1.10") from None
 
 
 def _control(text: str) -> str:
     if not _ADDRESS.fullmatch(text):
-        raise problem(f"{text!r:.40} is no host name or address")
+        raise problem(f"{text!r:.40} is not a host name or address")
     return text
 
 
 def _fingerprint(text: str) -> str:
     if not _FINGERPRINT.fullmatch(text):
-        raise problem(f"{text!r:.60} is no fingerprint: `ssh-keygen -lf FILE.pub` prints one, as SHA256:…")
+        raise problem(f"{text!r:.60} is not a fingerprint: `ssh-keygen -lf FILE.pub` prints one, as SHA256:…")
     return text
 
 
 def _absolute(text: str) -> str:
     if not _PATH.fullmatch(text) or ".." in text.split("/"):
-        raise problem(f"{text!r:.60} is no plain absolute path, such as {FOLDER}")
+        raise problem(f"{text!r:.60} is not a plain absolute path, such as {FOLDER}")
     return text
 
 
 def _written(pattern: re.Pattern[str]) -> WithJsonSchema:
-    """The JSON schema of it, for editors."""
+    """Return a pattern's JSON schema, for editors."""
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern.pattern}$"})
 
 
@@ -94,27 +94,27 @@ _Count = Annotated[WholeNumber, Field(ge=1, le=10_000)]
 
 class _Machine(StrictModel):
     name: Name
-    """What it is called in tables and in the run."""
+    """Its name in tables and in the run."""
     control: _Control
-    """What SSH connects to: a name of ssh_config(5), a host name or an address."""
+    """Its name or address for SSH: a name of ssh_config(5), a host name or an address."""
     experiment: _Address | None = None
     """Its address in the network that all machines share for the experiment."""
     links: Mapping[str, _Address] = Field(default_factory=dict)
-    """Its addresses by WAN link, where each link is a network of its own."""
+    """Its addresses by WAN link, if each link is its own network."""
     host_key: _Fingerprint | None = None
-    """The fingerprint of its host key; ~/.ssh/known_hosts is asked unless given."""
+    """The fingerprint of its host key; by default as in ~/.ssh/known_hosts."""
     serves: tuple[str, ...] = ()
     """Regions; those that no machine names are spread over the machines that name none."""
     user: str | None = None
-    """Who logs in: root, or somebody who may use sudo without a password."""
+    """The user for the login: root, or a user who may use sudo without a password."""
     key: str | None = None
     """A private key; the agent's and the usual ones are tried as well."""
     port: _Port | None = None
-    """Of SSH."""
+    """The port of SSH."""
     folder: _Folder | None = None
-    """The one folder that we write into."""
+    """The only folder that we write to."""
     takes: _Count | None = None
-    """How many node processes it may have."""
+    """The maximum number of its node processes."""
 
     @model_validator(mode="after")
     def _has_addresses(self) -> Self:
@@ -125,36 +125,36 @@ class _Machine(StrictModel):
 
 class _Shipping(StrictModel):
     when: ShippingTime = ShippingTime.DURING
-    """during: from the first packet on; end: when the run is over."""
+    """during: from the first packet on; end: after the run."""
     rate_bits_per_s: RateBitsPerS | None = None
-    """What all machines together may send us; unlimited unless given."""
+    """The maximum rate of all machines together; unlimited by default."""
     disk_bytes: SizeBytes | None = None
-    """What a run's files may take here."""
+    """The maximum size of a run's files here."""
 
 
 class _Inventory(StrictModel):
     inventory: Name
-    """What it is called."""
+    """Its name."""
     machines: Annotated[list[_Machine], Field(min_length=1, max_length=MACHINES_MAX)]
-    """The clock of the one that has the plan's first host is the run's."""
+    """The machines; the clock of the one with the plan's first host is the run's."""
     user: str | None = None
-    """Who logs in, on machines that do not say; ssh_config(5) says, or it is who you are, unless given."""
+    """The default user for the login; else that of ssh_config(5), or the current user."""
     key: str | None = None
-    """The private key, for machines that do not say."""
+    """The default private key."""
     port: _Port | None = None
-    """Of SSH, on machines that do not say; ssh_config(5) says, or it is 22, unless given."""
+    """The default port of SSH; else that of ssh_config(5), or 22."""
     folder: _Folder = FOLDER
-    """The one folder that we write into, on machines that do not say."""
+    """The default folder, the only one that we write to."""
     takes: _Count = TAKES
-    """How many node processes a machine may have that does not say."""
+    """The default maximum number of node processes of a machine."""
     lease_us: DurationUs = Field(LEASE_US, ge=LEASE_US_MIN)
-    """A machine that hears nothing for so long ends its part of the run tidily."""
+    """A machine without messages from the controller for this time ends its part of the run in order."""
     shaping: Shaping = Shaping.HOSTS
     """hosts: we shape on the machines; emulab: the site's links do, and we only cut."""
     vxlan_port: _Port = VXLAN_PORT
     """UDP port of the tunnels between machines."""
     shipping: _Shipping = Field(default_factory=_Shipping)
-    """When and how fast captures come back."""
+    """When and how fast captures are shipped."""
 
     @model_validator(mode="after")
     def _is_without_doubles(self) -> Self:
@@ -164,10 +164,10 @@ class _Inventory(StrictModel):
                 if given is not None and Counter(values[:number])[given]:
                     raise problem(f"another machine has the {value} {given}", "machines", number, name)
         reached: dict[tuple[str, int | None], str] = {}
-        for number, machine in enumerate(self.machines):  # ports tell machines behind one address apart
+        for number, machine in enumerate(self.machines):  # ports distinguish machines behind one address
             other = reached.setdefault((machine.control, machine.port or self.port), machine.name)
             if other != machine.name:
-                text = f"{other} is reached in the same way, {machine.control}: it would be the same machine"
+                text = f"{other} has the same address, {machine.control}: it would be the same machine"
                 raise problem(text, "machines", number, "control")
         return self
 
@@ -178,10 +178,10 @@ class Machine:
 
     name: str
     control: str
-    port: int | None  # None: as ssh_config(5) says, or 22
+    port: int | None  # None: that of ssh_config(5), or 22
     user: str | None
     key: Path | None
-    host_key: str | None  # "SHA256:…"; None: as known_hosts says
+    host_key: str | None  # "SHA256:…"; None: as in known_hosts
     experiment: str | None
     links: Mapping[str, str]
     serves: tuple[str, ...]
@@ -189,7 +189,7 @@ class Machine:
     folder: str
 
     def address(self, link: str) -> str | None:
-        """The machine's address in the experiment network, for this WAN link."""
+        """Return the machine's address in the experiment network, for this WAN link."""
         return self.links.get(link, self.experiment)
 
     @property
@@ -204,7 +204,7 @@ class Machine:
         return f"{self.folder}/runs"
 
     def run_folder(self, run: RunDirectory) -> str:
-        """The folder on the machine of one run."""
+        """Return the folder on the machine of one run."""
         return f"{self.runs}/{run.full_name}"
 
     @property
@@ -215,7 +215,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Shipping:
-    """When files are shipped, and the limits of rate and disk."""
+    """The time of shipping, and the limits of rate and disk."""
 
     when: ShippingTime
     rate_bits_per_s: int | None
@@ -236,7 +236,7 @@ class Inventory:
 
 
 def load_inventory(path: Path) -> Inventory:
-    """The inventory in a file. Raises InputError with file, line and field."""
+    """Read the inventory in a file. Raises InputError with file, line and field."""
     document = read_document(path)
     given = validated(_Inventory, document)
     return Inventory(
@@ -251,7 +251,7 @@ def load_inventory(path: Path) -> Inventory:
 
 
 def inventory_schema() -> dict[str, Any]:
-    """The JSON schema of an inventory's file."""
+    """Return the JSON schema of an inventory's file."""
     return schema_of(_Inventory)
 
 

@@ -1,8 +1,8 @@
-"""Merges the run.json files of all machines into one. Pure.
+"""The merge of the run.json files of all machines into one. Pure.
 
-Entries of lists get the name of the machine that they come from, and keep the times of that machine's clock;
-the run's own times are by the clock of the first machine, the reference. Each machine's time 0, and the
-offset of its clock from ours over the control connection, are in `machines`.
+Entries of lists get the name of their machine, and keep the times of that machine's clock; the run's own
+times are by the clock of the first machine, the reference. `machines` has each machine's time 0, and the
+offset of its clock from ours, measured over the control connection.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ def machine_shares(
     clocks: Mapping[str, ClockReading | None],
     versions: Mapping[str, Versions],
 ) -> tuple[MachineShare, ...]:
-    """What stands under `machines` in the run's record. versions: of what programs need, by machine."""
+    """Return `machines` of the run's record. versions: of the needs of programs, by machine."""
     return tuple(
         MachineShare(
             machine.name,
@@ -39,8 +39,10 @@ def machine_shares(
 
 
 def merged(base: RunRecord, parts: Mapping[str, RunRecord], order: Sequence[str]) -> RunRecord:
-    """base: the record that was planned, with `machines` and what went wrong from here. parts: of the
-    machines that have one, by name. order: all machines, the reference first.
+    """Return the record of the whole run.
+
+    base: the planned record, with `machines` and the controller's problems. parts: the records of machines
+    that have one, by name. order: all machines, the reference first.
     """
     known = {name: parts[name] for name in order if name in parts}
     said = [f"{name}: {sanitize(text)}" for name, part in known.items() for text in part.problems]
@@ -80,7 +82,7 @@ def merged(base: RunRecord, parts: Mapping[str, RunRecord], order: Sequence[str]
 
 
 def _outcome(parts: Sequence[RunRecord], *, missing: int) -> Outcome:
-    """A run is as complete as its least complete part."""
+    """Return the outcome of a run: that of its least complete part."""
     outcomes = {part.outcome for part in parts}
     if missing or Outcome.CRASHED in outcomes or None in outcomes:
         return Outcome.CRASHED

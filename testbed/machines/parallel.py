@@ -1,6 +1,6 @@
-"""Does the same on many machines at once, in threads: a slow or broken machine delays no other.
+"""Parallel calls for many machines, in threads: a slow or broken machine does not delay others.
 
-Nor does it delay an interrupt: the threads are daemons, which are not awaited when the command ends.
+It does not delay an interrupt either: the threads are daemons, which the command does not await at its end.
 """
 
 import queue
@@ -18,11 +18,10 @@ _Result = TypeVar("_Result")
 
 
 def on_each(do: Callable[[_Each], _Result], each: Sequence[_Each]) -> list[_Result | TestbedError]:
-    """Call `do` with each of these, at the same time; returns in their order the results, or the errors that
-    were raised.
+    """Call `do` with each item in parallel; returns the results or TestbedErrors in the items' order.
 
-    Any other error is a bug of ours and is raised. When that or a KeyboardInterrupt leaves this function,
-    calls that have not begun never do, and others are abandoned: they end with their connection, or with the
+    Any other error is a bug of ours and is raised. When it or a KeyboardInterrupt leaves this function, calls
+    that have not begun are cancelled, and others are abandoned: they end with their connection, or with the
     process.
     """
     futures: list[Future[_Result | TestbedError]] = [Future() for _ in each]
@@ -37,7 +36,7 @@ def on_each(do: Callable[[_Each], _Result], each: Sequence[_Each]) -> list[_Resu
             except queue.Empty:
                 return
             if future.set_running_or_notify_cancel():
-                _carry_out(do, one, future)
+                _call(do, one, future)
 
     for number in range(min(len(each), THREADS_MAX)):
         threading.Thread(target=work, name=f"machine {number}", daemon=True).start()
@@ -48,19 +47,19 @@ def on_each(do: Callable[[_Each], _Result], each: Sequence[_Each]) -> list[_Resu
             future.cancel()
 
 
-def _carry_out(do: Callable[[_Each], _Result], one: _Each, future: Future[_Result | TestbedError]) -> None:
+def _call(do: Callable[[_Each], _Result], one: _Each, future: Future[_Result | TestbedError]) -> None:
     try:
         future.set_result(do(one))
     except TestbedError as error:
         future.set_result(error)
-    except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
+    except BaseException as error:  # noqa: BLE001 - raised by `future.result`
         future.set_exception(error)
 
 
 def all_or_raise(results: Sequence[_Result | TestbedError]) -> list[_Result]:
-    """The results if there is no error among them.
+    """Return the results if none is an error.
 
-    Raises MachineError if a machine cannot do it, otherwise TestbedError, with the messages of all.
+    Otherwise raises MachineError if one of them is a MachineError, else TestbedError, with all messages.
     """
     errors = [result for result in results if isinstance(result, TestbedError)]
     if errors:

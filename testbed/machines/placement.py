@@ -1,10 +1,10 @@
-"""Places a plan's hosts on the machines of an inventory. Pure.
+"""Placement of a plan's hosts on the machines of an inventory. Pure.
 
-A region is placed on the machines that serve it; regions that no machine names go, in order, to the machines
-that name none. A region's gateway is on its first machine; its processes are spread evenly, each to the
-machine of the region with the fewest. WAN links between machines become tunnels, and so does a region's LAN
-between every two machines that have a part of it; each gets a capture of headers at both its ends, from which
-the machines' clocks are compared.
+A region is placed on the machines that serve it; regions that no machine names are distributed, in order, to
+the machines that name none. A region's gateway is on its first machine; its processes are spread evenly, each
+to the machine of the region with the most room. WAN links between machines become tunnels, and so does a
+region's LAN between every two of its machines. Each tunnel gets a capture of headers at both ends, from which
+the analysis compares the machines' clocks.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ VXLAN_NETWORKS = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The machine of each of the plan's hosts, by the host's name. Machines without any are left out."""
+    """The machine of each of the plan's hosts, by the host's name. Machines without hosts are left out."""
 
     machine_of: Mapping[str, Machine]
 
@@ -38,12 +38,12 @@ class Placement:
         return list({machine.name: machine for machine in self.machine_of.values()}.values())
 
     def hosts(self, machine: Machine) -> list[str]:
-        """The plan's hosts on a machine."""
+        """Return the plan's hosts on a machine."""
         return [host for host, where in self.machine_of.items() if where.name == machine.name]
 
 
 def place(plan: Plan, inventory: Inventory) -> Placement:
-    """Spread a plan over machines. Raises InputError if they cannot carry it out."""
+    """Place a plan on machines. Raises InputError if they cannot execute it."""
     by_region = _machines_by_region(plan, inventory)
     room = {machine.name: machine.takes for machine in inventory.machines}
     machine_of: dict[str, Machine] = {}
@@ -66,11 +66,11 @@ def place(plan: Plan, inventory: Inventory) -> Placement:
 
 
 def adapted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: int) -> Plan:
-    """The plan as these machines can carry it out: with the MTU of links between them bounded by their
-    network's, and with captures for their clocks.
+    """Return the plan as these machines can execute it.
 
-    mtu_bytes: of the experiment network. Raises InputError where the site emulates the links and a fault
-    changes more of one than its state.
+    The MTU of links between machines is bounded by that of their network, and captures for the comparison of
+    clocks are added. mtu_bytes: of the experiment network. Raises InputError if the site emulates the links
+    and a fault changes more than a link's state.
     """
     tunnelled = {link for _, _, link, _ in _tunnels(plan, placement)}
     if inventory.shaping is Shaping.EMULAB:
@@ -101,19 +101,17 @@ def adapted(plan: Plan, inventory: Inventory, placement: Placement, mtu_bytes: i
 
 
 def first_network(run: str) -> int:
-    """The first VXLAN network identifier of a run's tunnels, chosen so that runs on the same machines hardly
-    collide.
-    """
+    """Return the first VXLAN network identifier of a run's tunnels, a hash that rarely collides."""
     return int.from_bytes(hashlib.sha256(run.encode()).digest()[:3], "big")
 
 
 def assignments(
     plan: Plan, inventory: Inventory, placement: Placement, first_network: int
 ) -> dict[str, Assignment]:
-    """Each machine's assignment, by its name.
+    """Return each machine's assignment, by its name.
 
-    first_network: VXLAN network identifier from which on the run's tunnels are numbered. Raises InputError if
-    a machine has no address for a link.
+    first_network: the VXLAN network identifier of the run's first tunnel. Raises InputError if a machine has
+    no address for a link.
     """
     tunnels: dict[str, list[Tunnel]] = {machine.name: [] for machine in placement.machines}
     behind: dict[str, dict[str, str]] = {name: {} for name in tunnels}
@@ -173,7 +171,7 @@ def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[Mach
     homeless = [region for region in regions if not found[region]]
     if homeless and not free:
         raise _error(
-            inventory, "machines", f"no machine serves {', '.join(homeless)}, and each serves something else"
+            inventory, "machines", f"no machine serves {', '.join(homeless)}; each serves other regions"
         )
     for number, region in enumerate(homeless):
         found[region].append(free[number % len(free)])
@@ -181,7 +179,7 @@ def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[Mach
 
 
 def _tunnels(plan: Plan, placement: Placement) -> Iterator[tuple[Machine, Machine, str, str]]:
-    """Every tunnel: its two machines, what it is called, and the region if it is part of a LAN."""
+    """Yield every tunnel: its two machines, its name, and the region if it is part of a LAN."""
     gateways = {region.name: placement.machine_of[region.gateway] for region in plan.regions}
     for link in plan.links:
         if link.kind == "wan" and gateways[link.a].name != gateways[link.b].name:
@@ -193,7 +191,7 @@ def _tunnels(plan: Plan, placement: Placement) -> Iterator[tuple[Machine, Machin
 
 
 def _sides(plan: Plan, here: Machine, there: Machine, link: str, region: str) -> tuple[str, str]:
-    """The names of the two ends in captures: regions, or machines where the region is the same."""
+    """Return the names of the two ends in captures: regions, or machines if both are in the same region."""
     if region:
         return here.name, there.name
     return next((each.a, each.b) for each in plan.links if each.name == link)

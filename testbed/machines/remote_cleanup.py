@@ -1,13 +1,13 @@
-"""Runs on a machine, as root: ends what earlier runs have left, and removes what is no longer needed.
+"""A program that runs on a machine as root: ends processes of earlier runs, and removes shipped files.
 
 One line of JSON on standard input gives `folder` (the machine's, of the inventory), `shipped` (runs whose
-files are all on the controller) and `code` (the archive that is to stay). The answer, one line of JSON, has
-the runs' names by what was done: `ended` (a supervisor without a controller), `removed`, `in_use` and `kept`
-(not shipped; with its bytes), and `code` (how many other archives were removed).
+files are all on the controller) and `code` (the archive that stays). The answer, one line of JSON, has the
+runs' names by result: `ended` (its supervisor had no controller), `removed`, `in_use` and `kept` (not
+shipped; with its bytes), and `code` (the number of removed archives).
 
-A run whose controller is connected is left alone. Nothing outside the folder is touched, and nothing is
-trusted that another user could have put there (`testbed.machines.software.trusted_folders`): in that case,
-or if something cannot be removed, the exit code is 1 with the reason on standard error.
+A run whose controller is connected is not touched. Files outside the folder are not touched, and folders that
+another user could change are not trusted (`testbed.machines.software.trusted_folders`): in that case, or if
+a file cannot be removed, the exit code is 1 with the reason on standard error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from testbed.machines.ssh.time_limit import limited
 PATIENCE_S = 60.0
 END_TIMEOUT_S = 5.0
 LOOK_S = 0.02
-UNPACKING_S = 3600.0  # what is older is no archive that is just being unpacked
+UNPACKING_S = 3600.0  # an older folder is not one that is being unpacked
 
 
 def main(patience_s: float = PATIENCE_S) -> None:
@@ -39,7 +39,7 @@ def main(patience_s: float = PATIENCE_S) -> None:
 
 
 def clear(folder: Path, shipped: list[str], code: str) -> dict[str, Any]:
-    """Clean up as described above. Raises OSError."""
+    """Clean up; returns the answer. Raises OSError."""
     for place in (folder / "runs", folder / "code"):
         if os.path.lexists(str(place)):
             require_trusted(place)
@@ -62,8 +62,9 @@ def clear(folder: Path, shipped: list[str], code: str) -> dict[str, Any]:
 
 
 def end(run: Path) -> bool:
-    """End a run's supervisor, and with it its sandbox. The process handle is opened before the process is
-    checked again, so that it cannot be another process.
+    """End a run's supervisor, and with it its sandbox.
+
+    The process handle is opened before the process is checked again, so that it cannot be another process.
     """
     pid = supervisor(run)
     if pid is None:
@@ -79,21 +80,21 @@ def end(run: Path) -> bool:
             signal.pidfd_send_signal(handle, number)
             wait(lambda: supervisor(run) != pid)
     except ProcessLookupError:
-        pass  # it has ended by itself
+        pass  # it has ended already
     finally:
         os.close(handle)
     return True
 
 
 def wait(done: Any) -> None:
-    """Wait until `done`, or the time is over."""
+    """Wait until `done()` is true, at most `END_TIMEOUT_S`."""
     end_s = time.monotonic() + END_TIMEOUT_S
     while not done() and time.monotonic() < end_s:
         time.sleep(LOOK_S)
 
 
 def remove_code(code: Path, kept: str) -> int:
-    """Remove all archives but one."""
+    """Remove all archives but one; returns the number of removed archives."""
     count = 0
     for each in sorted(code.iterdir()) if code.is_dir() else []:
         unpacking = ".part." in each.name and time.time() - each.stat().st_mtime < UNPACKING_S

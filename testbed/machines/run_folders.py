@@ -1,8 +1,8 @@
-"""Runs on a machine, as part of a program that is sent there: the folders of runs below ours.
+"""The folders of runs on a machine, as part of a program that is sent there.
 
-A run's folder is *in use* while its controller is connected to its supervisor, *held* while there is only the
-supervisor, which waits for the controller until the lease expires, and *left* afterwards. What another user
-could have put there is not read.
+A run's folder is *in use* while its controller is connected to its supervisor, *held* while only the
+supervisor runs, which waits for the controller until the lease expires, and *left* afterwards. Folders that
+another user could change are not read.
 """
 
 from __future__ import annotations
@@ -19,26 +19,31 @@ CONNECTED = "03"  # SS_CONNECTED of linux/net.h, in /proc/net/unix
 
 
 def agent_arguments(what: str, folder: str) -> list[str]:
-    """The end of the command line that starts a run's supervisor ("start"), or connects to it ("attach")."""
+    """Return the end of the command line that starts a run's supervisor or connects to it.
+
+    what: "start" or "attach".
+    """
     return ["-m", "testbed.machines.agent", what, folder]
 
 
 def run_folders(folder: Path) -> list[Path]:
-    """The folders of runs that no other user can change; `folder` is the machine's, of the inventory."""
+    """Return the folders of runs that no other user can change; `folder`: the machine's in the inventory."""
     runs = folder / "runs"
     return sorted(run for run in runs.iterdir() if is_trusted(run)) if is_trusted(runs) else []
 
 
 def state(run: Path) -> str:
-    """Whether a run's folder is in use, held or left."""
+    """Return whether a run's folder is in use, held or left."""
     if supervisor(run) is None:
         return LEFT
     return IN_USE if _attached(run / files.SOCKET) else HELD
 
 
 def supervisor(run: Path) -> int | None:
-    """The process id of the run's supervisor, if it is alive. It cannot be confused with another process that
-    got its number, nor with one that another user has written down.
+    """Return the process id of the run's supervisor if it runs, else None.
+
+    Its start time and command line are checked, so a reused process id does not match; files that another
+    user can change are not read.
     """
     if not is_trusted(run):
         return None
@@ -51,7 +56,7 @@ def supervisor(run: Path) -> int | None:
 
 
 def _supervises(pid: int, run: Path) -> bool:
-    """Whether this is the command line of the run's supervisor (proc(5))."""
+    """Return whether the process has the command line of the run's supervisor (proc(5))."""
     try:
         line = os.fsdecode(Path(f"/proc/{pid}/cmdline").read_bytes()).split("\0")[:-1]
         return line[-4:] == agent_arguments("start", line[-1]) and run.samefile(line[-1])
@@ -60,19 +65,19 @@ def _supervises(pid: int, run: Path) -> bool:
 
 
 def size_bytes(run: Path) -> int:
-    """The size of its files."""
+    """Return the size of a run's files."""
     total = 0
     for place, _, names in os.walk(str(run)):
         for name in names:
             try:
                 total += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 (thousands)
             except OSError:
-                continue  # it has just gone
+                continue  # it was just removed
     return total
 
 
 def _attached(path: Path) -> bool:
-    """Whether a client is connected to a listening socket: accepted sockets have its path (proc(5))."""
+    """Return whether a client is connected to a socket: accepted sockets have its path (proc(5))."""
     try:
         lines = Path("/proc/net/unix").read_text().splitlines()[1:]
     except OSError:

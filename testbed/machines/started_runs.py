@@ -1,7 +1,7 @@
-"""With which inventory this user started runs from here, as long as not all their files are here.
+"""The inventories of runs that this user started here and whose files have not all arrived.
 
-It stands in the user's own folder (XDG Base Directory Specification), a file for each run, until all files
-have come: what a run directory says of its machines may be somebody else's, and is no reason to log in there.
+They are recorded in the user's own folder (XDG Base Directory Specification), one file per run, until all
+files have arrived. A run directory may come from another user, so its machines are not trusted for a login.
 """
 
 import contextlib
@@ -15,18 +15,21 @@ from topologies.errors import InputError
 
 
 def note_started(run: RunDirectory, inventory: Path) -> None:
-    """Note with which inventory a run is started now.
+    """Record the inventory of a run that starts now.
 
-    Where that cannot be written, `cutset fetch` needs --on.
+    If it cannot be written, `cutset fetch` needs --on.
     """
-    with contextlib.suppress(OSError, RuntimeError):  # nobody's home, or not ours to write
+    with contextlib.suppress(OSError, RuntimeError):  # the user has no home, or cannot write there
         path = _note(run)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_json(path, {"inventory": str(inventory.absolute())})
 
 
 def inventory_of(run: RunDirectory) -> Path | None:
-    """The inventory's file, if the run was started from here. Raises InputError if the note is damaged."""
+    """Return the inventory's file if the run was started here, else None.
+
+    Raises InputError if the record is damaged.
+    """
     try:
         path = _note(run)
         if not path.is_file():
@@ -40,13 +43,13 @@ def inventory_of(run: RunDirectory) -> Path | None:
 
 
 def forget(run: RunDirectory) -> None:
-    """All files of a run are here. Idempotent."""
-    with contextlib.suppress(OSError, RuntimeError):  # a small file stays
+    """Remove the record of a run whose files have all arrived. Idempotent."""
+    with contextlib.suppress(OSError, RuntimeError):  # leaves a small file, which is harmless
         _note(run).unlink(missing_ok=True)
 
 
 def _note(run: RunDirectory) -> Path:
-    """Raises RuntimeError if this user has no home."""
+    """Return the path of a run's record. Raises RuntimeError if this user has no home."""
     given = Path(os.environ.get("XDG_STATE_HOME", ""))
     folder = given if given.is_absolute() else Path.home() / ".local/state"
     return folder / "cutset/runs" / f"{plain_name(run.full_name, run.path)}.json"

@@ -1,14 +1,14 @@
-"""The controller's connection to the supervisor of a run on one machine, kept up however often it breaks.
+"""The controller's connection to the supervisor of a run on one machine, reopened whenever it breaks.
 
 A thread keeps an SSH session to the machine's supervisor and puts its messages into a queue. When the session
-ends, for whatever reason, it connects again, asks for missed messages, and repeats orders (which count once),
-until there is no supervisor any more. A machine that has been silent for its lease has by then ended its part
-by itself: it is lost for the run, though its files are not.
+ends for any reason, the thread reconnects, requests missed messages, and repeats orders (which are executed
+once), until the supervisor has ended. A machine that was silent for its lease has ended its part on its own:
+it is lost for the run, although its files are not.
 
 The offset of the machine's clock is measured over the same connection. Each answer bounds it: the machine
-read its clock between our request and its answer (RFC 5905, section 8, without its assumption that both
+read its clock between our request and its answer (RFC 5905, section 8, without the assumption that both
 directions take equally long, except that the middle is used). The answer with the shortest round trip counts.
-This is accurate to about a millisecond: enough to begin together; the analysis compares clocks by packets.
+This is accurate to about a millisecond, enough for a common start; the analysis compares clocks by packets.
 """
 
 import itertools
@@ -29,7 +29,7 @@ RETRY_S_MIN = 0.25
 RETRY_S_MAX = 4.0
 START_S = 30.0
 SILENCE_S = 6.0
-"""Without an answer to what is asked every second the connection counts as broken."""
+"""The connection counts as broken after this time without an answer to the requests of every second."""
 FAREWELL_S = 2.0
 NO_SUPERVISOR = 3
 
@@ -37,11 +37,11 @@ Events = queue.SimpleQueue[tuple[str, Message]]
 
 
 class SupervisorClient:
-    """The connection to one machine's supervisor. `events` receives (name, message): the supervisor's
-    messages, and from here `broken` and `lost` or `gone` (the last), with the reason.
+    """The connection to one machine's supervisor.
 
-    connect: returns an open connection, reopened if need be. command: for "start" or "attach", the argument
-    list.
+    `events` receives (name, message): the supervisor's messages, and this class's `broken` and, as the last
+    one, `lost` or `gone`, with the reason. connect: returns an open connection, reopened if necessary.
+    command: returns the argument list for "start" or "attach".
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class SupervisorClient:
         self._events = events
         self._patience_s = patience_s
         self._orders: list[bytes] = []
-        self._heard = 0  # numbered messages
-        self._heard_s = 0.0  # when anything was
-        self._asked = itertools.count()
+        self._received = 0  # the number of numbered messages received
+        self._received_s = 0.0  # when the last message was received
+        self._request_numbers = itertools.count()
         self._process: RemoteProcess | None = None
         self._writing = threading.Lock()
         self._closing = threading.Event()
@@ -74,26 +74,26 @@ class SupervisorClient:
     def start(self, given: Mapping[str, Any]) -> None:
         """Start the run's supervisor, with the input of `testbed.machines.agent`."""
         self._thread = threading.Thread(
-            target=self._keep, args=(line_of(given),), name=f"peer {self.name}", daemon=True
+            target=self._stay_connected, args=(line_of(given),), name=f"peer {self.name}", daemon=True
         )
         self._thread.start()
 
     def order(self, message: Mapping[str, Any]) -> None:
-        """Send an order that must arrive, now or when the connection is back."""
+        """Send an order that must arrive, now or after the connection is reopened."""
         line = line_of(message)
         with self._writing:
             self._orders.append(line)
             self._write(line)
 
     def ask_time(self) -> None:
-        """Ask for the machine's time, which renews the lease; may be lost."""
+        """Request the machine's time, which renews the lease; the request may be lost."""
         with self._writing:
-            number = next(self._asked)
+            number = next(self._request_numbers)
             self.clock.asked(number, time.time_ns())
             self._write(line_of({"do": "clock", "id": number}))
 
     def log_out(self) -> None:
-        """Let the supervisor end, and close the connection; idempotent."""
+        """Order the supervisor to end, and close the connection; idempotent."""
         if not self._closing.is_set():
             self.order({"do": "bye"})
         self._closing.set()
@@ -104,18 +104,18 @@ class SupervisorClient:
 
     # --- The thread
 
-    def _keep(self, first: bytes) -> None:
+    def _stay_connected(self, first: bytes) -> None:
         connection: Connection | None = None
         command, retry_s = "start", RETRY_S_MIN
-        self._heard_s = time.monotonic()
+        self._received_s = time.monotonic()
         while not self._closing.is_set():
-            heard_s = self._heard_s
+            heard_s = self._received_s
             try:
                 connection = self._connect()
                 code = self._follow(connection, command, first)
                 if code == NO_SUPERVISOR:
                     self._events.put(
-                        (self.name, {"did": "gone", "why": self._said or "it has no supervisor"})
+                        (self.name, {"did": "gone", "why": self._error_output or "it has no supervisor"})
                     )
                     return
                 problem = f"the connection ended ({code})"
@@ -125,17 +125,17 @@ class SupervisorClient:
                 self._events.put((self.name, {"did": "lost", "why": str(error)}))
                 return
             except Exception as error:
-                # A bug of ours must not leave the others waiting for this machine.
+                # After a bug of ours the other machines must not wait for this one.
                 self._events.put((self.name, {"did": "lost", "why": f"{type(error).__name__}: {error}"}))
                 raise
             if connection is not None:
                 connection.close()
-            if self._heard_s > heard_s:
+            if self._received_s > heard_s:
                 retry_s, command = RETRY_S_MIN, "attach"
             if self._closing.is_set():
                 return
             self._events.put((self.name, {"did": "broken", "why": problem}))
-            if time.monotonic() - self._heard_s > self._patience_s:
+            if time.monotonic() - self._received_s > self._patience_s:
                 self._events.put((self.name, {"did": "lost", "why": problem}))
                 return
             self._closing.wait(retry_s)
@@ -143,10 +143,10 @@ class SupervisorClient:
 
     def _follow(self, connection: Connection, command: str, first: bytes) -> int:
         """Read until the session ends; returns its exit code."""
-        lines, self._said = MessageParser(), ""
+        lines, self._error_output = MessageParser(), ""
         with connection.open(self._command(command), root=True) as process:
             process.timeout_s = SILENCE_S if command == "attach" else START_S
-            greeting = (first if command == "start" else b"") + line_of({"from": self._heard})
+            greeting = (first if command == "start" else b"") + line_of({"from": self._received})
             with self._writing:
                 self._process = process
                 process.write(greeting + b"".join(self._orders))
@@ -155,26 +155,26 @@ class SupervisorClient:
                     now_ns = time.time_ns()
                     process.timeout_s = SILENCE_S
                     for message in lines.feed(data):
-                        self._hear(message, now_ns)
+                        self._handle(message, now_ns)
             except (ValueError, KeyError, TypeError, OverflowError) as error:
-                raise TestbedError(f"{self.name}: its supervisor is not understood: {error}") from None
+                raise TestbedError(f"{self.name}: its supervisor sent an invalid message: {error}") from None
             finally:
                 with self._writing:
                     self._process = None
             code = process.wait()
-            self._said = process.said()
+            self._error_output = process.said()
             return code
 
-    def _hear(self, message: Message, now_ns: int) -> None:
-        self._heard_s = time.monotonic()
+    def _handle(self, message: Message, now_ns: int) -> None:
+        self._received_s = time.monotonic()
         if message.get("did") == "clock":
             self.clock.answered(int(message["id"]), int(message["time_ns"]), now_ns)
             return
         if "n" in message:
             number = int(message["n"])
-            if number < self._heard:
+            if number < self._received:
                 return
-            self._heard = number + 1
+            self._received = number + 1
         self._events.put((self.name, message))
 
     def _write(self, line: bytes) -> None:
@@ -222,5 +222,5 @@ class ClockReadings:
 
     @property
     def best(self) -> ClockReading | None:
-        """The most exact of the latest readings, if there is one."""
+        """The most exact of the latest readings, or None."""
         return best_reading(self._readings) if self._readings else None

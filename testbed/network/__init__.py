@@ -1,1 +1,1 @@
-"""The network of a run: Mininet hosts, regions' bridges, gateways, links between veth ends."""
+"""The network of a run: Mininet hosts, regions' bridges, gateways, and links between veth ends."""

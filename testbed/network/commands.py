@@ -1,8 +1,8 @@
-"""Builds the `ip -batch` and `bridge -batch` lines that create the network of a layout. Pure.
+"""The `ip -batch` and `bridge -batch` lines that create the network of a layout. Pure.
 
 IPv6 stays off (no neighbour discovery, no router solicitations), multicast is not snooped and neighbours are
-permanent, so that nothing but the system under test puts packets on the links. Sources: ip-link(8),
-bridge(8), the kernel's Documentation/networking/ip-sysctl.rst.
+permanent, so that only the system under test puts packets on the links. Sources: ip-link(8), bridge(8), the
+kernel's Documentation/networking/ip-sysctl.rst.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,33 +12,32 @@ from testbed.network.network_layout import Bridge, Interface, Neighbour, Network
 from testbed.tunnel import Tunnel
 
 OUTSIDE_MTU_BYTES = 9216
-"""Of all in the root namespace: so large that only the hosts' own interfaces decide what may be sent."""
+"""MTU of all interfaces in the root namespace, so large that only the hosts' own MTUs limit frames."""
 
-_QUEUES = "numtxqueues 1 numrxqueues 1"  # the kernel's default is one for each processor
+_QUEUES = "numtxqueues 1 numrxqueues 1"  # the kernel's default is one per processor
 
 _NO_IPV6 = {"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
 
 ROOT_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
     "net/ipv4/ip_forward": "0",
-    # Where a container runtime has loaded br_netfilter, bridged frames would make a detour through iptables.
+    # If a container runtime has loaded br_netfilter, bridged frames would pass through iptables.
     "net/bridge/bridge-nf-call-iptables": "0",
 }
 HOST_SETTINGS: Mapping[str, str] = _NO_IPV6 | {"net/ipv4/ip_forward": "0"}
 GATEWAY_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
-    "net/ipv4/ip_forward": "1",  # first: it resets those below
-    "net/ipv4/conf/all/rp_filter": "0",  # a way there need not be the way back
+    "net/ipv4/ip_forward": "1",  # first, because it resets those below
+    "net/ipv4/conf/all/rp_filter": "0",  # routes may be asymmetric
     "net/ipv4/conf/default/rp_filter": "0",
     "net/ipv4/conf/all/send_redirects": "0",
     "net/ipv4/conf/default/send_redirects": "0",
-    "net/ipv4/icmp_ratelimit": "0",  # whoever sends towards a link that is down hears so, every time
+    "net/ipv4/icmp_ratelimit": "0",  # answer every packet towards a link that is down
 }
 OPTIONAL_SETTINGS = frozenset({"net/bridge/bridge-nf-call-iptables", *_NO_IPV6})
-"""Settings that a kernel may not have, because it does not have the thing that they would switch off."""
+"""Settings that a kernel lacks if it lacks the feature that they switch off."""
 
 
 def outside_lines(layout: NetworkLayout, pids: Mapping[str, int]) -> list[str]:
-    """The lines for the root namespace, and for the hosts' interfaces, which are created in the hosts'
-    namespaces.
+    """Return the lines that create bridges, ports and the hosts' interfaces in the hosts' namespaces.
 
     pids: a process in each host's network namespace.
     """
@@ -67,7 +66,7 @@ def outside_lines(layout: NetworkLayout, pids: Mapping[str, int]) -> list[str]:
 
 
 def tunnel_lines(tunnels: Iterable[Tunnel]) -> list[str]:
-    """The lines that attach the tunnels, which exist already, in the root namespace."""
+    """Return the lines that take up the existing tunnels in the root namespace."""
     return [f"link set {tunnel.interface} up" for tunnel in tunnels]
 
 
@@ -76,8 +75,9 @@ def _end(interface: Interface) -> str:
 
 
 def _port_lines(bridge: Bridge) -> list[str]:
-    """Bridges forward by the static table of `table_lines`: a learning bridge would flood until it has
-    learned.
+    """Return the lines that create a bridge's ports.
+
+    Bridges forward by the static table of `table_lines`: a learning bridge would flood until it has learned.
     """
     lines = []
     for port in bridge.ports:
@@ -93,7 +93,7 @@ def _port_lines(bridge: Bridge) -> list[str]:
 
 
 def table_lines(bridges: Iterable[Bridge]) -> list[str]:
-    """The `bridge -batch` lines of the static forwarding tables."""
+    """Return the `bridge -batch` lines of the static forwarding tables."""
     return [
         f"fdb add {mac} dev {port.name} master static"
         for bridge in bridges
@@ -103,7 +103,7 @@ def table_lines(bridges: Iterable[Bridge]) -> list[str]:
 
 
 def inside_lines(layout: NetworkLayout, host: str) -> list[str]:
-    """The lines for a host's own namespace: its interfaces, routes and neighbours."""
+    """Return the lines for a host's own namespace: its interfaces, routes and neighbours."""
     lines = ["link set lo up"]
     for interface in layout.of_host(host):
         lines.append(f"address add {interface.address}/{interface.prefix_length} dev {interface.name}")
@@ -114,14 +114,17 @@ def inside_lines(layout: NetworkLayout, host: str) -> list[str]:
 
 
 def raise_lines(layout: NetworkLayout, interface: Interface) -> list[str]:
-    """The lines that take an interface up again and restore what the kernel removed when it went down."""
+    """Return the lines that take an interface up again, with its routes and neighbours.
+
+    The kernel removed these when the interface went down.
+    """
     routes = [route for route in layout.routes[interface.host] if route.interface == interface.name]
     entries = [entry for entry in layout.neighbours[interface.host] if entry.interface == interface.name]
     return [f"link set {interface.name} up", *map(_route_line, routes), *map(neighbour_line, entries)]
 
 
 def hosts_file(hosts: Iterable[HostPlan]) -> str:
-    """The /etc/hosts of a run (hosts(5))."""
+    """Return the text of a run's /etc/hosts (hosts(5))."""
     return "127.0.0.1 localhost\n" + "".join(f"{host.address} {host.name}\n" for host in hosts)
 
 
@@ -130,5 +133,5 @@ def _route_line(route: Route) -> str:
 
 
 def neighbour_line(entry: Neighbour) -> str:
-    """The `ip -batch` line of a permanent neighbour entry."""
+    """Return the `ip -batch` line of a permanent neighbour entry."""
     return f"neighbour replace {entry.address} lladdr {entry.mac} dev {entry.interface} nud permanent"

@@ -1,7 +1,7 @@
-"""Resets TCP connections of the calling thread's network namespace, by `ss --kill` (ss(8)).
+"""Reset of TCP connections of the calling thread's network namespace, by `ss --kill` (ss(8)).
 
 The kernel closes the socket as after an error (ECONNABORTED) and sends the other end a RST (RFC 9293,
-3.10.5). It needs CONFIG_INET_DIAG_DESTROY, and does silently nothing without.
+3.10.5). It needs CONFIG_INET_DIAG_DESTROY; without it, it silently does nothing.
 """
 
 import subprocess
@@ -13,21 +13,22 @@ TIMEOUT_S = 10.0
 
 
 def reset_connections(peers: Sequence[str], port: int | None) -> int:
-    """Reset the connections that stand with any of these addresses (all, if none are given), from or to
-    `port` if it is given. Returns how many. Raises TestbedError.
+    """Reset the established connections with any of these addresses (all, if none are given).
+
+    port: only connections from or to this port. Returns the number of connections. Raises TestbedError.
     """
     chosen = connection_filter(peers, port)
-    there = len(_listed([], chosen))
-    done = len(_listed(["--kill"], chosen))
-    if there and not done:
+    established = len(_listed([], chosen))
+    reset = len(_listed(["--kill"], chosen))
+    if established and not reset:
         raise TestbedError(
-            f"none of {there} connections could be reset: this kernel does not (CONFIG_INET_DIAG_DESTROY)"
+            f"none of {established} connections could be reset: this kernel lacks CONFIG_INET_DIAG_DESTROY"
         )
-    return done
+    return reset
 
 
 def connection_filter(peers: Sequence[str], port: int | None) -> list[str]:
-    """The filter of ss(8)."""
+    """Return the filter arguments for ss(8)."""
     either = [
         [f"dst {peer}" for peer in peers],
         [f"{end} = :{port}" for end in ("sport", "dport")] if port is not None else [],

@@ -1,12 +1,12 @@
-"""Mininet nodes for this testbed: quick to start, and with links that exist already.
+"""Mininet nodes for this testbed, which start quickly and use links that exist already.
 
-Mininet supplies the hosts: a shell in namespaces of its own, `cmd`, `popen`, and the objects that its users
-know and its prompt needs. What it would do slowly (a process or more for each interface, through ifconfig) is
+Mininet supplies the hosts: a shell in its own namespaces, `cmd`, `popen`, and the objects that its users know
+and its prompt needs. Mininet's slow steps (one or more processes for each interface, through ifconfig) are
 done in batches by `Network`; afterwards the layout is registered with Mininet's objects.
 
-The runner's Mininet holds the hosts' namespaces. The prompt has objects of its own (`AttachedHost`): each is
-a separate shell, attached to the same namespaces (mnexec -a) by its first command. So commands at the prompt
-run beside the host's node process, and block nothing but the prompt.
+The runner's Mininet holds the hosts' namespaces. The prompt has its own objects (`AttachedHost`): each is a
+separate shell, which its first command attaches to the same namespaces (mnexec -a). Commands at the prompt
+therefore run beside the host's node process, and block only the prompt.
 """
 
 import os
@@ -27,7 +27,7 @@ from testbed.sandbox.requirements import RUN_TOOLS, check_tools
 class PlainHost(Host):  # type: ignore[misc]
     """A Mininet host that is configured from outside."""
 
-    isSetup = True  # noqa: N815 (Mininet's name: skips its search for ifconfig, which is not needed)
+    isSetup = True  # noqa: N815 (Mininet's name; skips its search for ifconfig, which is not needed)
 
 
 class Lan(Switch):  # type: ignore[misc]
@@ -36,7 +36,7 @@ class Lan(Switch):  # type: ignore[misc]
     isSetup = True  # noqa: N815
 
     def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802
-        """Deferred until `cmd`."""
+        """Defer the start of the shell until `cmd`."""
         self.pid = os.getpid()
 
     def cmd(self, *args: Any, **kwargs: Any) -> Any:
@@ -54,14 +54,14 @@ class ExistingIntf(Intf):  # type: ignore[misc]
         self.mac, self.ip = mac, address
 
     def config(self, **_: Any) -> None:
-        """Nothing to do: the interface is configured already."""
+        """Do nothing: the interface is configured already."""
 
     def updateIP(self) -> str | None:  # noqa: N802
-        """Its address, without asking ifconfig as Mininet does."""
+        """Return its address without running ifconfig, as Mininet does."""
         return self.ip
 
     def isUp(self, setUp: bool = False) -> bool:  # noqa: N802
-        """Whether it is up, without asking ifconfig as Mininet does."""
+        """Return whether it is up without running ifconfig, as Mininet does."""
         return "UP" in self.cmd("ip", "link", "show", self.name).partition(">")[0]
 
 
@@ -78,19 +78,19 @@ class ExistingLink:
     __repr__ = __str__
 
     def status(self) -> str:
-        """Its status, in Mininet's format."""
+        """Return its status, in Mininet's format."""
         return f"({self.intf1.isUp()} {self.intf2.isUp()})"
 
     def stop(self) -> None:
-        """Nothing to do: the link goes with its namespaces."""
+        """Do nothing: the link ends with its namespaces."""
 
     delete = stop
 
 
 def make_mininet() -> Mininet:
-    """An empty Mininet that, unlike its `init`, neither requires uid 0 nor raises the machine's limits.
+    """Create an empty Mininet without its `init`, which requires uid 0 and raises the machine's limits.
 
-    Raises MachineError without mnexec.
+    Raises MachineError if mnexec is not installed.
     """
     check_tools({"mnexec": RUN_TOOLS["mnexec"]})
     Mininet.inited = True
@@ -98,9 +98,9 @@ def make_mininet() -> Mininet:
 
 
 def add_hosts(net: Mininet, names: Sequence[str], check: Callable[[], None] = lambda: None) -> None:
-    """Start the hosts' shells, as many at a time as there are processors, and add them in this order.
+    """Start the hosts' shells, in parallel on all processors, and add the hosts in this order.
 
-    check: called after each; what it raises ends this.
+    check: called after each host; may raise to abort.
     """
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="shell") as pool:
         for host in pool.map(PlainHost, names):
@@ -126,13 +126,13 @@ def register_layout(net: Mininet, layout: NetworkLayout) -> None:
     net.links += [
         ExistingLink(ends[wiring.a_interface], ends[wiring.b_interface])
         for wiring in layout.wirings
-        if wiring.a_interface in ends and wiring.b_interface in ends  # not where one end is a tunnel
+        if wiring.a_interface in ends and wiring.b_interface in ends  # neither end is a tunnel
     ]
     net.links += [ExistingLink(*(ends[f"{each.name}@{each.host}"] for each in pair)) for pair in layout.pairs]
 
 
 def stop_shells(nodes: Iterable[Host]) -> None:
-    """Stop the hosts' shells; with the last process of a namespace, its interfaces go."""
+    """Stop the hosts' shells; the kernel removes a namespace's interfaces with its last process."""
     for node in nodes:
         node.terminate()
 
@@ -145,21 +145,21 @@ class AttachedHost(PlainHost):
         super().__init__(name)
 
     def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802
-        """Deferred until the first command; until then the host has its holder's pid."""
+        """Defer the start until the first command; until then the host has its holder's pid."""
         self.pid = self._holder
 
     def sendCmd(self, *args: Any, **kwargs: Any) -> None:  # noqa: N802
-        """Give the host's shell a command, as Mininet does."""
+        """Send a command to the host's shell, as Mininet does."""
         self._attach()
         super().sendCmd(*args, **kwargs)
 
     def cmd(self, *args: Any, **kwargs: Any) -> Any:
-        """Give the host's shell a command and wait for its output, as Mininet does."""
+        """Send a command to the host's shell and wait for its output, as Mininet does."""
         self._attach()
         return super().cmd(*args, **kwargs)
 
     def terminate(self) -> None:
-        """End our own shell, but not the holder."""
+        """End this object's shell, but not the holder."""
         if self.shell is not None:
             if self.shell.poll() is None:
                 os.killpg(self.shell.pid, signal.SIGHUP)
@@ -167,14 +167,14 @@ class AttachedHost(PlainHost):
 
     def _attach(self) -> None:
         if self.shell is None:
-            self.inNamespace = False  # mnexec is not to make one
+            self.inNamespace = False  # so that mnexec does not create one
             super().startShell(mnopts=f"-cda{self._holder}")
             self.inNamespace = True
             self.pid = self._holder
 
 
 def attached_network(plan: Plan, pids: Mapping[str, int]) -> Mininet:
-    """The run's network. pids: the process that holds each host's namespaces, by host."""
+    """Return the run's network. pids: the process that holds each host's namespaces, by host."""
     net = make_mininet()
     for host in plan.hosts:
         attached = AttachedHost(host.name, pids[host.name])

@@ -1,7 +1,7 @@
-"""Runs functions inside hosts' network namespaces.
+"""Functions that run inside hosts' network namespaces.
 
-A thread can enter a network namespace (setns(2)), and whatever it starts, opens and writes belongs there. So
-hosts are configured from short-lived threads, without a process for each namespace.
+A thread can enter a network namespace (setns(2)); processes that it starts and sockets that it opens belong
+there. Hosts are therefore configured from short-lived threads, without a process for each namespace.
 """
 
 import os
@@ -37,9 +37,9 @@ def in_each_namespace(
     work: Callable[[str], _Result],
     check: Callable[[], None] = lambda: None,
 ) -> dict[str, _Result]:
-    """Call `work(host)` inside the namespace of each host, as many at a time as there are processors.
+    """Call `work(host)` inside the namespace of each host, in parallel on all processors.
 
-    check: called after each; what it raises ends this.
+    check: called after each host; may raise to abort.
     """
 
     def task(host: str) -> _Result:
@@ -49,9 +49,9 @@ def in_each_namespace(
             raise TestbedError(str(error)) from error
         return work(host)
 
-    found, hosts = {}, list(hosts)
+    results, hosts = {}, list(hosts)
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="netns") as pool:
         for host, result in zip(hosts, pool.map(task, hosts), strict=True):
-            found[host] = result
+            results[host] = result
             check()
-    return found
+    return results

@@ -1,6 +1,6 @@
-"""Changes a host's neighbour table over a netlink socket that stays open (rtnetlink(7), netlink(7)).
+"""Changes of a host's neighbour table over a netlink socket that stays open (rtnetlink(7), netlink(7)).
 
-`ip` does the same, but starting it takes a busy machine 100 ms, and hosts are separated while a run is on.
+`ip` does the same, but its start takes 100 ms on a busy machine, and hosts are separated during a run.
 """
 
 import errno
@@ -27,7 +27,7 @@ _ERROR = Struct("=i")
 
 
 class NeighbourTable:
-    """The neighbour table of the network namespace it is created in. Open until `close`; thread-safe."""
+    """The neighbour table of the current network namespace. Open until `close`; thread-safe."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_ROUTE)
@@ -51,7 +51,7 @@ class NeighbourTable:
 
 
 def replacement(entry: Neighbour, interface: int) -> bytes:
-    """The netlink request for an entry; `interface` is the index of its interface in its namespace."""
+    """Return the netlink request for an entry; `interface` is its interface's index in its namespace."""
     body = _NEIGHBOUR.pack(socket.AF_INET, interface, NUD_PERMANENT, 0, 0)
     body += _attribute(NDA_DST, socket.inet_aton(entry.address))
     body += _attribute(NDA_LLADDR, bytes.fromhex(entry.mac.replace(":", "")))
@@ -60,7 +60,7 @@ def replacement(entry: Neighbour, interface: int) -> bytes:
 
 
 def answer_code(answer: bytes) -> int:
-    """The error number in a netlink answer, 0 for an acknowledgement."""
+    """Return the error number in a netlink answer, 0 for an acknowledgement."""
     _, kind, _, _, _ = _HEADER.unpack_from(answer)
     return -int(_ERROR.unpack_from(answer, _HEADER.size)[0]) if kind == NLMSG_ERROR else errno.EPROTO
 

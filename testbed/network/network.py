@@ -1,11 +1,11 @@
 """The network of a run: brought up from a plan, changed while it is up, and probed.
 
-Mininet gives each host a shell in namespaces of its own; interfaces, bridges, addresses, routes and
+Mininet starts a shell in its own namespaces for each host; interfaces, bridges, addresses, routes and
 neighbours are then added in a few batches (`commands`), and the link emulator starts. The network is brought
-up from the outside in: the hosts file and the hosts, their settings, all interfaces at once, then what is
-inside each host. Interfaces are not deleted at the end: they go with the sandbox's namespaces.
+up from the outside in: the hosts file and the hosts, their settings, all interfaces at once, then the
+configuration inside each host. Interfaces are not deleted at the end: they end with the sandbox's namespaces.
 
-Does not start node processes or captures, and does not decide when something changes.
+This module does not start node processes or captures, and does not schedule changes.
 """
 
 import contextlib
@@ -43,21 +43,21 @@ CONGESTION_CONTROL = "net/ipv4/tcp_congestion_control"
 TUNNELS_TIMEOUT_S = 20.0
 LOOK_S = 0.01
 PASSING_MOUNT = Path("/sys/kernel")
-"""A folder of every sandbox's own /sys, which nobody misses for a moment."""
+"""A folder of the sandbox's own /sys, which can be hidden by a temporary mount for a moment."""
 ALWAYS_THERE = frozenset(
     {"lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0", "ip6gre0"}
 )
-"""Interfaces that the kernel itself puts into a new network namespace."""
+"""Interfaces that the kernel creates in a new network namespace."""
 LINES_AT_ONCE = 500
-"""Of a batch, between which a request to end is heard."""
+"""Lines of a batch between two calls of `check`."""
 
 
 class Network:
-    """A context manager, to be entered in a sandbox, in whose root namespace everything is created.
+    """The network of a run, as a context manager that is entered in a sandbox.
 
-    assignment: the part of the plan for this machine; by default all of it. Its tunnels are created by the
-    supervisor, outside the sandbox. check: called again and again while it is brought up; what it raises
-    ends that.
+    It creates everything in the sandbox's root namespace. assignment: the part of the plan for this machine;
+    by default all of it. The supervisor creates its tunnels, outside the sandbox. check: called repeatedly
+    while the network is brought up; may raise to abort.
     """
 
     def __init__(
@@ -81,13 +81,16 @@ class Network:
         self._down: set[tuple[str, Direction]] = set()
         self._resources = contextlib.ExitStack()
         self._namespaces: dict[str, str] = {}
-        self._neighbour_tables: dict[str, NeighbourTable] = {}  # of hosts that are kept apart from others
+        self._neighbour_tables: dict[str, NeighbourTable] = {}  # of hosts that are separated from others
         self.mininet: Mininet
         self.congestion_control: str = ""
-        """What the hosts' TCP really uses."""
+        """The congestion control that the hosts' TCP uses."""
 
     def __enter__(self) -> "Network":
-        """Bring the network up. Raises MachineError if this machine cannot, TestbedError if a step fails."""
+        """Bring the network up.
+
+        Raises MachineError if this machine does not support it, TestbedError if a step fails.
+        """
         tunnels = [tunnel.interface for tunnel in self._assignment.tunnels]
         _check_sandbox(tunnels)
         with contextlib.ExitStack() as stack:
@@ -99,7 +102,7 @@ class Network:
             self._emulator.start(self._layout.wirings)
             self._resources = stack.pop_all()
         for host in self._separated_hosts():
-            self._neighbour_table(host)  # now: in time of a fault it is one more thing that may come late
+            self._neighbour_table(host)  # opened now, so that it does not delay a fault
         return self
 
     def __exit__(
@@ -108,11 +111,11 @@ class Network:
         self._resources.close()
 
     def netns(self, host: str) -> str:
-        """The path of a host's network namespace."""
+        """Return the path of a host's network namespace."""
         return self._namespaces[host]
 
     def capture_points(self) -> list[tuple[CapturePlan, str | None, str]]:
-        """For each capture, the path of its namespace (None is the root namespace) and its interface."""
+        """Return each capture with its namespace's path (None is the root namespace) and its interface."""
         return [
             (
                 capture,
@@ -127,8 +130,8 @@ class Network:
 
         DOWN takes down the interface that sends in this direction (a gateway's, or on a LAN link a host's or
         a bridge port), so its owner loses the route and answers "network unreachable", and it cannot receive
-        either. That comes second: at the instant that is recorded, frames vanish as in a blackhole, those in
-        flight included. Raises TestbedError.
+        either. Before that, at the recorded instant, the direction becomes a blackhole, which also drops the
+        frames in flight. Raises TestbedError.
         """
         requested_ns = time.time_ns()
         key = (change.link, change.direction)
@@ -156,10 +159,10 @@ class Network:
         self._emulator.begin_traces(zero_ns)
 
     def separate(self, process: str, peers: Sequence[str], *, apart: bool) -> Applied:
-        """Drop what a process's host sends to those of `peers` in its region, or deliver it again.
+        """Drop the frames that a process's host sends to `peers` in its region, or deliver them again.
 
-        The host's own MAC address replaces those of its peers: a bridge does not send a frame back to the
-        port it came from (IEEE 802.1D, 7.7), so the frame vanishes there, silently. Raises TestbedError.
+        The host's own MAC address replaces those of its peers: a bridge does not send a frame back to its
+        ingress port (IEEE 802.1D, 7.7), so it drops the frame silently. Raises TestbedError.
         """
         requested_ns = time.time_ns()
         host = self._host_of(process)
@@ -172,8 +175,9 @@ class Network:
         return Applied(requested_ns, time.time_ns())
 
     def reset(self, process: str, peers: Sequence[str], port: int | None) -> Applied:
-        """Reset the TCP connections of a process's host that stand, or those of them with the hosts of
-        `peers`, or from or to `port`. Raises TestbedError.
+        """Reset the established TCP connections of a process's host.
+
+        peers, port: only connections with their hosts, or from or to this port. Raises TestbedError.
         """
         requested_ns = time.time_ns()
         addresses = [self._address_of(peer) for peer in peers]
@@ -182,7 +186,8 @@ class Network:
         return Applied(requested_ns, time.time_ns())
 
     def block(self, change: ProcessChange) -> Applied:
-        """Begin a rule that keeps packets which a process's host sends to those of its peers, or end it.
+        """Begin or end a rule that blocks packets from a process's host to its peers' hosts.
+
         Raises TestbedError.
         """
         requested_ns = time.time_ns()
@@ -211,11 +216,10 @@ class Network:
         return self._neighbour_tables[host]
 
     def probe(self, when: When) -> list[Probe]:
-        """Round trips in microseconds between every two regions, from a host of one to a host of the other,
-        as far as those that ask are here.
+        """Measure round trips in microseconds between every two regions, from one host to one host.
 
-        An echo that did not come back while it was waited for
-        (`probes.LOOKS`) is missing.
+        Only pairs whose sending host is on this machine are measured. Echoes without a reply in time
+        (`probes.LOOKS`) are missing.
         """
         hosts = {
             region.name: next(
@@ -238,7 +242,7 @@ class Network:
         ]
 
     def _separated_hosts(self) -> list[str]:
-        """The hosts on this machine whose processes the plan separates from others."""
+        """Return the hosts on this machine whose processes the plan separates from others."""
         apart = {
             change.process
             for change in self._plan.changes
@@ -248,7 +252,7 @@ class Network:
         return [host.name for host in self._hosts if host.name in named]
 
     def _start_hosts(self, stack: contextlib.ExitStack) -> None:
-        # Importing Mininet takes as long as starting several hosts, and only this needs it.
+        # Importing Mininet takes as long as starting several hosts, and only this method needs it.
         from testbed.network import mininet_nodes  # noqa: PLC0415
 
         self.mininet = mininet_nodes.make_mininet()
@@ -279,8 +283,8 @@ class Network:
         write_settings(settings, optional=commands.OPTIONAL_SETTINGS)
         path = Path("/proc/sys") / CONGESTION_CONTROL
         if self._plan.congestion_control is not None:
-            # An ordinary user may only choose among tcp_allowed_congestion_control; whoever asked compares
-            # with the one in use.
+            # An ordinary user may only choose among tcp_allowed_congestion_control; the caller compares the
+            # plan with the one in use.
             with contextlib.suppress(OSError):
                 path.write_text(self._plan.congestion_control)
         return path.read_text().strip()
@@ -295,7 +299,7 @@ class Network:
         self._run_at(sender, lines, doing=f"taking {link} up")
 
     def _run_at(self, sender: Interface | Port, lines: Sequence[str], *, doing: str) -> None:
-        """Run `ip` lines in the namespace that an interface is in."""
+        """Run `ip` lines in the namespace of an interface."""
         if isinstance(sender, Port):
             run_batch("ip", lines, doing=doing)
         else:
@@ -303,16 +307,16 @@ class Network:
 
 
 def _check_sandbox(expected: Sequence[str]) -> None:
-    """Raises TestbedError in a machine's own namespace, or that of another network."""
+    """Raise TestbedError in a machine's own namespace, or that of another network."""
     others = [name for _, name in socket.if_nameindex() if name not in {*ALWAYS_THERE, *expected}]
     if others:
         raise TestbedError(
-            f"a network needs a sandbox of its own, but this namespace has {', '.join(sorted(others))}"
+            f"a network needs its own sandbox, but this namespace has {', '.join(sorted(others))}"
         )
 
 
 def _await_interfaces(names: Sequence[str]) -> None:
-    """Wait for the supervisor to move these interfaces here. Raises TestbedError if they do not come."""
+    """Wait for the supervisor to move these interfaces here. Raises TestbedError after a timeout."""
     deadline_s = time.monotonic() + TUNNELS_TIMEOUT_S
     while missing := set(names).difference(name for _, name in socket.if_nameindex()):
         if time.monotonic() > deadline_s:
@@ -321,10 +325,10 @@ def _await_interfaces(names: Sequence[str]) -> None:
 
 
 def _bind_hosts_file(text: str) -> None:
-    """Mount the run's own hosts over /etc/hosts, for all processes in this mount namespace.
+    """Mount the run's own hosts file over /etc/hosts, for all processes in this mount namespace.
 
-    The file is in a file system in memory that is mounted nowhere else, so nothing is left on the machine
-    however the run ends.
+    The file is in a tmpfs that is mounted nowhere else, so it leaves nothing on the machine, regardless of
+    how the run ends.
     """
     file = PASSING_MOUNT / "hosts"
     _mount("-t", "tmpfs", "-o", "mode=755", "hosts", str(PASSING_MOUNT))
@@ -338,4 +342,4 @@ def _mount(*arguments: str, program: str = "mount") -> None:
     try:
         subprocess.run([program, "-n", *arguments], check=True, capture_output=True, text=True)
     except subprocess.CalledProcessError as error:
-        raise MachineError(f"cannot give the hosts their names: {error.stderr.strip()}") from error
+        raise MachineError(f"cannot mount the hosts file: {error.stderr.strip()}") from error

@@ -1,12 +1,12 @@
-"""Computes interfaces, addresses and routes from a plan. Pure; nothing is executed here.
+"""The interfaces, addresses and routes of a plan. Pure: the module executes nothing.
 
 Outside the hosts, in the sandbox's root namespace, names are numbers, because the kernel allows 15
 characters: `l7a` and `l7b` are the two ends between which link 7 is emulated, `l7p` the port of a region's
 bridge behind a LAN link, `g2` the port of region 2's gateway, `lan2` region 2's bridge. Inside a host the
 interface is `eth0`, in a gateway also `eth1`, `eth2`, … , one for each WAN link in the plan's order. A link
-without an emulator (`testbed.links.wiring`) is one pair: a host's and its port, or two gateways'.
+without an emulator (`testbed.links.wiring`) is one veth pair: a host's and its port, or two gateways'.
 
-Where several machines carry out a plan, the layout holds what is on this one; `t7` is the tunnel that
+If several machines execute a plan, the layout holds the part of this machine; `t7` is the tunnel that
 replaces the far end of link 7, and a tunnel can be a port of a region's bridge (`testbed.assignment`).
 
 MAC addresses are derived from IP addresses (`02:00` and the four bytes), so that neighbour entries and the
@@ -27,8 +27,10 @@ from testbed.links.wiring import LinkWiring, links_without_emulator
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An interface in a host's namespace. `outside` is the other end of its pair, in the root namespace;
-    empty where it is paired with another gateway's interface (`NetworkLayout.pairs`).
+    """An interface in a host's namespace.
+
+    `outside` is the other end of its pair, in the root namespace; empty if it is paired with another
+    gateway's interface (`NetworkLayout.pairs`).
     """
 
     host: str
@@ -37,7 +39,7 @@ class Interface:
     prefix_length: int
     outside: str
     mtu_bytes: int
-    link: str = ""  # the link that it ends, none for a gateway's interface on its region's bridge
+    link: str = ""  # the link that ends here; none for a gateway's interface on its region's bridge
 
     @property
     def mac(self) -> str:
@@ -49,7 +51,7 @@ class Port:
     """A port of a region's bridge. `inside` is the other end of its pair if that is in the root namespace."""
 
     name: str
-    macs: tuple[str, ...]  # the addresses behind it: one, but for a tunnel's
+    macs: tuple[str, ...]  # the addresses behind it: one, except for a tunnel's
     inside: str = ""
     host: str = ""
 
@@ -83,8 +85,10 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class NetworkLayout:
-    """The whole network. Routes and neighbours are by host, in the order of the plan; `wirings` are the links
-    with an emulator, `pairs` the WAN links without one.
+    """The whole network.
+
+    Routes and neighbours are by host, in the order of the plan; `wirings` are the links with an emulator,
+    `pairs` the WAN links without one.
     """
 
     interfaces: tuple[Interface, ...]
@@ -96,15 +100,15 @@ class NetworkLayout:
     gateways: frozenset[str]
 
     def of_host(self, host: str) -> tuple[Interface, ...]:
-        """The interfaces of a host, eth0 first."""
+        """Return the interfaces of a host, eth0 first."""
         return tuple(interface for interface in self.interfaces if interface.host == host)
 
     def wiring(self, link: str) -> LinkWiring:
-        """The wiring of an emulated link."""
+        """Return the wiring of an emulated link."""
         return next(wiring for wiring in self.wirings if wiring.name == link)
 
     def sender(self, link: str, direction: Direction) -> Interface | Port:
-        """The interface that sends into a link direction: a host's interface, or the bridge's port."""
+        """Return the interface that sends into a link direction: a host's interface, or the bridge's port."""
         wiring = self.wiring(link)
         outside = wiring.a_interface if direction is Direction.FORWARD else wiring.b_interface
         ports = (port for bridge in self.bridges for port in bridge.ports)
@@ -113,12 +117,12 @@ class NetworkLayout:
 
 
 def mac_address(address: str) -> str:
-    """The MAC address for an IPv4 address: locally administered, and readable in a capture."""
+    """Return the MAC address for an IPv4 address: locally administered, and readable in a capture."""
     return "02:00:" + ":".join(f"{byte:02x}" for byte in IPv4Address(address).packed)
 
 
 def make_layout(plan: Plan, assignment: Assignment | None = None) -> NetworkLayout:
-    """The network layout of a plan, or of the part that is assigned to this machine."""
+    """Return the network layout of a plan, or of the part that is assigned to this machine."""
     assignment = whole_plan(plan) if assignment is None else assignment
     direct = frozenset(links_without_emulator(plan, assignment))
     interfaces = tuple(_interfaces(plan, direct))
@@ -128,23 +132,21 @@ def make_layout(plan: Plan, assignment: Assignment | None = None) -> NetworkLayo
         pairs=_pairs(here),
         bridges=tuple(_bridges(plan, assignment, direct)),
         wirings=tuple(_wirings(plan, assignment, direct)),
-        routes=_of(assignment, _routes(plan, interfaces)),
-        neighbours=_of(assignment, _neighbours(plan, interfaces)),
+        routes=_assigned(assignment, _routes(plan, interfaces)),
+        neighbours=_assigned(assignment, _neighbours(plan, interfaces)),
         gateways=frozenset(region.gateway for region in plan.regions if region.gateway in assignment.hosts),
     )
 
 
-_Of = TypeVar("_Of")
+_Value = TypeVar("_Value")
 
 
-def _of(assignment: Assignment, by_host: Mapping[str, _Of]) -> dict[str, _Of]:
-    return {host: found for host, found in by_host.items() if host in assignment.hosts}
+def _assigned(assignment: Assignment, by_host: Mapping[str, _Value]) -> dict[str, _Value]:
+    return {host: value for host, value in by_host.items() if host in assignment.hosts}
 
 
 def capture_point(layout: NetworkLayout, plan: Plan, assignment: Assignment, capture: CapturePlan) -> str:
-    """The interface at which a capture listens: a host's own, the one at a side of an emulated link, or a
-    tunnel.
-    """
+    """Return the interface of a capture: a host's own, one side of an emulated link, or a tunnel."""
     if capture.link is None:
         return capture.interface
     tunnel = assignment.tunnel(capture.link)
@@ -164,7 +166,7 @@ def _pairs(interfaces: tuple[Interface, ...]) -> tuple[tuple[Interface, Interfac
 
 
 def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[Interface]:
-    """Every host's eth0, then the gateways' WAN interfaces in the order of the links."""
+    """Yield every host's eth0, then the gateways' WAN interfaces in the order of the links."""
     lan_prefix = {region.name: IPv4Network(region.subnet).prefixlen for region in plan.regions}
     region_number = {region.name: number for number, region in enumerate(plan.regions)}
     link_number = {link.name: number for number, link in enumerate(plan.links)}
@@ -191,7 +193,7 @@ def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[Interface]:
 
 
 def _lan_mtu(plan: Plan, region: str) -> int:
-    """The MTU of a gateway's LAN interface: the smallest of the region's LAN links."""
+    """Return the MTU of a gateway's LAN interface: the smallest of the region's LAN links."""
     mtus = [link.backward.mtu_bytes for link in plan.links if link.kind == "lan" and link.b == region]
     return min(mtus, default=1500)
 
@@ -210,7 +212,7 @@ def _bridges(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iter
 
 
 def _tunnel_ports(assignment: Assignment, members: Sequence[HostPlan]) -> Iterator[Port]:
-    """A bridge port for each other machine that has hosts of the region."""
+    """Yield a bridge port for each other machine that has hosts of the region."""
     behind: dict[str, list[str]] = {}
     for host in members:
         if host.name in assignment.behind:
@@ -246,7 +248,7 @@ def _wirings(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iter
 
 
 def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Route, ...]]:
-    """Hosts send everything to their gateway; gateways have a static route to every region."""
+    """Return the routes: hosts have a default route, gateways a static route to every region."""
     gateway_address = {host.name: host.address for host in plan.hosts}
     region_of = {region.name: region for region in plan.regions}
     routes: dict[str, tuple[Route, ...]] = {}
@@ -269,7 +271,7 @@ def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Ro
 
 
 def _neighbours(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Neighbour, ...]]:
-    """On a LAN all hosts have entries for each other; at a WAN link the two gateways do."""
+    """Return the neighbour entries: between all hosts of a LAN, and between the gateways of a WAN link."""
     known: dict[str, list[Neighbour]] = {host.name: [] for host in plan.hosts}
     for region in plan.regions:
         members = [host for host in plan.hosts if host.region == region.name]

@@ -1,8 +1,8 @@
-"""Measures round trips between regions with ICMP echoes, to check that the network is as planned.
+"""Round trips between regions, measured with ICMP echoes to check that the network is as planned.
 
-One raw socket in one host of each region sends; the other host's kernel answers, so nothing but the links and
-two kernels is measured. The kernel timestamps the replies. All pairs are measured at the same time, from one
-thread. Does not judge the numbers; the analysis does.
+A raw socket in one host of each region sends; the other host's kernel answers, so only the links and two
+kernels are measured. The kernel timestamps the replies. One thread measures all pairs at the same time. The
+analysis evaluates the numbers.
 """
 
 import select
@@ -18,12 +18,13 @@ from testbed.network.namespaces import in_each_namespace
 ROUNDS = 8
 INTERVAL_S = 0.05
 LOOKS, LOOK_S = 20, 0.05
-"""How often, and for how long each time, the sockets are watched after the last echo: the whole takes some
-1.4 s, and less once all have answered. Looks are counted, and not the time that goes by: while the machine
-stands still nobody looks, and what came meanwhile is no loss.
+"""Number and duration of the polls after the last echo. The whole measurement takes 1.4 s, less if all hosts
+have answered.
+
+Polls are counted rather than time: if the machine is suspended, replies that arrive meanwhile are not lost.
 """
 
-SO_TIMESTAMPNS = 35  # asm-generic/socket.h; Python does not name it
+SO_TIMESTAMPNS = 35  # asm-generic/socket.h; Python does not define it
 _PAIR = struct.Struct("!I")  # the payload of an echo
 _STAMP = struct.Struct("=qq")
 _NS_PER_S = 1_000_000_000
@@ -35,16 +36,16 @@ class Pair:
 
     origin: str
     target: str
-    host: str  # that sends
-    address: str  # of the one that answers
+    host: str  # the host that sends
+    address: str  # the address of the host that answers
 
 
 def measure(pairs: Sequence[Pair], namespaces: Mapping[str, str]) -> list[list[float]]:
-    """The round trips of each pair in microseconds, in the order of the pairs; lost ones are missing."""
+    """Measure the round trips of each pair in microseconds, in order of the pairs; lost ones are missing."""
     hosts = list(dict.fromkeys(pair.host for pair in pairs))
     sockets = in_each_namespace(namespaces, hosts, lambda _: _open())
     try:
-        return _Probe(pairs, sockets).run()
+        return _ProbeRound(pairs, sockets).run()
     finally:
         for opened in sockets.values():
             opened.close()
@@ -56,7 +57,7 @@ def _open() -> socket.socket:
     return opened
 
 
-class _Probe:
+class _ProbeRound:
     """The echoes in flight."""
 
     def __init__(self, pairs: Sequence[Pair], sockets: Mapping[str, socket.socket]) -> None:
@@ -86,7 +87,7 @@ class _Probe:
         try:
             self._sockets[pair.host].sendto(packet, (pair.address, 0))
         except OSError:
-            del self._sent_ns[number, sequence]  # no way there: counts as lost
+            del self._sent_ns[number, sequence]  # no route: counts as lost
 
     def _receive_until(self, deadline_s: float, *, all_answered: bool = False) -> None:
         """Receive until the deadline, at least once."""

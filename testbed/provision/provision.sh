@@ -1,8 +1,9 @@
 #!/bin/sh
 # Install the Debian packages that are missing for a job ("machine", "run", "systems" or "test"), and only those.
 #
-# Says what it installs and why. Needs root or sudo only when something is missing; prints nothing when nothing is.
-# Exit codes: 0 everything is there, 2 no such job, 3 something is missing and cannot be installed (it says what to do).
+# Prints what it installs and why. Needs root or sudo only if packages are missing; prints nothing if none are.
+# Exit codes: 0 all packages are installed, 2 no such job, 3 packages are missing and cannot be installed (a message
+# says what to do).
 set -eu
 
 job=${1:-run}
@@ -21,14 +22,14 @@ missing() { # missing PROOF
     case $1 in
         java) ! has_java_17 ;;
         /*)
-            set -- $1 # a folder of it may differ by the processor's architecture
+            set -- $1 # expand *: a folder may depend on the processor's architecture
             [ ! -e "$1" ]
             ;;
         *) ! command -v "$1" >/dev/null 2>&1 ;;
     esac
 }
 
-belongs() { # belongs JOB: whether what JOB needs is needed for this one; each job needs what those before it need
+belongs() { # belongs JOB: whether $job needs the packages for JOB; each job needs those of the jobs before it
     case $job in
         machine) [ "$1" = machine ] ;;
         run) [ "$1" = machine ] || [ "$1" = run ] ;;
@@ -51,7 +52,7 @@ while read -r name proof for why; do
         packages="$packages $name"
     fi
 done <"$here/packages.txt"
-# The virtual environment needs pip for this very Python; Debian keeps it in a package of its own.
+# The virtual environment needs pip for this Python; Debian has it in a separate package.
 if [ "$job" != machine ] && ! "${PYTHON:-python3}" -I -c 'import ensurepip, venv' >/dev/null 2>&1; then
     printf 'missing: python3-venv (the virtual environment)\n' >&2
     packages="$packages python3-venv"
@@ -67,12 +68,12 @@ else
     exit 3
 fi
 command -v apt-get >/dev/null 2>&1 || {
-    printf 'cutset: no apt-get here; install what these packages hold:%s\n' "$packages" >&2
+    printf 'cutset: no apt-get here; install the contents of these packages:%s\n' "$packages" >&2
     exit 3
 }
 printf 'installing:%s\n' "$packages" >&2
 log=$(mktemp)
-# Runs start servers of their own: this machine is not to get any that it did not have.
+# Runs start their own servers: the installation must not start new services on this machine.
 units=
 for package in $packages; do
     case $package in
@@ -81,7 +82,7 @@ for package in $packages; do
         etcd-server) units="$units etcd.service" ;;
         rabbitmq-server)
             units="$units rabbitmq-server.service"
-            ! missing epmd || units="$units epmd.service epmd.socket" # Erlang's; where it was before, others may need them
+            ! missing epmd || units="$units epmd.service epmd.socket" # Erlang's; if it was installed before, others may need them
             ;;
         openssh-server) units="$units ssh.service ssh.socket" ;;
     esac

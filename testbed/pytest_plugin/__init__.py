@@ -1,6 +1,6 @@
-"""Runs in other people's tests: the fixture `cutset` for pytest. How it is used stands in docs/pytest.md.
+"""A pytest plugin: the fixture `cutset` makes runs in users' tests. docs/pytest.md explains its use.
 
-`hooks` is what pytest loads, in every project that shares an installation with Cutset: it is light, and does
-nothing unless a test takes the fixture. `fixture` makes the runs, `figures` and `results` are what a test
-reads, `attachments` what stands in its report.
+pytest loads `hooks` in every project that shares an installation with Cutset: it is light, and does nothing
+unless a test uses the fixture. `fixture` makes the runs, tests read `figures` and `results`, `attachments`
+adds runs to test reports.
 """

@@ -1,6 +1,4 @@
-"""Which runs a test looked at: named in the text of its failure, with their reports, and in JUnit's
-properties.
-"""
+"""The runs that a test read: named with their reports in its failure's text, and in JUnit's properties."""
 
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -22,38 +20,37 @@ _LOOKED_AT = pytest.StashKey[dict[str, "MadeRun"]]()
 
 
 class Attachments:
-    """Knows the current test, notes the runs that it looks at, and adds them to its report."""
+    """Records the runs that the current test reads, and adds them to its report."""
 
     def __init__(self, write_report: Callable[["MadeRun"], Path | None]) -> None:
-        """write_report: writes a run's report unless there is one, and says where it is if there can be
-        one.
-        """
+        """write_report: writes a run's report unless it exists; returns its path, or None if it has none."""
         self._write_report = write_report
         self.item: pytest.Item | None = None
 
     @property
     def folder(self) -> Path:
-        """That of the test's file; without a test, the working directory."""
+        """The folder of the test's file; without a test, the working directory."""
         return self.item.path.parent if self.item is not None else Path.cwd()
 
     @property
     def topology(self) -> str | None:
-        """The one that the test is parametrised with, if it is."""
+        """The topology with which the test is parametrised, or None."""
         callspec = getattr(self.item, "callspec", None)
         given = callspec.params.get("topology") if callspec is not None else None
         return None if given is None else str(given)
 
     @property
     def beside_others(self) -> bool:
-        """Whether other processes may make runs now: workers of pytest-xdist, unless the test is of a group,
-        which one of them has for itself.
+        """Whether other processes may make runs now.
+
+        These are other workers of pytest-xdist, unless the test belongs to a group, which has its own worker.
         """
         if self.item is None or not hasattr(self.item.config, "workerinput"):
             return False
         return not (kept_together(self.item.config) and self.item.get_closest_marker("xdist_group"))
 
     def note(self, results: "Results") -> None:
-        """Note that the current test looked at these results."""
+        """Record that the current test read these results."""
         if self.item is None:
             return
         seen = self.item.stash.setdefault(_LOOKED_AT, {})
@@ -64,7 +61,7 @@ class Attachments:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """A test begins and ends."""
+        """Set the current test while it runs."""
         self.item = item
         try:
             return (yield)
@@ -75,7 +72,7 @@ class Attachments:
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """A phase of a test is over."""
+        """Add the runs to the report of a failed phase."""
         report = yield
         seen = item.stash.get(_LOOKED_AT, {})
         if report.failed and seen:

@@ -1,8 +1,8 @@
 """Summaries of runs as attributes: `run.recovery.cut.switch_s.p95`.
 
-A `Section` is a part of the summaries of one or more runs of the same experiment, `Figures` are the values at
-one place of them, one per run. What was not measured is never passed over: a comparison with it does not
-hold, and a statistic over it raises NotMeasuredError.
+A `Section` is a part of the summaries of one or more runs of the same experiment; `Figures` are the values at
+one place of them, one per run. Missing values are never skipped: a comparison with one is false, and a
+statistic over one raises NotMeasuredError.
 """
 
 import operator
@@ -19,31 +19,32 @@ from topologies.strict import suggestion
 FAULTS = "recovery"
 """The section of summary.json that has a section for each fault."""
 
-__tracebackhide__ = True  # a failure is shown where the test asked, not here
+__tracebackhide__ = True  # pytest shows a failure at the line of the test, not here
 
 ABSENT = object()
 SHOWN_MAX = 12
 
 
 class NotMeasuredError(AssertionError):
-    """A statistic was asked of figures that some run does not have."""
+    """A statistic was requested over figures that a run lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where values come from. run: its name. invalid: its numbers cannot be believed."""
+    """The run of a value. run: its name. invalid: its numbers are not valid."""
 
     run: str
     invalid: bool = False
 
 
 class Figures:
-    """What runs measured at one place of their summaries, in the order of the runs.
+    """The values of runs at one place of their summaries, in the order of the runs.
 
-    Compares with one value; that holds if it holds for every run, and nothing that was not measured holds.
+    Comparisons are with a single value. A comparison is true if it is true for every run; it is false if a
+    run has no value.
     """
 
-    __hash__ = None  # type: ignore[assignment]  # it equals what is not its like
+    __hash__ = None  # type: ignore[assignment]  # it equals values of other types
 
     def __init__(self, path: str, values: Sequence[tuple[Source, Any]]) -> None:
         self._path = path
@@ -51,14 +52,14 @@ class Figures:
 
     @property
     def all(self) -> tuple[Any, ...]:
-        """The values; None where there is none."""
+        """The values; None for each run without one."""
         return tuple(value for _, value in self._values)
 
     @property
     def value(self) -> Any:
-        """The value, where there is one run. Raises NotMeasuredError, and TypeError if there are several."""
+        """The value of a single run. Raises NotMeasuredError, and TypeError if there are several runs."""
         if len(self._values) != 1:
-            self._refuse("are several: take .p50 or .max")
+            self._refuse("are several: use .p50 or .max")
         return self.measured[0]
 
     @property
@@ -71,12 +72,12 @@ class Figures:
 
     @property
     def min(self) -> float:
-        """The smallest. Raises NotMeasuredError, as all statistics do."""
+        """The smallest value. Raises NotMeasuredError, as all statistics do."""
         return min(self._numbers())
 
     @property
     def max(self) -> float:
-        """The largest."""
+        """The largest value."""
         return max(self._numbers())
 
     @property
@@ -91,21 +92,21 @@ class Figures:
 
     @property
     def p90(self) -> float:
-        """What 90 % of the values do not exceed; see `percentile`."""
+        """The 90th percentile; see `percentile`."""
         return self.percentile(90)
 
     @property
     def p95(self) -> float:
-        """What 95 % of the values do not exceed; see `percentile`."""
+        """The 95th percentile; see `percentile`."""
         return self.percentile(95)
 
     @property
     def p99(self) -> float:
-        """What 99 % of the values do not exceed; see `percentile`."""
+        """The 99th percentile; see `percentile`."""
         return self.percentile(99)
 
     def percentile(self, percent: float) -> float:
-        """Interpolated between the nearest two values. percent: 0 to 100."""
+        """Return a percentile, interpolated between the nearest two values. percent: 0 to 100."""
         return float(np.percentile(self._numbers(), percent))
 
     def __len__(self) -> int:
@@ -151,12 +152,12 @@ class Figures:
 
     def _each(self, compare: Callable[[Any, Any], bool], other: object) -> bool:
         if isinstance(other, Figures):
-            self._refuse("compare with one value: take .p50, .max or .all of both")
+            self._refuse("compare with one value: use .p50, .max or .all of both")
         return all(value is not None and compare(value, other) for value in self.all)
 
     def _numbers(self) -> list[float]:
         if not all(isinstance(value, int | float) for value in self.measured):
-            self._refuse("are no numbers")
+            self._refuse("are not numbers")
         return list(self.all)
 
     def _refuse(self, why: str) -> NoReturn:
@@ -164,10 +165,10 @@ class Figures:
 
 
 class Section:
-    """A part of the summaries: its parts are attributes, or items where a name has other characters.
+    """A part of the summaries: its parts are attributes, or items if a name is no Python identifier.
 
-    Items of lists are found by their `name` or `link`. `recovery` also has the figures of faults themselves:
-    `recovery.switch_s` are those of every fault that has them, of every run.
+    Items of lists are found by their `name` or `link`. `recovery` also has the figures of its faults:
+    `recovery.switch_s` are the values of every fault that has them, in every run.
     """
 
     def __init__(self, path: str, nodes: Sequence[tuple[Source, Any]]) -> None:
@@ -180,7 +181,7 @@ class Section:
         return self._part(name)
 
     def __getitem__(self, name: str) -> Any:
-        """A part by its name, which may have dots, or a deeper one by its dotted path."""
+        """Return a part by its name, which may contain dots, or a deeper one by its dotted path."""
         if name in set(self):
             return self._part(name)
         first, dot, rest = name.partition(".")
@@ -191,7 +192,7 @@ class Section:
         return found[rest] if dot else found
 
     def __iter__(self) -> Iterator[str]:
-        """The names of its parts."""
+        """Iterate over the names of its parts."""
         return iter(dict.fromkeys(name for _, node in self._nodes for name in _names(node)))
 
     def __dir__(self) -> list[str]:
@@ -231,7 +232,7 @@ def _child(node: Any, name: str) -> Any:
 
 
 def _is_section(node: Any) -> bool:
-    """Lists of plain values, as reasons, are values."""
+    """Return whether a node has parts; lists of plain values, such as reasons, are values."""
     listed = isinstance(node, list) and node and all(isinstance(item, Mapping) for item in node)
     return isinstance(node, Mapping) or bool(listed)
 

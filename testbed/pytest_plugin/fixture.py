@@ -1,7 +1,7 @@
-"""The fixture `cutset`: makes runs for tests, each only once in a session of pytest.
+"""The fixture `cutset`, which makes runs for tests, each only once in a session of pytest.
 
-What is asked for twice, be it in other words, is run once: the key is a digest of the resolved experiment,
-topology, place, seed and repetitions. A run that failed stays failed for all who ask for it.
+Equal requests share their runs: the key is a digest of the resolved experiment, topology, backend, seed and
+repetitions. A failed run fails every test that requests it.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -31,12 +31,12 @@ from topologies.strict import suggestion
 Links = Literal["auto", "netem", "relay"]
 
 CALL = "cutset.run"
-"""What errors about its arguments name."""
-IN_ONE_WORKER = "keep all that make such runs in one worker: pytest.mark.xdist_group(…), --dist loadgroup"
+"""The name in errors about its arguments."""
+IN_ONE_WORKER = "put all such tests into one worker: pytest.mark.xdist_group(…), --dist loadgroup"
 
 
 class Cutset:
-    """Makes runs. One for a session of pytest."""
+    """The maker of runs, one per session of pytest."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class Cutset:
         beside_others: Callable[[], bool],
         recorder: Recorder | None = None,
     ) -> None:
-        """out: where runs are kept. beside: the folder that relative paths start from, now.
+        """out: the folder of runs. beside: returns the folder to which relative paths currently refer.
 
-        usual_topology: that of a test that is parametrised over topologies. on_read: told of results that the
-        test looks at. beside_others: whether other processes of this session may make runs, now. recorder:
-        what writes runs into a history.
+        usual_topology: returns the topology with which the test is parametrised. on_read: called with results
+        that the test reads. beside_others: returns whether other processes of this session may make runs now.
+        recorder: writes runs into a history.
         """
         self.out = out
         self._beside = beside
@@ -80,23 +80,23 @@ class Cutset:
         allow: Collection[str] = (),
         analyze: bool = True,
     ) -> Results:
-        """Make runs of an experiment, or take those that this session has made of it.
+        """Make runs of an experiment, or reuse those that this session has made.
 
         experiment: a name, or a file, relative to the test's. set: fields to change, by dotted path;
-        `{"workload.rate": "5000/s"}`. topology: another one, a name or a file; unless given, the one that the
-        test is parametrised with, else the experiment's. on: `local`, `simulator` or an inventory. repeat:
-        how many runs, each with the next seed. allow: verdicts beside passed that do not fail the test, of
-        failed, invalid, crashed. analyze: without it there are no figures, only what the run wrote.
+        `{"workload.rate": "5000/s"}`. topology: another one, a name or a file; by default the one with which
+        the test is parametrised, else the experiment's. on: `local`, `simulator` or an inventory. repeat: the
+        number of runs, each with the next seed. allow: verdicts other than passed that do not fail the test:
+        failed, invalid, crashed. analyze: if false, there are no figures, only the run's files.
 
-        The experiment is one point, as in a suite: what its file says of `sweep` and `repeat` does not count.
-        Raises RunFailedError, an AssertionError, and InputError for what cannot be asked.
+        The experiment is one point, as in a suite: `sweep` and `repeat` of its file are ignored. Raises
+        RunFailedError, an AssertionError, and InputError for invalid arguments.
         """
         __tracebackhide__ = True
         try:
             _check_asked(repeat, links, allow)
             settings = self._settings(set or {}, topology)
             file = read_experiment(
-                self._found("experiment", EXPERIMENTS, str(experiment)),
+                self._located("experiment", EXPERIMENTS, str(experiment)),
                 overrides_of(settings),
                 OF_MANY_RUNS,
             )
@@ -105,13 +105,13 @@ class Cutset:
             self._on_read(results)
             refuse_unsound(results.runs, allow)
         except (InputError, RunFailedError) as error:
-            raise error.with_traceback(None) from None  # so that it is shown where the test asked
+            raise error.with_traceback(None) from None  # so that pytest shows the line of the test
         return results
 
     def _settings(self, changed: Mapping[str, Any], topology: str | Path | None) -> dict[str, Any]:
-        """The changed fields, the topology among them."""
+        """Return the changed fields, including the topology."""
         usual = self._usual_topology() if topology is None else str(topology)
-        own = {} if usual is None else {"topology": self._found("topology", TOPOLOGIES, usual)}
+        own = {} if usual is None else {"topology": self._located("topology", TOPOLOGIES, usual)}
         return {**changed, **own}
 
     def _runs_of(
@@ -135,7 +135,7 @@ class Cutset:
             for run in make_runs(chosen, self.out, analyze=analyze, follow=follow):
                 made.append(run)
                 if self._recorder is not None and analyze:
-                    write_report(run, follow)  # the history's pages lead to it
+                    write_report(run, follow)  # the history's pages link to it
                     self._recorder.note(run, chosen, settings)
         except MachineError as error:
             if self._recorder is not None:
@@ -143,8 +143,8 @@ class Cutset:
             return error
         return tuple(made)
 
-    def _found(self, kind: str, folder: Path, name_or_path: str) -> str:
-        """A name as it is, a path as it counts from anywhere."""
+    def _located(self, kind: str, folder: Path, name_or_path: str) -> str:
+        """Return a name unchanged, and a path as an absolute path."""
         found = find_file(kind, folder, name_or_path, beside=self._beside())
         return name_or_path if found.parent == folder else str(found.absolute())
 
@@ -168,11 +168,11 @@ def _check_asked(repeat: int, links: str, allow: Collection[str]) -> None:
 
 
 ALLOWABLE = ("failed", "invalid", "crashed")
-"""The verdicts that a test can allow. A run that gave nothing to look at is never allowed."""
+"""The verdicts that a test can allow. A run without results is never allowed."""
 
 
 class RunFailedError(AssertionError):
-    """A run is not sound, or did not hold its experiment's expectations. failure: of which kind."""
+    """A run is invalid or violates its experiment's expectations. failure: the kind."""
 
     def __init__(self, failure: Failure, text: str) -> None:
         self.failure = failure
@@ -180,7 +180,7 @@ class RunFailedError(AssertionError):
 
 
 def refuse_unsound(runs: Collection[MadeRun], allow: Collection[str]) -> None:
-    """Raises RunFailedError for the first run whose verdict is neither passed nor allowed."""
+    """Raise RunFailedError for the first run whose verdict is neither passed nor allowed."""
     for run in runs:
         allowed = run.verdict in allow and run.problem is None
         failure = None if allowed else run.failure

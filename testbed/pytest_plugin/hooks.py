@@ -1,6 +1,4 @@
-"""What pytest loads: options, the marker `topologies`, the fixtures `cutset` and `topology`; and groups
-that stay in one worker.
-"""
+"""Hooks that pytest loads: options, the marker `topologies`, the fixtures `cutset` and `topology`, groups."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -22,12 +20,12 @@ _CUTSET = pytest.StashKey["Cutset"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """--cutset-out, --cutset-history."""
+    """Add --cutset-out and --cutset-history."""
     group = parser.getgroup("cutset", "runs of Cutset")
     group.addoption(
         "--cutset-out",
         metavar="DIR",
-        help="Where runs are kept; unless given, with pytest's other temporary files.",
+        help="The folder of runs; by default among pytest's temporary files.",
     )
     group.addoption(
         "--cutset-history",
@@ -37,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker, and who follows the tests."""
+    """Register the marker and the plugins."""
     config.addinivalue_line("markers", MARKER)
     if config.getoption("cutset_history") and not config.getoption("cutset_out"):
         raise pytest.UsageError("--cutset-history needs --cutset-out: pytest removes its temporary files")
@@ -49,12 +47,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test with the marker `topologies` is one for each of them."""
+    """Parametrise tests with the marker `topologies`."""
     marker = metafunc.definition.get_closest_marker("topologies")
     if marker is None:
         return
     if not marker.args or not all(isinstance(name, str) for name in marker.args) or marker.kwargs:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: topologies takes names or files")
+        raise pytest.UsageError(f"{metafunc.definition.nodeid}: topologies requires names or files")
     if "topology" not in metafunc.fixturenames:
         metafunc.fixturenames.append("topology")
     ids = [Path(name).stem for name in marker.args]
@@ -63,14 +61,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def topology(request: pytest.FixtureRequest) -> str | None:
-    """The topology that the test is parametrised with, or None. `cutset.run` takes it by itself."""
+    """Return the topology with which the test is parametrised, or None. `cutset.run` uses it by default."""
     given: str | None = getattr(request, "param", None)
     return given
 
 
 @pytest.fixture(scope="session")
 def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Cutset":
-    """Makes runs of experiments: `run = cutset.run("link-failure", repeat=3)`."""
+    """Return the maker of runs: `run = cutset.run("link-failure", repeat=3)`."""
     from experiments.campaigns.nights import night_of
     from testbed.campaign.recording import Recorder
     from testbed.pytest_plugin.fixture import Cutset
@@ -91,7 +89,7 @@ def cutset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """How many runs were made, and where they are."""
+    """Print the number of runs, their verdicts and their folder."""
     made = config.stash.get(_CUTSET, None)
     if made is not None and made.runs:
         verdicts = Counter(run.verdict for run in made.runs)
@@ -101,7 +99,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def _with_report(run: "MadeRun") -> Path | None:
-    """A report is written when somebody needs it: when a test fails."""
+    """Write a run's report unless it exists; called when a test fails."""
     from testbed.campaign.sweeps.made_runs import write_report
     from testbed.campaign.texts.progress import TerseFollower
 

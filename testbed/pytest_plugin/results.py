@@ -1,21 +1,21 @@
-"""What `cutset.run` returns: the summaries of its runs as attributes, and the runs themselves."""
+"""The return value of `cutset.run`: the summaries of its runs as attributes, and the runs themselves."""
 
 from collections.abc import Callable, Sequence
 
 from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.pytest_plugin.figures import Figures, Section, Source
 
-__tracebackhide__ = True  # a failure is shown where the test asked, not here
+__tracebackhide__ = True  # pytest shows a failure at the line of the test, not here
 
 
 class Results(Section):
-    """The runs that one call made, and their summaries: `run.latency.p99_ms.p95`, `run.events.lost == 0`.
+    """The runs of one call, and their summaries: `run.latency.p99_ms.p95`, `run.events.lost == 0`.
 
-    Beside the names in summary.json it has those below.
+    It has the names of summary.json and those below.
     """
 
     def __init__(self, runs: Sequence[MadeRun], on_read: Callable[["Results"], None]) -> None:
-        """on_read: told when somebody looks at a figure."""
+        """on_read: called when a test reads a figure."""
         nodes = [(_source(run), run.summary or {}) for run in runs]
         super().__init__("", nodes)
         self._runs = tuple(runs)
@@ -28,12 +28,12 @@ class Results(Section):
 
     @property
     def valid(self) -> bool:
-        """Whether each run did what was asked, so that its numbers can be believed."""
+        """Whether each run was executed as planned, so its numbers are valid."""
         return all(run.summary is not None and run.summary["fidelity"]["valid"] for run in self._runs)
 
     @property
     def passed(self) -> bool:
-        """Whether each run was valid and held its experiment's own expectations."""
+        """Whether each run was valid and met its experiment's own expectations."""
         return all(run.summary is not None and run.summary["verdict"] == "passed" for run in self._runs)
 
     def __repr__(self) -> str:

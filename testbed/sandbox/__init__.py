@@ -1,4 +1,4 @@
-"""A sandbox: separate namespaces in which one command runs, and which end with it."""
+"""A sandbox: separate namespaces in which one command runs and which end with it."""
 
 from testbed.sandbox.outside import Sandbox, run_in_sandbox
 

@@ -14,7 +14,7 @@ from typing import Any
 from testbed.errors import TestbedError
 
 FD_VARIABLE = "CUTSET_CONTROL_FD"
-"""Environment variable that tells the sandbox's command which descriptor is its end of the channel."""
+"""Environment variable with the descriptor of the sandbox command's end of the channel."""
 
 MESSAGE_BYTES_MAX = 128 << 10
 
@@ -29,12 +29,12 @@ class Channel:
 
     @staticmethod
     def pair() -> tuple[socket.socket, socket.socket]:
-        """Two connected sockets; wrap this process's own with `Channel` and pass the other one on."""
+        """Create two connected sockets: one for this process's `Channel`, one for the other process."""
         return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     @classmethod
     def inherited(cls) -> "Channel":
-        """The end that this process inherited inside a sandbox. Raises TestbedError outside of one."""
+        """Return the end that this process inherited in a sandbox. Raises TestbedError outside a sandbox."""
         number = os.environ.get(FD_VARIABLE)
         if number is None:
             raise TestbedError(f"{FD_VARIABLE} is not set: this program runs only inside a sandbox")
@@ -43,11 +43,11 @@ class Channel:
         return cls(end)
 
     def fileno(self) -> int:
-        """The descriptor, for select and poll."""
+        """Return the descriptor, for select and poll."""
         return self._socket.fileno()
 
     def post(self, message: Mapping[str, Any]) -> bool:
-        """Send a message; false if the other end is closed, or its buffer is full."""
+        """Send a message; returns false if the other end is closed or its buffer is full."""
         data = json.dumps(message, separators=(",", ":")).encode()
         assert len(data) <= MESSAGE_BYTES_MAX
         try:
@@ -57,7 +57,7 @@ class Channel:
         return True
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next message, or None when none came in time or the other end is closed."""
+        """Return the next message, or None after a timeout or if the other end is closed."""
         if self.ended or not select.select([self._socket], [], [], timeout_s)[0]:
             return None
         try:

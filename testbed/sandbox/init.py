@@ -1,10 +1,10 @@
-"""PID 1 of a sandbox: starts one command, reaps orphans, forwards TERM and INT, and dies with the lifeline.
+"""PID 1 of a sandbox: starts one command, reaps orphans, forwards TERM and INT, and exits with the lifeline.
 
 Run as `python -m testbed.sandbox.init LIFELINE CONTROL COMMAND…`. LIFELINE is the read end of a pipe whose
-write end only the CLI holds: when it is closed, PID 1 exits and the kernel kills everything in the sandbox.
-CONTROL is the command's end of the control channel; PID 1 sends only one message on it, that the sandbox is
-ready. A PID 1 without handlers would ignore TERM and INT (pid_namespaces(7)); here they reach the command as
-TERM.
+write end only the CLI holds: when it is closed, PID 1 exits and the kernel kills all processes of the
+sandbox. CONTROL is the command's end of the control channel; PID 1 sends a single message on it when the
+sandbox is ready. A PID 1 without handlers would ignore TERM and INT (pid_namespaces(7)); this one forwards
+both to the command as TERM.
 """
 
 import os
@@ -23,7 +23,7 @@ COULD_NOT_START = 126
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns the command's exit code, or 128 + the signal number, as shells do."""
+    """Run the command; returns its exit code, or 128 + the signal number, as shells do."""
     lifeline, control, command = int(arguments[0]), int(arguments[1]), arguments[2:]
     os.set_inheritable(lifeline, False)
     wakeup = _listen_for_signals()
@@ -52,7 +52,7 @@ def _prepare() -> str | None:
 
 
 def _listen_for_signals() -> int:
-    """Turn every relevant signal into a byte in a pipe, whose read end is returned."""
+    """Turn every relevant signal into a byte in a pipe; returns the pipe's read end."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -66,7 +66,7 @@ def _listen_for_signals() -> int:
 def _spawn(command: Sequence[str], control: int) -> int:
     os.set_inheritable(control, True)
     environment = {**os.environ, FD_VARIABLE: str(control)}
-    # Python ignores these two; a child would inherit that.
+    # Python ignores these two signals; a child would inherit that.
     defaults = [signal.SIGPIPE, signal.SIGXFSZ]
     return os.posix_spawnp(command[0], list(command), environment, setsigdef=defaults)
 
@@ -88,7 +88,7 @@ def _watch(child: int, lifeline: int, wakeup: int) -> int:
 
 
 def _reap(child: int) -> int | None:
-    """Reap ended processes; returns the command's exit code once it is among them."""
+    """Reap ended processes; returns the command's exit code if it is among them."""
     code = None
     while True:
         try:

@@ -1,9 +1,9 @@
-"""The CLI's side of a sandbox: starts it, communicates with it, and makes sure that it is gone.
+"""The CLI's side of a sandbox, which starts it, communicates with it, and ensures that it ends.
 
 A `Sandbox` is a context manager around one command that runs as a child of the sandbox's PID 1, in separate
-network, mount and PID namespaces (for an ordinary user also a user namespace). It is in its own session, so
-that Ctrl-C on the terminal reaches the CLI alone, which then decides. Leaving the context kills whatever
-still runs.
+network, mount and PID namespaces (for an ordinary user also a user namespace). It runs in its own session, so
+that Ctrl-C on the terminal reaches only the CLI, which then decides. Leaving the context kills all processes
+that still run.
 """
 
 import contextlib
@@ -31,14 +31,14 @@ PROJECT = Path(__file__).resolve().parents[2]
 ENTER_TIMEOUT_S = 60.0
 DIE_TIMEOUT_S = 20.0
 RUN_VARIABLE = "CUTSET_RUN"
-"""Every process of a run carries the run's token in this environment variable: so it is known from others."""
+"""Environment variable of every process of a run, with the run's token, which identifies the processes."""
 
 
 class Sandbox:
-    """Runs `command` in a new sandbox. `channel` is this side's end of the control channel.
+    """A new sandbox that runs `command`. `channel` is this side's end of the control channel.
 
-    `stdin` and `stdout` are as for subprocess (stdin is empty by default); `errors` is a file that takes
-    the standard error of everything inside, a temporary one by default.
+    `stdin` and `stdout` are as for subprocess (stdin is empty by default); `errors` is the file for the
+    standard error of all processes inside, a temporary one by default.
     """
 
     def __init__(
@@ -65,17 +65,17 @@ class Sandbox:
         self.process: subprocess.Popen[str]
 
     def __enter__(self) -> "Sandbox":
-        """Raises MachineError, with what to do, where sandboxes cannot be created."""
+        """Start the sandbox. Raises MachineError, with the remedy, if sandboxes cannot be created."""
         check_tools(SANDBOX_TOOLS)
         # The kernel sends the parent-death signal when the starting *thread* dies (prctl(2)).
         assert threading.current_thread() is threading.main_thread()
         with contextlib.ExitStack() as stack:
             errors = self._errors or stack.enter_context(tempfile.TemporaryFile("w+"))
-            said_before = errors.tell()
+            offset = errors.tell()
             self._start(stack, errors)
             if self.channel.receive(ENTER_TIMEOUT_S) != {"did": "entered"}:
                 self.kill()
-                errors.seek(said_before)
+                errors.seek(offset)
                 raise failed_to_start(errors.read())
             self._resources = stack.pop_all()
         return self
@@ -93,10 +93,10 @@ class Sandbox:
             raise TimeoutError(f"the sandbox still runs after {timeout_s} s") from None
 
     def kill(self) -> None:
-        """Kill everything inside and wait until it is dead; idempotent.
+        """Kill all processes inside and wait for their end; idempotent.
 
-        Ending the lifeline makes PID 1 exit, and unshare returns only when all processes of its namespaces
-        are dead; should PID 1 not react, unshare is killed, which kills PID 1.
+        Closing the lifeline makes PID 1 exit, and unshare returns only when all processes of its namespaces
+        have ended. If PID 1 does not react, unshare is killed, which kills PID 1.
         """
         self._lifeline.close()
         try:
@@ -135,7 +135,7 @@ def run_in_sandbox(
 ) -> subprocess.CompletedProcess[str]:
     """Run one command in a sandbox, with `text` as its standard input, and return its result.
 
-    Raises MachineError where sandboxes cannot be created, TimeoutError when it takes longer than `timeout_s`.
+    Raises MachineError if sandboxes cannot be created, TimeoutError if it takes longer than `timeout_s`.
     """
     with (
         tempfile.TemporaryFile("w+") as stdin,

@@ -1,8 +1,8 @@
-"""What sandboxes require of the machine and its user: programs, and the permission to create namespaces.
+"""Requirements of sandboxes on the machine and its user: programs, and permission to create namespaces.
 
-Reads PATH and the kernel's settings; installs, tries and changes nothing. Debian keeps some programs
-(`bridge`, `tc`) in directories that an ordinary user's PATH lacks, though every user may run them: so those
-are always searched too, here and inside sandboxes.
+The module reads PATH and the kernel's settings; it installs, tries and changes nothing. Debian installs some
+programs (`bridge`, `tc`) in directories that an ordinary user's PATH lacks, although every user may run them:
+these directories are always searched too, here and inside sandboxes.
 """
 
 import os
@@ -14,11 +14,14 @@ from experiments.child_python import absolute_entries
 from testbed.errors import MachineError
 
 CAPABILITIES_NEEDED = {"net_admin": 12, "net_raw": 13, "sys_admin": 21}
-"""Bit numbers (capabilities(7)) of what namespaces, links and captures need; a user namespace gives them."""
+"""Capabilities that namespaces, links and captures need, with bit numbers (capabilities(7)).
+
+A user namespace grants them.
+"""
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 SANDBOX_TOOLS = {"setpriv": "util-linux", "unshare": "util-linux", "mount": "mount", "ip": "iproute2"}
-"""What a sandbox is made with, and the Debian packages that bring it."""
+"""Programs that create a sandbox, and their Debian packages."""
 RUN_TOOLS = {
     **SANDBOX_TOOLS,
     "nsenter": "util-linux",
@@ -26,19 +29,17 @@ RUN_TOOLS = {
     "mnexec": "mininet",
     "tcpdump": "tcpdump",
 }
-"""What a run is made with."""
+"""Programs that a run needs, and their Debian packages."""
 
 
 def search_path(environment: Mapping[str, str]) -> str:
-    """PATH without entries relative to the working directory, followed by the directories of system
-    programs.
-    """
+    """Return PATH without relative entries, followed by the directories of system programs."""
     entries = absolute_entries(environment.get("PATH", os.defpath))
     return os.pathsep.join([*filter(None, [entries]), *SYSTEM_DIRECTORIES])
 
 
 def missing_tools(tools: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The programs that are not found, each with the package to install."""
+    """Return the programs that are not found, each with the package to install."""
     path = search_path(environment)
     return [
         f"`{tool}` (Debian and Ubuntu: package {package})"
@@ -48,19 +49,19 @@ def missing_tools(tools: Mapping[str, str], environment: Mapping[str, str] = os.
 
 
 def check_tools(tools: Mapping[str, str]) -> None:
-    """Raises MachineError, with what to install, if one of these programs is missing."""
+    """Check that these programs are installed. Raises MachineError with the packages to install."""
     missing = missing_tools(tools)
     if missing:
         raise MachineError(f"not installed: {', '.join(missing)}")
 
 
 def needs_user_namespace(effective_capabilities: int) -> bool:
-    """Whether the caller has to create a user namespace, from CapEff of /proc/self/status."""
+    """Return whether a process with this CapEff (/proc/self/status) has to create a user namespace."""
     return any(not effective_capabilities >> bit & 1 for bit in CAPABILITIES_NEEDED.values())
 
 
 def effective_capabilities() -> int:
-    """CapEff of this process (proc(5))."""
+    """Return CapEff of this process (proc(5))."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):
             return int(line.split()[1], 16)
@@ -68,13 +69,12 @@ def effective_capabilities() -> int:
 
 
 def user_namespace_needed() -> bool:
-    """Whether a sandbox of this user needs a user namespace of its own."""
+    """Return whether a sandbox of this user needs its own user namespace."""
     return needs_user_namespace(effective_capabilities())
 
 
 def why_forbidden(sysctls: Path = Path("/proc/sys")) -> str | None:
-    """Why an ordinary user may not create namespaces here and what to do about it, or None if no setting
-    forbids it.
+    """Return which setting forbids ordinary users to create namespaces, and the remedy; None if none does.
 
     `sysctls` is the folder of the kernel's settings. Sources: user_namespaces(7), Ubuntu's AppArmor release
     notes for 23.10 and 24.04, Debian's kernel patch for unprivileged_userns_clone.
@@ -86,27 +86,27 @@ def why_forbidden(sysctls: Path = Path("/proc/sys")) -> str | None:
         )
     if _read_switch(sysctls / "kernel/unprivileged_userns_clone") == 0:
         return (
-            "ordinary users may not make namespaces here: "
+            "ordinary users may not create namespaces here: "
             "`sudo sysctl kernel.unprivileged_userns_clone=1`, or run as root"
         )
     if _read_switch(sysctls / "kernel/apparmor_restrict_unprivileged_userns") == 1:
         return (
-            "AppArmor keeps ordinary users from making namespaces here (Ubuntu 24.04's default): "
+            "AppArmor keeps ordinary users from creating namespaces here (Ubuntu 24.04's default): "
             "`sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or run as root"
         )
     return None
 
 
 def failed_to_start(stderr: str) -> MachineError:
-    """The error for a sandbox that did not start, from the standard error of its commands."""
-    said = " ".join(stderr.split()) or "no reason given"
+    """Return the error for a sandbox that did not start, from the standard error of its commands."""
+    reason = " ".join(stderr.split()) or "no reason given"
     advice = why_forbidden() if user_namespace_needed() else None
-    if advice is None and "permitted" in said:
+    if advice is None and "permitted" in reason:
         advice = (
             "the kernel forbids namespaces to this process (a container?): run on the machine itself, "
             "or give the container --privileged"
         )
-    return MachineError(f"cannot make a sandbox: {advice or 'see the reason'} [{said}]")
+    return MachineError(f"cannot create a sandbox: {advice or 'see the reason'} [{reason}]")
 
 
 def _read_switch(path: Path) -> int | None:

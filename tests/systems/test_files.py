@@ -135,13 +135,13 @@ FILE, TEMPLATES = "post/system.yaml", "post/post.conf.j2"
             FILE,
             "{program: sh, ",
             "{program: sh, at_least: '1', ",
-            "needs.0.at_least: should be given where a",
+            "needs.0.at_least: requires a program with",
         ),
         (FILE, "{program: sh, ", "{program: sh, at_least: new, ", "needs.0.at_least"),
         (FILE, "{program: sh, ", "{package: ../sh, ", "needs.0.package"),
         (FILE, "post.conf.j2", "../post.conf.j2", "files.post.conf: ../post.conf.j2 is not in the folder"),
         (FILE, "post.conf.j2", "gone.j2", "files.post.conf: gone.j2 cannot be read: No such file"),
-        (FILE, "post.conf:", "../a:", "files.../a: should be a file's name, without folders"),
+        (FILE, "post.conf:", "../a:", "files.../a: should be a file name without folders"),
         (FILE, "name: post", "name: Post", "system.yaml:1: name: should be a letter of a-z"),
         (FILE, "{{ name }}", "{{ nmae }}", "roles.sender.env.NAME: for r0/sender-0: 'nmae' is undefined"),
         (FILE, "'office', region", "'offices', region", "roles.sender.run.2: for r0/sender-0:"),
@@ -234,7 +234,7 @@ def test_the_reason_is_reported_if_packets_show_no_events(folder, said, capsys):
     file = folder / "post" / "system.yaml"
     replace(file, "ports: [port]", f"ports: [port]\nmessages: {said}")
     assert main.run(["plan", str(folder / "letters.yaml")]) == 2
-    assert "messages.why: should be given where seen is never, and nowhere else" in capsys.readouterr().err
+    assert "messages.why: should be given if, and only if, seen is never" in capsys.readouterr().err
     for good in ({"seen": "never", "why": "compressed"}, {"seen": "tls", "why": ""}):
         given = ", ".join(f"{key}: {value}" for key, value in good.items() if value)
         replace(file, said, said := f"{{{given}}}")

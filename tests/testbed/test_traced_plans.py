@@ -105,7 +105,7 @@ def test_a_faults_values_replace_the_trace_and_a_cut_leaves_it_unchanged(plan_in
     ("given", "said"),
     [
         ({"rate": "5\n3\n"}, "down.trace:2: 3 ms is before 5 ms"),
-        ({"delays": "0,x\n1,"}, "delays.csv:2: delay_ms 'x' is no number"),
+        ({"delays": "0,x\n1,"}, "delays.csv:2: delay_ms 'x' is not a number"),
         ({"more": "jitter: 25ms"}, "falls to 20ms, less than the jitter of 25ms of the link r0-r1"),
         ({"more": "jitter: 5ms, trace: {rate: x}"}, "given twice"),
     ],

@@ -148,8 +148,8 @@ def test_every_kind_comes_with_a_topology_and_all_that_come_with_cutset_are_conn
         (["kind: ring", "regions: 3", "delays: [1ms, 2ms, 3]"], "made.yaml:4: delays.2: 3 has no unit"),
         (["kind: ring", "regions: 3", "delays: {from: 2ms, to: 1ms}"], "made.yaml:4: delays.from: is more"),
         (["kind: ring", "regions: 3", "delays: {from: 2ms}"], "made.yaml:4: delays.to: is missing"),
-        (["kind: ring", "regions: 3", "link: {delay: 1ms}"], "made.yaml:4: link.delay: stands in `delays`"),
-        (["kind: ring", "regions: 3", "link: {jitter: 3ms}"], "made.yaml:1: makes a link that cannot be"),
+        (["kind: ring", "regions: 3", "link: {delay: 1ms}"], "made.yaml:4: link.delay: use `delays`"),
+        (["kind: ring", "regions: 3", "link: {jitter: 3ms}"], "made.yaml:1: makes an invalid link"),
     ],
 )  # fmt: skip
 def test_errors_name_file_line_and_field(load, fields, said):

@@ -60,7 +60,7 @@ def test_the_shipped_matrix_is_whole():
     ("text", "said"),
     [
         ("", "has no rows"),
-        ("from,A,B\nA,,x\n", "m.csv:2: rtt_ms 'x' is no number"),
+        ("from,A,B\nA,,x\n", "m.csv:2: rtt_ms 'x' is not a number"),
         ("from,A,B\nA,,-1\n", "rtt_ms -1 should be from 0 to 60000"),
         ("from,A,B\nA,,nan\n", "should be from 0 to 60000"),
         ("from,A,B\nA,,0\n", "rtt_ms 0 should be more than 0"),
@@ -71,7 +71,7 @@ def test_the_shipped_matrix_is_whole():
         ("from,A\nA,\n", "has 1 regions"),
         ("from,to,rtt_ms\nA,B\n", "should have from, to, rtt_ms"),
         ("from,to,rtt_ms,loss_percent\nA,B,1,100\n", "loss_percent 100 should be from 0 to 99"),
-        ('from,"A\nA,1\n', "is no line of CSV"),
+        ('from,"A\nA,1\n', "is not a line of CSV"),
     ],
 )
 def test_invalid_matrices_are_refused_with_a_reason(tmp_path, text, said):

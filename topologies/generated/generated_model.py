@@ -1,8 +1,8 @@
-"""What generated topologies have in common: a name, a seed, and links whose delays are drawn or listed.
+"""The base of generated topologies: a name, a seed, and links whose delays are drawn or listed.
 
-A kind is a model that says which regions are joined (`edges`); delays are drawn here, one link after the
-other. Pure: the same file gives the same topology. A kind that needs more than one range of delays is a
-`Generated` with a `generate` of its own.
+A kind is a model that gives the joined regions (`edges`); this module draws the delays, link by link. Pure:
+the same file gives the same topology. A kind that needs more than one range of delays is a `Generated` with
+its own `generate`.
 """
 
 import random
@@ -27,14 +27,14 @@ class DelayRange(StrictModel):
     """Delays drawn uniformly from a range, by the seed."""
 
     from_us: DurationUs = Field(ge=STEP_US, le=DELAY_US_MAX)
-    """The least one-way delay."""
+    """The smallest one-way delay."""
     to_us: DurationUs = Field(ge=STEP_US, le=DELAY_US_MAX)
     """The largest one-way delay."""
     asymmetric: Flag = False
-    """Whether each direction of a link draws its own."""
+    """Whether each direction of a link draws its own delay."""
 
     def draw_us(self, rng: random.Random) -> int:
-        """One delay."""
+        """Draw one delay."""
         return rng.randint(-(-self.from_us // STEP_US), self.to_us // STEP_US) * STEP_US
 
     @model_validator(mode="after")
@@ -68,24 +68,24 @@ class Generated(StrictModel, ABC):
     """A topology given by its kind."""
 
     name: Name
-    """What it is called in lists and reports."""
+    """Its name in lists and reports."""
     description: str = Field("", max_length=500)
     """One line for lists."""
     seed: WholeNumber = Field(1, ge=0)
-    """Where all that is drawn begins."""
+    """The seed of all random draws."""
     lan: Lan = Field(default_factory=lambda: Lan.model_validate({}))
     """The LAN of every region."""
 
     @abstractmethod
     def generate(self) -> Topology:
-        """The regions and links that it stands for. Raises a problem if there are none such."""
+        """Return its regions and links. Raises a problem if there is no such topology."""
 
     def drawing(self, what: str) -> random.Random:
-        """A source of randomness for one thing to draw, so that one does not change another."""
-        return random.Random(f"topology {what} {self.seed}")  # noqa: S311  to be replayed, not kept secret
+        """Return a separate random generator for one purpose, so that draws do not affect each other."""
+        return random.Random(f"topology {what} {self.seed}")  # noqa: S311  reproducible, not secret
 
     def topology_of(self, regions: Sequence[str], links: Iterable[dict[str, Any]]) -> Topology:
-        """The topology of these regions and links, the latter as in a file."""
+        """Return the topology of these regions and links, the latter as in a file."""
         lan = self.lan.model_dump(mode="json", by_alias=True)
         content = {
             "name": self.name,
@@ -97,30 +97,30 @@ class Generated(StrictModel, ABC):
             return Topology.model_validate(content)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            raise problem(f"makes a link that cannot be: {first['msg']}") from None
+            raise problem(f"makes an invalid link: {first['msg']}") from None
 
 
 class GeneratedGraph(Generated):
-    """A topology whose links are alike but for their delays."""
+    """A topology whose links differ only in their delays."""
 
     delays: Delays
-    """One-way delays of the links: a range to draw from, or one for each link, in their order."""
+    """One-way delays of the links: a range to draw from, or a list with one for each link."""
     link: LinkOverrides = Field(default_factory=lambda: LinkOverrides.model_validate({}))
-    """What links do beside their delay."""
+    """Parameters of the links other than their delay."""
     mtu_bytes: SizeBytes = Field(1500, ge=576, le=9000)
     """Largest IP packet of the links."""
 
     @property
     @abstractmethod
     def region_count(self) -> int:
-        """How many regions there are."""
+        """The number of regions."""
 
     @abstractmethod
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined, each pair once."""
+        """Yield the pairs of joined regions, each once."""
 
     def generate(self) -> Topology:
-        """See `Generated.generate`. Regions are called r0, r1 and so on."""
+        """See `Generated.generate`. Regions are named r0, r1 and so on."""
         regions = [f"r{number}" for number in range(self.region_count)]
         edges = list(self.edges())
         values = self.link.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -133,11 +133,11 @@ class GeneratedGraph(Generated):
     @model_validator(mode="after")
     def _delays_stand_once(self) -> Self:
         if self.link.delay_us is not None:
-            raise problem("stands in `delays`", "link", "delay")
+            raise problem("use `delays` for delays", "link", "delay")
         return self
 
     def _delays(self, count: int) -> Iterator[dict[str, Any]]:
-        """Of each link, the fields that give them."""
+        """Yield the fields of each link that give its delays."""
         if not isinstance(self.delays, DelayRange):
             if len(self.delays) != count:
                 raise problem(f"there are {count} links, not {len(self.delays)}", "delays")
@@ -154,14 +154,14 @@ class GeneratedGraph(Generated):
 
 
 class CountedGraph(GeneratedGraph):
-    """One of so many regions."""
+    """A graph with a given number of regions."""
 
     regions: RegionCount
-    """How many there are."""
+    """The number of regions."""
 
     @property
     def region_count(self) -> int:
-        """How many regions there are."""
+        """The number of regions."""
         return self.regions
 
 

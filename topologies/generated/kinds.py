@@ -1,7 +1,4 @@
-"""The kinds of generated topologies, by the word that a file gives as `kind`.
-
-Each says which regions are joined.
-"""
+"""The kinds of generated topologies, by the value of `kind` in a file. Each gives the joined regions."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -17,7 +14,7 @@ from topologies.model import LINKS_MAX, REGIONS_MAX, Topology
 from topologies.routes import connected
 from topologies.strict import WholeNumber, problem, suggestion
 
-DEGREE_MAX = 5  # with more links, pairings without a pair twice become rare
+DEGREE_MAX = 5  # with more links, random pairings without duplicate pairs become rare
 DRAWS_MAX = 100_000
 
 
@@ -27,12 +24,12 @@ class Regular(CountedGraph):
     kind: Literal["regular"]
     """A random connected graph in which every region has the same number of links."""
     regions: RegionCount = Field(ge=3)
-    """How many there are."""
+    """The number of regions."""
     degree: WholeNumber = Field(3, ge=2, le=DEGREE_MAX)
-    """How many links each region has."""
+    """The number of links of each region."""
 
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined."""
+        """Yield the pairs of joined regions."""
         rng = self.drawing("links")
         ends = [number for number in range(self.regions) for _ in range(self.degree)]
         for _ in range(DRAWS_MAX):
@@ -63,12 +60,12 @@ class Ring(CountedGraph):
     """A ring of regions."""
 
     kind: Literal["ring"]
-    """A ring: each region is joined with the next, the last with the first."""
+    """A ring: each region is joined with the next one, the last with the first."""
     regions: RegionCount = Field(ge=3)
-    """How many there are."""
+    """The number of regions."""
 
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined."""
+        """Yield the pairs of joined regions."""
         yield from ((number, (number + 1) % self.regions) for number in range(self.regions))
 
 
@@ -78,10 +75,10 @@ class Line(CountedGraph):
     kind: Literal["line"]
     """A line: each region is joined with the next."""
     regions: RegionCount = Field(ge=2)
-    """How many there are."""
+    """The number of regions."""
 
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined."""
+        """Yield the pairs of joined regions."""
         yield from ((number, number + 1) for number in range(self.regions - 1))
 
 
@@ -91,10 +88,10 @@ class Star(CountedGraph):
     kind: Literal["star"]
     """A star: the first region is joined with all others."""
     regions: RegionCount = Field(ge=3)
-    """How many there are, the hub included."""
+    """The number of regions, including the hub."""
 
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined."""
+        """Yield the pairs of joined regions."""
         yield from ((0, number) for number in range(1, self.regions))
 
 
@@ -104,10 +101,10 @@ class Mesh(CountedGraph):
     kind: Literal["mesh"]
     """A full mesh: each region is joined with each other."""
     regions: WholeNumber = Field(ge=2, le=MESH_MAX)
-    """How many there are."""
+    """The number of regions."""
 
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined."""
+        """Yield the pairs of joined regions."""
         yield from itertools.combinations(range(self.regions), 2)
 
 
@@ -117,17 +114,17 @@ class Grid(GeneratedGraph):
     kind: Literal["grid"]
     """A grid: each region is joined with its neighbours to the right and below."""
     rows: WholeNumber = Field(ge=2, le=REGIONS_MAX)
-    """How many rows there are."""
+    """The number of rows."""
     columns: WholeNumber = Field(ge=2, le=REGIONS_MAX)
-    """How many columns there are; regions are counted row by row."""
+    """The number of columns; regions are numbered row by row."""
 
     @property
     def region_count(self) -> int:
-        """How many regions there are."""
+        """The number of regions."""
         return self.rows * self.columns
 
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined."""
+        """Yield the pairs of joined regions."""
         for number in range(self.region_count):
             if (number + 1) % self.columns:
                 yield number, number + 1
@@ -147,14 +144,14 @@ class Tree(CountedGraph):
     kind: Literal["tree"]
     """A tree: every region has `children` regions below it, filled level by level, and cross links."""
     regions: RegionCount = Field(ge=2)
-    """How many there are; the first is the root."""
+    """The number of regions; the first is the root."""
     children: WholeNumber = Field(2, ge=1)
-    """How many regions are joined below each, at most."""
+    """The maximum number of regions below each."""
     cross_links: WholeNumber = Field(0, ge=0, le=LINKS_MAX)
-    """How many further links there are, between regions that are drawn."""
+    """The number of additional links, between randomly drawn regions."""
 
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined: those of the tree, then the cross links."""
+        """Yield the pairs of joined regions: those of the tree, then the cross links."""
         yield from self._branches()
         yield from sorted(self.drawing("cross links").sample(self._unjoined(), self.cross_links))
 
@@ -178,20 +175,19 @@ class Cliques(GeneratedGraph):
     kind: Literal["cliques"]
     """Full meshes of regions, each joined with the next by few links."""
     cliques: WholeNumber = Field(2, ge=2, le=MESH_MAX)
-    """How many meshes there are."""
+    """The number of meshes."""
     size: WholeNumber = Field(ge=2, le=MESH_MAX)
-    """How many regions each mesh has."""
+    """The number of regions of each mesh."""
     joined_by: WholeNumber = Field(2, ge=1, le=MESH_MAX)
-    """How many links join a mesh with the next, each between regions that have no other such link between
-    these two."""
+    """The number of links that join a mesh with the next one, each between different regions."""
 
     @property
     def region_count(self) -> int:
-        """How many regions there are."""
+        """The number of regions."""
         return self.cliques * self.size
 
     def edges(self) -> Iterator[Edge]:
-        """The regions that are joined: mesh by mesh, then what joins them."""
+        """Yield the pairs of joined regions: mesh by mesh, then those between meshes."""
         starts = range(0, self.region_count, self.size)
         for start in starts:
             yield from itertools.combinations(range(start, start + self.size), 2)
@@ -211,7 +207,7 @@ MODELS: tuple[type[Generated], ...] = (Ring, Line, Star, Mesh, Grid, Tree, Cliqu
 
 
 def kind_of(model: type[Generated]) -> str:
-    """The word for it: the one value that its field `kind` may have."""
+    """Return the only value of a model's field `kind`."""
     (word,) = get_args(model.model_fields["kind"].annotation)
     return str(word)
 
@@ -220,12 +216,12 @@ KINDS = {kind_of(model): model for model in MODELS}
 
 
 def is_generated(data: Any) -> bool:
-    """Whether a file's content gives a kind rather than links."""
+    """Return whether a file's content gives a kind instead of links."""
     return isinstance(data, dict) and "kind" in data
 
 
 def generated(document: Document) -> Topology:
-    """The topology that a document with a kind stands for. Raises InputError."""
+    """Generate the topology of a document with a kind. Raises InputError."""
     kind = document.data["kind"]
     if not isinstance(kind, str) or kind not in KINDS:
         raise document.error(("kind",), f"there is no kind {kind!r:.40}{suggestion(kind, KINDS)}")

@@ -1,8 +1,9 @@
-"""A router network as arrays: delays between any two routers, and what many routes put on each link.
+"""A router network as arrays: delays between any two routers, and the load of many routes on each link.
 
-For simulations of very many hosts. A host hangs on its router by a LAN link; what crosses that is not counted
-here. The load of a link direction is the number of packets that cross it: of unicasts all, of a multicast one
-over each direction of the tree that merges the unicast routes from its source (Scribe 2002, IV.A).
+It serves simulations of very many hosts. A host is connected to its router by a LAN link, whose packets are
+not counted here. The load of a link direction is the number of packets that cross it: each unicast counts,
+and a multicast counts once for each direction of the tree that merges the unicast routes from its source
+(Scribe 2002, IV.A).
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +20,7 @@ Ints = npt.NDArray[Any]
 
 
 class RouterArrays:
-    """Of one network. `directions`: how many link directions there are between routers."""
+    """The arrays of one network. `directions`: the number of link directions between routers."""
 
     def __init__(self, network: RouterNetwork) -> None:
         self.network = network
@@ -42,7 +43,7 @@ class RouterArrays:
         )
 
     def _crossed(self, paths: Iterable[Path]) -> csr_matrix:
-        """A row for each path, a column for each link direction: 1 where the path crosses it."""
+        """Return a matrix with a row per path and a column per link direction: 1 if the path crosses it."""
         starts, columns = [0], list[int]()
         for path in paths:
             columns += path.directions
@@ -52,7 +53,7 @@ class RouterArrays:
 
     @cached_property
     def delays_us(self) -> Ints:
-        """Microseconds from each router to each, in 32 bits."""
+        """The delays from each router to each, in microseconds, in 32 bits."""
         network = self.network
         up = np.array([path.delay_us for path in network.up], np.int32)
         middle = np.array([[path.delay_us for path in paths] for paths in network.between], np.int32)
@@ -66,11 +67,11 @@ class RouterArrays:
 
     @property
     def mean_link_delay_us(self) -> float:
-        """Of all links between routers."""
+        """The mean delay of all links between routers."""
         return self.network.mean_link_delay_us
 
     def transit_links_of(self, router: int) -> Sequence[int]:
-        """Numbers of the links that join a transit router's domain to others."""
+        """Return the numbers of the links that join a transit router's domain to others."""
         links, transit = list(enumerate(self.network.links)), self._transit
         within = [(link.a, link.b) for _, link in links if link.weight == 1 and max(link.a, link.b) < transit]
         size = 0
@@ -83,7 +84,7 @@ class RouterArrays:
         ]
 
     def crossing(self, links: Sequence[int]) -> Ints:
-        """From each router to each, whether the route crosses one of these links between transit routers."""
+        """Return, for each pair of routers, whether the route crosses one of these transit links."""
         directions = np.zeros(self.directions, np.int64)
         directions[[2 * link for link in links] + [2 * link + 1 for link in links]] = 1
         crossed = (self._middle @ directions).reshape(self._transit, self._transit) > 0
@@ -91,7 +92,7 @@ class RouterArrays:
         return found
 
     def unicast_loads(self, sources: Ints, targets: Ints) -> Ints:
-        """Packets over each link direction when each source sends one to its target; both are routers."""
+        """Return the packets over each link direction if each source router sends one to its target."""
         near = self._same_stub(sources, targets)
         a, b = sources[~near], targets[~near]
         routers, transit = len(self._gateways), self._transit
@@ -105,9 +106,9 @@ class RouterArrays:
         )
 
     def multicast_loads(self, sources: Sequence[int], groups: Ints, targets: Ints) -> Ints:
-        """Packets over each link direction when each group's source sends one to all of its targets.
+        """Return the packets over each link direction if each group's source sends one to all its targets.
 
-        groups: of each target the number of its group, which is the place of its source in `sources`.
+        groups: the group number of each target, which is the index of its source in `sources`.
         """
         source = np.asarray(sources)[groups]
         near = self._same_stub(source, targets)

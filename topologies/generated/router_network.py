@@ -1,10 +1,10 @@
-"""Routers in domains, the links between them, and the routes: transit routers, and stub domains on each.
+"""Routers in domains, the links between them, and the routes: transit routers, each with stub domains.
 
 Routes follow policy weights: within a domain, up to the transit router, between transit domains, and down.
-Every stub has one way out, so that a route is put together from three parts that are known (`route`).
+Every stub has one link to its gateway, so a route is composed of three known parts (`route`).
 
-A link direction is a number: twice the link's, and one more for the way from its second end to its first, so
-that the way back over a link direction is `direction ^ 1`.
+A link direction is a number: twice the link's number, plus one for the direction from its second end to its
+first. The opposite of a link direction is `direction ^ 1`.
 """
 
 import heapq
@@ -24,43 +24,43 @@ class RouterLink:
 
 
 class Path(NamedTuple):
-    """What a route takes, and the link directions that it crosses."""
+    """The delay of a route, and the link directions that it crosses."""
 
     delay_us: int
     directions: tuple[int, ...]
 
     @property
     def back(self) -> "Path":
-        """The same way in the other direction."""
+        """The same path in the opposite direction."""
         return Path(self.delay_us, tuple(direction ^ 1 for direction in reversed(self.directions)))
 
 
 @dataclass(frozen=True, slots=True)
 class RouterNetwork:
-    """Routers and links; transit routers come first."""
+    """Routers, links and routes; transit routers come first."""
 
     names: Sequence[str]
     links: Sequence[RouterLink]
     gateways: Sequence[int]
-    """Of each router the transit router of its stub; of a transit router itself."""
+    """For each router the transit router of its stub; a transit router's is itself."""
     stubs: Sequence[int]
-    """Of each router the number of its stub domain; -1 of transit routers."""
+    """For each router the number of its stub domain; -1 for transit routers."""
     between: Sequence[Sequence[Path]]
-    """From each transit router to each, by number."""
+    """The path from each transit router to each, by number."""
     up: Sequence[Path]
-    """Of each router to its gateway."""
+    """The path from each router to its gateway."""
     within: Sequence[dict[int, Path]]
-    """Of each router of a stub to each router of the same stub."""
+    """The paths from each router of a stub to each router of the same stub."""
 
     def delay_us(self, a: int, b: int) -> int:
-        """Microseconds of the route from one router to another."""
+        """Return the delay of the route from one router to another, in microseconds."""
         if self.stubs[a] == self.stubs[b] != -1:
             return self.within[a][b].delay_us
         middle = self.between[self.gateways[a]][self.gateways[b]]
         return self.up[a].delay_us + middle.delay_us + self.up[b].delay_us
 
     def route(self, a: int, b: int) -> tuple[int, ...]:
-        """The link directions from one router to another."""
+        """Return the link directions from one router to another."""
         if self.stubs[a] == self.stubs[b] != -1:
             return self.within[a][b].directions
         middle = self.between[self.gateways[a]][self.gateways[b]]
@@ -68,14 +68,14 @@ class RouterNetwork:
 
     @property
     def mean_link_delay_us(self) -> float:
-        """Of all links between routers."""
+        """The mean delay of all links between routers."""
         return sum(link.delay_us for link in self.links) / len(self.links) if self.links else 0.0
 
 
 def routed(
     names: Sequence[str], links: Sequence[RouterLink], gateways: Sequence[int], stubs: Sequence[int]
 ) -> RouterNetwork:
-    """The network with its routes."""
+    """Return the network with its routes."""
     joined: list[list[tuple[int, int, RouterLink]]] = [[] for _ in names]
     for number, link in enumerate(links):
         joined[link.a].append((link.b, 2 * number, link))
@@ -104,7 +104,7 @@ def _members(stubs: Sequence[int]) -> Iterable[list[int]]:
 def _least_weight(
     source: int, among: Container[int], joined: Sequence[Sequence[tuple[int, int, RouterLink]]]
 ) -> dict[int, Path]:
-    """The routes of least weight from a router to others, over these alone; of as heavy ones the fastest."""
+    """Return a router's paths to others over these routers, with the least weight, then the least delay."""
     found: dict[int, Path] = {}
     heap: list[tuple[int, int, int, tuple[int, ...]]] = [(0, 0, source, ())]
     while heap:

@@ -1,17 +1,17 @@
 """Transit-stub networks, after GT-ITM (Zegura, Calvert, Bhattacharjee: How to Model an Internetwork, 1996).
 
 Transit domains are joined with each other; each of their routers has stub domains, each joined to it by one
-link. Domains are random connected graphs. Delays follow from places: transit domains lie on a square, and the
-routers of each domain on one of the same size around its middle.
+link. Domains are random connected graphs. Delays are proportional to distances: transit domains lie on a
+square, and the routers of each domain on a square of the same size around its middle.
 
 The Scribe paper (2002, IV.A) has 10 x 5 transit routers and 10 stub domains of 10 routers on each: 5,050. Its
-"average delay of core links", 40.7 ms, is read as that of all links between routers, whatever domains they
-join, since LAN links are the only others that it names; delays are scaled so that this mean is met. 98 of 100
-links are within stubs or lead to them. Were stubs small beside transit domains, so that 40.7 ms is a short
-link, a route would take 1.3 s on average; so it takes 0.4 s, and trees have the delays and link stress that
-the paper has.
+"average delay of core links", 40.7 ms, is interpreted as that of all links between routers in any domain,
+since LAN links are the only others that it names; delays are scaled to this mean. 98 of 100 links are within
+stubs or lead to them. If stubs were small compared with transit domains, so that 40.7 ms were a short link, a
+route would take 1.3 s on average; with equal sizes it takes 0.4 s, and trees have the paper's delays and link
+stress.
 
-Not here: several ways out of a stub; routers as hosts.
+Not modelled: several links out of a stub; routers as hosts.
 """
 
 import itertools
@@ -32,7 +32,7 @@ from topologies.strict import DurationUs, Fraction, WholeNumber, problem
 ROUTERS_MAX = 200_000
 DRAWS_MAX = 1_000
 INTER_DOMAIN_WEIGHT = 100
-"""Of a link between transit domains, beside 1 of one within: a route leaves a domain only where it has to."""
+"""The weight of a link between transit domains. Others have 1, so routes leave a domain only if necessary."""
 
 Place = tuple[float, float]
 
@@ -43,7 +43,7 @@ class TransitStub(Generated):
     kind: Literal["transit-stub"]
     """Transit domains, each of whose routers has stub domains (GT-ITM's model)."""
     transit_domains: WholeNumber = Field(10, ge=1, le=1_000)
-    """How many transit domains there are."""
+    """The number of transit domains."""
     transit_routers: WholeNumber = Field(5, ge=1, le=1_000)
     """Routers of each transit domain."""
     stub_domains: WholeNumber = Field(10, ge=0, le=1_000)
@@ -53,17 +53,17 @@ class TransitStub(Generated):
     link_delay_us: DurationUs = Field(40_700, ge=100, le=DELAY_US_MAX)
     """One-way delay of the links between routers, on average."""
     density: Fraction = 0.4
-    """Share of the pairs of a domain's routers that are joined, beside what keeps it connected."""
+    """Probability that two routers of a domain are joined; each domain is connected regardless."""
 
     @property
     def router_count(self) -> int:
-        """How many routers there are."""
+        """The number of routers."""
         transit = self.transit_domains * self.transit_routers
         return transit * (1 + self.stub_domains * self.stub_routers)
 
     def network(self) -> RouterNetwork:
-        """Routers, links and routes."""
-        return _Drawing(self).network()
+        """Draw the routers and links, and compute the routes."""
+        return _NetworkDraw(self).network()
 
     def generate(self) -> Topology:
         """See `Generated.generate`: every router is a region."""
@@ -91,8 +91,8 @@ class TransitStub(Generated):
         return self
 
 
-class _Drawing:
-    """One network being drawn."""
+class _NetworkDraw:
+    """A network while it is drawn."""
 
     def __init__(self, asked: TransitStub) -> None:
         self._asked = asked
@@ -104,7 +104,7 @@ class _Drawing:
         self._edges: list[tuple[int, int, int]] = []
 
     def network(self) -> RouterNetwork:
-        """All of it."""
+        """Draw the whole network."""
         self._transit_domains()
         for gateway in range(len(self._names)):
             self._stub_domains(gateway)
@@ -152,7 +152,7 @@ class _Drawing:
 
 
 def _graph(count: int, density: float, rng: Random) -> list[tuple[int, int]]:
-    """A connected random graph: every pair by chance, drawn until it is connected, or else with a path."""
+    """Draw a connected random graph: joins pairs by `density` until it is connected, else adds a path."""
     pairs = list(itertools.combinations(range(count), 2))
     for _ in range(DRAWS_MAX):
         edges = [pair for pair in pairs if rng.random() < density]

@@ -1,1 +1,1 @@
-"""Recorded links that come with Cutset, and what makes the synthetic ones."""
+"""Recorded links that come with Cutset, and the generator of the synthetic ones."""

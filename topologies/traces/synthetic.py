@@ -1,9 +1,9 @@
-"""Draws a mobile link that nobody recorded: `python -m topologies.traces.synthetic` writes its files anew.
+"""A synthetic mobile link; `python -m topologies.traces.synthetic` writes its files.
 
-The rate is a random walk that is drawn back to its mean, as measured rates of mobile links wander by an
-order of magnitude within seconds (Winstein, Sivaraman and Balakrishnan, NSDI 2013, model them so), with
-pauses in which nothing goes through. Opportunities for single packets come at the rate, by chance. The
-delay wanders, too, and is long around the pauses.
+The rate is a mean-reverting random walk, because measured rates of mobile links vary by an order of magnitude
+within seconds (Winstein, Sivaraman and Balakrishnan, NSDI 2013, use this model), with pauses without
+delivery. Opportunities for single packets occur randomly at the rate. The delay varies, too, and is long
+around the pauses.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ FOLDER = Path(__file__).parent
 SECONDS = 60
 TICK_MS = 20
 PAUSES = ((11.4, 0.9), (33.0, 2.6), (52.2, 1.3))
-"""When nothing goes through, and for how long; s."""
+"""Start and duration of the pauses, in seconds."""
 FILES = {"lte-synthetic-down.trace": (6_000_000, 11), "lte-synthetic-up.trace": (2_000_000, 12)}
-"""Mean rate around which it wanders, bits/s, and seed."""
+"""Mean rate, bits/s, and seed."""
 DELAY_FILE, DELAY_SEED = "lte-synthetic-delay.csv", 13
 SPREAD, RETURN = 0.14, 0.02  # of the rate's logarithm, in each tick
 
 
 def opportunities_ms(mean_bits_per_s: float, seed: int) -> Iterator[int]:
-    """When the link could deliver a packet."""
+    """Yield the times at which the link could deliver a packet."""
     chance, deviation, ready = Random(seed), 0.0, 0.0  # noqa: S311  traces, not secrets
     for tick_ms in range(0, SECONDS * 1000, TICK_MS):
         deviation += chance.gauss(0, SPREAD) - RETURN * deviation
@@ -37,7 +37,7 @@ def opportunities_ms(mean_bits_per_s: float, seed: int) -> Iterator[int]:
 
 
 def delay_rows() -> Iterator[str]:
-    """The lines of the delays' file, a row each half a second."""
+    """Yield the lines of the file of delays, a row each half a second."""
     chance, deviation = Random(DELAY_SEED), 0.0  # noqa: S311
     yield "# Synthetic: see README.md"
     yield HEADER
@@ -53,7 +53,7 @@ def _pauses(at_s: float) -> bool:
 
 
 def texts() -> dict[str, str]:
-    """The content of each file, by its name."""
+    """Return the content of each file, by its name."""
     found = {
         name: "".join(f"{at_ms}\n" for at_ms in opportunities_ms(*given)) for name, given in FILES.items()
     }

@@ -1,4 +1,4 @@
-"""Clients of a system under test: what to publish and when, and a record of what was published and got.
+"""Clients of a system under test: events to publish, and a record of published and received events.
 
     with cutset_client.connect() as session:
         publisher = session.publisher()
@@ -10,14 +10,14 @@
 
     with cutset_client.connect() as session:
         subscriber = session.subscriber()
-        ...subscribe to subscriber.topics, and see that subscriber.got(payload) is called for what comes...
+        ...subscribe to subscriber.topics, and call subscriber.got(payload) for each received payload...
         session.ready()
         for change in subscriber:
-            ...subscribe to change.topic, or unsubscribe from it if it is not change.on...
+            ...subscribe to change.topic, or unsubscribe from it if change.on is false...
             subscriber.subscribed(change.topic)   # or unsubscribed(change.topic)
 
-Needs the standard library alone. Cutset tells it by the environment what it is (CUTSET_CLIENT): `session`.
-Two files are those of Cutset's own nodes: `deliveries` and `marker`.
+It needs only the standard library. Cutset configures it by an environment variable (CUTSET_CLIENT, see
+`session`). It shares two files with Cutset's own nodes: `deliveries` and `marker`.
 """
 
 from cutset_client.publisher import Event, Publisher

@@ -1,7 +1,8 @@
-"""Words with the process that minds this program: JSON objects over a socket in the abstract namespace.
+"""The control channel to the host process of this program: JSON objects over an abstract socket.
 
-In come go (when publishing begins), stop_drivers and finish; out go ready and progress, a few times a second.
-A thread of its own does that. When the socket ends, the run is over: `finished` is set then, too.
+It receives go (with the start of publishing), stop_drivers and finish; it sends ready, and progress a few
+times a second. A separate thread does this. When the socket is closed, the run is over: `finished` is set
+then, too.
 """
 
 import json
@@ -16,7 +17,7 @@ MESSAGE_BYTES_MAX = 1 << 20
 
 
 class Channel:
-    """progress: what is told of it, whenever that changed."""
+    """The client's end of the control channel. progress: returns the progress, sent whenever it changes."""
 
     def __init__(self, name: str, progress: Callable[[], Mapping[str, Any]]) -> None:
         self.go = threading.Event()
@@ -24,9 +25,9 @@ class Channel:
         self.finished = threading.Event()
         self.start_ns = 0
         self.zero_ns: int | None = None
-        """Time 0 of the run, which was before the start of a process that is started later."""
+        """Time 0 of the run, which is in the past for a process that is started later."""
         self._progress = progress
-        self._told: Mapping[str, Any] | None = None
+        self._last_progress: Mapping[str, Any] | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.connect("\0" + name)
         self._socket.settimeout(PERIOD_S)
@@ -34,15 +35,15 @@ class Channel:
         self._thread.start()
 
     def say(self, message: Mapping[str, Any]) -> None:
-        """To the minder; lost if that is gone."""
+        """Send a message to the host process; it is lost if that has ended."""
         try:
             self._socket.send(json.dumps(message).encode())
         except OSError:
             self._end()
 
     def close(self) -> None:
-        """Say the last progress, and no more."""
-        self._tell()
+        """Send the last progress and close the channel."""
+        self._send_progress()
         self._end()
         self._socket.close()
 
@@ -52,18 +53,18 @@ class Channel:
             try:
                 data = self._socket.recv(MESSAGE_BYTES_MAX)
             except TimeoutError:
-                self._tell()
+                self._send_progress()
                 continue
             except OSError:
                 data = b""
             if not data:
                 break
-            self._heard(json.loads(data))
+            self._handle(json.loads(data))
             if time.monotonic() - told_s > PERIOD_S:
-                self._tell()
+                self._send_progress()
         self._end()
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         if message["do"] == "go":
             self.start_ns = message["start_ns"]
             self.zero_ns = self.start_ns - message["late_us"] * 1000
@@ -73,15 +74,15 @@ class Channel:
         elif message["do"] == "finish":
             self._end()
 
-    def _tell(self) -> None:
+    def _send_progress(self) -> None:
         progress = self._progress()
-        if progress != self._told:
-            self._told = progress
+        if progress != self._last_progress:
+            self._last_progress = progress
             self.say({"did": "progress", **progress})
 
     def _stop(self) -> None:
         self.stopped.set()
-        self.go.set()  # who waits for it goes on, and finds that it is over
+        self.go.set()  # threads that wait for it continue and find `stopped`
 
     def _end(self) -> None:
         self._stop()

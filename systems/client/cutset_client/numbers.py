@@ -1,4 +1,4 @@
-"""The sequence numbers that a publisher has given out, in a file that outlives it: none is given twice."""
+"""The sequence numbers that a publisher has used, in a file, so that a restarted publisher reuses none."""
 
 import mmap
 import os
@@ -23,12 +23,12 @@ class Numbers:
             os.close(file)
 
     def next(self, stream: int) -> int:
-        """The next number of a stream, from 1 on."""
+        """Return the next number of a stream, from 1 on."""
         place = self._place[stream]
         number: int = _NUMBER.unpack_from(self._map, place)[0] + 1
         _NUMBER.pack_into(self._map, place, number)
         return number
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._map.close()

@@ -1,4 +1,4 @@
-"""What a publisher publishes: the workload's events, each when it is due, with a marker in its payload."""
+"""The events of a publisher's workload, each when it is due, with a marker in its payload."""
 
 import threading
 import time
@@ -13,15 +13,17 @@ from cutset_client.records import Records
 from cutset_client.subscriptions import topics_of
 
 UNDER_WAY_MAX = 64
-"""Closed loop: so many events at most are sent and not acknowledged."""
+"""Closed loop: the most events that are sent and not acknowledged."""
 UNSAID_MAX = 100
 UNSAID_S = 5.0
-"""When so many events were given out for so long, and none was said to be sent, none ever will be."""
+"""It is an error if `sent` is not called for this number of events and this time."""
 
 
 class Event(NamedTuple):
-    """An event to publish. topic: "r0/3", the region that owns the stream and the stream's number; with the
-    workload `topics` "t3", under which several regions may publish, each on a stream of its own.
+    """An event to publish.
+
+    topic: "r0/3", the region that owns the stream and the stream's number; with the workload `topics` "t3",
+    on which several regions may publish, each with its own stream.
     """
 
     topic: str
@@ -31,7 +33,7 @@ class Event(NamedTuple):
 
 
 class Publisher:
-    """Gives out events, and writes down what became of them. Its methods may be called by any thread."""
+    """The events to publish, and the record of their publication. Its methods are thread-safe."""
 
     def __init__(self, told: Mapping[str, Any], records: Records, channel: Channel) -> None:
         self._streams: list[int] = list(told["publishes"])
@@ -41,11 +43,11 @@ class Publisher:
         self._mode: str = told["published"]
         self._records, self._channel = records, channel
         self._numbers = Numbers(told["numbers"], self._streams)
-        self._given = 0
-        self._open = 0  # given out and not acknowledged
-        self._is_unsaid = self._mode != "acknowledged"  # none was said to be sent, and all are to be
-        self._unsaid_until_s = 0.0  # set with the first event
-        self._start_s: float | None = None  # when to begin, by CLOCK_MONOTONIC, which nobody sets
+        self._count_returned = 0
+        self._open = 0  # events returned and not acknowledged
+        self._awaits_sent = self._mode != "acknowledged"  # whether `sent` is required but was never called
+        self._sent_deadline_s = 0.0  # set with the first event
+        self._start_s: float | None = None  # when to begin, by CLOCK_MONOTONIC, which is never set
         self._changed = threading.Condition()
         self._done: dict[int, int] = {}
         self._is_over = not self._streams
@@ -58,34 +60,34 @@ class Publisher:
             yield event
 
     def next(self) -> Event | None:
-        """The next event, once it is due; None when no more are to be published.
+        """Wait for the next event and return it; None if no more are to be published.
 
-        Raises RuntimeError where the contract counts what is sent, and nothing is ever said to be.
+        Raises RuntimeError if the contract counts sent events, and `sent` is never called.
         """
         self._channel.go.wait()
-        if self._is_unsaid:
-            self._look_for_sent()
+        if self._awaits_sent:
+            self._check_sent()
         if not self._wait_until_due():
             with self._changed:
                 self._is_over = True
             return None
-        stream = self._streams[self._given % len(self._streams)]
-        self._given += 1
+        stream = self._streams[self._count_returned % len(self._streams)]
+        self._count_returned += 1
         seq = self._numbers.next(stream)
         with self._changed:
             self._open += 1
         return Event(self._topics[stream], marked(stream, seq, self._size, time.time_ns()), stream, seq)
 
     def sent(self, event: Event) -> None:
-        """It is about to be handed over to the system."""
-        self._is_unsaid = False
+        """Record that the event is about to be passed to the system."""
+        self._awaits_sent = False
         if self._mode != "acknowledged":
             self._records.write(RecordKind.PUBLISHED, event.stream, event.seq, event.payload)
             if self._mode == "sent":
                 self._count(event)
 
     def acknowledged(self, event: Event) -> None:
-        """The system says that it has it."""
+        """Record that the system acknowledged the event."""
         if self._mode == "sent":
             return
         kind = RecordKind.PUBLISHED if self._mode == "acknowledged" else RecordKind.ACKNOWLEDGED
@@ -93,21 +95,23 @@ class Publisher:
         self._count(event)
 
     def refused(self, event: Event) -> None:
-        """The system did not take it: nothing more is to be waited for."""
+        """Record that the system refused the event: no acknowledgement follows."""
         with self._changed:
             self._open -= 1
             self._changed.notify_all()
 
     def progress(self) -> Mapping[str, Any]:
-        """The last number of each stream that is published, and whether no more will be."""
+        """Return the last published number of each stream, and whether no more will be published."""
         with self._changed:
             return {"published": dict(self._done), "silent": self._is_over and self._open == 0}
 
-    def _look_for_sent(self) -> None:
-        if self._given == 0:
-            self._unsaid_until_s = time.monotonic() + UNSAID_S
-        elif self._given >= UNSAID_MAX and time.monotonic() > self._unsaid_until_s:
-            raise RuntimeError(f"{self._given} events were given out: say `sent` before handing each over")
+    def _check_sent(self) -> None:
+        if self._count_returned == 0:
+            self._sent_deadline_s = time.monotonic() + UNSAID_S
+        elif self._count_returned >= UNSAID_MAX and time.monotonic() > self._sent_deadline_s:
+            raise RuntimeError(
+                f"`sent` was called for none of {self._count_returned} events: call it before passing on each"
+            )
 
     def _count(self, event: Event) -> None:
         with self._changed:
@@ -116,7 +120,7 @@ class Publisher:
             self._changed.notify_all()
 
     def _wait_until_due(self) -> bool:
-        """Whether there is one more."""
+        """Wait until the next event is due; returns whether there is one."""
         if not self._streams:
             self._channel.stopped.wait()
             return False
@@ -124,7 +128,7 @@ class Publisher:
             return self._wait_for_room()
         if self._start_s is None:
             self._start_s = time.monotonic() + (self._channel.start_ns - time.time_ns()) / 1e9
-        due_s = self._start_s + (self._given + 1) / self._rate
+        due_s = self._start_s + (self._count_returned + 1) / self._rate
         while not self._channel.stopped.is_set():
             left_s = due_s - time.monotonic()
             if left_s <= 0:

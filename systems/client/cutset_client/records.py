@@ -1,4 +1,4 @@
-"""Appends to a record of deliveries: a record an event, each with one write, which outlives the process."""
+"""Appends to a record of deliveries: one record per event, each with one write, which survives a crash."""
 
 import os
 import threading
@@ -9,7 +9,7 @@ from cutset_client.deliveries import RECORD, RecordKind
 
 
 class Records:
-    """A file of `deliveries`, which Cutset has begun. May be used by several threads."""
+    """A file of `deliveries`, which Cutset has created. Thread-safe."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND)
@@ -17,7 +17,7 @@ class Records:
         self._running: dict[tuple[int, int], int] = {}
 
     def write(self, kind: RecordKind, stream: int, seq: int, payload: bytes) -> None:
-        """Put an event on record, now."""
+        """Record an event with the current time."""
         crc = zlib.crc32(payload)
         key = (kind, stream)
         with self._lock:
@@ -25,12 +25,12 @@ class Records:
             os.write(self._file, RECORD.pack(stream, 1, seq, time.time_ns(), crc, running, kind, 1))
 
     def write_subscription(self, kind: RecordKind, stream: int) -> None:
-        """Put on record that a stream was asked for, or what was said to that."""
+        """Record a request for a stream, or the answer to it."""
         with self._lock:
             os.write(self._file, RECORD.pack(stream, 0, 0, time.time_ns(), 0, 0, kind, 0))
 
     def close(self) -> None:
-        """Nothing more is written. Idempotent."""
+        """Close the file; idempotent."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

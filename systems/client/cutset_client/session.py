@@ -1,10 +1,10 @@
-"""One client in a run: what it is, and its words with what minds it.
+"""One client in a run: its configuration, and its communication with its host process.
 
-CUTSET_CLIENT names a JSON file: name, region, role, index; start, how often the client was started before;
-workload; homes, the region of each stream; publishes, the streams that it publishes on; subscribes, whether
-it is a subscriber; subscriptions, to what and when, where not all are to get everything; published, what its
-record of published events says, and since, from when on subscribers are to get events
-(`node.core.declaration.Contract`); deliveries, numbers, channel: where these are.
+CUTSET_CLIENT names a JSON file: name, region, role, index; start, the number of earlier starts of the client;
+workload; homes, the region of each stream; publishes, the streams that it publishes; subscribes, whether it
+is a subscriber; subscriptions, their streams and times, unless every subscriber gets every event; published,
+the steps of a publication that it records, and since, from when on subscribers get events
+(`node.core.declaration.Contract`); deliveries, numbers, channel: paths and address of these.
 """
 
 import json
@@ -28,7 +28,7 @@ class NotInARunError(RuntimeError):
 
 
 def connect() -> "Session":
-    """The session of this process. Raises NotInARunError where Cutset did not start it."""
+    """Return the session of this process. Raises NotInARunError if Cutset did not start it."""
     path = os.environ.get(VARIABLE)
     if not path:
         raise NotInARunError(f"{VARIABLE} is not set: clients are started by `cutset run`")
@@ -36,7 +36,10 @@ def connect() -> "Session":
 
 
 class Session:
-    """A context manager; leaving it waits for the end of the run, and says the last progress."""
+    """A client's session, as a context manager.
+
+    Leaving it waits for the end of the run and sends the last progress.
+    """
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self.told = told
@@ -49,7 +52,7 @@ class Session:
         self._channel = Channel(told["channel"], self._progress)
 
     def __enter__(self) -> "Session":
-        """From now on an exception in any thread ends the process: it would go on without what that did."""
+        """Let an exception in any thread end the process, which would otherwise continue without it."""
         threading.excepthook = self._failed
         return self
 
@@ -60,38 +63,38 @@ class Session:
         threading.excepthook = threading.__excepthook__
 
     def publisher(self) -> Publisher:
-        """What it publishes."""
+        """Return the client's publisher."""
         if self._publisher is None:
             self._publisher = Publisher(self.told, self._records, self._channel)
         return self._publisher
 
     def subscriber(self) -> Subscriber:
-        """What it gets."""
+        """Return the client's subscriber."""
         if self._subscriber is None:
             self._subscriber = Subscriber(self.told, self._records, self._channel, self.log)
         return self._subscriber
 
     def ready(self) -> None:
-        """It is connected, and subscribed to what it is to get first. Said again, it changes nothing."""
+        """Report that the client is connected and has its first subscriptions; idempotent."""
         if self._subscriber is not None:
             self._subscriber.subscribed()
         self._channel.say({"did": "ready"})
 
     def log(self, event: str, fields: Mapping[str, Any]) -> None:
-        """A line for the host's log, a warning."""
+        """Write a line to the host's log, as a warning."""
         self._channel.say({"did": "log", "event": event, "fields": dict(fields)})
 
     def wait_until_finished(self, timeout_s: float | None = None) -> bool:
-        """Until the run is over; false when time is over before."""
+        """Wait until the run is over; returns false after a timeout."""
         return self._channel.finished.wait(timeout_s)
 
     def close(self) -> None:
-        """Say the last progress, and nothing more. Idempotent."""
+        """Send the last progress and close the session; idempotent."""
         self._channel.close()
         self._records.close()
 
     def _failed(self, args: threading.ExceptHookArgs) -> None:
-        """Once the run is over, connections break that are of no use any more."""
+        """End the process after an uncaught exception, unless the run is over, when connections may break."""
         if self._channel.finished.is_set() or args.exc_type is SystemExit:
             return
         threading.__excepthook__(args)

@@ -1,26 +1,26 @@
-"""The same for programs in any language: `python -m cutset_client.stdio PROGRAM ARGUMENT…`.
+"""The client library for programs in any language: `python -m cutset_client.stdio PROGRAM ARGUMENT…`.
 
-The program has standard input and output for it, one JSON object a line. It is told
+The program uses standard input and output, with one JSON object per line. It receives
 
     {"do": "publish", "id": 7, "topic": "r0/0", "payload": "…"}   when an event is due; payload in base64
-    {"do": "subscribe"}                                           at the beginning: it is to get every topic
-    {"do": "subscribe", "topics": ["t3", "t7"]}                   or these; later these, too
-    {"do": "unsubscribe", "topics": ["t3"]}                       these no longer
-    {"do": "stop"}                                                nothing more will be published
-    {"do": "finish"}                                              the run is over: end
+    {"do": "subscribe"}                                           at the start: subscribe to every topic
+    {"do": "subscribe", "topics": ["t3", "t7"]}                   or to these; later to these, too
+    {"do": "unsubscribe", "topics": ["t3"]}                       unsubscribe from these
+    {"do": "stop"}                                                no more events follow
+    {"do": "finish"}                                              the run is over: exit
 
-and says
+and sends
 
-    {"did": "ready"}                                      it is subscribed to what it is to get first
-    {"did": "subscribed", "topics": ["t4"]}               to these, too
+    {"did": "ready"}                                      its first subscriptions are active
+    {"did": "subscribed", "topics": ["t4"]}               these are active, too
     {"did": "unsubscribed", "topics": ["t3"]}
-    {"did": "sent", "id": 7}                              before it hands the event over to the system
-    {"did": "acknowledged", "id": 7}                      the system has it
-    {"did": "refused", "id": 7}                           the system did not take it
+    {"did": "sent", "id": 7}                              before it passes the event to the system
+    {"did": "acknowledged", "id": 7}                      the system acknowledged it
+    {"did": "refused", "id": 7}                           the system refused it
     {"did": "got", "payload": "…", "topic": "r0/0"}
     {"did": "log", "event": "…", "fields": {}}
 
-What it writes to standard error is its host's log.
+Its standard error goes to its host's log.
 """
 
 import base64
@@ -35,12 +35,12 @@ from cutset_client.publisher import Event, Publisher
 from cutset_client.session import Session, connect
 
 END_S = 1.0
-"""For the program to end once it was told to."""
+"""The time that the program has to exit after its output has ended."""
 FAILED = 70  # EX_SOFTWARE of sysexits.h
 
 
 class Bridge:
-    """One session, and the program that speaks lines."""
+    """One session and its program, which exchange lines."""
 
     def __init__(self, session: Session, process: "subprocess.Popen[bytes]") -> None:
         self._session, self._process = session, process
@@ -50,32 +50,32 @@ class Bridge:
         self._writing = threading.Lock()
 
     def publish(self) -> None:
-        """Tell the program each event when it is due; until the end of the run."""
+        """Send each event to the program when it is due, until the end of the run."""
         for number, event in enumerate(self._publisher):
             self._open[number] = event
             payload = base64.b64encode(event.payload).decode()
-            self._tell({"do": "publish", "id": number, "topic": event.topic, "payload": payload})
-        self._tell({"do": "stop"})
+            self._send({"do": "publish", "id": number, "topic": event.topic, "payload": payload})
+        self._send({"do": "stop"})
         self._session.wait_until_finished()
-        self._tell({"do": "finish"})
+        self._send({"do": "finish"})
 
     def subscribe(self) -> None:
-        """Tell the program what it is to get, and each change when it is due; until the end of the run."""
+        """Send the first subscriptions, and each change when it is due, until the end of the run."""
         is_for_everything = self._subscriber.is_for_everything
-        self._tell({"do": "subscribe"} | ({} if is_for_everything else {"topics": self._subscriber.topics}))
+        self._send({"do": "subscribe"} | ({} if is_for_everything else {"topics": self._subscriber.topics}))
         for change in self._subscriber:
-            self._tell({"do": "subscribe" if change.on else "unsubscribe", "topics": [change.topic]})
+            self._send({"do": "subscribe" if change.on else "unsubscribe", "topics": [change.topic]})
 
     def listen(self) -> None:
-        """Take what the program says, until it says no more. Raises ValueError for what makes no sense."""
+        """Handle the program's messages until its output ends. Raises ValueError for an invalid one."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             try:
-                self._heard(json.loads(line))
+                self._handle(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(f"the program said {line[:200]!r}: {error!r}") from error
+                raise ValueError(f"the program wrote {line[:200]!r}: {error!r}") from error
 
-    def _heard(self, said: Mapping[str, Any]) -> None:
+    def _handle(self, said: Mapping[str, Any]) -> None:
         did = said["did"]
         if did == "ready":
             self._session.ready()
@@ -95,20 +95,20 @@ class Bridge:
         elif did == "log":
             self._session.log(said["event"], said.get("fields", {}))
         else:
-            raise ValueError(f"{did!r} means nothing")
+            raise ValueError(f"{did!r} is unknown")
 
-    def _tell(self, message: Mapping[str, Any]) -> None:
+    def _send(self, message: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
         with self._writing:
             try:
                 self._process.stdin.write(json.dumps(message).encode() + b"\n")
                 self._process.stdin.flush()
             except BrokenPipeError:
-                return  # it ends: who listens to it says so
+                return  # the program ends: `listen` notices it
 
 
 def main() -> int:
-    """Returns the program's exit code, or that of sysexits.h for what went wrong here."""
+    """Run the program; returns its exit code, or one of sysexits.h for an error here."""
     session = connect()
     with subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         bridge = Bridge(session, process)

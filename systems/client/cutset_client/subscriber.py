@@ -1,9 +1,9 @@
-"""What a subscriber got, told by the markers in payloads; and what it is to get, and from when on.
+"""The events that a subscriber received, by the markers in payloads; and its subscriptions over time.
 
-Where the contract says `since: subscription`, it is put on record when each stream was asked for, and when
-the system said that it is so. What is wanted from the beginning of the run is asked for with the
-`Subscriber`, and there once it says that it is ready; each later change is asked for when it is given out,
-and there once the subscriber says so. All that follows from the plan, not from what its system is asked for.
+If the contract has `since: subscription`, the record has the time when each stream was requested, and when
+the system confirmed it. Subscriptions from the start of the run are requested when the `Subscriber` is
+created, and confirmed when it is ready; each later change is requested when it is returned, and confirmed
+when the client reports it. The requests follow from the plan, not from the client's calls to its system.
 """
 
 import threading
@@ -20,13 +20,13 @@ from cutset_client.subscriptions import Change, Subscriptions, takes_everything,
 
 STRANGERS_TOLD_MAX = 10
 WAIT_S = 60.0
-"""At most, until it is looked again whether a change is due."""
+"""The longest wait between two checks whether a change is due."""
 
 
 class Subscriber:
-    """Writes down what comes. Its methods may be called by any thread.
+    """The record of received events, and the subscriptions. Its methods are thread-safe.
 
-    is_for_everything: every topic there is, as with the workload `stream`: one wildcard will do.
+    is_for_everything: whether it subscribes to every topic, as with the workload `stream` (by a wildcard).
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class Subscriber:
         self._wanted: dict[str, None] = {}
         self._unanswered: dict[str, bool] = {}
         for change in self._subscriptions.changes_until(0):
-            self._ask(change)
+            self._request(change)
         self._first = tuple(self._wanted)
 
     @property
     def topics(self) -> list[str]:
-        """What it is to get now: to be asked for before it is ready, and by a new connection."""
+        """Its current topics, to subscribe to before it is ready, and on each new connection."""
         with self._lock:
             return list(self._wanted)
 
@@ -68,7 +68,7 @@ class Subscriber:
             yield change
 
     def next(self, timeout_s: float | None = None) -> Change | None:
-        """The next change of what it is to get, once it is due; None when the run or the time is over."""
+        """Wait for the next change of its subscriptions and return it; None after the run or a timeout."""
         ends_s = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._channel.finished.is_set():
             with self._lock:
@@ -83,20 +83,20 @@ class Subscriber:
         return None
 
     def subscribed(self, *topics: str) -> None:
-        """The system says that what is published in these from now on will come; said again, nothing changes.
+        """Record that the system delivers events of these topics from now on; idempotent.
 
-        Without any: of those that are wanted from the beginning, as `Session.ready` says it.
+        Without topics: those of the start of the run, as `Session.ready` does.
         """
         if not topics:
             topics, self._first = self._first, ()
         self._answered(topics, RecordKind.SUBSCRIBED)
 
     def unsubscribed(self, *topics: str) -> None:
-        """The system says that nothing more of these will come; said again, nothing changes."""
+        """Record that the system delivers no more events of these topics; idempotent."""
         self._answered(topics, RecordKind.UNSUBSCRIBED)
 
     def got(self, payload: bytes, topic: str | None = None) -> bool:
-        """A payload came; returns whether it is an event of the run. topic: under which, for the log."""
+        """Record a received payload; returns whether it is an event of the run. topic: for the log."""
         marker = read_marker(payload)
         if marker is None or marker.stream >= len(self._topics):
             self.strangers += 1
@@ -110,7 +110,7 @@ class Subscriber:
         return True
 
     def progress(self) -> Mapping[int, int]:
-        """The last number of each stream that came; with topics, of the streams that it is to get now."""
+        """Return the last received number of each stream; with topics, of its current streams."""
         with self._lock:
             if self.is_for_everything:
                 return dict(self._reached)
@@ -118,7 +118,7 @@ class Subscriber:
             return {stream: self._reached.get(stream, 0) for stream in wanted}
 
     def _due(self) -> tuple[Change | None, float]:
-        """A change that is due, asked for now, or how long there will be none."""
+        """Return a change that is due, and request it; or the time until the next one."""
         zero_ns = self._channel.zero_ns
         if zero_ns is None:
             return None, WAIT_S
@@ -127,12 +127,12 @@ class Subscriber:
             self._changes.extend(self._subscriptions.changes_until(run_us))
         if self._changes:
             change = self._changes.popleft()
-            self._ask(change)
+            self._request(change)
             return change, 0.0
         due_us = self._subscriptions.due_us
         return None, WAIT_S if due_us is None else min(WAIT_S, (due_us - run_us) / 1e6)
 
-    def _ask(self, change: Change) -> None:
+    def _request(self, change: Change) -> None:
         self._wanted.pop(change.topic, None)
         if change.on:
             self._wanted[change.topic] = None

@@ -1,7 +1,7 @@
-"""Topics: what they are called, and which of them a subscriber is to get when, as the plan says.
+"""The names of topics, and the subscriptions of a subscriber over time, as planned. Pure.
 
 With the workload `stream` a topic is a stream, "r0/3": its region and its number. With `topics` it is "t3",
-on which the streams of all its publishers are published. Nothing here knows of clocks or files.
+on which the streams of all its publishers are published.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ class Change(NamedTuple):
 
 
 def takes_everything(told: Mapping[str, Any]) -> bool:
-    """Whether every subscriber is to get every topic."""
+    """Return whether every subscriber gets every topic."""
     return bool(told["workload"].get("kind", "stream") == "stream")
 
 
 def topics_of(told: Mapping[str, Any]) -> list[str]:
-    """The topic of each stream, by number."""
+    """Return the topic of each stream, by number."""
     homes: Sequence[str] = told["homes"]
     if takes_everything(told):
         return [f"{home}/{stream}" for stream, home in enumerate(homes)]
@@ -29,27 +29,27 @@ def topics_of(told: Mapping[str, Any]) -> list[str]:
 
 
 class Subscriptions:
-    """What one subscriber is to get as time goes on. topics: of each stream, by number."""
+    """The subscriptions of one subscriber over time. topics: of each stream, by number."""
 
     def __init__(self, told: Mapping[str, Any], topics: Sequence[str]) -> None:
-        self._asked = [(0, Change(topic, True)) for topic in topics]
+        self._planned = [(0, Change(topic, True)) for topic in topics]
         if not takes_everything(told):
             planned = told["subscriptions"]
-            self._asked = [(each["at_us"], Change(topics[each["number"]], each["on"])) for each in planned]
-        self._asked = list(dict.fromkeys(self._asked))  # those of a topic's streams come together
+            self._planned = [(each["at_us"], Change(topics[each["number"]], each["on"])) for each in planned]
+        self._planned = list(dict.fromkeys(self._planned))  # the streams of a topic change together
         self._next = 0
         self._wanted: dict[str, None] = {}
 
     @property
     def due_us(self) -> int | None:
-        """When the next change is due, after time 0 of the run; None after the last one."""
-        return self._asked[self._next][0] if self._next < len(self._asked) else None
+        """When the next change is due, in us after time 0 of the run; None after the last one."""
+        return self._planned[self._next][0] if self._next < len(self._planned) else None
 
     def changes_until(self, run_us: int) -> list[Change]:
-        """What has become due by this time of the run: of what was wanted for a while only, nothing."""
+        """Return the changes that became due by this time; subscriptions that have ended are skipped."""
         before = dict(self._wanted)
         while self.due_us is not None and self.due_us <= run_us:
-            topic, on = self._asked[self._next][1]
+            topic, on = self._planned[self._next][1]
             self._next += 1
             self._wanted.pop(topic, None)
             if on:

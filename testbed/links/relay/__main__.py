@@ -1,10 +1,10 @@
 """`python -m testbed.links.relay DESCRIPTOR`: the relay process, controlled through that socket.
 
-It runs at as high a priority as the user's privileges allow. Measured beside two busy processes on two cores,
-lateness at p99: default 3.7 ms, niceness -20 0.5 to 2.7 ms (and receivers starve), SCHED_FIFO 0.2 ms. So
-SCHED_FIFO where that is allowed (root, or a limit on real-time priority above 0); it leaves the processor
-whenever nothing is due. Else a short slice (Linux 6.12 and later), which needs no privilege and lets a woken
-process overtake busy ones sooner.
+It runs at the highest priority that the user's privileges allow. Lateness at p99, measured beside two busy
+processes on two cores: default 3.7 ms, niceness -20 0.5 to 2.7 ms (and receivers starve), SCHED_FIFO 0.2 ms.
+The relay therefore uses SCHED_FIFO if allowed (root, or a limit on real-time priority above 0) and yields the
+processor whenever no frame is due. Otherwise it requests a short slice (Linux 6.12 and later), which needs no
+privilege and lets a woken process preempt busy ones sooner.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ from testbed.links.relay.ring_sizes import port_blocks
 
 PR_SET_TIMERSLACK = 29
 FIFO_PRIORITY = 1
-SLICE_NS = 100_000  # the shortest that the kernel takes
+SLICE_NS = 100_000  # the shortest that the kernel accepts
 SYS_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 
 
@@ -51,9 +51,10 @@ class _SchedAttr(ctypes.Structure):
 
 
 def raise_priority() -> str:
-    """Raise this process's priority as far as allowed; returns what the scheduler granted.
+    """Raise this process's priority as far as allowed; returns the scheduling that was granted.
 
-    Exact timers (the default slack adds 50 us to every wait), and no garbage collection in a burst.
+    Also makes timers exact (the default slack adds 50 us to every wait) and disables garbage collection,
+    which would delay frames.
     """
     gc.collect()
     gc.freeze()
@@ -120,10 +121,12 @@ Result = TypeVar("Result")
 
 
 def in_parallel(work: Callable[[Any], Result], items: Iterable[Any]) -> list[Result]:
-    """`work` of every item, in their order. All are tried; raises the error of the first that failed.
+    """Call `work` for every item and return the results in order.
 
-    The kernel waits for an RCU grace period, some 10 ms, whenever a receive ring is created or closed; waits
-    of different threads share their grace periods.
+    All items are tried; raises the error of the first that failed.
+
+    The kernel waits for an RCU grace period, some 10 ms, whenever a receive ring is created or closed;
+    concurrent threads share grace periods.
     """
     with ThreadPoolExecutor(THREADS_MAX) as pool:
         futures = [pool.submit(work, item) for item in items]
@@ -148,7 +151,7 @@ def main(descriptor: int) -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with ExitStack() as stack:
-        poll = stack.enter_context(select.epoll())  # first: `select` takes no descriptor above 1023
+        poll = stack.enter_context(select.epoll())  # first, because `select` accepts descriptors up to 1023
         control = ControlSocket(socket.socket(fileno=descriptor))
         stack.callback(control.close)
         order = control.receive()

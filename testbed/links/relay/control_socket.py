@@ -1,18 +1,18 @@
-"""The protocol of the relay's control socket: one JSON object a line, an answer to every order.
+"""The protocol of the relay's control socket: one JSON object per line, one answer to every order.
 
 {"do": "start", "seed", "links": [{"name", "a", "b", "lan", "mac", "parameters": {direction: ...},
     "traces": {direction: ...}}, ...]}
     -> {"did": "start", "scheduling": text}
-{"do": "begin", "zero_ns"}, when the traces begin
+{"do": "begin", "zero_ns"}: the time at which the traces begin
     -> {"did": "begin"}
 {"do": "change", "link", "direction", "parameters": parameters, "blackhole", "requested_ns"}
     -> {"did": "change", "applied_ns"}
 {"do": "counters"}
     -> {"did": "counters", "rows": [{"link", "direction", ...LinkCounters}, ...]}
 {"do": "stop"}
-    -> {"did": "stop"}, and the process ends; so it does when the socket closes.
+    -> {"did": "stop"}, and the process ends. It also ends when the socket closes.
 
-An order that cannot be carried out is answered by {"error": text}; after a failed start the process ends.
+The answer to an order that fails is {"error": text}; after a failed start the process ends.
 """
 
 import json
@@ -27,22 +27,22 @@ LINE_BYTES_MAX = 16 << 20
 
 
 def parameters_to_json(parameters: LinkParameters) -> dict[str, Any]:
-    """All fields, under their own names."""
+    """Return all fields by name."""
     return asdict(parameters)
 
 
 def parameters_from_json(fields: dict[str, Any]) -> LinkParameters:
-    """Reverse of `parameters_to_json`."""
+    """Reverse `parameters_to_json`."""
     return LinkParameters(**fields)
 
 
 def trace_to_json(trace: LinkTrace) -> dict[str, Any]:
-    """All fields, under their own names."""
+    """Return all fields by name."""
     return asdict(trace)
 
 
 def trace_from_json(fields: dict[str, Any] | None) -> LinkTrace | None:
-    """Reverse of `trace_to_json`; None of nothing."""
+    """Reverse `trace_to_json`; returns None for None."""
     if fields is None:
         return None
     steps = {
@@ -54,22 +54,25 @@ def trace_from_json(fields: dict[str, Any] | None) -> LinkTrace | None:
 
 
 class ControlSocket:
-    """One end of the control socket: sends and receives whole objects."""
+    """One end of the control socket, which sends and receives whole objects."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._read = b""
 
     def fileno(self) -> int:
-        """The descriptor to wait on."""
+        """Return the descriptor to wait on."""
         return self._socket.fileno()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send one object. Raises OSError when the other end is gone."""
+        """Send one object. Raises OSError if the other end is closed."""
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 
     def receive(self) -> dict[str, Any] | None:
-        """The next object, within the socket's timeout; None at the end. Raises OSError, ValueError."""
+        """Return the next object, within the socket's timeout; None at the end.
+
+        Raises OSError, and ValueError for a line over `LINE_BYTES_MAX` or invalid JSON.
+        """
         while b"\n" not in self._read:
             if len(self._read) > LINE_BYTES_MAX:
                 raise ValueError("a line without an end on the relay's control socket")

@@ -1,10 +1,10 @@
-"""The testbed's end of the relay: `RelayEmulator` starts the process, sends it orders and notices its end.
+"""The testbed's end of the relay: `RelayEmulator` starts the process, sends it orders and detects its end.
 
-A direction that is emulated on another machine the kernel forwards here unaltered (`one_way_lines`). Both
-ends of such a link are ports of a bridge that has no forwarding table and floods towards one of them only.
-Frames of the other direction it does not forward; the relay receives them from a packet socket at the port,
-which sees a frame before its bridge does. So relays see each frame of a link between machines once, where it
-is sent.
+The kernel forwards a direction that is emulated on another machine unaltered (`one_way_lines`). Both ends of
+such a link are ports of a bridge that has no forwarding table and floods towards one of them only. The bridge
+does not forward frames of the other direction: the relay receives them from a packet socket at the port,
+which sees a frame before its bridge does. So each frame of a link between machines passes one relay, on the
+machine that sends it.
 
 Sources: ip-link(8), packet(7), linux/net/core/dev.c (`__netif_receive_skb_core`).
 """
@@ -50,7 +50,7 @@ class RelayEmulator:
         self._stopped = False
         self._wirings: Sequence[LinkWiring] = ()
         self._error_line = ""
-        self.scheduling = ""  # what the scheduler granted the process
+        self.scheduling = ""  # the scheduling that the process was granted
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
         """Start the process in the caller's network namespace and wait until it forwards on every link."""
@@ -66,7 +66,7 @@ class RelayEmulator:
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
-                start_new_session=True,  # Ctrl-C is not for it; sessions may share the machine
+                start_new_session=True,  # so that Ctrl-C does not reach it
             )
         self._control = ControlSocket(ours)
         try:
@@ -104,7 +104,7 @@ class RelayEmulator:
         return {(row.pop("link"), Direction(row.pop("direction"))): LinkCounters(**row) for row in rows}
 
     def failure(self) -> str | None:
-        """Why the relay no longer works, or None; a relay that was stopped has not failed."""
+        """Return why the relay no longer works, or None; a stopped relay has not failed."""
         if self._process is None or self._stopped or self._process.poll() is None:
             return None
         code = self._process.returncode
@@ -117,7 +117,7 @@ class RelayEmulator:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def _last_error_line(self) -> str:
-        """The last line of its standard error, kept because it can be read only once."""
+        """Return the last line of its standard error, stored because it can be read only once."""
         if (
             not self._error_line
             and self._process
@@ -148,7 +148,7 @@ class RelayEmulator:
         """Send one order and return its answer. Raises TestbedError."""
         doing = f"the relay's order {order['do']!r}"
         if self._control is None or self._stopped:
-            raise TestbedError(f"{doing} came while it was not running")
+            raise TestbedError(f"{doing} failed: the relay is not running")
         with self._lock:
             try:
                 self._control.send(order)
@@ -177,7 +177,7 @@ def _to_json(link: LinkWiring) -> dict[str, Any]:
 
 
 def one_way_lines(wirings: Sequence[LinkWiring]) -> list[str]:
-    """The `ip -batch` lines that create the bridges of links with such a direction."""
+    """Return the `ip -batch` lines that create bridges for links with a direction emulated elsewhere."""
     lines = []
     for name, wiring in _bridges(wirings):
         lines.append(f"link add {name} type bridge stp_state 0 mcast_snooping 0")
@@ -194,7 +194,7 @@ def one_way_lines(wirings: Sequence[LinkWiring]) -> list[str]:
 
 
 def remove_lines(wirings: Sequence[LinkWiring]) -> list[str]:
-    """The `ip -batch` lines that remove what `one_way_lines` created."""
+    """Return the `ip -batch` lines that remove what `one_way_lines` created."""
     return [f"link del {name}" for name, _ in _bridges(wirings)]
 
 

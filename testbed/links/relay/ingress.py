@@ -3,10 +3,10 @@
 Frames that other link directions hand over (`lan_switch`) are merged with those that the kernel received.
 Frames that wait here to be admitted count in `DelayQueue.queued_bytes`, like those in flight.
 
-The backlog are link directions with frames that were read from the rings and not admitted yet, served round
-robin. After each portion of work the relay sends what is due and polls the rings again. A direction with more
-than one portion goes to the end of the queue: a burst on one link, or frames that piled up while the relay
-was delayed, keep the others waiting for at most one portion each.
+The backlog consists of link directions with frames that were read from the rings but not yet admitted; it is
+served round robin. After each portion the relay sends due frames and polls the rings again. A direction with
+more than one portion goes to the end of the queue: a burst on one link, or frames that accumulated while the
+relay was delayed, delay the other links by at most one portion each.
 """
 
 import time
@@ -17,7 +17,7 @@ from testbed.links.relay.port import ARRIVAL, Port
 from testbed.links.relay.ring import Frame
 
 FRAME_COST_BYTES = 2_000  # the fixed work for a frame, in bytes of equal cost
-STAMP_AGE_NS_MAX = 1_000_000_000  # an older stamp, or one to come, means that the clock was set
+STAMP_AGE_NS_MAX = 1_000_000_000  # an older timestamp, or one in the future, means that the clock was set
 PORTION_BYTES = 200_000  # of frames admitted before the loop goes on, see `ingress.FRAME_COST_BYTES`
 
 
@@ -39,11 +39,11 @@ class Ingress:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no frame waits to be admitted, so that one that is handed over now is next."""
+        """Whether no frame waits to be admitted, so a frame handed over now is next."""
         return not (self.pending or self.handed_over) and self.port.is_empty
 
     def hand_over(self, arrival_ns: int, frame: bytes) -> None:
-        """Accept a frame of another link direction, to be merged and admitted later."""
+        """Accept a frame from another link direction, to be merged and admitted later."""
         self.handed_over.append((arrival_ns, frame))
         self._delay_queue.queued_bytes += len(frame)
 
@@ -70,7 +70,7 @@ class Ingress:
             arrived.clear()
 
     def admit(self, room_bytes: int) -> int:
-        """Admit pending frames of up to `room_bytes`; returns what is left of them."""
+        """Admit pending frames of up to `room_bytes`; returns the bytes left."""
         pending, admit, admitted_bytes = self.pending, self.link_direction.admit, 0
         while pending and room_bytes > 0:
             arrival_ns, frame = pending.popleft()
@@ -78,12 +78,12 @@ class Ingress:
             room_bytes -= size + FRAME_COST_BYTES
             admitted_bytes += size
             admit(frame, arrival_ns)
-        self._delay_queue.queued_bytes -= admitted_bytes  # until here they count twice, on the safe side
+        self._delay_queue.queued_bytes -= admitted_bytes  # until here they count twice, which is safe
         return room_bytes
 
 
 class Backlog:
-    """A round-robin queue of link directions; false while it is empty."""
+    """A round-robin queue of link directions; false if empty."""
 
     __slots__ = ("_ingresses",)
 
@@ -94,11 +94,11 @@ class Backlog:
         return bool(self._ingresses)
 
     def add(self, ingress: Ingress) -> None:
-        """Put a direction at the end of the queue, unless it is queued already."""
+        """Append a direction to the queue, unless it is queued already."""
         self._ingresses[ingress] = None
 
     def admit_portion(self) -> None:
-        """Admit one portion of frames, from several directions if the first have less."""
+        """Admit one portion of frames, from several directions if the first ones have fewer."""
         ingresses, room_bytes = self._ingresses, PORTION_BYTES
         while ingresses and room_bytes > 0:
             ingress = next(iter(ingresses))

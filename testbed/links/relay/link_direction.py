@@ -1,22 +1,22 @@
-"""One direction of a link: decides for every frame whether and when it leaves.
+"""One direction of a link, which decides for every frame whether and when it leaves.
 
 Checks apply in the order of a real link: MTU, blackhole, loss, queue, rate, delay, jitter. All of them work
 on MTU-sized segments with their Ethernet headers, so that results do not depend on offloads: an offloaded
-frame loses segments, not itself, and behind a rate it leaves in pieces of at most `PACE_NS` of transmission
-time. Loss counts down to the next lost segment (geometric gaps) instead of drawing for each. The queue holds
-the segments whose transmission has not begun; time in flight is not spent in it.
+frame loses single segments, and behind a rate it leaves in pieces of at most `PACE_NS` of transmission time.
+Loss counts down to the next lost segment (geometric gaps) instead of drawing for each. The queue holds
+segments whose transmission has not begun; segments in flight do not count.
 
 Admitted frames go into the delay queue that all link directions share, a heap by release time that is bounded
 in bytes; frames with equal times leave in the order of their arrival. `loop` sends them from there. A link
-direction does no I/O and is given time and randomness. A changed delay, jitter, loss or MTU applies to frames
-that arrive after the change; a changed rate also re-times the queue; a blackhole drops everything, in flight
-included.
+direction does no I/O; time and randomness are injected. A changed delay, jitter, loss or MTU applies to
+frames that arrive after the change; a changed rate also re-times the queue; a blackhole drops all frames,
+also those in flight.
 
-A direction that follows a trace of its rate needs no change at its steps: what the trace will let through
-is known, and so when a transmission ends (`topologies.link_trace.RateCurve`). Of a trace of its delay, a
-frame has what holds when it arrives.
+A direction that follows a rate trace needs no change at the trace's steps: the trace is known in advance,
+and so is the end of each transmission (`topologies.link_trace.RateCurve`). With a delay trace, a frame has
+the delay that the trace gives at its arrival.
 
-How late frames leave is a histogram of fixed cells: an increment a frame, however long the run.
+Lateness is a histogram of fixed cells, so its cost per frame and its memory do not grow with the run.
 """
 
 from collections import deque
@@ -38,12 +38,14 @@ QueuedFrame = tuple[
     int, int, "LinkDirection", bytes
 ]  # release in CLOCK_MONOTONIC ns, serial, link direction, frame
 CELL_NS = 10_000
-CELLS = 2_000  # the last one takes everything from 20 ms on
+CELLS = 2_000  # the last one counts every lateness from 20 ms on
 
 
 class DelayQueue:
-    """Frames in flight, by release time. The loop pops `heap` and then adjusts `queued_bytes`, which also
-    counts the frames that an ingress has not admitted yet.
+    """Frames in flight, by release time.
+
+    The loop pops `heap` and then adjusts `queued_bytes`, which also counts frames that an ingress has not
+    admitted yet.
     """
 
     __slots__ = ("heap", "queued_bytes", "serial")
@@ -54,7 +56,7 @@ class DelayQueue:
         self.serial = count()
 
     def push(self, release_ns: int, link_direction: "LinkDirection", frame: bytes) -> None:
-        """Keep `frame` until `release_ns`."""
+        """Queue `frame` until `release_ns`."""
         self.queued_bytes += len(frame)
         heappush(self.heap, (release_ns, next(self.serial), link_direction, frame))
 
@@ -76,16 +78,16 @@ class DelayQueue:
         heapify(self.heap)
 
 
-NEVER = 1 << 62  # segments until the next loss, where there is none
+NEVER = 1 << 62  # segments until the next loss, if there is no loss
 NS_PER_S = 1_000_000_000
 
 
 class LinkDirection:
     """One direction of one link; `out` is the descriptor to which its frames are written.
 
-    `frames` and `bytes` count the segments that leave or will; `dropped_size` those larger than the MTU,
-    `dropped_send` those that the outgoing interface refused. The loop fills `lateness`. `lan_table` has
-    the next links, by destination, of frames that need not leave through `out` (`lan_switch`).
+    `frames` and `bytes` count the segments that leave or will leave; `dropped_size` those larger than the
+    MTU, `dropped_send` those that the outgoing interface refused. The loop fills `lateness`. `lan_table` maps
+    destinations to the next links of frames that need not leave through `out` (`lan_switch`).
     """
 
     __slots__ = (
@@ -132,7 +134,7 @@ class LinkDirection:
         delay_queue: DelayQueue,
         trace: LinkTrace | None = None,
     ) -> None:
-        """trace: what it follows once it is told when that begins (`begin_trace`)."""
+        """trace: followed from the call of `begin_trace` on."""
         self.out = out
         self._trace = trace or LinkTrace()
         self._zero_ns: int | None = None
@@ -143,8 +145,8 @@ class LinkDirection:
         self._random = random
         self._delay_queue = delay_queue
         self._busy_until_ns = self._latest_ns = 0
-        self._deviation = 0.0  # of the last segment, as part of the jitter
-        self._waiting: deque[tuple[int, int]] = deque()  # (when they are transmitted, segments)
+        self._deviation = 0.0  # of the last segment, as a fraction of the jitter
+        self._waiting: deque[tuple[int, int]] = deque()  # (start of transmission, segments)
         self._waiting_count = 0
         self.blackhole = False
         self.lan_table: Mapping[bytes, Any] | None = None  # of Ingress
@@ -152,15 +154,16 @@ class LinkDirection:
 
     @property
     def soonest(self) -> LinkParameters:
-        """Its parameters with the least delay that it has, now or later."""
+        """Its parameters with the smallest delay that it has now or later."""
         if self.parameters.delay_traced and self._trace.delay is not None:
             least_us = min(*self._trace.delay.values, self.parameters.delay_us)
             return replace(self.parameters, delay_us=least_us)
         return self.parameters
 
     def begin_trace(self, zero_ns: int, now_ns: int) -> None:
-        """Follow the trace, which begins at `zero_ns`. Frames that arrived before `now_ns` must have been
-        admitted already.
+        """Follow the trace, which begins at `zero_ns`.
+
+        Frames that arrived before `now_ns` must have been admitted already.
         """
         self._zero_ns = zero_ns
         self.change(self.parameters, now_ns, blackhole=self.blackhole)
@@ -175,7 +178,7 @@ class LinkDirection:
         if self._zero_ns is not None:
             if parameters.rate_traced and self._trace.rate is not None and rate is not None:
                 self._curve = RateCurve(self._zero_ns, rate, self._trace.rate)
-                rate = max(self._trace.rate.values)  # of its queue's pieces
+                rate = max(self._trace.rate.values)  # determines the size of its pieces
             self._traced_delay = self._trace.delay if parameters.delay_traced else None
         self._ns_per_byte = 8 * NS_PER_S / rate if rate else 0.0
         self._pace_bytes = PACE_NS / self._ns_per_byte if rate else 0.0
@@ -184,7 +187,7 @@ class LinkDirection:
         self._chances = parameters.loss_chances
         self._to_lose = 1
         self._until_loss = self._draw_gap()
-        # Frames of a blackhole are not plain: `_admit_segments` drops them.
+        # Frames in a blackhole are not plain: `_admit_segments` drops them.
         traced = self._curve is not None or self._traced_delay is not None
         altered = parameters.loss or parameters.jitter_us or parameters.reorder
         self._plain = not (self.blackhole or altered or traced)
@@ -199,7 +202,7 @@ class LinkDirection:
             self._drop_in_flight()
         elif (old_curve is None) != (self._curve is None) and old_ns_per_byte:
             old = old_curve or RateCurve(now_ns, 8 * NS_PER_S / old_ns_per_byte)
-            self._retime(now_ns, self._along(old, now_ns), old_delay_ns)
+            self._retime(now_ns, self._new_duration(old, now_ns), old_delay_ns)
         elif old_curve is None and old_ns_per_byte and old_ns_per_byte != self._ns_per_byte:
             factor = self._ns_per_byte / old_ns_per_byte
             self._retime(now_ns, lambda left_ns: int(left_ns * factor), old_delay_ns)
@@ -221,14 +224,14 @@ class LinkDirection:
         return cuts.segments
 
     def _delay_ns_at(self, t_ns: int) -> int:
-        """The delay of a frame that arrives then, without jitter."""
+        """Return the delay of a frame that arrives at `t_ns`, without jitter."""
         steps = self._traced_delay
         if steps is None or self._zero_ns is None or t_ns < self._zero_ns:
             return self._delay_ns
         return steps.values[steps.number_at((t_ns - self._zero_ns) // 1000)] * 1000
 
-    def _along(self, old: RateCurve, now_ns: int) -> Callable[[int], int]:
-        """How long what took so long from `now_ns` on, by an old rate over time, takes by the present one."""
+    def _new_duration(self, old: RateCurve, now_ns: int) -> Callable[[int], int]:
+        """Return a function from remaining transmission time by the old rate curve to that by the new one."""
         if not self._ns_per_byte:
             return lambda left_ns: 0
         new = self._curve or RateCurve(now_ns, 8 * NS_PER_S / self._ns_per_byte)
@@ -236,8 +239,10 @@ class LinkDirection:
         return lambda left_ns: int(new.time_ns(new_bits + old.bits(now_ns + left_ns) - old_bits)) - now_ns
 
     def _retime(self, now_ns: int, takes_ns: Callable[[int], int], delay_ns: int) -> None:
-        """Apply a new rate: what is left of every transmission takes so long. Of a traced delay, frames
-        that have had another one until now are taken to have the present one.
+        """Apply a new rate to the rest of every transmission.
+
+        takes_ns: the new remaining time for an old one. Frames with an earlier traced delay are treated as if
+        they had the current one.
         """
 
         def later(end_ns: int) -> int:
@@ -256,7 +261,7 @@ class LinkDirection:
         if not is_plain or delay_queue.queued_bytes > QUEUED_BYTES_MAX:
             self._admit_segments(frame, arrival_ns)
             return
-        # The fast path of most frames: one segment, and nothing but rate and delay.
+        # The fast path of most frames: one segment, only rate and delay.
         release_ns = arrival_ns
         if self._ns_per_byte:
             if self._busy_until_ns > arrival_ns:
@@ -292,7 +297,7 @@ class LinkDirection:
                     self._depart(frame, cuts, first, end, (arrival_ns, self._delay_ns_at(arrival_ns)))
 
     def _survivors(self, count: int) -> list[tuple[int, int]]:
-        """The runs (first, end) of `count` segments that are not lost."""
+        """Return the runs (first, end) of `count` segments that are not lost."""
         runs = []
         at = 0
         while self._until_loss < count - at:
@@ -312,7 +317,7 @@ class LinkDirection:
         return runs
 
     def _draw_gap(self) -> int:
-        """The number of segments that pass before the next ones that are lost."""
+        """Draw the number of segments that pass before the next loss."""
         loss = self.parameters.loss
         if not loss:
             return NEVER
@@ -321,11 +326,11 @@ class LinkDirection:
         return 0 if loss >= 1 else self._draw_passes(loss)
 
     def _draw_burst(self) -> int:
-        """The number of segments that are lost one after the other."""
+        """Draw the number of consecutive segments that are lost."""
         return 1 if self._chances is None else 1 + self._draw_passes(self._chances[1])
 
     def _draw_passes(self, chance: float) -> int:
-        """How often something that has this chance does not happen before it does."""
+        """Draw the number of failures before the first success of trials with this probability."""
         return 0 if chance >= 1 else int(log1p(-self._random.random()) / log1p(-chance))
 
     def _transmit(self, frame: bytes, cuts: Segmentation, first: int, end: int, arrival_ns: int) -> None:
@@ -333,7 +338,7 @@ class LinkDirection:
         room = self._queue_room(arrival_ns)
         if self._busy_until_ns <= arrival_ns:
             self._busy_until_ns = arrival_ns
-            room += 1  # the first need not wait
+            room += 1  # the first segment does not wait
         if end - first > room:
             self.dropped_queue += end - first - room
             end = first + room
@@ -353,7 +358,7 @@ class LinkDirection:
             self._depart(frame, cuts, start, stop, (self._busy_until_ns, delay_ns))
 
     def _queue_room(self, arrival_ns: int) -> int:
-        """The number of segments for which the queue still has room."""
+        """Return the number of segments for which the queue has room."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= arrival_ns:
             self._waiting_count -= waiting.popleft()[1]
@@ -362,7 +367,7 @@ class LinkDirection:
     def _depart(
         self, frame: bytes, cuts: Segmentation, first: int, end: int, times_ns: tuple[int, int]
     ) -> None:
-        """times_ns: of departure, and the delay."""
+        """Delay segments and queue them for release; times_ns: departure and delay."""
         departure_ns, delay_ns = times_ns
         release_ns = departure_ns + delay_ns
         if self._jitter_ns:
@@ -374,7 +379,7 @@ class LinkDirection:
         )
 
     def _release(self, frame: bytes, count: int, wire_bytes: int, release_ns: int) -> None:
-        """Queue the frame until `release_ns`, or longer where it would overtake another."""
+        """Queue the frame until `release_ns`, or longer if it would overtake another."""
         if not self.parameters.reorder:
             release_ns = self._latest_ns = max(release_ns, self._latest_ns)
         self.frames += count
@@ -383,12 +388,12 @@ class LinkDirection:
 
 
 def new_histogram() -> list[int]:
-    """Cells of `CELL_NS`; the caller counts a lateness of n ns in cell min(n // CELL_NS, CELLS - 1)."""
+    """Return empty cells of `CELL_NS`; a lateness of n ns counts in cell min(n // CELL_NS, CELLS - 1)."""
     return [0] * CELLS
 
 
 def percentile_us(histogram: Sequence[int], fraction: float) -> float | None:
-    """The upper edge, in microseconds, of the cell that holds this percentile; None without frames."""
+    """Return the upper edge, in microseconds, of the cell with this percentile; None without frames."""
     total = sum(histogram)
     if not total:
         return None

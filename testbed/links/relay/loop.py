@@ -1,12 +1,12 @@
 """The relay's event loop: send due frames, wait, receive, handle orders. One thread, written for speed.
 
-A frame is sent when the clock has passed its release time, never before; the lateness is counted in the link
-direction's histogram. The kernel stamps frames as they arrive, so they may stay in the rings until shortly
-before they could be due: under load the loop polls the rings at intervals (`poll_interval_ns`) instead of
-being woken by each frame, and frames that fall due within `GAP_NS` leave together, as network cards moderate
-their interrupts. Otherwise it waits for frames in `select` on one epoll descriptor: `select` knows
-microseconds where `epoll_wait` knows only whole milliseconds, and epoll spares asking dozens of sockets each
-time.
+A frame is sent when the clock has passed its release time, never before; its lateness is counted in the link
+direction's histogram. The kernel timestamps frames on arrival, so they may stay in the rings until shortly
+before they could be due. Under load the loop polls the rings at intervals (`poll_interval_ns`) instead of
+being woken by each frame, and frames that become due within `GAP_NS` leave together, like interrupt
+moderation of network cards. Otherwise it waits for frames in `select` on one epoll descriptor: `select` waits
+with a resolution of microseconds, `epoll_wait` of milliseconds, and epoll avoids querying dozens of sockets
+each time.
 
 Frames are first read from all rings and then admitted, a portion at a time, so that the kernel's slots are
 free again while a burst is processed.
@@ -25,22 +25,22 @@ from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
 from testbed.links.relay.link_direction import CELL_NS, CELLS, DelayQueue, percentile_us
 from topologies.link_parameters import LinkParameters
 
-SENDS_MAX = 64  # due frames sent before the rings are looked at again
+SENDS_MAX = 64  # due frames sent before the rings are polled again
 PENDING_MAX = 16_384  # frames of one port that wait to be admitted; more stay in its rings
-GAP_NS = 100_000  # between wake-ups while frames come often
+GAP_NS = 100_000  # between wake-ups while frames arrive often
 POLL_INTERVAL_NS_MAX = 1_000_000  # the rings have slots for several times as long
 MARGIN_NS = 150_000  # by which rings are polled before their frames may be due
 NS_PER_S = 1_000_000_000
 
 
 def poll_interval_ns(parameters_of: Iterable[LinkParameters]) -> int:
-    """How long frames may stay in the rings of these link directions; 0 if some may be due on arrival."""
+    """Return how long frames may stay in these link directions' rings; 0 if any may be due on arrival."""
     shortest_us = min((parameters.delay_us - parameters.jitter_us for parameters in parameters_of), default=0)
     return max(0, min(shortest_us * 1000 - MARGIN_NS, POLL_INTERVAL_NS_MAX))
 
 
 class Loop:
-    """Serves all link directions until it is told to stop."""
+    """The event loop, which serves all link directions until a stop order."""
 
     def __init__(
         self, ingresses: Sequence[Ingress], switch: LanSwitch, delay_queue: DelayQueue, control: ControlSocket
@@ -58,7 +58,7 @@ class Loop:
         self._poll_interval_ns = poll_interval_ns(ingress.link_direction.soonest for ingress in ingresses)
 
     def run(self, poll: select.epoll) -> None:
-        """Move frames, waiting with `poll`, until an order to stop or the end of the control socket."""
+        """Move frames, waiting with `poll`, until a stop order or the end of the control socket."""
         for descriptor in (*self._by_descriptor, self._control.fileno()):
             poll.register(descriptor, select.EPOLLIN)
         self._serve(poll)
@@ -66,13 +66,15 @@ class Loop:
     def _serve(self, poll: select.epoll) -> None:
         heap, waitables, backlog = self._delay_queue.heap, [poll.fileno()], self._backlog
         wait, sleep = select.select, time.sleep
-        found_ns = look_ns = often_until_ns = 0  # last found something; looks next; frames come often until
+        found_ns = look_ns = often_until_ns = (
+            0  # last work found; next poll; end of a phase of frequent frames
+        )
         while self._running:
             now_ns = self._send_due()
             due_ns = heap[0][0] if heap else now_ns + NS_PER_S
             if backlog:
                 backlog.admit_portion()
-            elif due_ns > now_ns:  # else more is due than is sent at once: look without waiting
+            elif due_ns > now_ns:  # else more frames are due than are sent at once: poll without waiting
                 if now_ns < often_until_ns:
                     wake_ns = max(min(due_ns, look_ns), now_ns + GAP_NS)
                     sleep((wake_ns - now_ns) / NS_PER_S)
@@ -89,10 +91,9 @@ class Loop:
             look_ns = now_ns + self._poll_interval_ns
 
     def _look(self, poll: select.epoll) -> bool:
-        """Read all rings, admit a portion, and handle orders; whether there was anything to do."""
-        ahead_ns = (
-            -time.time_ns() + time.monotonic_ns()
-        )  # read in this order, an interruption in between means late, not early
+        """Read all rings, admit a portion, and handle orders; returns whether there was work."""
+        # In this order, an interruption between the two readings makes frames late, not early.
+        ahead_ns = -time.time_ns() + time.monotonic_ns()
         ready = poll.poll(0)
         for descriptor, events in ready:
             ingress = self._by_descriptor.get(descriptor)
@@ -109,7 +110,7 @@ class Loop:
         return bool(ready)
 
     def _send_due(self) -> int:
-        """Send due frames, at most `SENDS_MAX`; returns the time after the last."""
+        """Send due frames, at most `SENDS_MAX`; returns the time after the last one."""
         heap, delay_queue, handed_over = self._delay_queue.heap, self._delay_queue, self._handed_over
         monotonic_ns, write = time.monotonic_ns, os.write
         sent_bytes = 0
@@ -132,7 +133,7 @@ class Loop:
                     write(link_direction.out, frame)
                 except OSError:
                     # An interface that is down (ENETDOWN, ENXIO) or has no room (ENOBUFS, EAGAIN) loses the
-                    # frame, as a cable would; the count tells.
+                    # frame, as a cable would; `dropped_send` counts it.
                     link_direction.dropped_send += link_direction.uncount(frame)
             now_ns = monotonic_ns()
             cell = (now_ns - release_ns) // CELL_NS
@@ -144,7 +145,7 @@ class Loop:
         return now_ns
 
     def _take_handed_over(self) -> None:
-        """Admit frames that were handed over, merged with those that their ports received before."""
+        """Admit frames that were handed over, merged with those that their ports received earlier."""
         ahead_ns = -time.time_ns() + time.monotonic_ns()
         for ingress in self._handed_over:
             ingress.take(ahead_ns)
@@ -164,7 +165,7 @@ class Loop:
         try:
             self._control.send(answer)
         except OSError:
-            self._running = False  # the testbed is gone, as when the socket closes
+            self._running = False  # the testbed has closed the socket
 
     def _answer(self, order: dict[str, Any]) -> dict[str, Any]:
         match order["do"]:
@@ -184,14 +185,14 @@ class Loop:
         raise ValueError(f"unknown order {order['do']!r}")
 
     def _change(self, order: dict[str, Any]) -> int:
-        """Apply a change; returns when it was in effect, CLOCK_REALTIME ns."""
+        """Apply a change; returns when it took effect, CLOCK_REALTIME ns."""
         ingress = self._ingresses.get((order["link"], order["direction"]))
         if ingress is None:
             raise ValueError(f"there is no link {order['link']}")
         parameters = parameters_from_json(order["parameters"])
         self._settle(ingress)
         while self._delay_queue.heap and self._delay_queue.heap[0][0] <= time.monotonic_ns():
-            self._send_due()  # what was due before the change leaves before it, however late we are
+            self._send_due()  # frames due before the change leave before it, even if they are late
             self._settle(ingress)
         ingress.link_direction.change(parameters, time.monotonic_ns(), blackhole=order["blackhole"])
         if ingress.link_direction.blackhole:
@@ -209,7 +210,7 @@ class Loop:
             ingress.link_direction.begin_trace(zero_ns, time.monotonic_ns())
 
     def _settle(self, ingress: Ingress) -> None:
-        """Admit all frames that have arrived, so that those from before a change are treated as before it."""
+        """Admit all frames that have arrived, so that a change does not apply to them."""
         ingress.take(-time.time_ns() + time.monotonic_ns())
         while ingress.pending:
             ingress.admit(PORTION_BYTES)

@@ -1,11 +1,11 @@
-"""Offloaded frames as the MTU-sized segments that they stand for.
+"""Offloaded frames and the MTU-sized segments that they stand for.
 
 A frame here is what a packet socket with PACKET_VNET_HDR receives and sends: the 10 bytes of a
-`virtio_net_hdr`, then the Ethernet frame. A TCP (or UDP) sender with offloads hands down one frame of up
-to 64 KiB, to be cut up later every `gso_size` bytes of payload; its checksum is partial. `segmentation` finds
+`virtio_net_hdr`, then the Ethernet frame. A TCP (or UDP) sender with offloads sends one frame of up to
+64 KiB, to be segmented later every `gso_size` bytes of payload; its checksum is partial. `segmentation` finds
 where to cut, and `cut` builds the frame of some consecutive segments, exactly as the kernel would have cut it
 (Linux `tcp_gso_segment`, `__udp_gso_segment`, `inet_gso_segment`): lengths, IP identification, TCP sequence
-number and flags, checksums. It never completes a partial checksum: the vnet header carries that on.
+number and flags, checksums. It leaves a partial checksum partial; the vnet header marks it as such.
 """
 
 from struct import Struct
@@ -28,20 +28,20 @@ _TCP_FIN_PSH, _TCP_CWR = 0x09, 0x80
 
 
 class Segmentation(NamedTuple):
-    """Where an offloaded frame is cut: each segment has `header_bytes` and up to `payload_bytes`."""
+    """The segmentation of an offloaded frame: each segment has `header_bytes` and up to `payload_bytes`."""
 
     header_bytes: int  # Ethernet, IP and transport header, repeated in every segment
     payload_bytes: int
     segments: int
 
     def wire_bytes(self, frame: bytes, first: int, end: int) -> int:
-        """Bytes on the wire, Ethernet headers included, of segments `first` to `end` (exclusive)."""
+        """Return the bytes on the wire, with Ethernet headers, of segments `first` to `end` (exclusive)."""
         payload_end = min(end * self.payload_bytes, len(frame) - VNET_BYTES - self.header_bytes)
         return (end - first) * self.header_bytes + payload_end - first * self.payload_bytes
 
 
 def segmentation(frame: bytes) -> Segmentation:
-    """How the frame is segmented; a frame that is not offloaded is one segment."""
+    """Return the frame's segmentation; a frame that is not offloaded is one segment."""
     _, gso_type, _, gso_size, transport, _ = _VNET.unpack_from(frame)
     wire = len(frame) - VNET_BYTES
     if gso_type & ~GSO_ECN not in _KNOWN_GSO_TYPES or not gso_size or not transport:
@@ -54,7 +54,7 @@ def segmentation(frame: bytes) -> Segmentation:
 
 
 def cut(frame: bytes, cuts: Segmentation, first: int, end: int) -> bytes:
-    """The frame of segments `first` to `end` (exclusive) of an offloaded frame; itself if these are all."""
+    """Return the frame of segments `first` to `end` (exclusive); the frame itself if these are all."""
     if first == 0 and end == cuts.segments:
         return frame
     flags, gso_type, hdr_len, gso_size, transport, checksum_offset = _VNET.unpack_from(frame)
@@ -84,7 +84,7 @@ def cut(frame: bytes, cuts: Segmentation, first: int, end: int) -> bytes:
 
 
 def _patch_ip(piece: bytearray, first: int, shorter: int) -> None:
-    """Length, and for IPv4 identification and header checksum, of a piece that starts at segment `first`."""
+    """Set length, IPv4 identification and header checksum of a piece that starts at segment `first`."""
     ip = VNET_BYTES + ETHERNET_BYTES
     if _U16.unpack_from(piece, ip - 2)[0] != _ETHERTYPE_IPV4:
         _add_u16(piece, ip + 4, -shorter)
@@ -96,7 +96,7 @@ def _patch_ip(piece: bytearray, first: int, shorter: int) -> None:
 
 
 def _patch_tcp(piece: bytearray, tcp: int, skipped: int, *, is_first: bool, is_last: bool) -> None:
-    """Sequence number and flags: FIN and PSH belong to the last segment, CWR to the first."""
+    """Set sequence number and flags: FIN and PSH belong to the last segment, CWR to the first."""
     sequence = _U32.unpack_from(piece, tcp + 4)[0]
     _U32.pack_into(piece, tcp + 4, (sequence + skipped) & 0xFFFFFFFF)
     if not is_last:

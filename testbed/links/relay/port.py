@@ -1,9 +1,9 @@
-"""One end of an emulated link: receives the frames of its interface in order, and sends through it.
+"""One end of an emulated link, which receives the frames of its interface in order and sends through it.
 
 Slots for whole offloaded frames cost 68 KiB each, so few fit into memory and a burst of small frames would
-overrun them. Hence one ring for each range of sizes (`ring_sizes`), merged by the kernel's timestamps. A
-frame in one ring may have a predecessor in another that arrived just after that ring was read: `receive`
-leaves frames whose order is not certain to the next call.
+overrun them. A port therefore has one ring for each range of sizes (`ring_sizes`), merged by the kernel's
+timestamps. A frame in one ring may have a predecessor in another that arrived just after that ring was read:
+`receive` leaves frames whose order is not certain to the next call.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,13 @@ ARRIVAL = itemgetter(0)
 
 
 class Port:
-    """Open from construction to `close`. Frames written to `out` leave through the interface."""
+    """An interface with its receive rings, open from construction to `close`.
+
+    Frames written to `out` leave through the interface.
+    """
 
     def __init__(self, interface: str, blocks: Sequence[int]) -> None:
-        """Open `interface` with one ring of each of `KINDS`, of so many blocks. Raises OSError."""
+        """Open `interface` with one ring of each of `KINDS`; blocks: the sizes. Raises OSError."""
         with ExitStack() as stack:
             rings = []
             for kind, count in zip(KINDS, blocks, strict=True):
@@ -33,7 +36,7 @@ class Port:
         self.out = self._small.fileno()
 
     def descriptors(self) -> tuple[int, ...]:
-        """The descriptors to wait on."""
+        """Return the descriptors to wait on."""
         return tuple(ring.fileno() for ring in self._rings)
 
     @property
@@ -45,13 +48,14 @@ class Port:
         )
 
     def receive(self, ahead_ns: int) -> list[Frame]:
-        """The frames that have arrived, in their order. If some are `left`, call again without waiting.
+        """Return the frames that have arrived, in order. If some are `left`, call again without waiting.
+
         CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by `ahead_ns`.
         """
         frames, medium, large = self._small.take(ahead_ns), self._medium, self._large
         if self.left:
             frames, self.left = self.left + frames, []
-        # spelled out for speed: this is nearly always so
+        # The usual case, written out for speed.
         if not medium.status[medium.mark] and not large.status[large.mark]:
             return frames
         frames += medium.take(ahead_ns) + large.take(ahead_ns)
@@ -69,11 +73,11 @@ class Port:
 
     @property
     def peak(self) -> float:
-        """The highest fill level that any of its rings ever had, 0 to 1."""
+        """The highest fill level of any of its rings so far, 0 to 1."""
         return max(ring.peak for ring in self._rings)
 
     def clear_errors(self) -> None:
-        """Make the sockets usable again after the interface was down."""
+        """Clear pending socket errors, so that the sockets work again after the interface was down."""
         for ring in self._rings:
             ring.clear_error()
 
@@ -83,12 +87,10 @@ class Port:
 
 
 class Outlet:
-    """An interface that is only used to send: frames that arrive there are not the relay's. Open until
-    `close`.
-    """
+    """An interface that is only used to send, open from construction to `close`."""
 
     def __init__(self, interface: str) -> None:
-        """Raises OSError."""
+        """Open `interface`. Raises OSError."""
         self._socket = sending_socket(interface)
         self.out = self._socket.fileno()
 

@@ -1,12 +1,13 @@
-"""How much memory the relay's receive rings take: by the rate and the queue of each link.
+"""The memory of the relay's receive rings, by the rate and the queue of each link.
 
-A port's rings hold what arrives while the relay does not read: for its usual pause, and on slow links also a
-full queue and what arrives while a busy machine keeps the relay from its processor. A slot is as large as the
-largest frame of its ring, so there are three kinds: single segments, offloaded frames of a few segments, from
-senders with a small window or that catch up in small pieces, and offloaded frames of up to 64 KiB.
+A port's rings hold the frames that arrive while the relay does not read: during its usual pause, and on slow
+links also a full queue and the frames that arrive while a busy machine keeps the relay from its processor. A
+slot is as large as the largest frame of its ring, so there are three kinds of ring: for single segments, for
+offloaded frames of a few segments (from senders with a small window or that catch up in small pieces), and
+for offloaded frames of up to 64 KiB.
 
-All rings of a relay share a bounded memory. If it does not suffice, all are scaled down by the same factor,
-but not below a smallest size.
+All rings of a relay share bounded memory. If it does not suffice, all are scaled down by the same factor, but
+not below a minimum size.
 """
 
 from collections.abc import Sequence
@@ -14,16 +15,12 @@ from dataclasses import dataclass
 
 from topologies.link_parameters import LinkParameters, queue_limit_packets
 
-RINGS_BYTES_MAX = 256 << 20  # for all receive rings; fresh memory costs up to 4 ms a MiB on a virtual machine
+RINGS_BYTES_MAX = 256 << 20  # of all receive rings; new memory costs up to 4 ms/MiB on a virtual machine
 PAUSE_US = 10_000  # longest pause of the relay between two polls; its own work takes some 2 ms of it
-AWAY_US = (
-    250_000  # for which a busy machine may keep the relay from its processor: for slow links that is cheap
-)
+AWAY_US = 250_000  # how long a busy machine may keep the relay from its processor; cheap for slow links
 AWAY_BYTES_MAX = 2 << 20  # up to which a ring is sized by AWAY_US: links of some 50 Mbit/s
-UNLIMITED_BITS_PER_S = 4_000_000_000  # assumed where no rate is configured: what a processor can send
-NARROW_BITS_PER_S = (
-    300_000_000  # a slower link is filled faster than its own rate: from a LAN, into its queue
-)
+UNLIMITED_BITS_PER_S = 4_000_000_000  # assumed if no rate is configured: the most that a processor can send
+NARROW_BITS_PER_S = 300_000_000  # on slower links, frames arrive faster than the link's rate: from a LAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class RingKind:
 
     @property
     def block_slots(self) -> int:
-        """Slots in a block."""
+        """The number of slots in a block."""
         return self.block_bytes // self.slot_bytes
 
 
@@ -54,7 +51,7 @@ KINDS = (  # the ring's own headers take some 100 bytes of a slot
 
 
 def port_blocks(links: Sequence[LinkParameters]) -> list[tuple[int, ...]]:
-    """For every port, the number of blocks of each of its rings (`KINDS`), from its link's rate and queue.
+    """Return each port's number of blocks per ring (`KINDS`), from its link's rate and queue.
 
     The total stays within `RINGS_BYTES_MAX`, unless even the smallest rings of all ports exceed it.
     """
@@ -73,13 +70,13 @@ def port_blocks(links: Sequence[LinkParameters]) -> list[tuple[int, ...]]:
 
 
 def memory_bytes(links: Sequence[LinkParameters]) -> int:
-    """How much memory the rings of all ports take; `links`: what each port receives from."""
+    """Return the memory of all ports' rings; `links`: the link from which each port receives."""
     blocks = [kind.block_bytes for kind in KINDS]
     return sum(size * count for row in port_blocks(links) for size, count in zip(blocks, row, strict=True))
 
 
 def _wanted_bytes(kind: RingKind, link: LinkParameters) -> int:
-    """Memory for what arrives in a pause, all of it as frames of this kind."""
+    """Return the memory for the frames that arrive in a pause, if all are of this kind."""
     rate_bits_per_s = link.rate_bits_per_s or UNLIMITED_BITS_PER_S
     pause_bytes = max(rate_bits_per_s, NARROW_BITS_PER_S) * PAUSE_US // 8_000_000
     queue_bytes = (queue_limit_packets(link) or 0) * link.mtu_bytes

@@ -1,1 +1,1 @@
-"""The supervisor of a run on a machine, which outlives its SSH connection."""
+"""The supervisor of a run on a machine, which continues when its SSH connection breaks."""

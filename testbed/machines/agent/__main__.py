@@ -1,10 +1,10 @@
-"""`python -m testbed.machines.agent start|attach FOLDER`: what a controller starts through SSH.
+"""`python -m testbed.machines.agent start|attach FOLDER`: the program that a controller starts through SSH.
 
 `start` reads one line from standard input, {"run": the content of run.json, "lease_s": seconds}, creates the
-run's folder, and leaves a detached supervisor behind; if there is one already, it changes nothing. Then, like
-`attach`, it forwards bytes between its standard streams and the supervisor's socket until either ends, or the
-controller reads nothing or does not begin for `PATIENCE_S`. Exit codes: 0 one of both ended, and another
-`attach` may continue; 3 there is no supervisor, or the folder cannot be created.
+run's folder, and starts a detached supervisor, unless there is one already. Then, like `attach`, it forwards
+bytes between its standard streams and the supervisor's socket until either ends, or the controller does not
+begin or does not read for `PATIENCE_S`. Exit codes: 0 one of both ended, and another `attach` may continue;
+3 there is no supervisor, or the folder cannot be created.
 """
 
 import json
@@ -26,10 +26,10 @@ PIECE_BYTES = 1 << 16
 
 
 def main(arguments: list[str]) -> int:
-    """Returns the exit code."""
+    """Start or attach; returns the exit code."""
     command, folder = arguments[0], Path(arguments[1])
     if len(os.fsencode(folder / files.SOCKET)) > files.SOCKET_PATH_BYTES_MAX:
-        return _fail(f"{folder} is too long a path for a socket: choose a shorter `folder:`")
+        return _fail(f"the path {folder} is too long for a socket: choose a shorter `folder:`")
     rest = b""
     if command == "start":
         with limited(PATIENCE_S):
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start(folder: Path, given: dict[str, Any]) -> str:
-    """Leave a supervisor behind; returns what went wrong, or nothing."""
+    """Start a detached supervisor; returns the error, empty on success."""
     reading, writing = os.pipe()
     if os.fork() == 0:
         os.close(reading)
@@ -67,7 +67,7 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
     """Become the supervisor; never returns."""
     code = 1
     try:
-        # What only a supervisor needs is not imported where bytes are only passed on.
+        # Imported here because `attach` does not need these modules.
         from experiments.records.json_files import write_json  # noqa: PLC0415
         from experiments.records.rundir import RunDirectory  # noqa: PLC0415
         from testbed.machines.agent.supervisor import Supervisor, listen, note_process  # noqa: PLC0415
@@ -77,7 +77,7 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
         try:
             run.make()
             folder.chmod(0o700)
-            _let_go_of_terminal(folder / files.LOG)
+            _detach_from_session(folder / files.LOG)
             note_process(folder, os.getpid())
             listener = listen(folder)
             write_json(run.run_json, content)
@@ -94,7 +94,7 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
             for name in (files.SOCKET, files.STATE):
                 (folder / name).unlink(missing_ok=True)
         code = 0
-    except Exception:  # noqa: BLE001 - the last place before the process ends: its log has it
+    except Exception:  # noqa: BLE001 - the last handler before the process ends; the log has the traceback
         import traceback  # noqa: PLC0415
 
         traceback.print_exc()
@@ -103,17 +103,17 @@ def _be_supervisor(folder: Path, given: dict[str, Any], writing: int) -> None:
         os._exit(code)
 
 
-def _let_go_of_terminal(log: Path) -> None:
-    """Detach from the SSH session, or it would not end."""
+def _detach_from_session(log: Path) -> None:
+    """Redirect the standard streams, so that the SSH session can end."""
     nothing = os.open(os.devnull, os.O_RDWR)
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for source, target in ((nothing, 0), (said, 1), (said, 2)):
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
     os.chdir("/")
 
 
 def _first_line() -> tuple[bytes, bytes]:
-    """The first line of standard input, and the bytes after it, which are for the supervisor."""
+    """Read the first line of standard input; returns it and the bytes after it, for the supervisor."""
     data = b""
     while b"\n" not in data and (piece := os.read(0, PIECE_BYTES)):
         data += piece

@@ -1,10 +1,10 @@
-"""A controller's connection to a supervisor: its orders, and the messages that it still has to be sent.
+"""A controller's connection to a supervisor: its orders, and the messages that still have to be sent to it.
 
-The controller may read slowly: retained messages wait, and short-lived ones are dropped when there is no
-room. Messages of the run are numbered in order, so that a controller that reconnects misses nothing that
-matters. Messages that steer the run are retained to its end: barriers, phases, its outcome; the plan bounds
-their number. Of kinds of which only the last counts, and of those that are only shown, `LAST_KEPT` are
-retained; the numbers of the others stay empty.
+The controller may read slowly: retained messages wait, and short-lived ones are dropped if there is no room.
+Messages of the run are numbered in order, so that a controller that reconnects misses no important message.
+Messages that control the run (barriers, phases, its outcome) are retained to its end; the plan bounds their
+number. The kinds in `LAST_KEPT`, which are superseded by later ones or only shown, are retained up to the
+given number; the numbers of dropped messages stay empty.
 """
 
 import socket
@@ -17,22 +17,22 @@ LAST_KEPT = {"counts": 1, "change": 10_000}
 
 
 class RetainedMessages:
-    """The messages of a run that a supervisor retains: lines as they are sent, by number."""
+    """The messages of a run that a supervisor retains: lines as sent, by number."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
         self._last: dict[str, deque[int]] = {did: deque() for did in LAST_KEPT}
 
     def __len__(self) -> int:
-        """The number of the next message."""
+        """Return the number of the next message."""
         return len(self._lines)
 
     def __getitem__(self, number: int) -> bytes:
-        """The line; empty if it is no longer retained."""
+        """Return a line; empty if it is no longer retained."""
         return self._lines[number]
 
     def add(self, message: Message) -> None:
-        """Number and retain a message."""
+        """Add a message: number and retain it."""
         number = len(self._lines)
         self._lines.append(line_of({**message, "n": number}))
         did = message.get("did", "")
@@ -54,12 +54,13 @@ class Attachment:
         self.socket = connection
         self._retained = retained
         self._lines = MessageParser()
-        self._next: int | None = None  # of what is kept; None until they have said from where on
+        self._next: int | None = None  # the next retained message; None until the controller has begun
         self._unsent = bytearray()
 
     def hear(self) -> Iterator[Message] | None:
-        """The controller's messages; None if nothing came. Raises ConnectionError when it has disconnected;
-        while reading, LineError.
+        """Return the controller's messages; None if it sent nothing.
+
+        Raises ConnectionError if it has disconnected; the iterator raises LineError.
         """
         try:
             data = self.socket.recv(PIECE_BYTES)
@@ -70,16 +71,16 @@ class Attachment:
         return self._lines.feed(data)
 
     def begin(self, number: int) -> None:
-        """Start to send the retained messages from this number on."""
+        """Start sending the retained messages from this number on."""
         self._next = max(0, number)
 
     def tell(self, line: bytes) -> None:
-        """Send a short-lived message, if the controller has begun and there is room."""
+        """Send a short-lived message if the controller has begun and there is room."""
         if self._next is not None and len(self._unsent) < UNSENT_BYTES_MAX:
             self._unsent += line
 
     def flush(self) -> bool:
-        """Send as much as the socket accepts; returns whether that was all. Raises ConnectionError."""
+        """Send as much as the socket accepts; returns whether all was sent. Raises ConnectionError."""
         try:
             while self._fill():
                 del self._unsent[: self.socket.send(self._unsent)]
@@ -92,7 +93,7 @@ class Attachment:
         self.socket.close()
 
     def _fill(self) -> bool:
-        """Load the next retained message; returns whether there is anything to send."""
+        """Load the next retained messages; returns whether there is data to send."""
         while self._next is not None and self._next < len(self._retained) and len(self._unsent) < PIECE_BYTES:
             self._unsent += self._retained[self._next]
             self._next += 1

@@ -3,20 +3,18 @@
 from pathlib import Path
 
 SOCKET = "supervisor.sock"
-"""Where the supervisor listens; gone when it has ended."""
+"""The supervisor's socket; removed when it ends."""
 STATE = "supervisor.json"
-"""Its process (`pid`, `started_ticks` of /proc/PID/stat), so that nobody takes another one for it."""
+"""Its process (`pid`, `started_ticks` of /proc/PID/stat), which distinguishes it from later processes."""
 LOG = "supervisor.log"
 LOCAL = frozenset({SOCKET, STATE, ".reserve"})
-"""Files that are of no use elsewhere."""
+"""Files that are not shipped."""
 
 SOCKET_PATH_BYTES_MAX = 107  # unix(7)
 
 
 def started_ticks(pid: int) -> int | None:
-    """When a process was started, in clock ticks since boot (proc(5), field 22); None if there is
-    none.
-    """
+    """Return a process's start time, in clock ticks since boot (proc(5), field 22); None without process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

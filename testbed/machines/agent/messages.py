@@ -1,17 +1,16 @@
-"""What a supervisor and its controller say to each other: JSON lines.
+"""The messages between a supervisor and its controller: JSON lines.
 
-The controller says
+The controller sends
 
-    {"from": N}                            first: send what you said from number N on
+    {"from": N}                            first: send the messages from number N on
     {"do": "clock", "id": K}               answered at once with the machine's time; renews the lease
     {"do": "go on", "at": PLACE, …}        to the run (`testbed.runner.barrier`)
-    {"do": "stop", "why": TEXT}            to the run: end tidily
+    {"do": "stop", "why": TEXT}            to the run: end in order
     {"do": "bye"}                          the files are shipped, or never will be: end
 
-The supervisor says what the run says (`testbed.runner.record`), each with its number `n`, so that who comes
-back after a broken connection misses nothing (`attachment.py`). Only what is soon out of date, or
-stands in the run's files and is of no use before (`PASSING`), has none and is not said again. Once
-the run is over it says {"did": "ended"}.
+The supervisor sends the messages of the run (`testbed.runner.record`), each with its number `n`, so that a
+controller that reconnects misses none (`attachment.py`). Messages that are soon out of date (`PASSING`) have
+no number and are not repeated. After the run it sends {"did": "ended"}.
 """
 
 import json
@@ -29,18 +28,18 @@ class LineError(ValueError):
 
 
 def line_of(message: Mapping[str, Any]) -> bytes:
-    """A message as a line."""
+    """Return a message as a line."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"
 
 
 class MessageParser:
-    """Parses messages from bytes."""
+    """A parser of messages from bytes."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """The messages that are complete now. Raises LineError."""
+        """Yield the messages that are complete now. Raises LineError."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_BYTES_MAX:
             raise LineError(f"a line of more than {LINE_BYTES_MAX} bytes")
@@ -48,7 +47,7 @@ class MessageParser:
             try:
                 message = json.loads(line)
             except (ValueError, RecursionError):
-                raise LineError(f"no JSON: {line[:80]!r}") from None
+                raise LineError(f"not JSON: {line[:80]!r}") from None
             if not isinstance(message, dict):
-                raise LineError(f"no JSON object: {line[:80]!r}")
+                raise LineError(f"not a JSON object: {line[:80]!r}")
             yield message

@@ -1,9 +1,9 @@
-"""Supervises a machine's part of a run, with or without a connected controller.
+"""Supervision of a machine's part of a run, with or without a connected controller.
 
-One process, one thread: it starts the sandbox with the run in it, retains the run's messages, sends them to
-the controller attached to its socket (one at a time; a new one replaces the old), and executes that one's
-orders. Any message of the controller renews the lease. When the lease expires the run is told to end in
-order, and its files stay. All changes to the machine go with the sandbox.
+One process with one thread starts the sandbox with the run in it, retains the run's messages, sends them to
+the controller attached to its socket (one at a time; a new one replaces the old one), and executes the
+controller's orders. Each message of the controller renews the lease. When the lease expires, the run is
+ordered to end, and its files stay. All changes to the machine end with the sandbox.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from topologies.errors import InputError
 
 LOOK_S = 0.5
 STOP_S = 60.0
-"""For a run that was told to end; then it is killed."""
+"""The time that a run has to end after the order; then it is killed."""
 
 
 class Supervisor:
@@ -54,19 +54,19 @@ class Supervisor:
         self._attached: Attachment | None = None
         self._selector = selectors.DefaultSelector()
         self._sandbox: Sandbox | None = None
-        self._over = False  # the run is
-        self._left = False  # nobody wants anything of it any more
+        self._over = False  # whether the run is over
+        self._dismissed = False  # whether the controller has sent "bye"
 
     def serve(self, listener: socket.socket) -> None:
-        """Serve until the run is over and the controller has said goodbye, or the lease has expired."""
+        """Serve until the run is over and the controller has sent "bye", or the lease has expired."""
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ, partial(self._accept, listener))
         try:
             with contextlib.ExitStack() as stack:
                 self._start(stack)
-                self._until(lambda: self._over or self._left)
-            self._say({"did": "ended", "outcome": self._outcome()})
-            self._until(lambda: self._left or self._now_s() > self._deadline_s)
+                self._until(lambda: self._over or self._dismissed)
+            self._send({"did": "ended", "outcome": self._outcome()})
+            self._until(lambda: self._dismissed or self._now_s() > self._deadline_s)
         finally:
             self._detach()
             self._selector.close()
@@ -79,18 +79,20 @@ class Supervisor:
             make_tunnels(self._tunnels, sandbox.process.pid)
         except (TestbedError, OSError) as error:
             kind = "machine" if isinstance(error, (MachineError, OSError)) else "testbed"
-            self._say({"did": "failed", "kind": kind, "text": _said(error)})
+            self._send({"did": "failed", "kind": kind, "text": _error_text(error)})
             self._over = True
             return
         self._sandbox = sandbox
-        self._selector.register(sandbox.channel.fileno(), selectors.EVENT_READ, self._hear_run)
+        self._selector.register(sandbox.channel.fileno(), selectors.EVENT_READ, self._receive_from_run)
 
     def _outcome(self) -> str:
-        """How the run ended, from its run.json if that can be read."""
+        """Return the run's outcome, from its run.json if that can be read."""
         try:
             outcome = settle(self._run, RUNNER_LOG).outcome
         except (OSError, InputError) as error:
-            self._say({"did": "problem", "text": f"how the run ended cannot be written down: {_said(error)}"})
+            self._send(
+                {"did": "problem", "text": f"the run's outcome cannot be recorded: {_error_text(error)}"}
+            )
             return Outcome.CRASHED
         return outcome or Outcome.CRASHED
 
@@ -102,14 +104,16 @@ class Supervisor:
             late_s = self._now_s() - self._deadline_s
             if late_s > 0 and not self._over and not stopped:
                 stopped = True
-                self._tell_run({"do": "stop", "why": f"nobody was heard of for {self._lease_s:g} s"})
+                self._order_run(
+                    {"do": "stop", "why": f"no message from the controller for {self._lease_s:g} s"}
+                )
             if late_s > STOP_S and not self._over and not killed and self._sandbox is not None:
                 killed = True
                 self._sandbox.kill()
 
     # --- The run
 
-    def _hear_run(self) -> None:
+    def _receive_from_run(self) -> None:
         assert self._sandbox is not None
         channel = self._sandbox.channel
         message = channel.receive(0)
@@ -117,15 +121,15 @@ class Supervisor:
             self._selector.unregister(channel.fileno())
             self._over = True
         elif message is not None:
-            self._say(message)
+            self._send(message)
 
-    def _tell_run(self, message: Message) -> None:
+    def _order_run(self, message: Message) -> None:
         if self._sandbox is not None and not self._over:
             self._sandbox.channel.post(message)
 
-    # --- Who is attached
+    # --- The attached controller
 
-    def _say(self, message: Message) -> None:
+    def _send(self, message: Message) -> None:
         if message.get("did") in PASSING:
             if self._attached is not None:
                 self._attached.tell(line_of(message))
@@ -138,9 +142,9 @@ class Supervisor:
             connection, _ = listener.accept()
             self._detach()
             attached = self._attached = Attachment(connection, self._retained)
-            self._selector.register(connection, selectors.EVENT_READ, partial(self._attend, attached))
+            self._selector.register(connection, selectors.EVENT_READ, partial(self._serve_attached, attached))
 
-    def _attend(self, attached: Attachment) -> None:
+    def _serve_attached(self, attached: Attachment) -> None:
         """Read the controller's messages and send ours, unless it has disconnected meanwhile."""
         if attached is not self._attached:
             return
@@ -149,7 +153,7 @@ class Supervisor:
                 self._deadline_s = self._now_s() + self._lease_s
                 self._do(attached, message)
         except (ConnectionError, ValueError, KeyError, TypeError, OverflowError):
-            self._detach()  # they are gone, or do not speak our language
+            self._detach()  # the controller has disconnected, or violates the protocol
         self._flush()
 
     def _do(self, attached: Attachment, message: Message) -> None:
@@ -161,9 +165,9 @@ class Supervisor:
                 answer = {"did": "clock", "id": message["id"], "time_ns": self._now_ns()}
                 attached.tell(line_of(answer))
             case "bye":
-                self._left = True
+                self._dismissed = True
             case _:
-                self._tell_run(message)
+                self._order_run(message)
 
     def _flush(self) -> None:
         attached = self._attached
@@ -174,7 +178,7 @@ class Supervisor:
         except ConnectionError:
             self._detach()
             return
-        self._selector.modify(attached.socket, events, partial(self._attend, attached))
+        self._selector.modify(attached.socket, events, partial(self._serve_attached, attached))
 
     def _detach(self) -> None:
         if self._attached is not None:
@@ -183,15 +187,15 @@ class Supervisor:
             self._attached = None
 
 
-def _said(error: Exception) -> str:
-    """An error's text, without the number that an OSError begins with."""
+def _error_text(error: Exception) -> str:
+    """Return an error's text, without the number of an OSError."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
 def listen(folder: Path) -> socket.socket:
-    """The socket in a run's folder, accessible to its owner only. Raises OSError."""
+    """Create the socket in a run's folder, accessible only to its owner. Raises OSError."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = folder / files.SOCKET
     path.unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""Emulab and CloudLab: writes requests, and inventories from their manifests. Contacts no site."""
+"""Emulab and CloudLab: requests, and inventories from manifests. The package contacts no site."""

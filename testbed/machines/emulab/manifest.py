@@ -1,9 +1,9 @@
-"""Reads what a site allocated: its manifest, a GENI RSpec of type "manifest", as plain data.
+"""A site's manifest, a GENI RSpec of type "manifest", as plain data.
 
-A manifest repeats the request and adds how to log in to each node, and the address of each interface. Nodes
-without a login (a site's own, for delays) and unknown elements are skipped. The text is untrusted: what we
-use of it is validated, and documents with a DTD are refused, as no manifest needs one (it could define
-endless entities).
+A manifest repeats the request and adds the logins of each node, and the address of each interface. Nodes
+without a login (a site's own, for delays) and unknown elements are skipped. The text is untrusted: the parts
+that we use are validated, and documents with a DTD are refused, because no manifest needs one and it could
+define exponentially expanding entities.
 """
 
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class AllocatedNode:
-    """A node that the site allocated. addresses: of its interfaces, by the link that they are on."""
+    """A node that the site allocated. addresses: of its interfaces, by link."""
 
     name: str
     logins: tuple[Login, ...]
@@ -64,7 +64,7 @@ def read_manifest(text: str, file: str) -> Manifest:
 
 def _parsed(text: str, file: str) -> ElementTree.Element:
     if len(text) > TEXT_CHARACTERS_MAX:
-        raise InputError(file, None, "", f"is larger than {TEXT_CHARACTERS_MAX >> 20} MiB: no manifest is")
+        raise InputError(file, None, "", f"is larger than {TEXT_CHARACTERS_MAX >> 20} MiB, so no manifest")
     if "<!DOCTYPE" in text:
         raise InputError(file, None, "", "has a document type definition, which no manifest needs")
     try:
@@ -72,11 +72,11 @@ def _parsed(text: str, file: str) -> ElementTree.Element:
     except ElementTree.ParseError as error:
         raise InputError(file, error.position[0], "", f"not valid XML: {error}") from None
     if root.tag != _tag("rspec"):
-        raise InputError(file, None, "", f"is no RSpec of version 3 (its root would be rspec in {NAMESPACE})")
+        raise InputError(file, None, "", f"is not an RSpec of version 3 (root element rspec in {NAMESPACE})")
     kind = root.get("type")
     if kind != "manifest":
         raise InputError(
-            file, None, "type", f"is {kind}, not manifest: the site shows it once the experiment is ready"
+            file, None, "type", f"is {kind}, not manifest: the site shows it when the experiment is ready"
         )
     return root
 
@@ -98,7 +98,7 @@ def _login(element: ElementTree.Element, node: str, file: str) -> Login | None:
         return None
     port = element.get("port", str(SSH_PORT))
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-        raise InputError(file, None, f"{node}.login.port", f"{port!r:.20} is no port")
+        raise InputError(file, None, f"{node}.login.port", f"{port!r:.20} is not a port")
     return Login(user, host, int(port))
 
 
@@ -106,7 +106,7 @@ def _address(text: str, field: str, file: str) -> str:
     try:
         return str(IPv4Address(text))
     except ValueError:
-        raise InputError(file, None, field, f"{text!r:.40} is no IPv4 address") from None
+        raise InputError(file, None, field, f"{text!r:.40} is not an IPv4 address") from None
 
 
 def _tag(name: str) -> str:

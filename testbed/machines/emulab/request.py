@@ -1,13 +1,13 @@
-"""Which machines and links an experiment on a topology asks a site for.
+"""The machines and links that an experiment on a topology requests from a site.
 
-One machine for each region, or several, or one for every few in the topology's order. Either all machines
-share one network and we shape on them (`shaping: hosts`), or every wide-area link between two machines is a
-link of the site's, which delays, loses and paces as the topology says (`shaping: emulab`). Links within a
-machine stay ours. Pure: data in, data out.
+A region has one or several machines, or several regions in the topology's order share one. Either all
+machines share one network and we shape on them (`shaping: hosts`), or every wide-area link between two
+machines is a link of the site, which applies the topology's delay, loss and rate (`shaping: emulab`). Links
+within a machine are always ours. Pure: data in, data out.
 
-Emulab's own FAQ ("What are the limits for link shaping?") says what its dedicated shaping nodes can do. Sites
-differ and the FAQ is old, so a request beyond these limits is written all the same, with a note. What a link
-really does is measured in every run.
+Emulab's FAQ ("What are the limits for link shaping?") gives the limits of its dedicated shaping nodes. Sites
+differ and the FAQ is old, so a request beyond these limits is written nevertheless, with a warning. Every run
+measures the links' real behaviour.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ from topologies.model import Topology
 from topologies.quantities import DURATION, RATE
 
 SHARED = IPv4Network("10.10.1.0/24")
-FIRST_LINK = IPv4Network("10.128.0.0/24")  # the others' follow: LINKS_MAX of them fit before 11.0.0.0
+FIRST_LINK = IPv4Network("10.128.0.0/24")  # the other links follow: LINKS_MAX of them fit below 11.0.0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Port:
 
     @property
     def name(self) -> str:
-        """`r0:if0`, as the sites write it."""
+        """The port's name as sites write it: `r0:if0`."""
         return f"{self.machine}:if{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class SiteLink:
-    """A network between ports. `parameters` apply from port to port; none if we shape ourselves."""
+    """A network between ports. `parameters` apply from port to port; empty if we shape the link."""
 
     name: str
     ports: tuple[Port, ...]
@@ -52,7 +52,7 @@ class SiteLink:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What kind of machine; None leaves it to the site. image: URN of a disk image."""
+    """The kind of machine; None leaves it to the site. image: URN of a disk image."""
 
     type: str | None = None
     image: str | None = None
@@ -60,7 +60,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Density:
-    """How many machines a region has, or how many regions a machine has; one of the two is 1."""
+    """The number of machines per region, or of regions per machine; one of the two is 1."""
 
     machines_per_region: int = 1
     regions_per_machine: int = 1
@@ -77,13 +77,14 @@ class SiteRequest:
     links: tuple[SiteLink, ...]
 
     def ports_of(self, machine: str) -> tuple[Port, ...]:
-        """All ports of a machine."""
+        """Return all ports of a machine."""
         return tuple(port for link in self.links for port in link.ports if port.machine == machine)
 
 
 def site_request(topology: Topology, shaping: Shaping, density: Density = ONE_EACH) -> SiteRequest:
-    """The request for a topology. Raises InputError if one machine is enough, too many are needed, or a link
-    cannot be requested.
+    """Return the request for a topology.
+
+    Raises InputError if one machine is enough, too many are needed, or a link cannot be requested.
     """
     machines_of = _machines(topology, density)
     machines = tuple(dict.fromkeys(machine for served in machines_of.values() for machine in served))
@@ -96,23 +97,23 @@ def site_request(topology: Topology, shaping: Shaping, density: Density = ONE_EA
             topology.name,
             None,
             "regions",
-            f"{len(machines)} machines are more than {MACHINES_MAX}: --regions-per-machine asks for fewer",
+            f"{len(machines)} machines are more than {MACHINES_MAX}: use --regions-per-machine",
         )
     if shaping is Shaping.HOSTS:
         return SiteRequest(
-            machines, tuple(_NetworkAllocator().of([_RequestedNetwork(LAN, machines)], SHARED))
+            machines, tuple(_NetworkAllocator().links([_RequestedNetwork(LAN, machines)], SHARED))
         )
     request = SiteRequest(
-        machines, tuple(_NetworkAllocator().of(_requested_networks(topology, machines_of), FIRST_LINK))
+        machines, tuple(_NetworkAllocator().links(_requested_networks(topology, machines_of), FIRST_LINK))
     )
     for machine in machines:
         if not request.ports_of(machine):
-            raise InputError(topology.name, None, "links", f"none leads to {machine}: take --shaping hosts")
+            raise InputError(topology.name, None, "links", f"none leads to {machine}: use --shaping hosts")
     return request
 
 
 def _machines(topology: Topology, density: Density) -> dict[str, tuple[str, ...]]:
-    """The machines of each region, the gateway's first."""
+    """Return the machines of each region, the gateway's first."""
     regions = list(topology.regions)
     machines_of: dict[str, tuple[str, ...]] = {}
     for first in range(0, len(regions), density.regions_per_machine):
@@ -123,8 +124,8 @@ def _machines(topology: Topology, density: Density) -> dict[str, tuple[str, ...]
                 topology.name,
                 None,
                 "regions",
-                f"a machine named {names[-1]} would have more than {NAME_CHARACTERS_MAX} characters, which"
-                " sites refuse: fewer regions to a machine, or shorter names",
+                f"the machine name {names[-1]} would have more than {NAME_CHARACTERS_MAX} characters, which"
+                " sites refuse: use fewer regions per machine, or shorter names",
             )
         machines_of |= dict.fromkeys(served, names)
     return machines_of
@@ -143,7 +144,7 @@ class _RequestedNetwork:
 def _requested_networks(
     topology: Topology, machines_of: dict[str, tuple[str, ...]]
 ) -> Iterator[_RequestedNetwork]:
-    """A link for each wide-area link between two machines, and a network between the machines of a region."""
+    """Yield a network for each wide-area link between two machines, and one per region with several."""
     for link in topology.links:
         a, b = (machines_of[end][0] for end in link.between)
         if a == b:
@@ -160,13 +161,13 @@ def _requested_networks(
 
 
 class _NetworkAllocator:
-    """Allocates addresses to networks, and port numbers to machines."""
+    """An allocator of addresses for networks, and of port numbers for machines."""
 
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
 
-    def of(self, wanted: Iterable[_RequestedNetwork], first: IPv4Network) -> Iterator[SiteLink]:
-        """The links; `first` is the network of the first, the others' follow it."""
+    def links(self, wanted: Iterable[_RequestedNetwork], first: IPv4Network) -> Iterator[SiteLink]:
+        """Yield the links; `first` is the network of the first link, those of the others follow it."""
         for number, link in enumerate(wanted):
             base = int(first.network_address) + number * first.num_addresses
             ports = tuple(
@@ -191,9 +192,12 @@ def _parameters_of(
 
 
 def _refuse_special(topology: str, field: str, parameters: LinkParameters) -> None:
-    for said in lacking(parameters, NOT_ON_SITE):
+    for missing in lacking(parameters, NOT_ON_SITE):
         raise InputError(
-            topology, None, field, f"has {said}, which the site's links cannot do: take --shaping hosts"
+            topology,
+            None,
+            field,
+            f"has {missing}, which the site's links do not support: use --shaping hosts",
         )
 
 
@@ -202,16 +206,16 @@ RATE_BITS_PER_S_MAX = 1_000_000_000
 
 
 def limit_warnings(request: SiteRequest) -> Iterator[str]:
-    """A warning for each link that exceeds the limits of the FAQ."""
+    """Yield a warning for each link that exceeds the limits of the FAQ."""
     for link in request.links:
         parameters_of = [parameters for _, _, parameters in link.parameters]
-        for said in dict.fromkeys(
-            said for parameters in parameters_of for said in _of_parameters(parameters)
+        for warning in dict.fromkeys(
+            warning for parameters in parameters_of for warning in _warnings(parameters)
         ):
-            yield f"{link.name}: {said}"
+            yield f"{link.name}: {warning}"
 
 
-def _of_parameters(parameters: LinkParameters) -> Iterator[str]:
+def _warnings(parameters: LinkParameters) -> Iterator[str]:
     if 0 < parameters.delay_us < DELAY_US_MIN:
         asked, least = DURATION.format(parameters.delay_us), DURATION.format(DELAY_US_MIN)
         yield f"{asked} is less than the {least} that Emulab promises"

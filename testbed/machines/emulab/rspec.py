@@ -1,8 +1,8 @@
-"""A request as a GENI RSpec, version 3: the XML that Emulab and CloudLab take as a profile.
+"""A request as a GENI RSpec, version 3: the XML that Emulab and CloudLab accept as a profile.
 
-Only elements of the core schema are used, so that every site of the family can read it. Properties of a link
-stand once for each direction: capacity in kbit/s, latency in ms, packet loss as a fraction. Source: the
-schemas (`vocabulary.py`), and for the units the documentation of geni-lib and of GENI's developers.
+It uses only elements of the core schema, so that every site of the family can read it. A link has its
+properties once for each direction: capacity in kbit/s, latency in ms, packet loss as a fraction. Sources: the
+schemas (`rspec_names.py`), and for the units the documentation of geni-lib and of GENI's developers.
 """
 
 import shlex
@@ -14,11 +14,11 @@ from testbed.machines.emulab.request import Hardware, Port, SiteLink, SiteReques
 from testbed.machines.emulab.rspec_names import INSTANCE, LAN_PREFIX, NAMESPACE, REQUEST_SCHEMA
 from topologies.link_parameters import LinkParameters
 
-SLIVER = "raw-pc"  # a whole machine: its clock and its processors are nobody else's
+SLIVER = "raw-pc"  # a whole machine, whose clock and processors are not shared
 
 
 def request_rspec(request: SiteRequest, hardware: Hardware, *, prepare: str | None) -> str:
-    """The RSpec's text. prepare: a shell command that every machine runs when it has booted, or None."""
+    """Return the RSpec's text. prepare: a shell command that every machine runs after booting, or None."""
     root = ElementTree.Element(
         "rspec",
         {
@@ -67,7 +67,7 @@ def _add_link(root: ElementTree.Element, link: SiteLink) -> None:
 
 
 def _properties(parameters: LinkParameters) -> dict[str, str]:
-    """capacity in kbit/s (rounded up), latency in ms, packet_loss from 0 to 1; only what is given."""
+    """Return capacity in kbit/s (rounded up), latency in ms, packet_loss from 0 to 1, if configured."""
     properties = {}
     if parameters.rate_bits_per_s is not None:
         properties["capacity"] = str(-(-parameters.rate_bits_per_s // 1000))
@@ -79,7 +79,7 @@ def _properties(parameters: LinkParameters) -> dict[str, str]:
 
 
 def _plain(number: Decimal) -> str:
-    """Without an exponent."""
+    """Return the number without an exponent."""
     return f"{number.normalize():f}"
 
 
@@ -87,7 +87,7 @@ MACHINE = "machine"
 
 
 def prepare_command() -> str:
-    """A command for sh(1): the packages of packages.txt for machines, as Debian and Ubuntu name them."""
+    """Return a command for sh(1) that installs the packages of packages.txt for machines (Debian, Ubuntu)."""
     names = shlex.join(package.name for package in packages() if package.job == MACHINE)
     return (
         "sudo apt-get update && sudo env DEBIAN_FRONTEND=noninteractive"

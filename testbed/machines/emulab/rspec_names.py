@@ -1,10 +1,10 @@
-"""The words of GENI RSpecs, version 3, that requests and manifests share, and our names in them.
+"""The names of GENI RSpecs, version 3, that requests and manifests share, and our names in them.
 
-A machine that we ask for is called after the regions that it serves (`r0`, `r0-r1`), with a number behind if
-it shares its region with others (`r0-1`). A link of the site's is called after the wide-area link that it
-carries (`r0-r1`: nodes and links are named apart), the network that all machines share `LAN`, and one between
-the machines of a region `cutset-r0`. So a manifest alone says what is for what. Source: the schemas at the
-namespace's address.
+A requested machine is named after the regions that it serves (`r0`, `r0-r1`), with a number at the end if it
+shares its region with others (`r0-1`). A link of the site is named after the wide-area link that it carries
+(`r0-r1`: nodes and links have separate name spaces), the network that all machines share is `LAN`, and one
+between the machines of a region `cutset-r0`. A manifest alone therefore identifies the purpose of each.
+Source: the schemas at the namespace's address.
 """
 
 NAMESPACE = "http://www.geni.net/resources/rspec/3"
@@ -14,20 +14,23 @@ INSTANCE = "http://www.w3.org/2001/XMLSchema-instance"
 LAN = "cutset-experiment"
 LAN_PREFIX = "cutset-"
 
-NAME_CHARACTERS_MAX = 30  # of a machine: it becomes a label of a host name, next to the experiment's
+NAME_CHARACTERS_MAX = 30  # of a machine's name, a label of a host name next to the experiment's
 
 
 def machine_names(regions: tuple[str, ...], count: int) -> tuple[str, ...]:
-    """The names of `count` machines that serve these regions."""
+    """Return the names of `count` machines that serve these regions."""
     name = "-".join(regions)
     return (name,) if count == 1 else tuple(f"{name}-{number}" for number in range(1, count + 1))
 
 
 def regions_of(machine: str) -> tuple[str, ...]:
-    """The regions that a machine of this name serves: region names have no dash and begin with a letter."""
+    """Return the regions that a machine serves, from its name.
+
+    Region names have no dash and begin with a letter.
+    """
     return tuple(part for part in machine.split("-") if not part.isdigit())
 
 
 def region_lan(region: str) -> str:
-    """The name of the network between the machines of a region."""
+    """Return the name of the network between the machines of a region."""
     return f"{LAN_PREFIX}{region}"

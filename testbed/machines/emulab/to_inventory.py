@@ -1,9 +1,8 @@
-"""Writes an inventory from a manifest: for each machine its address, user, and address in the experiment
-network.
+"""An inventory from a manifest: each machine's address, user, and address in the experiment network.
 
-Manifests of our own requests tell by their names which regions a machine serves and whether the site emulates
-the links (`rspec_names.py`). In others, all machines must be on one network, which then is the experiment's;
-its machines get the regions in order. Manifests have no host keys: the user checks them once.
+In manifests of our own requests, names determine the regions of each machine and whether the site emulates
+the links (`rspec_names.py`). In other manifests, all machines must be on one network, which becomes the
+experiment's; its machines get the regions in order. Manifests have no host keys: the user checks them once.
 """
 
 from typing import Any
@@ -16,19 +15,19 @@ from testbed.machines.inventory import Shaping
 from topologies.errors import InputError
 
 HEAD = """\
-# Machines of {file}. No host key is in a manifest. Either log in to each once with ssh and compare the
-# fingerprint with the console's, or give it here as host_key: SHA256:…
+# Machines of {file}. Manifests have no host keys. Either log in to each machine once with ssh and compare the
+# fingerprint with the console's, or add it here as host_key: SHA256:…
 """
 
 
 def inventory_text(manifest: Manifest, *, name: str, user: str | None, login_name: str) -> str:
-    """The inventory's text.
+    """Return the inventory's text.
 
-    name: what the inventory is called. user: whose logins to take; None: login_name's, or the only user's.
-    Raises InputError: no machine, no such user, or no network for the experiment.
+    name: the inventory's. user: the user of the logins; None: login_name, or the only user. Raises InputError
+    if there is no machine, no such user, or no network for the experiment.
     """
     if not manifest.nodes:
-        raise InputError(manifest.file, None, "", "has no node that one can log in to: is it ready?")
+        raise InputError(manifest.file, None, "", "has no node with a login: is the experiment ready?")
     shaping, ours = _kind(manifest)
     user = user or _only_user(manifest, login_name)
     shared = None if shaping is Shaping.EMULAB else LAN if ours else _shared_link(manifest)
@@ -40,8 +39,9 @@ def inventory_text(manifest: Manifest, *, name: str, user: str | None, login_nam
 
 
 def _kind(manifest: Manifest) -> tuple[Shaping, bool]:
-    """Whether the site emulates the links, and whether the request was ours: every node is on our LAN, or on
-    links of its regions.
+    """Return whether the site emulates the links, and whether the request was ours.
+
+    In our requests every node is on our LAN, or on links of its regions.
     """
     if all(LAN in node.addresses for node in manifest.nodes):
         return Shaping.HOSTS, True
@@ -49,7 +49,7 @@ def _kind(manifest: Manifest) -> tuple[Shaping, bool]:
     own = all(
         node.addresses and all(serves[node.name] & set(link.split("-")) for link in node.addresses)
         for node in manifest.nodes
-    )  # region_lan() too has its region behind a dash
+    )  # the name of region_lan() also has its region behind a dash
     return (Shaping.EMULAB, True) if own else (Shaping.HOSTS, False)
 
 
@@ -73,7 +73,7 @@ def _login(node: AllocatedNode, user: str, file: str) -> Login:
 
 
 def _shared_link(manifest: Manifest) -> str:
-    """The one network that all machines are on."""
+    """Return the only network with all machines."""
     shared = [link for link in manifest.links if all(link in node.addresses for node in manifest.nodes)]
     if len(shared) != 1:
         found = ", ".join(shared) or "none"
@@ -81,8 +81,8 @@ def _shared_link(manifest: Manifest) -> str:
             manifest.file,
             None,
             "link",
-            f"the experiment needs one network with all machines on it; here that is {found}"
-            " (`cutset emulab profile` writes a request that has it)",
+            f"the experiment needs exactly one network with all machines; found: {found}"
+            " (`cutset emulab profile` writes a request with one)",
         )
     return shared[0]
 

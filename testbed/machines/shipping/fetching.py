@@ -1,9 +1,9 @@
-"""Fetches the files of a run that are still on its machines: after the controller died, a connection was
-lost, or the disk was full. Files that have arrived are only verified.
+"""Fetching of a run's files that are still on its machines.
 
-A machine whose supervisor still waits for its controller is awaited, at most until its lease expires: until
-then its files may grow. Afterwards the run.json files of all machines are merged again, and the run's folder
-is removed from machines whose files have all arrived.
+Files remain there if the controller died, a connection was lost, or the disk was full. Files that have
+arrived are only verified. If a machine's supervisor still waits for its controller, its files may grow: the
+fetch waits, at most until the lease expires. Afterwards the run.json files of all machines are merged again,
+and the run's folder is removed from machines whose files have all arrived.
 """
 
 import time
@@ -31,7 +31,7 @@ from topologies.errors import InputError
 
 LOOK_S = 1.0
 TIDY_END_S = 120.0
-"""For a run that was told to end because its lease is over."""
+"""The time that a run has to end after its lease has expired."""
 REMOVE_TIMEOUT_S = 120.0
 _STATE = """\
 import json, pathlib, sys
@@ -42,16 +42,19 @@ if now == HELD and json.loads((run / "run.json").read_text())["outcome"] is not 
     now = LEFT
 print(now)
 """
-"""A run that is over is as good as left: its supervisor only waits for whoever wants its files."""
+"""Prints the state of a run; a run that is over counts as left: its supervisor only waits for a fetch."""
 
 
 def state_there(connection: Connection, archive: Archive, folder: str) -> str:
-    """Whether a run's folder on a machine is in use, held or left (`run_folders`). Raises TestbedError."""
+    """Return whether a run's folder on a machine is in use, held or left. Raises TestbedError.
+
+    See `run_folders`.
+    """
     machine = connection.machine
     command = [*our_python(code_folder(machine, archive)), "-c", _STATE, folder]
     answer = connection.run(command, root=True)
     if answer.code != 0:
-        raise TestbedError(f"{machine.name}: cannot look after the run there: {answer.said[-300:]}")
+        raise TestbedError(f"{machine.name}: cannot check the run there: {answer.said[-300:]}")
     return answer.stdout.decode(errors="replace").strip()
 
 
@@ -67,11 +70,10 @@ class Fetch:
     say: Callable[[str], object]
 
     def fetch(self) -> dict[str, ShippingResult]:
-        """The results of the machines that had not shipped everything; none if all have. A machine on which
-        the run is still on has nothing to ship yet, which its problem says.
+        """Fetch all files; returns the results of the machines that had not shipped all their files.
 
-        Raises InputError if the inventory is not that of the run, TestbedError if another command is fetching
-        its files.
+        If the run still goes on on a machine, its result has that as the problem. Raises InputError if the
+        inventory is not that of the run, TestbedError if another command is fetching its files.
         """
         with run_lock(self.run, who="cutset fetch"):
             return self._fetch()
@@ -102,17 +104,17 @@ class Fetch:
         return shipped
 
     def _machines(self) -> list[Machine]:
-        """The machines of the run, the reference first."""
+        """Return the machines of the run, the reference first."""
         by_name = {machine.name: machine for machine in self.inventory.machines}
         names = _names(self.run)
         unknown = [name for name in names if name not in by_name]
         if unknown:
-            problem = f"has no machine {', '.join(unknown)}, on which {self.run.name} was"
+            problem = f"has no machine {', '.join(unknown)}, which {self.run.name} used"
             raise InputError(self.inventory.file, None, "machines", problem)
         return [by_name[name] for name in names]
 
     def _ready(self, connection: Connection) -> None:
-        """Wait until our code is deployed and no file grows any more."""
+        """Deploy our code and wait until no file grows any more."""
         machine = connection.machine
         deploy_to(connection, self.archive)
         patience_s = self.inventory.lease_us / 1e6 + TIDY_END_S
@@ -135,7 +137,7 @@ class Fetch:
 
     def _ship(self, machines: Sequence[Machine]) -> dict[str, ShippingResult]:
         if machines:
-            self.say("fetching what is not here yet, and checking what is")
+            self.say("fetching missing files, and checking those that are here")
         sources = [
             MachineSource(
                 machine,
@@ -160,7 +162,7 @@ class Fetch:
         known: dict[str, Shipment],
         shipped: dict[str, ShippingResult],
     ) -> None:
-        """Merge run.json from all that has arrived."""
+        """Merge run.json from all parts that have arrived."""
         order = [machine.name for machine in machines]
         record = self.run.read_run()
         parts, unusable = read_parts(self.run, record.plan, order)
@@ -184,21 +186,21 @@ class Fetch:
 
 
 def not_all_here(run: RunDirectory) -> set[str]:
-    """The machines of a run that have not shipped all their files. Raises InputError if it used none."""
+    """Return the machines that have not shipped all their files. Raises InputError if the run used none."""
     complete = {each.machine for each in run.read_run().shipped if each.complete}
     return set(_names(run)) - complete
 
 
 def _names(run: RunDirectory) -> list[str]:
-    """The names of the run's machines, the reference first. Raises InputError."""
+    """Return the names of the run's machines, the reference first. Raises InputError."""
     names = [each.name for each in run.read_run().machines]
     if not names:
-        raise InputError(str(run.path), None, "", "was not on machines: there is nothing to fetch")
+        raise InputError(str(run.path), None, "", "used no machines: there is nothing to fetch")
     return names
 
 
 def _machines(record: RunRecord, parts: dict[str, RunRecord]) -> tuple[MachineShare, ...]:
-    """The machines of a run. What a controller that died could not write down, they say."""
+    """Return the machines of a run, with time 0 from their own records if the controller died before it."""
     zeros = {name: part.times.zero_ns for name, part in parts.items()}
     return tuple(
         each if each.zero_ns else replace(each, zero_ns=zeros.get(each.name)) for each in record.machines

@@ -1,7 +1,7 @@
 """Frames of the shipping protocol: a kind (1 byte), a length (4 bytes, big-endian), a body.
 
-The sender begins with a greeting. Input is untrusted: another greeting, an unknown kind or a length over the
-limit ends the session.
+The sender begins with a greeting. Input is untrusted: a different greeting, an unknown kind or a length over
+the limit ends the session.
 """
 
 import struct
@@ -11,11 +11,11 @@ from enum import Enum
 from testbed.errors import TestbedError
 
 GREETING = b"\ncutset-shipping-1\n"
-"""What the sender says first; the number is the protocol's version."""
+"""The sender's first bytes; the number is the protocol's version."""
 CHUNK_BYTES_MAX = 1 << 20
-"""The most of a file that is asked for at once; longer ones compress no better."""
+"""The most bytes of a file in one request; longer chunks compress no better."""
 BODY_BYTES_MAX = CHUNK_BYTES_MAX + (64 << 10)
-"""Room for a chunk that does not compress, and its head."""
+"""Room for a chunk that does not compress, and its header."""
 
 HEAD = struct.Struct(">cI")
 
@@ -36,19 +36,19 @@ class Kind(Enum):
     CHANGED = b"C"
     GONE = b"G"
     BUSY = b"B"  # no answer yet, but alive
-    FAILED = b"F"  # the sender cannot go on, and says why
+    FAILED = b"F"  # the sender cannot continue; the body is the reason
 
 
 def encode(kind: Kind, body: bytes = b"") -> bytes:
-    """A frame as bytes."""
+    """Return a frame as bytes."""
     assert len(body) <= BODY_BYTES_MAX
     return HEAD.pack(kind.value, len(body)) + body
 
 
 class Frames:
-    """Reads frames from a stream of bytes.
+    """A reader of frames from a stream of bytes.
 
-    read: returns at most so many bytes, b"" at the end.
+    read: returns at most the given number of bytes, b"" at the end.
     """
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
@@ -56,20 +56,20 @@ class Frames:
         self._held = bytearray()
 
     def greet(self) -> None:
-        """Read the greeting. Raises EOFError, and ShippingError if it is another one."""
-        said = self._exactly(len(GREETING))
-        if said != GREETING:
-            raise ShippingError(f"it says something else than a sender: {said!r}…")
+        """Read the greeting. Raises EOFError, and ShippingError if it is a different one."""
+        greeting = self._exactly(len(GREETING))
+        if greeting != GREETING:
+            raise ShippingError(f"its greeting is not that of a sender: {greeting!r}…")
 
     def next(self) -> tuple[Kind, bytes]:
-        """The next frame. Raises EOFError when the stream ends, also within a frame, and ShippingError."""
+        """Return the next frame. Raises EOFError if the stream ends (also within a frame), ShippingError."""
         code, length = HEAD.unpack(self._exactly(HEAD.size))
         try:
             kind = Kind(code)
         except ValueError:
             raise ShippingError(f"a frame of the unknown kind {code!r}") from None
         if length > BODY_BYTES_MAX:
-            raise ShippingError(f"a frame of {length} bytes; the most are {BODY_BYTES_MAX}")
+            raise ShippingError(f"a frame of {length} bytes; the maximum is {BODY_BYTES_MAX}")
         return kind, self._exactly(length)
 
     def _exactly(self, size: int) -> bytes:

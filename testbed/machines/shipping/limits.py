@@ -1,4 +1,4 @@
-"""The limits of shipping: bytes a second from all machines together, and disk here. Thread-safe."""
+"""The limits of shipping: bytes per second from all machines together, and disk here. Thread-safe."""
 
 import shutil
 import threading
@@ -10,10 +10,10 @@ from pathlib import Path
 from testbed.machines.shipping.frames import CHUNK_BYTES_MAX
 
 BURST_S = 0.25
-"""How much may come at once after a pause, and how long a chunk may take at the least."""
+"""The burst after a pause, in seconds at the rate, and the transmission time of a chunk."""
 CHUNK_BYTES_MIN = 4 << 10
 FREE_BYTES_MIN = 256 << 20
-"""What is always left free on the disk, so that the run can be ended and described."""
+"""Disk space that always stays free, so that the run can end and be recorded."""
 LOOK_EVERY_BYTES = 64 << 20
 
 PATIENCE_S = 60.0
@@ -25,7 +25,7 @@ RETRY_S = 0.1
 class Limits:
     """The limits for shipping one run.
 
-    patience_s: how long a machine may deliver nothing, over all retries, until it is given up. silence_s: how
+    patience_s: how long a machine may deliver no data, over all retries, until it is given up. silence_s: how
     long a connection may leave a request unanswered until it is replaced. retry_s: the first pause before
     another connection.
     """
@@ -38,24 +38,25 @@ class Limits:
 
 
 class Rate:
-    """A token bucket (cf. RFC 2697) for requests: booked at full size, and what compression saved is
-    released. Times are seconds of any clock.
+    """A token bucket (cf. RFC 2697) for requests. Times are seconds of any clock.
+
+    A request books its full size; bytes that compression saved are released afterwards.
     """
 
     def __init__(self, bits_per_s: int | None) -> None:
         self._bytes_per_s = None if bits_per_s is None else bits_per_s / 8
-        self._free_s = float("-inf")  # when what was booked so far has come
+        self._free_s = float("-inf")  # when the bytes booked so far have arrived
         self._lock = threading.Lock()
 
     @property
     def chunk_bytes(self) -> int:
-        """How many bytes to request at once."""
+        """The number of bytes to request at once."""
         if self._bytes_per_s is None:
             return CHUNK_BYTES_MAX
         return min(CHUNK_BYTES_MAX, max(CHUNK_BYTES_MIN, int(self._bytes_per_s * BURST_S)))
 
     def book(self, size: int, now_s: float) -> float:
-        """Book `size` bytes if the rate allows any now; returns 0, or the seconds to wait instead."""
+        """Book `size` bytes if the rate allows it now; returns 0, or the seconds to wait instead."""
         if self._bytes_per_s is None:
             return 0.0
         with self._lock:
@@ -66,7 +67,7 @@ class Rate:
             return 0.0
 
     def give_back(self, size: int) -> None:
-        """Release bytes that were booked and did not come, or came smaller."""
+        """Release booked bytes that did not arrive, or arrived compressed."""
         if self._bytes_per_s is not None:
             with self._lock:
                 self._free_s -= size / self._bytes_per_s
@@ -83,27 +84,27 @@ class Disk:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> str:
-        """Reserve so many bytes; returns why that is impossible, empty if it is done."""
+        """Reserve bytes; returns why that is impossible, or empty text."""
         with self._lock:
             if self._limit_bytes is not None and self._used_bytes + size > self._limit_bytes:
                 return f"the limit of {self._limit_bytes / 1e6:,.0f} MB on this run's files is reached"
             if self._until_look_bytes < size:
                 free_bytes = shutil.disk_usage(self._folder).free
                 if free_bytes < FREE_BYTES_MIN + size:
-                    return f"the disk of {self._folder} is full but for {free_bytes / 1e6:,.0f} MB"
+                    return f"the disk of {self._folder} has only {free_bytes / 1e6:,.0f} MB left"
                 self._until_look_bytes = min(LOOK_EVERY_BYTES, free_bytes - FREE_BYTES_MIN)
             self._until_look_bytes -= size
             self._used_bytes += size
             return ""
 
     def give_back(self, size: int) -> None:
-        """Release bytes that were reserved and not written, or have been removed."""
+        """Release reserved bytes that were not written, or were removed."""
         with self._lock:
             self._used_bytes -= size
 
 
 def used_bytes(folder: Path) -> int:
-    """The size of all files below a folder."""
+    """Return the size of all files below a folder."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
 
 

@@ -1,8 +1,8 @@
-"""Receives one machine's files, in a thread: opens a stream to a sender there, runs a session, and opens
-another stream when it breaks, after a pause that doubles up to RETRY_S_MAX.
+"""The receiver of one machine's files, in a thread.
 
-During the run it never gives up; afterwards, a machine that has been silent for `Limits.patience_s` is given
-up.
+It opens a stream to a sender there and runs a session. If the stream breaks, it opens another one after a
+pause that doubles up to RETRY_S_MAX. During the run it never gives up; after the run, it gives up a machine
+that was silent for `Limits.patience_s`.
 """
 
 import random
@@ -22,7 +22,7 @@ from testbed.machines.shipping.transfer import Transfer
 
 RETRY_S_MAX = 5.0
 NONSENSE_MAX = 3
-"""How often a machine may break the protocol."""
+"""The number of protocol violations after which a machine is given up."""
 SHOW_S = 0.2
 
 
@@ -34,19 +34,21 @@ class Source(Protocol):
         """The name of the machine; a valid name of a folder."""
 
     def open(self) -> Stream:
-        """Start a sender and connect to it. Raises OSError or TestbedError; MachineError if a retry is
-        useless.
+        """Start a sender and connect to it.
+
+        Raises OSError or TestbedError; MachineError if a retry is useless.
         """
 
 
 Listener = Callable[[Progress], None]
-"""Told how far a machine is."""
+"""Called with a machine's progress."""
 
 
 @dataclass(slots=True)
 class TransferContext:
-    """What all machine receivers share. disk_full: why nothing more fits here, once that is so. stop: set to
-    end all of them, incomplete.
+    """The shared context of all machine receivers.
+
+    disk_full: set to the reason when no more data fits here. stop: set to end all of them, incomplete.
     """
 
     bounds: Bounds
@@ -60,41 +62,42 @@ class TransferContext:
 
 
 class MachineReceiver(threading.Thread):
-    """Receives one machine's files."""
+    """The receiver of one machine's files."""
 
     def __init__(self, source: Source, transfer: Transfer, context: TransferContext) -> None:
         super().__init__(name=f"shipping {source.name}", daemon=True)
         self.source = source
         self._transfer = transfer
         self._context = context
-        self._left = threading.Event()  # this machine is given up
-        self._problem = "it did not come to an end"
+        self._given_up = threading.Event()  # set if this machine is given up
+        self._problem = "shipping did not end"
         self._connections = 0
         self._wire_bytes = 0
-        self._heard_s = context.bounds.now_s()
+        self._received_s = context.bounds.now_s()
         self._shown = (float("-inf"), State.CONNECTING)
         self._talk: tuple[Stream, Session] | None = None
 
     def run(self) -> None:
-        """Ship all files, with as many connections as it takes; raises nothing."""
+        """Ship all files, with as many connections as necessary; raises no error."""
         try:
             self._problem = self._ship()
-        except Exception as error:  # noqa: BLE001 - a bug of ours in one lane must not look like success
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not look like success
             self._problem = f"{type(error).__name__}: {error}"
         done = State.SHIPPED if self.shipped().complete else State.GIVEN_UP
         self._show(done, self._problem)
 
     def shipped(self) -> ShippingResult:
-        """The result."""
+        """Return the result."""
         files = self._transfer.outcome()
         return ShippingResult(self.source.name, files, self._problem, self._connections, self._wire_bytes)
 
     def check_silence(self) -> bool:
-        """Close a stream that is silent for too long, or whose machine is given up; returns whether
-        it did.
+        """Close a stream that is silent for too long, or whose machine is given up.
+
+        Returns whether the machine is given up.
         """
         if self._context.given_up(self.source.name):
-            self._left.set()
+            self._given_up.set()
             self.disconnect()
             return True
         talk = self._talk
@@ -109,14 +112,14 @@ class MachineReceiver(threading.Thread):
             _close(talk[0])
 
     def _ship(self) -> str:
-        """Why not everything arrived, empty if it did."""
+        """Ship all files; returns why not all arrived, empty if they did."""
         pause_s, nonsense = self._context.limits.retry_s, 0
         while not self._stopped():
-            was_over, heard_s = self._context.over(self.source.name), self._heard_s
+            was_over, heard_s = self._context.over(self.source.name), self._received_s
             try:
                 self._show(State.CONNECTING)
-                if self._hold():
-                    return self._settled()
+                if self._run_session():
+                    return self._sync()
                 break
             except DiskLimitError as error:
                 self._context.disk_full = str(error)
@@ -131,8 +134,8 @@ class MachineReceiver(threading.Thread):
                 problem = str(error)
             except (OSError, EOFError, TestbedError) as error:
                 problem = str(error)
-            silent_s = self._context.bounds.now_s() - self._heard_s
-            if self._heard_s > heard_s:
+            silent_s = self._context.bounds.now_s() - self._received_s
+            if self._received_s > heard_s:
                 pause_s = self._context.limits.retry_s
             elif was_over and silent_s >= self._context.limits.patience_s:
                 return f"{problem}; it was given up after {self._context.limits.patience_s:g} s"
@@ -142,19 +145,19 @@ class MachineReceiver(threading.Thread):
             pause_s = min(2 * pause_s, RETRY_S_MAX)
         return self._why_stopped()
 
-    def _settled(self) -> str:
-        """Whether everything that arrived has also been synced to the disk."""
+    def _sync(self) -> str:
+        """Sync all files that arrived to the disk; returns the problem, or empty text."""
         if not self._transfer.files:
             return "it has no files of this run"
         self._show(State.CHECKING)
         try:
             self._transfer.sync()
         except OSError as error:
-            return f"what came cannot be put on the disk: {error.strerror}"
+            return f"its files cannot be synced to the disk: {error.strerror}"
         return ""
 
-    def _hold(self) -> bool:
-        """One connection, to its end; returns whether everything arrived."""
+    def _run_session(self) -> bool:
+        """Run one connection to its end; returns whether all files arrived."""
         stream = self.source.open()
         self._connections += 1
         talk = Session(
@@ -162,7 +165,7 @@ class MachineReceiver(threading.Thread):
             self._transfer,
             self._context.bounds,
             over=lambda: self._context.over(self.source.name),
-            heard=self._heard,
+            heard=self._received,
             show=self._show,
             stopped=self._stopped,
         )
@@ -178,13 +181,13 @@ class MachineReceiver(threading.Thread):
     def _why_stopped(self) -> str:
         if self._context.disk_full:
             return self._context.disk_full
-        return "it was given up" if self._left.is_set() else "shipping was broken off"
+        return "it was given up" if self._given_up.is_set() else "shipping was stopped"
 
     def _stopped(self) -> bool:
-        return self._context.stop.is_set() or self._left.is_set()
+        return self._context.stop.is_set() or self._given_up.is_set()
 
-    def _heard(self, size: int) -> None:
-        self._heard_s = self._context.bounds.now_s()
+    def _received(self, size: int) -> None:
+        self._received_s = self._context.bounds.now_s()
         self._wire_bytes += size
 
     def _show(self, state: State, note: str = "") -> None:
@@ -207,5 +210,5 @@ class MachineReceiver(threading.Thread):
 
 
 def _close(stream: Stream) -> None:
-    with suppress(OSError, TestbedError):  # it is broken already: all that closing could bring about
+    with suppress(OSError, TestbedError):  # a broken stream is as good as closed
         stream.close()

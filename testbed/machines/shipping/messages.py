@@ -1,13 +1,13 @@
 """The content of the shipping protocol's frames: three requests and their answers.
 
-- LIST: what is new since the last LIST of this session -> LISTING, several if it is long.
-- READ: bytes of a file in a LISTING. The first READ of a file has the digest of what the receiver has right
-  before these bytes, so that a file that was rewritten is noticed at once -> DATA; CHANGED if it is another
-  file by now; GONE if it cannot be read.
-- HASH: the SHA-256 of a file's first bytes -> DIGEST, CHANGED or GONE; BUSY now and then before.
+- LIST: changes since the last LIST of this session -> LISTING, several if it is long.
+- READ: bytes of a file in a LISTING. The first READ of a file has the digest of the receiver's bytes right
+  before them, which detects a rewritten file -> DATA; CHANGED if it is a different file by now; GONE if it
+  cannot be read.
+- HASH: the SHA-256 of a file's first bytes -> DIGEST, CHANGED or GONE; sometimes BUSY before.
 
 After CHANGED the next LISTING has the file again. A request or a LISTING is a JSON list of the fields of its
-type below, whose annotations are what is checked on arrival.
+type below, which are validated on arrival according to their annotations.
 """
 
 import json
@@ -22,9 +22,9 @@ from testbed.machines.shipping.names import checked
 from topologies.document import dotted
 
 LEVEL = 1
-"""Of zstd. On captures of the main job: 1.1 GB/s and a 20th of the size; level 3 saves a fifth more."""
+"""The level of zstd. On captures of link-failure: 1.1 GB/s, 1/20 of the size; level 3 saves a fifth more."""
 ENTRIES_MAX = 256
-"""Names in one LISTING: even the longest then fit into a frame."""
+"""Names in one LISTING: a frame has room for this number of the longest names."""
 SIZE_MAX = 1 << 56
 DIGEST_BYTES = 32  # SHA-256
 TEXT_MAX = 400
@@ -42,8 +42,9 @@ Size = Annotated[int, Field(ge=0, le=SIZE_MAX, strict=True)]
 
 
 class Read(NamedTuple):
-    """A request for a file's bytes from `offset` on. tail: digest of those before it, empty if not to be
-    compared.
+    """A request for a file's bytes from `offset` on.
+
+    tail: the digest of the bytes before `offset`; empty for no comparison.
     """
 
     path: Path
@@ -60,7 +61,7 @@ class Hash(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A file of the run folder. identity: changes when another file takes the name (its inode)."""
+    """A file of the run folder. identity: its inode, which changes if another file takes the name."""
 
     path: Path
     size: Size
@@ -68,9 +69,7 @@ class Entry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Files that are new or have changed, and names that are gone; at most ENTRIES_MAX of both together.
-    more: another listing follows.
-    """
+    """New and changed files, and removed names; at most ENTRIES_MAX together. more: another one follows."""
 
     entries: Annotated[tuple[Entry, ...], Field(max_length=ENTRIES_MAX)]
     gone: Annotated[tuple[Path, ...], Field(max_length=ENTRIES_MAX)]
@@ -83,7 +82,7 @@ _ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {kind: TypeAdapter(kind) for kind
 
 
 def encode_message(message: Read | Hash | Listing) -> bytes:
-    """A READ, HASH or LISTING frame."""
+    """Return a READ, HASH or LISTING frame."""
     return encode(_KINDS[type(message)], json.dumps(message, separators=(",", ":")).encode())
 
 
@@ -101,32 +100,32 @@ def decode_message(kind: type[Message], body: bytes) -> Message:
 
 
 class Packer:
-    """Compresses DATA."""
+    """A compressor of DATA."""
 
     def __init__(self) -> None:
         self._zstd = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
 
     def data(self, data: bytes) -> bytes:
-        """A DATA frame."""
+        """Return a DATA frame."""
         return encode(Kind.DATA, self._zstd.compress(data))
 
 
 class Unpacker:
-    """Decompresses DATA, never to more than was requested."""
+    """A decompressor of DATA, which never returns more bytes than requested."""
 
     def __init__(self) -> None:
         self._zstd = zstandard.ZstdDecompressor()
 
     def data(self, body: bytes, length: int) -> bytes:
-        """The answer to a READ of `length` bytes. Raises ShippingError."""
+        """Decompress the answer to a READ of `length` bytes. Raises ShippingError."""
         try:
             if zstandard.frame_content_size(body) != length:
-                raise ShippingError(f"data that is not the {length} bytes that were asked for")
+                raise ShippingError(f"data is not the {length} bytes that were requested")
             data = self._zstd.decompress(body, max_output_size=length)
         except zstandard.ZstdError as error:
-            raise ShippingError(f"data that cannot be unpacked: {error}") from None
+            raise ShippingError(f"data cannot be decompressed: {error}") from None
         if len(data) != length:
-            raise ShippingError(f"{len(data)} bytes of data; {length} were asked for")
+            raise ShippingError(f"{len(data)} bytes of data; {length} were requested")
         return data
 
 
@@ -138,5 +137,5 @@ def decode_digest(body: bytes) -> bytes:
 
 
 def decode_text(body: bytes) -> str:
-    """The text of GONE and FAILED, as one short line."""
+    """Decode the text of GONE and FAILED, as one short line."""
     return sanitize(body[:TEXT_MAX].decode(errors="replace"))

@@ -1,8 +1,9 @@
-"""A local file while it is shipped: appends bytes, and knows what has arrived.
+"""A local file while it is shipped: appends bytes, and determines what has arrived.
 
-Bytes are appended to the file itself, so that it can be read while it grows and whatever arrived is kept; the
-progress is its size, and nothing else is recorded. When a file has to be shipped again, the old content stays
-until the new one is complete, which then replaces it. Both sides compute SHA-256 of files in the same way.
+Bytes are appended to the file itself, so that it can be read while it grows and all bytes that arrived are
+kept. The progress is the file's size; no other state is recorded. When a file has to be shipped again, the
+old content stays until the new content is complete and replaces it. Both sides compute SHA-256 of files in
+the same way.
 """
 
 import hashlib
@@ -17,11 +18,11 @@ from testbed.machines.shipping.names import AGAIN
 TAIL_BYTES = 64 << 10
 STEP_BYTES = 1 << 20
 BUSY_EVERY_BYTES = 16 << 20
-"""Little enough for a slow disk to read while a sender may be idle."""
+"""Little enough for a slow disk to read within a sender's idle time."""
 
 
 class PartialFile:
-    """A file of which some, all or no bytes have arrived. Its methods raise OSError."""
+    """A file that has arrived in part, completely or not at all. Its methods raise OSError."""
 
     def __init__(self, target: Path) -> None:
         self._target = target
@@ -31,7 +32,7 @@ class PartialFile:
 
     @property
     def kept_bytes(self) -> int:
-        """The readable size of the file: that of the older content while it is shipped again."""
+        """The readable size of the file: that of the old content while it is shipped again."""
         return _size(self._target)
 
     def append(self, data: bytes) -> None:
@@ -46,9 +47,7 @@ class PartialFile:
                 view = view[written:]
 
     def restart(self) -> int:
-        """Ship the file again from now on, beside the old content. Returns how many bytes are
-        discarded now.
-        """
+        """Ship the file again, beside the old content. Returns the number of discarded bytes."""
         thrown_away = self.size if self._path == self._again else 0
         if self.size and self._path == self._target:
             self._path = self._again
@@ -58,7 +57,7 @@ class PartialFile:
         return thrown_away
 
     def settle(self) -> int:
-        """Complete the file: it replaces older content. Returns how many bytes that frees."""
+        """Complete the file: it replaces the old content. Returns the number of freed bytes."""
         if self._path == self._target:
             return 0
         freed = self.kept_bytes
@@ -67,12 +66,12 @@ class PartialFile:
         return freed
 
     def tail(self) -> str:
-        """The digest of the last bytes here."""
+        """Return the digest of the last bytes here."""
         with FileIO(self._path, opener=_open_no_link) as file:
             return tail_digest(file, self.size)
 
     def digest(self, size: int) -> bytes | None:
-        """The SHA-256 of the first `size` bytes here, read from the file; None if there are fewer."""
+        """Return the SHA-256 of the first `size` bytes here, read from the file; None if there are fewer."""
         with FileIO(self._path, opener=_open_no_link) as file:
             return file_digest(file, size)
 
@@ -85,7 +84,7 @@ class PartialFile:
 def _size(path: Path) -> int:
     try:
         status = path.lstat()
-    except OSError:  # not there, and no folder that it could be in
+    except OSError:  # the file or its folder does not exist
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
@@ -95,14 +94,17 @@ def _open_no_link(path: str, flags: int) -> int:
 
 
 def tail_digest(file: FileIO, offset: int) -> str:
-    """The SHA-256 of the last TAIL_BYTES before `offset`, or of everything before it; hexadecimal."""
+    """Return the SHA-256 of the last TAIL_BYTES (or fewer) before `offset`, in hexadecimal digits."""
     start = max(0, offset - TAIL_BYTES)
     file.seek(start)
     return hashlib.sha256(file.read(offset - start)).hexdigest()
 
 
 def file_digest(file: FileIO, size: int, busy: Callable[[], object] = lambda: None) -> bytes | None:
-    """The SHA-256 of the first `size` bytes, None if there are fewer. busy: called every BUSY_EVERY_BYTES."""
+    """Return the SHA-256 of the first `size` bytes; None if there are fewer.
+
+    busy: called every BUSY_EVERY_BYTES.
+    """
     digest, view, done = hashlib.sha256(), memoryview(bytearray(STEP_BYTES)), 0
     file.seek(0)
     while done < size:

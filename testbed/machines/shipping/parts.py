@@ -1,7 +1,6 @@
-"""Reads the run.json of each machine, which is untrusted.
+"""The run.json files of the machines, which are untrusted.
 
-An invalid one counts as missing, and the run records that: whatever a machine writes, the others' parts are
-merged.
+An invalid one counts as missing, and the run records that; the parts of the other machines are merged.
 """
 
 from collections.abc import Sequence
@@ -20,10 +19,10 @@ NOT_USED = "its run.json is not used"
 def read_parts(
     run: RunDirectory, plan: Plan, machines: Sequence[str]
 ) -> tuple[dict[str, RunRecord], list[str]]:
-    """The parts that are here and can be used, by machine, and a line for each that cannot.
+    """Return the valid parts that are here, by machine, and a message for each invalid one.
 
-    plan: the run's, which each must have carried out. One that is not here at all was not shipped, which
-    `Shipped` says.
+    plan: the run's, which each must have executed. A part that is not here was not shipped, which the
+    `Shipment` reports.
     """
     parts: dict[str, RunRecord] = {}
     problems = []
@@ -46,7 +45,7 @@ def read_parts(
 
 
 def about_parts(line: str) -> bool:
-    """Whether a problem of a run is one that `read_parts` reported."""
+    """Return whether `read_parts` reported this problem of a run."""
     return f": {NOT_USED}: " in line
 
 

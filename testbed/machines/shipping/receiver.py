@@ -1,13 +1,14 @@
-"""The receiver: ships the files of several machines into one run directory at the same time.
+"""The receiver: ships the files of several machines into one run directory in parallel.
 
 Each machine has a thread (`machine_receiver`). The calling thread supervises them: it closes streams that are
-silent for too long, and all when shipping has to end.
+silent for too long, and all streams when shipping has to end.
 
-Only one receiver works on a run at a time: two would append to the same files.
+Only one receiver works on a run at a time, because two would append to the same files.
 
-A machine of an inventory is a source by a sender there, over a separate SSH connection. It is not the one
-that controls the run, so that captures that fill its buffers delay no order. The sender is started from our
-code on the machine (`testbed.machines.software.deploy`), as root, because captures are root's.
+The source of a machine of an inventory is a sender there, reached over a separate SSH connection. The
+connection that controls the run is a different one, so that captures that fill buffers delay no order. The
+sender is started from our code on the machine (`testbed.machines.software.deploy`), as root, because root
+owns the captures.
 """
 
 import random
@@ -33,7 +34,7 @@ from testbed.machines.ssh.ssh import Connection, RemoteProcess, connect
 
 LOOK_S = 0.1
 END_TIMEOUT_S = 15.0
-"""For all that are to end as they are: longer than a connection takes to be made."""
+"""The time that all receivers have to end; longer than the setup of a connection takes."""
 
 
 def ship(
@@ -46,24 +47,24 @@ def ship(
     give_up: Callable[[str], bool] = lambda _: False,
     randomness: random.Random | None = None,
 ) -> dict[str, ShippingResult]:
-    """Bring the files of all sources into the run directory, and say what became of each.
+    """Ship the files of all sources into the run directory; returns the result of each.
 
-    What is there already is not shipped again. listener: told how far each machine is, in one thread at a
-    time, but not always the same. stop_following: whether that machine's part of the run is over, so that
-    no file grows any more; give_up: whether to end with it as it is. Both are asked again and again.
-    Raises nothing for what goes wrong with a machine: its `ShippingResult` says it.
+    Bytes that are here already are not shipped again. listener: called with the progress of a machine, from
+    different threads, but one at a time. stop_following: returns whether that machine's part of the run is
+    over, so that its files no longer grow; give_up: returns whether to end its shipping incomplete. Both are
+    called repeatedly. Errors of a machine are not raised: its `ShippingResult` has them.
     """
-    stop, telling = threading.Event(), threading.Lock()
+    stop, notifying = threading.Event(), threading.Lock()
 
-    def tell(progress: Progress) -> None:
-        with telling:
+    def notify(progress: Progress) -> None:
+        with notifying:
             listener(progress)
 
     disk = Disk(run, limits.disk_bytes, used_bytes(run))
     context = TransferContext(
         bounds=Bounds(Rate(limits.rate_bits_per_s), disk, wait=stop.wait),
         limits=limits,
-        listener=tell,
+        listener=notify,
         over=stop_following,
         given_up=give_up,
         randomness=randomness or random.Random(),  # noqa: S311 (spreads retries)
@@ -103,7 +104,7 @@ def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
             stack.enter_context(file_lock(run.shipping_lock, who=who))
         except HeldError as error:
             raise TestbedError(
-                f"the files of {run.name} are being brought here by {error}: wait until that has ended"
+                f"the files of {run.name} are being fetched by {error}: wait until it has ended"
             ) from None
         except OSError as error:
             raise MachineError(f"cannot write {run.path}: {error.strerror}") from error
@@ -112,9 +113,11 @@ def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class MachineSource:
-    """folder: the run's, on the machine; code: the folder of our code on it
-    (`testbed.machines.software.deploy`). lease_s: how long anything of the run may live there without a
-    message from here. during_run: whether the run is still on and must not be disturbed.
+    """A sender on a machine of an inventory, as a `Source`.
+
+    folder: the run's, on the machine; code: the folder of our code on it
+    (`testbed.machines.software.deploy`). lease_s: how long processes of the run may continue there without
+    a message from here. during_run: whether the run still goes on and must not be disturbed.
     """
 
     machine: Machine
@@ -130,7 +133,7 @@ class MachineSource:
         return self.machine.name
 
     def open(self) -> "SenderStream":
-        """See Source. Raises MachineError for host keys and logins, UnreachableError for the network."""
+        """See `Source`. Raises MachineError for host keys and logins, UnreachableError for the network."""
         connection = connect(self.machine)
         try:
             process = connection.open(self.command(), root=True)
@@ -141,7 +144,7 @@ class MachineSource:
         return SenderStream(connection, process)
 
     def command(self) -> list[str]:
-        """The sender's command line on the machine."""
+        """Return the sender's command line on the machine."""
         nice = [] if self.during_run else ["--nice", "0"]
         without = [word for name in sorted(LOCAL) for word in ("--without", name)]
         idle_s = min(IDLE_S, int(self.lease_s))
@@ -151,7 +154,7 @@ class MachineSource:
 
 @dataclass(frozen=True, slots=True)
 class SenderStream:
-    """A running sender and the connection to it. See Stream."""
+    """A running sender and the connection to it. See `Stream`."""
 
     connection: Connection
     process: RemoteProcess
@@ -169,6 +172,6 @@ class SenderStream:
         return self.process.said()
 
     def close(self) -> None:
-        """See Stream. The sender reads the end of its input, and ends."""
+        """See `Stream`. The sender reads the end of its input and exits."""
         self.process.close()
         self.connection.close()

@@ -9,7 +9,7 @@ from experiments.records.observations import Shipment, UnshippedFile
 
 
 class FileOutcome(StrEnum):
-    """The outcome of a file. Only files with the same SHA-256 at both ends are whole."""
+    """The outcome of a file. A file is whole if it has the same SHA-256 at both ends."""
 
     WHOLE = "whole"
     PARTIAL = "partial"
@@ -30,9 +30,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShippedFile:
-    """A file of a machine. path: on it; place: in the run directory; of_bytes: its size there, as last
-    told. changed: it should only grow, but bytes that had been shipped were others later, so it was shipped
-    again.
+    """A file of a machine.
+
+    path: on the machine; place: in the run directory; of_bytes: its last reported size on the machine.
+    changed: the file should only grow, but bytes that had been shipped changed, so it was shipped again.
     """
 
     path: str
@@ -46,8 +47,9 @@ class ShippedFile:
 
 @dataclass(frozen=True, slots=True)
 class ShippingResult:
-    """The result of a machine. problem: why not everything arrived, empty if it did. wire_bytes: bytes
-    received.
+    """The result of a machine.
+
+    problem: why not all files arrived, empty if they did. wire_bytes: the number of bytes received.
     """
 
     machine: str
@@ -58,7 +60,7 @@ class ShippingResult:
 
     @property
     def complete(self) -> bool:
-        """Whether everything arrived, unaltered; false for a machine that never listed its files."""
+        """Whether all files arrived unaltered; false for a machine that never listed its files."""
         return (
             not self.problem
             and bool(self.files)
@@ -67,24 +69,24 @@ class ShippingResult:
 
     @property
     def bytes(self) -> int:
-        """The bytes of its files that arrived."""
+        """The number of bytes of its files that arrived."""
         return sum(file.bytes for file in self.files)
 
     def lines(self) -> list[str]:
-        """Messages for the reader of the run: none if everything arrived and never changed."""
+        """Return messages for the user: none if all files arrived and never changed."""
         lost = [file for file in self.files if file.became is not FileOutcome.WHOLE]
-        said = [f"{self.machine}: {self.problem}"] if self.problem else []
+        messages = [f"{self.machine}: {self.problem}"] if self.problem else []
         if self.problem and not self.files:
-            said = [f"{self.machine}: nothing was shipped: {self.problem}"]
-        said += [f"{self.machine}: {_described(file)}" for file in lost]
-        return said + [
+            messages = [f"{self.machine}: nothing was shipped: {self.problem}"]
+        messages += [f"{self.machine}: {_described(file)}" for file in lost]
+        return messages + [
             f"{self.machine}: {file.path} changed here or there after it was shipped: shipped again"
             for file in self.files
             if file.changed and file not in lost
         ]
 
     def shipment(self) -> Shipment:
-        """For the run's record."""
+        """Return the entry of the run's record."""
         return Shipment(
             machine=self.machine,
             complete=self.complete,
@@ -102,7 +104,7 @@ class ShippingResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a machine's shipping. note: why it is retried, or given up."""
+    """The progress of a machine's shipping. note: why it is retried or was given up."""
 
     machine: str
     state: State
@@ -114,11 +116,11 @@ class Progress:
 
     @property
     def left_bytes(self) -> int:
-        """The known bytes that have not arrived yet."""
+        """The number of known bytes that have not arrived yet."""
         return max(0, self.of_bytes - self.bytes)
 
     def as_message(self) -> dict[str, Any]:
-        """The message that `testbed.campaign.texts.progress` shows."""
+        """Return the message that `testbed.campaign.texts.progress` shows."""
         return {
             "did": "shipping",
             "machine": self.machine,
@@ -132,7 +134,7 @@ class Progress:
 
 
 def all_complete(shipped: Mapping[str, ShippingResult]) -> bool:
-    """Whether everything of every machine has arrived."""
+    """Return whether all files of every machine have arrived."""
     return all(one.complete for one in shipped.values())
 
 
@@ -140,7 +142,7 @@ def _described(file: ShippedFile) -> str:
     note = f" ({file.note})" if file.note else ""
     if file.became is FileOutcome.MISSING:
         return f"{file.path} is missing, {file.of_bytes:,} bytes{note}"
-    return f"{file.path}: {file.bytes:,} of {file.of_bytes:,} bytes came, not checked{note}"
+    return f"{file.path}: {file.bytes:,} of {file.of_bytes:,} bytes arrived, not verified{note}"
 
 
 def _unshipped(file: ShippedFile) -> UnshippedFile:

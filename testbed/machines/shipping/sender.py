@@ -2,9 +2,9 @@
 
     python -m testbed.machines.shipping.sender FOLDER --idle 60
 
-It keeps no state except what it has listed of the folder, and writes nothing. It runs at the lowest priority
-unless told otherwise, so that it does not disturb an experiment. The kernel ends it (alarm(2)) when it got no
-request for `--idle` seconds, also when it is blocked in a write to a dead connection.
+Its only state is the listing of the folder, and it writes no files. By default it runs at the lowest
+priority, so that it does not disturb an experiment. The kernel ends it (alarm(2)) if it receives no request
+for `--idle` seconds, also if it is blocked in a write to a dead connection.
 """
 
 import argparse
@@ -37,10 +37,10 @@ PIECE_BYTES = 64 << 10
 
 
 class Sender:
-    """Serves one folder.
+    """The sender of one folder's files.
 
-    alive: called on each request and for progress with an answer. without: files of the folder that are of no
-    use elsewhere.
+    alive: called on each request and on progress of an answer. without: files of the folder that are not
+    listed.
     """
 
     def __init__(
@@ -54,12 +54,13 @@ class Sender:
         self._without = without
         self._write = write
         self._alive = alive
-        self._told: dict[str, Entry] = {}
+        self._listed: dict[str, Entry] = {}
         self._packer = Packer()
 
     def serve(self, frames: Frames) -> None:
-        """Greet and answer until the requests end. Raises ShippingError for an invalid request, and OSError
-        if the folder cannot be read.
+        """Greet and answer until the requests end.
+
+        Raises ShippingError for an invalid request, and OSError if the folder cannot be read.
         """
         self._write(GREETING)
         while True:
@@ -76,13 +77,13 @@ class Sender:
                 case Kind.HASH:
                     self._hash(decode_message(Hash, body))
                 case _:
-                    raise ShippingError(f"{kind} is no request")
+                    raise ShippingError(f"{kind} is not a request")
 
     def _list(self) -> None:
         found = {entry.path: entry for entry in self._walk() if entry.path not in self._without}
-        new = [entry for path, entry in sorted(found.items()) if self._told.get(path) != entry]
-        names: list[Entry | str] = [*sorted(self._told.keys() - found.keys()), *new]
-        self._told = found
+        new = [entry for path, entry in sorted(found.items()) if self._listed.get(path) != entry]
+        names: list[Entry | str] = [*sorted(self._listed.keys() - found.keys()), *new]
+        self._listed = found
         for start in range(0, max(1, len(names)), ENTRIES_MAX):
             part = names[start : start + ENTRIES_MAX]
             listing = Listing(
@@ -93,7 +94,7 @@ class Sender:
             self._write(encode_message(listing))
 
     def _walk(self) -> list[Entry]:
-        """A run that has not begun yet has no folder, and so no files."""
+        """List all files; a run that has not begun yet has no folder and no files."""
         try:
             return list(walk(self._folder))
         except FileNotFoundError:
@@ -117,8 +118,8 @@ class Sender:
         self._answer(asked.path, read)
 
     def _answer(self, path: str, read: Callable[[FileIO], bytes | None]) -> None:
-        """The result of `read` for the file, if it is still the one that was listed."""
-        told = self._told.get(path)
+        """Answer with the result of `read` for the file if it is still the listed one."""
+        told = self._listed.get(path)
         try:
             with FileIO(self._folder / path, opener=_open_no_link) as file:
                 same = told is not None and os.fstat(file.fileno()).st_ino == told.identity
@@ -126,7 +127,7 @@ class Sender:
         except OSError as error:
             answer = encode(Kind.GONE, (error.strerror or type(error).__name__).encode())
         if answer is None:
-            self._told.pop(path, None)
+            self._listed.pop(path, None)
             answer = encode(Kind.CHANGED)
         self._write(answer)
 
@@ -136,15 +137,16 @@ class Sender:
 
 
 def walk(folder: Path, below: str = "") -> Iterator[Entry]:
-    """All regular files below a folder: no links, no sockets, no temporary files, no names that cannot be
-    encoded. Raises OSError if the folder itself cannot be read.
+    """Yield all regular files below a folder, without temporary files and names that cannot be encoded.
+
+    Raises OSError if the folder itself cannot be read.
     """
     try:
         found = list(os.scandir(folder / below))
     except OSError:
         if not below:
             raise
-        return  # taken away while we looked, or not ours to see: what is in it counts as missing
+        return  # removed meanwhile, or not readable: its files count as missing
     for item in found:
         path = f"{below}/{item.name}" if below else item.name
         try:
@@ -154,7 +156,7 @@ def walk(folder: Path, below: str = "") -> Iterator[Entry]:
                 status = item.stat(follow_symlinks=False)
                 yield Entry(checked(path), status.st_size, status.st_ino)
         except (FileNotFoundError, ShippingError):
-            continue  # taken away while we looked; or nobody could write such a name at the other end
+            continue  # removed meanwhile, or a name that the receiver would refuse
 
 
 def _open_no_link(path: str, flags: int) -> int:
@@ -167,7 +169,9 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--idle", type=int, default=IDLE_S, help="seconds without a request until it ends")
     parser.add_argument("--nice", type=int, default=NICENESS, help="see nice(1)")
-    parser.add_argument("--without", action="append", default=[], metavar="FILE", help="do not tell of this")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="FILE", help="do not list this file"
+    )
     arguments = parser.parse_args()
     os.nice(arguments.nice)
 
@@ -181,7 +185,7 @@ def main() -> int:
     try:
         sender.serve(Frames(lambda size: os.read(0, size)))
     except BrokenPipeError:
-        return 0  # nobody listens any more
+        return 0  # the receiver has disconnected
     except (OSError, ShippingError) as error:
         _write_all(encode(Kind.FAILED, str(error).encode(errors="replace")[:TEXT_MAX]))
         return 1
@@ -189,7 +193,7 @@ def main() -> int:
 
 
 def _write_all(data: bytes, alive: Callable[[], object] = lambda: None) -> None:
-    """Write in pieces: where the network is slow, each accepted piece is a sign of life."""
+    """Write in pieces: on a slow network, each accepted piece calls `alive`."""
     view = memoryview(data)
     while view:
         view = view[os.write(1, view[:PIECE_BYTES]) :]

@@ -1,9 +1,8 @@
-"""One connection to a sender: sends the requests of a transfer, and passes it the answers, until all files
-have arrived.
+"""One connection to a sender: sends a transfer's requests and passes it the answers until all files arrived.
 
-Several requests are pending at a time, so that the round trip costs nothing; they are small, so that both
-ends cannot be blocked in writes at once. The folder is listed again every POLL_S during the run, and once
-more when it is over.
+Several requests are pending at a time, so that the round trip does not limit the throughput; they are small,
+so that both ends cannot be blocked in writes at once. The folder is listed again every POLL_S during the run,
+and once more when it is over.
 """
 
 from collections import deque
@@ -27,29 +26,29 @@ from testbed.machines.shipping.transfer import PendingRequest, Transfer
 
 POLL_S = 0.5
 PAUSE_S = 0.05
-"""The longest wait between two looks at whether the run is over."""
+"""The longest wait between two checks whether the run is over."""
 UNDER_WAY_MAX = 12
-"""Requests: of 1 MiB each enough for 1 Gbit/s over 100 ms."""
+"""Pending requests; at 1 MiB each enough for 1 Gbit/s over 100 ms."""
 LISTINGS_MAX = 4096
 """Parts of one listing."""
 BUSY_MAX = 1 << 16
-"""How often a sender may say that it is still at an answer."""
+"""The most BUSY frames before an answer."""
 
 
 class Stream(Protocol):
     """A connection to a sender. Its methods raise OSError or TestbedError when it breaks."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes, b"" at the end."""
+        """Read at most `size` bytes, b"" at the end."""
 
     def write(self, data: bytes, /) -> object:
-        """Send all of it."""
+        """Send all bytes."""
 
     def said(self) -> str:
-        """The other side's error output."""
+        """Return the other side's error output."""
 
     def close(self) -> object:
-        """Close it; idempotent, and wakes a blocked reader."""
+        """Close the stream and wake a blocked reader; idempotent."""
 
 
 class DiskLimitError(Exception):
@@ -59,8 +58,8 @@ class DiskLimitError(Exception):
 class Session:
     """A session with one sender.
 
-    over: whether the run is over; heard: called with the number of bytes received; show: called with the
-    state; stopped: whether to end now, incomplete.
+    over: returns whether the run is over; heard: called with the number of bytes received; show: called with
+    the state; stopped: returns whether to end now, incomplete.
     """
 
     def __init__(
@@ -90,10 +89,10 @@ class Session:
         self._waiting_since_s: float | None = None
 
     def run(self) -> bool:
-        """Exchange requests and answers until all files have arrived; false if it was stopped before.
+        """Exchange requests and answers until all files have arrived; returns false if it was stopped before.
 
-        Raises OSError, EOFError or TestbedError when the connection breaks, ShippingError for a malformed
-        message, DiskLimitError when no more fits.
+        Raises OSError, EOFError or TestbedError if the connection breaks, ShippingError for a malformed
+        message, DiskLimitError if no more data fits.
         """
         self._transfer.connected()
         self._frames.greet()
@@ -114,9 +113,7 @@ class Session:
                 self._give_back(asked)
 
     def silent_s(self) -> float:
-        """For how many seconds an answer has been awaited without receiving anything; a slow answer is not
-        silence.
-        """
+        """Return the seconds since an awaited answer's last bytes; a slow answer is not silence."""
         since_s = self._waiting_since_s
         return 0.0 if since_s is None else self._bounds.now_s() - since_s
 
@@ -126,9 +123,7 @@ class Session:
         return State.SHIPPING if reading else State.CHECKING if hashing else State.FOLLOWING
 
     def _ask(self) -> float | None:
-        """Send as many requests as may be pending; returns how long the rate makes it wait, None if it does
-        not.
-        """
+        """Send as many requests as may be pending; returns how long the rate makes it wait, or None."""
         requests = self._list_request()
         wait_s = None
         while len(self._under_way) < UNDER_WAY_MAX:
@@ -151,7 +146,7 @@ class Session:
         return wait_s
 
     def _list_request(self) -> bytes:
-        """A LIST, if one is due."""
+        """Return a LIST frame if one is due, else b""."""
         if None in self._under_way:
             return b""
         now_s = self._bounds.now_s()
@@ -169,11 +164,11 @@ class Session:
         if kind is Kind.BUSY:
             self._busy += 1
             if self._busy > BUSY_MAX:
-                raise ShippingError("it is busy without end")
+                raise ShippingError(f"it answers BUSY more than {BUSY_MAX} times")
             return
         self._busy = 0
         if kind is Kind.FAILED:
-            raise ShippingError(f"the sender gives up: {decode_text(body)}")
+            raise ShippingError(f"the sender failed: {decode_text(body)}")
         asked = self._under_way[0]
         if asked is None:
             self._take_listing(kind, body)
@@ -189,21 +184,21 @@ class Session:
             case Kind.GONE, _:
                 self._transfer.gone(asked, decode_text(body))
             case _:
-                raise ShippingError(f"{kind.name} answers nothing that was asked")
+                raise ShippingError(f"{kind.name} does not answer the pending request")
         self._give_back(self._under_way.popleft())
 
     def _take_listing(self, kind: Kind, body: bytes) -> None:
         """Handle all parts of the answer to a LIST."""
         for _ in range(LISTINGS_MAX):
             if kind is not Kind.LISTING:
-                raise ShippingError(f"{kind.name} is no listing")
+                raise ShippingError(f"{kind.name} is not a listing")
             listing = decode_message(Listing, body)
             self._transfer.listed(listing)
             if not listing.more:
                 break
             kind, body = self._frames.next()
         else:
-            raise ShippingError("a listing without end")
+            raise ShippingError(f"a listing of more than {LISTINGS_MAX} parts")
         self._under_way.popleft()
         if self._final:
             self._transfer.run_is_over()
@@ -214,13 +209,13 @@ class Session:
         self._bounds.rate.give_back(length - len(body))
         try:
             used = self._transfer.took(asked, data)
-        except OSError as error:  # only a full disk comes through
+        except OSError as error:  # `took` raises only if the disk is full
             raise DiskLimitError(f"writing here: {error.strerror}") from None
         if not used:
             self._bounds.disk.give_back(length)
 
     def _give_back(self, asked: PendingRequest | None) -> None:
-        """Release what was booked for an answer without data."""
+        """Release the bookings for an answer without data."""
         if asked is not None and isinstance(asked.request, Read):
             self._bounds.rate.give_back(asked.request.length)
             self._bounds.disk.give_back(asked.request.length)

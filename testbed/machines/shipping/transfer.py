@@ -1,8 +1,9 @@
-"""The progress of one machine's files, over all its connections: what to request next, and what answers mean.
+"""The progress of one machine's files over all its connections: the next requests, and effects of answers.
 
-No stream, no clock, no thread: `next` says what could be requested, `asked` that it was, and each answer is
-passed in. A file is read from where the local copy ends; when both ends are complete and of equal length,
-digests are compared. A file that has changed is shipped again, a limited number of times.
+It has no stream, clock or thread: `next` returns a possible request, `asked` records that it was sent, and
+the caller passes in each answer. A file is read from the end of the local copy on; when both ends are
+complete and of equal length, their digests are compared. A changed file is shipped again, a limited number of
+times.
 """
 
 import errno
@@ -21,30 +22,30 @@ from testbed.machines.shipping.result import FileOutcome, ShippedFile
 
 FILES_MAX = 20_000
 TRIES_MAX = 5
-"""How often a file is shipped anew after the run, until it is taken for one that never stands still."""
+"""How often a file is shipped again after the run, until it is given up because it keeps changing."""
 
 
 @dataclass(slots=True)
 class _File:
-    """A file of the machine. Answers to requests of an earlier `life` of it are ignored."""
+    """A file of the machine. Answers to requests of an earlier `generation` of it are ignored."""
 
     path: str
     destination: str
     copy: PartialFile
     size: int
     identity: int
-    asked: int  # up to this byte
-    compare: bool  # whether the next READ says what is here before it
-    life: int = 0
-    stale: bool = False  # until a listing tells of it again
+    asked: int  # the end of the requested bytes
+    compare: bool  # whether the next READ has the digest of the local bytes before it
+    generation: int = 0
+    stale: bool = False  # until a listing has it again
     hashing: bool = False
     whole: bool = False
-    suspect: bool = False  # what is here of it is not what is there: changed, unless it was replaced
+    suspect: bool = False  # the local bytes differ from the machine's: changed, unless it was replaced
     changed: bool = False  # although it should only grow
     tries: int = 0
     note: str = ""
     failed: bool = False
-    elsewhere: bool = False  # the place is another machine's
+    elsewhere: bool = False  # the destination belongs to another machine
 
     @property
     def only_grows(self) -> bool:
@@ -57,13 +58,13 @@ class PendingRequest:
     """A request without an answer so far."""
 
     request: Read | Hash
-    life: int
+    generation: int
 
 
 class Transfer:
-    """One machine's files. claims: which machine ships to which destination, shared by all.
+    """One machine's files. claims: the machine that ships to each destination, shared by all transfers.
 
-    Methods raise OSError only when the disk is full; any other local error fails only that file.
+    Methods raise OSError only if the disk is full; any other local error fails only its file.
     """
 
     def __init__(self, machine: str, run: Path, claims: MutableMapping[str, str], disk: Disk) -> None:
@@ -82,7 +83,7 @@ class Transfer:
 
     @property
     def got_bytes(self) -> int:
-        """The bytes that have arrived."""
+        """The number of bytes that have arrived."""
         return sum(file.copy.size for file in self._files.values())
 
     @property
@@ -92,17 +93,17 @@ class Transfer:
 
     @property
     def stale(self) -> bool:
-        """Whether another listing is needed to know what to ship."""
+        """Whether another listing is needed to determine the files to ship."""
         return any(file.stale for file in self._files.values())
 
     def connected(self) -> None:
-        """Start a new session: pending requests are void, and nothing has been listed yet."""
+        """Start a new session: drop pending requests and the listing."""
         for file in self._files.values():
             self._rewind(file)
             file.stale = not file.elsewhere
 
     def run_is_over(self) -> None:
-        """No file grows any more: complete ones can be verified."""
+        """Mark the run as over: no file grows any more, so complete ones can be verified."""
         self._over = True
         self._due.update(dict.fromkeys(self._files))
 
@@ -110,7 +111,7 @@ class Transfer:
         """Handle a listing. Raises ShippingError if it exceeds the limits."""
         for path in listing.gone:
             if path in self._files and not self._files[path].elsewhere:
-                self._fail(self._files[path], "it was taken away on the machine")
+                self._fail(self._files[path], "it was removed on the machine")
         for entry in listing.entries:
             file = self._files.get(entry.path)
             if file is None:
@@ -119,14 +120,14 @@ class Transfer:
                 self._update(file, entry)
         if not listing.more:
             for file in self._files.values():
-                if file.stale:  # or it had been listed
-                    self._fail(file, "it was taken away on the machine")
+                if file.stale:  # the listing does not have it
+                    self._fail(file, "it was removed on the machine")
 
     def next(self, chunk_bytes: int) -> Read | Hash | None:
-        """The next request, None if there is none; the same again until `asked` is called."""
+        """Return the next request, or None; returns the same until `asked` is called."""
         while self._due:
             file = self._files[next(iter(self._due))]
-            with self._trouble_of(file):
+            with self._contained(file):
                 request = self._next_of(file, chunk_bytes)
                 if request is not None:
                     return request
@@ -134,21 +135,21 @@ class Transfer:
         return None
 
     def asked(self, request: Read | Hash) -> PendingRequest:
-        """The request was sent."""
+        """Record that the request was sent."""
         file = self._files[request.path]
         if isinstance(request, Read):
             file.asked = request.offset + request.length
             file.compare = False
         else:
             file.hashing = True
-        return PendingRequest(request, file.life)
+        return PendingRequest(request, file.generation)
 
     def took(self, asked: PendingRequest, data: bytes) -> bool:
-        """Handle the answer to a READ; returns whether it was of use."""
+        """Handle the answer to a READ; returns whether its bytes were used."""
         file = self._files[asked.request.path]
-        if asked.life != file.life:
+        if asked.generation != file.generation:
             return False
-        with self._trouble_of(file):
+        with self._contained(file):
             file.copy.append(data)
             if file.copy.size == file.size:
                 self._disk.give_back(file.copy.settle())
@@ -158,33 +159,33 @@ class Transfer:
     def digest(self, asked: PendingRequest, digest: bytes) -> None:
         """Handle the answer to a HASH."""
         file = self._files[asked.request.path]
-        if asked.life != file.life:
+        if asked.generation != file.generation:
             return
-        with self._trouble_of(file):
+        with self._contained(file):
             file.hashing = False
             if file.copy.digest(file.size) == digest:
                 file.whole, file.note = True, ""
             else:
                 file.changed = file.only_grows
-                self._anew(file)
+                self._ship_again(file)
 
     def changed(self, asked: PendingRequest) -> None:
-        """The file is no longer the one that was listed, or differs from what has arrived."""
+        """Handle CHANGED: the file is no longer the listed one, or differs from the local bytes."""
         file = self._files[asked.request.path]
-        if asked.life == file.life:
-            with self._trouble_of(file):
+        if asked.generation == file.generation:
+            with self._contained(file):
                 file.suspect = isinstance(asked.request, Read) and bool(asked.request.tail)
                 file.stale = True
-                self._anew(file)
+                self._ship_again(file)
 
     def gone(self, asked: PendingRequest, why: str) -> None:
-        """The file cannot be read on the machine."""
+        """Handle GONE: the file cannot be read on the machine."""
         file = self._files[asked.request.path]
-        if asked.life == file.life:
+        if asked.generation == file.generation:
             self._fail(file, f"it cannot be read there: {why}")
 
     def sync(self) -> None:
-        """Sync what has arrived to the disk: then the machine may delete it. Raises OSError."""
+        """Sync the arrived files to the disk, so the machine may delete them. Raises OSError."""
         whole = [file for file in self._files.values() if file.whole]
         for file in whole:
             file.copy.sync()
@@ -194,7 +195,7 @@ class Transfer:
         sync_folder(self._run.absolute().parent)
 
     def outcome(self) -> tuple[ShippedFile, ...]:
-        """The outcomes of all known files."""
+        """Return the outcomes of all known files."""
         return tuple(_outcome(file) for _, file in sorted(self._files.items()))
 
     def _add(self, entry: Entry) -> None:
@@ -208,24 +209,24 @@ class Transfer:
         first = self._claims.setdefault(where, self._machine)
         if first != self._machine:
             file.elsewhere = True
-            self._fail(file, f"{first} has a file of that name, too")
+            self._fail(file, f"{first} also has a file of that name")
             return
-        with self._trouble_of(file):
+        with self._contained(file):
             if copy.size > entry.size:
                 file.changed = file.only_grows
-                self._anew(file)
+                self._ship_again(file)
             self._settle_empty(file)
 
     def _update(self, file: _File, entry: Entry) -> None:
-        """The file grew, was replaced by another of its name, or was listed again because it changed."""
+        """Handle a new entry of a file that grew, was replaced, or changed."""
         replaced = entry.identity != file.identity
         shrunk = entry.size < file.copy.size
         file.changed = file.changed or (file.only_grows and not replaced and (shrunk or file.suspect))
         file.size, file.identity = entry.size, entry.identity
         file.stale = file.suspect = file.whole = file.failed = False
-        with self._trouble_of(file):
+        with self._contained(file):
             if replaced or shrunk:
-                self._anew(file)
+                self._ship_again(file)
             else:
                 self._rewind(file)
             self._settle_empty(file)
@@ -240,18 +241,18 @@ class Transfer:
             return Hash(file.path, file.size)
         return None
 
-    def _anew(self, file: _File) -> None:
+    def _ship_again(self, file: _File) -> None:
         """Ship the whole file again."""
         self._disk.give_back(file.copy.restart())
         self._rewind(file)
         if self._over:
             file.tries += 1
             if file.tries >= TRIES_MAX:
-                self._fail(file, "it never stands still")
+                self._fail(file, "it keeps changing")
 
     def _rewind(self, file: _File) -> None:
         """Ignore pending answers; the next request begins where the local copy ends."""
-        file.life += 1
+        file.generation += 1
         file.asked, file.compare, file.hashing = file.copy.size, file.copy.size > 0, False
         self._due[file.path] = None
 
@@ -262,11 +263,11 @@ class Transfer:
 
     def _fail(self, file: _File, why: str) -> None:
         file.failed, file.stale, file.note = True, False, why
-        file.life += 1
+        file.generation += 1
 
     @contextmanager
-    def _trouble_of(self, file: _File) -> Iterator[None]:
-        """An error with one local file affects no other, except for a full disk."""
+    def _contained(self, file: _File) -> Iterator[None]:
+        """Limit a local error to its file, except for a full disk."""
         try:
             yield
         except OSError as error:

@@ -1,12 +1,12 @@
-"""Deploys the archive of our code onto machines, each at most once.
+"""Deployment of the archive of our code to machines, to each at most once.
 
-A small program is sent with the command that starts it (`testbed.machines.software.unpacking`), reports
-whether the machine has this archive, and receives it if not. What is in `code_folder` afterwards is
-complete, and can be put on PYTHONPATH as it is.
+A small program (`testbed.machines.software.unpacking`) is part of the command line that starts it. It
+reports whether the machine has this archive, and receives it if not. Afterwards `code_folder` is complete
+and can be put on PYTHONPATH.
 
-Such programs are sent to machines that have none of our code yet: modules of ours that need only the standard
-library. On the machine each is created under its own name before the next, which may import it; the last one
-runs as `__main__` (cf. `python3 -c`).
+Programs for machines that have none of our code yet consist of modules that need only the standard library.
+On the machine each module is created under its own name before the next one, which may import it; the last
+one runs as `__main__` (cf. `python3 -c`).
 """
 
 import inspect
@@ -23,29 +23,29 @@ from testbed.machines.ssh import time_limit
 from testbed.machines.ssh.ssh import Connection, RemoteProcess
 
 PYTHON = "python3"
-ANSWER_S = 60.0  # a slow disk, a slow line
+ANSWER_S = 60.0  # enough for a slow disk or a slow link
 LINE_BYTES_MAX = 200
 PIECE_BYTES = 1 << 20
 
 
 def code_folder(machine: Machine, archive: Archive) -> str:
-    """The folder on a machine into which this archive is unpacked."""
+    """Return the folder on a machine into which this archive is unpacked."""
     return f"{machine.code}/{archive.sha256}"
 
 
 def our_python(code: str) -> list[str]:
-    """The start of a command line that runs our code on a machine; `code` is the folder of our archive.
+    """Return the start of a command line that runs our code on a machine; `code` is the archive's folder.
 
-    Mininet imports distutils: the archive has what it needs of it, and setuptools, if the machine has it, is
-    disabled, for importing it would take longer than all the rest.
+    Mininet imports distutils. The archive has the necessary part of it; the machine's setuptools is disabled,
+    because importing it would take longer than all other imports.
     """
     return ["env", f"PYTHONPATH={code}", "SETUPTOOLS_USE_DISTUTILS=stdlib", PYTHON, SAFE_PATH]
 
 
 def deploy(connections: Sequence[Connection], archive: Archive) -> list[bool]:
-    """Deploy the archive to all these machines at once; returns those to which it had to be sent.
+    """Deploy the archive to all these machines at once; returns for each whether it had to be sent.
 
-    Raises MachineError or TestbedError with what went wrong, for all machines that failed.
+    Raises MachineError or TestbedError with the errors of all machines that failed.
     """
     return all_or_raise(on_each(lambda connection: deploy_to(connection, archive), connections))
 
@@ -72,13 +72,13 @@ def deploy_to(connection: Connection, archive: Archive) -> bool:
             answer = _line(process)
         if answer not in {"have", "unpacked"}:
             process.wait()
-            said = process.said() or f"{PYTHON} says nothing"
-            raise TestbedError(f"{connection.machine.name}: cannot put our code there: {said}")
+            said = process.said() or f"{PYTHON} reported no error"
+            raise TestbedError(f"{connection.machine.name}: cannot deploy the code: {said}")
         return answer == "unpacked"
 
 
 def _line(process: RemoteProcess) -> str:
-    """A line of the program's output; what there is of it if it ends or the line is too long."""
+    """Read a line of the program's output; a part of it if the output ends or the line is too long."""
     line = b""
     while not line.endswith(b"\n") and len(line) < LINE_BYTES_MAX:
         piece = process.read(LINE_BYTES_MAX)
@@ -101,9 +101,7 @@ def made(name, source):
 
 
 def sent_program(*modules: ModuleType) -> str:
-    """The text for `python3 -c` of these modules; the last one is the main module, imported ones
-    come before.
-    """
+    """Return the text for `python3 -c` of these modules; the last one is the main module."""
     *imported, main = modules
     made = [f"made({module.__name__!r}, {inspect.getsource(module)!r})" for module in imported]
     return "\n".join([BEGINNING, *made, f"exec(compile({inspect.getsource(main)!r}, 'sent', 'exec'))"])

@@ -1,7 +1,8 @@
-"""Checks on all machines of a run, before anything starts there, what its system's programs need.
+"""A check, before a run starts, that all its machines have what its system's programs need.
 
-A program is looked for where a role that names it has processes; one that no role names, as those that
-scripts start, everywhere. Python modules came with our code (`testbed.machines.software.program_files`).
+A program is required on the machines with processes of a role that names it; a program that no role names
+(for example, one that scripts start) on all machines. Python modules are sent with our code
+(`testbed.machines.software.program_files`).
 """
 
 import dataclasses
@@ -22,12 +23,12 @@ from testbed.machines.placement import Placement
 from testbed.machines.software.deploy import code_folder, our_python
 from testbed.machines.ssh.connection_pool import ConnectionPool
 
-ANSWER_TIMEOUT_S = 120.0  # each program is started once, to tell its version
+ANSWER_TIMEOUT_S = 120.0  # each program is started once, to print its version
 VERSION_CHARACTERS_MAX = 200
 PROGRAM = "testbed.machines.software.program_needs"
 
 Versions = Mapping[str, str | None]
-"""By the name of a need; None: it does not say."""
+"""Versions by the name of the need; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ _ANSWER = TypeAdapter(_Answer)
 
 
 def needs_by_machine(plan: Plan, placement: Placement) -> dict[str, tuple[Need, ...]]:
-    """What each machine of a run must have, by its name."""
+    """Return the needs of each machine of a run, by its name."""
     if plan.programs is None:
         return {}
     roles = {process.host: process.role for process in plan.processes}
@@ -53,7 +54,7 @@ def needs_by_machine(plan: Plan, placement: Placement) -> dict[str, tuple[Need, 
 
 
 def needs_of(programs: Programs, roles: set[str]) -> tuple[Need, ...]:
-    """What has to be where these roles run."""
+    """Return the needs of a machine on which these roles run."""
     naming = {
         need.name: {
             role
@@ -72,14 +73,14 @@ def needs_of(programs: Programs, roles: set[str]) -> tuple[Need, ...]:
 def check_on_machines(
     plan: Plan, placement: Placement, connections: ConnectionPool, archive: Archive
 ) -> dict[str, Versions]:
-    """The versions of what is needed, by machine; `archive` is there.
+    """Check all machines, to which `archive` is deployed; returns the versions of their needs.
 
-    Raises MachineError with all that is missing, where, and how to get it; TestbedError.
+    Raises MachineError with all missing needs, their machines and remedies; TestbedError.
     """
     needs = needs_by_machine(plan, placement)
 
     def one(machine: Machine) -> Versions:
-        return _asked(plan.system, machine, needs[machine.name], connections, archive)
+        return _check(plan.system, machine, needs[machine.name], connections, archive)
 
     asked = [machine for machine in placement.machines if needs.get(machine.name)]
     found = all_or_raise(on_each(one, asked))
@@ -87,13 +88,13 @@ def check_on_machines(
 
 
 def lacking_line(system: str, machine: str, lacking: Sequence[Need]) -> str:
-    """What a machine lacks for a system."""
-    said = ", ".join(f"`{need.name}` ({need.get})" for need in lacking)
-    return f"{machine}: {system} needs what is not installed there: {said}"
+    """Return the message about what a machine lacks for a system."""
+    needs = ", ".join(f"`{need.name}` ({need.get})" for need in lacking)
+    return f"{machine}: {system} needs what is not installed there: {needs}"
 
 
 def together(by_machine: Mapping[str, Versions]) -> dict[str, str | None]:
-    """The versions of a run: one where all machines have the same, or each machine's."""
+    """Return the versions of a run: one version if all machines have the same, else each machine's."""
     names = dict.fromkeys(name for versions in by_machine.values() for name in versions)
     found: dict[str, str | None] = {}
     for name in names:
@@ -106,14 +107,14 @@ def together(by_machine: Mapping[str, Versions]) -> dict[str, str | None]:
     return found
 
 
-def _asked(
+def _check(
     system: str, machine: Machine, needs: Sequence[Need], connections: ConnectionPool, archive: Archive
 ) -> Versions:
     command = [*our_python(code_folder(machine, archive)), "-m", PROGRAM]
     request = json.dumps([dataclasses.asdict(need) for need in needs]).encode()
     done = connections.to(machine).run(command, data=request, timeout_s=ANSWER_TIMEOUT_S, root=True)
     if done.code != 0:
-        raise TestbedError(f"{machine.name}: cannot see what its programs need: {done.said[-300:]}")
+        raise TestbedError(f"{machine.name}: cannot check what its programs need: {done.said[-300:]}")
     try:
         answer = read_answer(_ANSWER, done.stdout)
     except TestbedError as error:
@@ -126,5 +127,5 @@ def _asked(
 
 
 def _named(*commands: Sequence[str]) -> set[str]:
-    """The words of commands, whole."""
+    """Return the words of commands."""
     return {word for command in commands for word in command}

@@ -1,13 +1,14 @@
-"""What a system of programs needs on a machine besides our code, to be attached to the archive for it.
+"""The files that a system of programs needs on a machine besides our code, to be attached to its archive.
 
-- The folder of the system's file (templates, clients, programs that lie there), as `SYSTEM_FOLDER`. What is
-  executable stays so. Names that begin with a dot and bytecode are left out; links that lead out are refused.
-- The Python modules that it names as needs, and what their distributions require as far as it is installed,
-  compiled ones too: a machine that takes part in runs has the same Python as this one. They lie where
+- The folder of the system's file (templates, clients, programs in it), as `SYSTEM_FOLDER`. Executables stay
+  executable. Names that begin with a dot and bytecode are left out; symbolic links to targets outside of the
+  folder are refused.
+- The Python modules that it names as needs, and the installed requirements of their distributions, also
+  compiled ones: a machine that takes part in runs has the same Python as this one. They are placed where
   `systems.needs` looks for them.
-- The library of clients, which goes to every machine with our own code.
+- The library of clients, which every machine gets with our own code.
 
-Each is bounded. Programs that are no files of the folder are not sent: they are looked for on the machine
+Each is bounded. Programs outside of the folder are not sent: the machine must have them
 (`testbed.machines.software.program_needs`).
 """
 
@@ -28,20 +29,20 @@ from topologies.errors import InputError
 SYSTEM_FOLDER = "own_programs"
 """In an archive: the folder of the system's file."""
 DISTRIBUTIONS = ("jinja2", "MarkupSafe")
-"""What templates are rendered with (`systems.rendering`)."""
+"""Distributions that render templates (`systems.rendering`)."""
 FOLDER_BYTES_MAX = 64 << 20
 FOLDER_FILES_MAX = 10_000
 MODULES_BYTES_MAX = 256 << 20
 REQUIRED = re.compile(r"\s*([A-Za-z0-9._-]+)")
-"""The name that a requirement of a distribution begins with (PEP 508)."""
+"""The name at the start of a distribution's requirement (PEP 508)."""
 MODULES_IN_ARCHIVE = MODULES.relative_to(PROJECT).as_posix()
 _BYTECODE = "__pycache__"
 
 
 def attached(system: str, programs: Programs) -> Attached:
-    """What the archive for a run of this system has besides our code.
+    """Return the files that the archive for a run of this system has besides our code.
 
-    Raises InputError if its folder cannot be sent, MachineError if a module is not here.
+    Raises InputError if its folder cannot be sent, MachineError if a module is not installed here.
     """
     folder = Path(programs.folder)
     paths = dict(_folder_files(folder, programs.file))
@@ -61,7 +62,7 @@ def attached(system: str, programs: Programs) -> Attached:
 
 
 def module_files(need: Need) -> list[tuple[str, Path]]:
-    """A module's files, and those of what it requires, by their path in a folder of modules."""
+    """Return the files of a module and its requirements, by their path in a folder of modules."""
     top = need.name.partition(".")[0]
     if top in sys.stdlib_module_names:
         return []
@@ -84,13 +85,13 @@ def module_files(need: Need) -> list[tuple[str, Path]]:
 
 
 def _candidates(need: Need, top: str) -> Iterator[str]:
-    """Names of distributions that a module may be from."""
+    """Yield names of distributions that may contain a module."""
     yield from (*need.version, need.name)
     yield from importlib.metadata.packages_distributions().get(top, ())
 
 
 def _distribution_files(first: importlib.metadata.Distribution) -> Iterator[tuple[str, Path]]:
-    """Of a distribution, and of all that it requires and that is installed."""
+    """Yield the files of a distribution and of its installed requirements."""
     waiting, known = [first], {first.name}
     while waiting:
         distribution = waiting.pop()
@@ -106,7 +107,7 @@ def _distribution_files(first: importlib.metadata.Distribution) -> Iterator[tupl
 
 
 def _required(requirements: Iterable[str]) -> Iterator[str]:
-    """Names of distributions; those of extras are left out."""
+    """Yield names of required distributions; those of extras are left out."""
     for requirement in requirements:
         named = REQUIRED.match(requirement)
         if named is not None and "extra ==" not in requirement:
@@ -114,13 +115,13 @@ def _required(requirements: Iterable[str]) -> Iterator[str]:
 
 
 def _distribution(name: str) -> importlib.metadata.Distribution | None:
-    """The one that is found first, as Python would import it; None: not installed."""
+    """Return the distribution that Python would import; None if it is not installed."""
     path = [str(MODULES), *sys.path]
     return next(iter(importlib.metadata.distributions(name=name, path=path)), None)
 
 
 def _folder_files(folder: Path, file: str) -> Iterator[tuple[str, Path]]:
-    """By their path in the folder, in an order that is always the same."""
+    """Yield files by their path in the folder, in a reproducible order."""
     for current, folders, names in os.walk(folder):
         folders[:] = sorted(each for each in folders if not each.startswith(".") and each != _BYTECODE)
         for name in sorted([*names, *(each for each in folders if (Path(current) / each).is_symlink())]):
@@ -128,14 +129,14 @@ def _folder_files(folder: Path, file: str) -> Iterator[tuple[str, Path]]:
             if name.startswith("."):
                 continue
             if not path.resolve().is_relative_to(folder.resolve()):
-                said = f"is sent to machines, but {path} leads out of it"
-                raise InputError(file, None, "", f"its folder {said}")
+                problem = f"its folder is sent to machines, but {path} leads out of it"
+                raise InputError(file, None, "", problem)
             if path.is_file():
                 yield path.relative_to(folder).as_posix(), path
 
 
 def _check_size(folder: Path, paths: dict[str, Path], file: str) -> None:
-    """Raises InputError for a folder that is too large to be sent."""
+    """Raise InputError if the folder is too large to be sent."""
     sizes = {name: path.stat().st_size for name, path in paths.items()}
     total = sum(sizes.values())
     if total <= FOLDER_BYTES_MAX and len(paths) <= FOLDER_FILES_MAX:
@@ -145,9 +146,9 @@ def _check_size(folder: Path, paths: dict[str, Path], file: str) -> None:
         file,
         None,
         "",
-        f"its folder {folder} is sent to machines, and too large for that: {len(paths)} files with"
-        f" {total >> 20} MiB, of which {largest} has {sizes[largest] >> 20}; at most {FOLDER_FILES_MAX} with"
-        f" {FOLDER_BYTES_MAX >> 20} MiB. Give the system a folder of its own",
+        f"its folder {folder} is sent to machines, but is too large: {len(paths)} files with"
+        f" {total >> 20} MiB ({largest} has {sizes[largest] >> 20}); at most {FOLDER_FILES_MAX} with"
+        f" {FOLDER_BYTES_MAX >> 20} MiB. Move the system into its own folder",
     )
 
 

@@ -1,8 +1,8 @@
-"""Runs on a machine, with our code: which of a system's needs are there, and of which version.
+"""A program that runs on a machine, with our code: reports missing needs of a system, and versions.
 
 `python -m testbed.machines.software.program_needs` reads a JSON list of needs (`node.core.program.Need`) from
 standard input and answers with a JSON object: `missing`, names, and `versions`, by name. It changes nothing.
-The kernel ends it when nothing comes for `PATIENCE_S`.
+The kernel ends it if it receives no request for `PATIENCE_S`.
 """
 
 import json

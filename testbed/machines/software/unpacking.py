@@ -1,14 +1,14 @@
-"""Runs on a machine: takes an archive from standard input and unpacks it, unless it is there already.
+"""A program that runs on a machine: unpacks an archive from standard input, unless it is unpacked already.
 
-`python3 -c THIS FOLDER SHA256 SIZE [PATIENCE_S]`, with the standard library alone. It says `have` when
-FOLDER/SHA256 is there. Otherwise it says `want`, reads SIZE bytes, checks their hash, unpacks them beside the
-place and renames, and says `unpacked`; so a folder of that name is whole. Only after a power cut it might not
-be, with files that never reached the disk: so a folder counts for the boot that it was unpacked in, and is
-replaced after the next.
+`python3 -c THIS FOLDER SHA256 SIZE [PATIENCE_S]`, with only the standard library. It prints `have` if
+FOLDER/SHA256 exists. Otherwise it prints `want`, reads SIZE bytes, checks their hash, unpacks them into a
+temporary folder, renames that, and prints `unpacked`; so a folder of that name is complete. After a power
+failure, files may not have reached the disk: a folder is therefore valid only for the boot in which it was
+unpacked, and is replaced after the next boot.
 
-Root will run this code, so nobody else may be able to change it
-(`testbed.machines.software.trusted_folders`). Exit code 1 with the reason on standard error. The kernel
-ends it when nothing comes for PATIENCE_S.
+Root will run this code, so no other user may be able to change it
+(`testbed.machines.software.trusted_folders`). Errors: exit code 1 with the reason on standard error. The
+kernel ends the program if it receives no data for PATIENCE_S.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ from testbed.machines.ssh.time_limit import limited
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 PATIENCE_S = 60.0
 EXECUTABLE = 0o100  # by its owner
-UNPACKED_IN = "unpacked-in"  # in an unpacked folder: the boot
+UNPACKED_IN = "unpacked-in"  # a file in an unpacked folder with the boot's id
 
 
 def main(folder: Path, sha256: str, size: int, patience_s: float = PATIENCE_S) -> None:
-    """Make sure that FOLDER/SHA256 exists. Raises OSError, ValueError."""
+    """Unpack the archive into FOLDER/SHA256 unless it exists. Raises OSError, ValueError."""
     make_trusted(folder)
     target = folder / sha256
     if is_there(target):
@@ -42,7 +42,7 @@ def main(folder: Path, sha256: str, size: int, patience_s: float = PATIENCE_S) -
     say("want")
     content = received(size, patience_s)
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"{len(content)} of {size} bytes came, or others than were sent")
+        raise ValueError(f"received {len(content)} of {size} bytes, or wrong ones")
     part = Path(tempfile.mkdtemp(prefix=f"{sha256}.part.", dir=folder))
     try:
         unpack(content, part)
@@ -55,7 +55,7 @@ def main(folder: Path, sha256: str, size: int, patience_s: float = PATIENCE_S) -
 
 
 def received(size: int, patience_s: float) -> bytes:
-    """So many bytes of standard input, fewer if it ends before."""
+    """Read `size` bytes of standard input, fewer if it ends before."""
     content = bytearray()
     while len(content) < size:
         with limited(patience_s):
@@ -67,7 +67,7 @@ def received(size: int, patience_s: float) -> bytes:
 
 
 def is_there(target: Path) -> bool:
-    """Whether this was unpacked since the machine booted."""
+    """Return whether the archive was unpacked since the machine booted."""
     with contextlib.suppress(OSError):
         return (target / UNPACKED_IN).read_text() == BOOT.read_text()
     return False
@@ -81,7 +81,7 @@ def unpack(content: bytes, folder: Path) -> None:
             name = Path(member.name)
             data = tar.extractfile(member)
             if data is None or name.is_absolute() or ".." in name.parts:
-                raise ValueError(f"no plain file of ours: {name}")
+                raise ValueError(f"not a plain file below the folder: {name}")
             if name.parent not in made:
                 (folder / name.parent).mkdir(parents=True, exist_ok=True)
                 made.add(name.parent)
@@ -91,7 +91,7 @@ def unpack(content: bytes, folder: Path) -> None:
 
 
 def put_in_place(part: Path, target: Path) -> None:
-    """Rename. Another process may have done so just now; a folder from before the last boot is replaced."""
+    """Rename the folder, unless another process has just done so; replace one from before the last boot."""
     if is_there(target):
         return
     if target.exists():

@@ -1,6 +1,4 @@
-"""Connections to the machines of an inventory: opened to all at once, or kept and reopened when one
-breaks.
-"""
+"""Connections to the machines of an inventory: opened to all at once, or kept and reopened if one breaks."""
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +12,7 @@ from testbed.machines.ssh.ssh import Connection, connect
 
 @contextmanager
 def connected(machines: Sequence[Machine]) -> Iterator[list[Connection | TestbedError]]:
-    """A connection to each of these machines, or why there is none, in their order; closed at the end."""
+    """Connect to these machines; yields the connections or errors in order, and closes them at the end."""
     with ExitStack() as stack:
         connections = on_each(connect, machines)
         for connection in connections:
@@ -26,16 +24,16 @@ def connected(machines: Sequence[Machine]) -> Iterator[list[Connection | Testbed
 class ConnectionPool:
     """One connection to each machine, kept while it works.
 
-    Threads may share the pool if each machine is used by one at a time.
+    Threads may share the pool if only one of them uses a machine at a time.
     """
 
     def __init__(self, connections: Iterable[Connection]) -> None:
-        """connections: open ones; they are closed with the rest."""
+        """Create a pool with open connections, which `close` closes too."""
         self._connections = {connection.machine.name: connection for connection in connections}
         self._lock = threading.Lock()
 
     def to(self, machine: Machine) -> Connection:
-        """A connection to a machine. Raises MachineError, UnreachableError."""
+        """Return a connection to a machine. Raises MachineError, UnreachableError."""
         with self._lock:
             known = self._connections.get(machine.name)
         if known is not None and known.alive:

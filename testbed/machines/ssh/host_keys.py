@@ -1,13 +1,12 @@
-"""Decides which host keys are accepted: a fingerprint of the inventory if it has one, otherwise known_hosts
-(sshd(8)).
+"""Accepted host keys: the fingerprint in the inventory if it has one, otherwise known_hosts (sshd(8)).
 
-An unknown key is refused with the command that adds it; nothing is ever accepted silently, nor on jump hosts
-(ProxyJump of ssh_config(5)). What known_hosts calls revoked is refused in any case.
+An unknown key is refused with the command that adds it; no key is accepted silently, also not on jump hosts
+(ProxyJump of ssh_config(5)). A key that known_hosts marks as revoked is always refused.
 
-`KnownHosts` are those that this user and this machine know: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts.
+`KnownHosts` combines those of this user and this machine: ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts.
 paramiko parses lines, but does not support markers. Certificates are not used, so `@cert-authority` is
 ignored; a key that is `@revoked` anywhere is never accepted. Unknown key types are skipped. A line that
-cannot be parsed is an error: it could be the one that matters. Source: sshd(8), "SSH_KNOWN_HOSTS FILE
+cannot be parsed is an error, because it could be the relevant one. Source: sshd(8), "SSH_KNOWN_HOSTS FILE
 FORMAT".
 """
 
@@ -45,17 +44,17 @@ class KnownHosts:
     def __init__(self, lines: list[Line]) -> None:
         self._revoked = {line.entry.key.asbytes() for line in lines if line.revoked}
         self._hosts = paramiko.HostKeys()
-        for line in reversed(lines):  # one that is added replaces an earlier one
+        for line in reversed(lines):  # `add` replaces an earlier key
             if not line.revoked and not self.revoked(line.entry.key):
                 for name in line.entry.hostnames:
                     self._hosts.add(name, line.entry.key.get_name(), line.entry.key)
 
     def keys(self, host: str) -> dict[str, paramiko.PKey]:
-        """The keys of a host by their type, the first of each."""
+        """Return the first key of each type of a host, by type."""
         return dict(self._hosts.lookup(host) or {})
 
     def revoked(self, key: paramiko.PKey) -> bool:
-        """Whether a key is revoked."""
+        """Return whether a key is revoked."""
         return key.asbytes() in self._revoked
 
 
@@ -64,13 +63,13 @@ class HostKeyError(paramiko.SSHException):
 
 
 def fingerprint(key: paramiko.PKey) -> str:
-    """A public key's fingerprint as `ssh-keygen -l` prints it (RFC 4648 base64 of SHA-256, unpadded)."""
+    """Return a public key's fingerprint as `ssh-keygen -l` prints it (RFC 4648 base64, unpadded SHA-256)."""
     digest = hashlib.sha256(key.asbytes()).digest()
     return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
 class HostKeyRule(paramiko.MissingHostKeyPolicy):
-    """Decides for one host, before login, which keys are accepted; others raise HostKeyError.
+    """The accepted keys of one host, checked before login; others raise HostKeyError.
 
     It replaces fabric's policy, which accepts every key (fabric issue 2071). name: the host's name in errors.
     expected: the fingerprint in the inventory.
@@ -89,33 +88,34 @@ class HostKeyRule(paramiko.MissingHostKeyPolicy):
                 connection.client.get_host_keys().add(self._host, kind, key)
 
     def missing_host_key(self, client: Any, hostname: str, key: paramiko.PKey) -> None:
-        """Called for a host without a key in known_hosts, or if known_hosts is not used."""
+        """Check the key of a host without a key in known_hosts, or if known_hosts is not used."""
         self._refuse_revoked(key)
         if self._expected is None:
             raise self._unknown(key)
         if fingerprint(key) != self._expected:
             raise HostKeyError(
                 f"{self._name}: {self._host} has the host key {fingerprint(key)} ({key.get_name()}),"
-                f" but the inventory says {self._expected}: find out why before you change it"
+                f" but the inventory has {self._expected}: find out why before you change it"
             )
 
     def changed(self, error: paramiko.BadHostKeyException) -> HostKeyError:
-        """The error for a host whose key differs from known_hosts."""
+        """Return the error for a host whose key differs from known_hosts."""
         try:
             self._refuse_revoked(error.key)
         except HostKeyError as refused:
             return refused
         return HostKeyError(
             f"{self._name}: the host key of {self._host} has CHANGED: it is {fingerprint(error.key)},"
-            f" known_hosts has {fingerprint(error.expected_key)}: somebody may be in between. If you know why"
-            f" it changed, forget the old one with `{shlex.join(['ssh-keygen', '-R', self._host])}`"
+            f" known_hosts has {fingerprint(error.expected_key)}: this may be a man-in-the-middle attack. If"
+            f" you know why it changed, remove the old one with"
+            f" `{shlex.join(['ssh-keygen', '-R', self._host])}`"
         )
 
     def _refuse_revoked(self, key: paramiko.PKey) -> None:
         if self._known.revoked(key):
             raise HostKeyError(
                 f"{self._name}: {self._host} has the host key {fingerprint(key)} ({key.get_name()}), which"
-                f" known_hosts calls {REVOKED}: whoever has it may be somebody else; give the machine another"
+                f" known_hosts marks as {REVOKED}: it may be compromised; create a new key on the machine"
             )
 
     def _unknown(self, key: paramiko.PKey) -> HostKeyError:
@@ -123,18 +123,18 @@ class HostKeyRule(paramiko.MissingHostKeyPolicy):
         scan = ["ssh-keyscan", *(["-p", port] if port else []), "-t", key.get_name(), host]
         return HostKeyError(
             f"{self._name}: the host key of {self._host} is unknown, {fingerprint(key)} ({key.get_name()}):"
-            f" compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub` prints there, then add it"
+            f" compare it with the output of `ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub` there, then add it"
             f" with `{shlex.join(scan)} >> ~/.ssh/known_hosts`, or as `host_key:` of the inventory"
         )
 
 
 def read_known_hosts() -> KnownHosts:
-    """Both files. Raises MachineError with file and line for what cannot be read."""
+    """Read both files. Raises MachineError with file and line if one cannot be read."""
     return KnownHosts([line for file in (user_file(), SYSTEM_FILE) for line in _read(file)])
 
 
 def user_file() -> Path:
-    """The current user's known_hosts."""
+    """Return the current user's known_hosts."""
     return Path.home() / ".ssh/known_hosts"
 
 
@@ -158,7 +158,7 @@ def _read(file: Path) -> Iterator[Line]:
 
 
 def _line(text: str) -> Line | None:
-    """The parsed line; None for one that does not concern us."""
+    """Parse a line; returns None if it is irrelevant."""
     fields = text.split()
     if not fields or fields[0].startswith("#"):
         return None
@@ -166,13 +166,13 @@ def _line(text: str) -> Line | None:
     if marker == CERT_AUTHORITY:
         return None
     if marker not in {"", REVOKED}:
-        raise ValueError(f"no marker is called {marker}")
+        raise ValueError(f"unknown marker {marker}")
     if len(fields) < 3:
-        raise ValueError("it needs a host, a kind of key and the key")
+        raise ValueError("it needs a host, a key type and the key")
     if fields[1] not in KINDS:
         return None
     entry = HostKeyEntry.from_line(" ".join(fields))
     for name in entry.hostnames:
         if name.startswith(HASHED):
-            paramiko.HostKeys.hash_host("", name)  # raises if it is no hash
+            paramiko.HostKeys.hash_host("", name)  # raises if it is not a hash
     return Line(entry, revoked=marker == REVOKED)

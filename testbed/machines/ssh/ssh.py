@@ -1,7 +1,7 @@
 """SSH to a machine of an inventory: the only module that opens connections and quotes arguments.
 
-Only keys and the agent are tried, never passwords. Remote commands are argument lists; they are quoted here
-for the shell that sshd runs, and nowhere else. What that shell prints before they begin (a line in ~/.bashrc
+Only keys and the agent are tried, never passwords. Remote commands are argument lists; only this module
+quotes them, for the shell that sshd runs. Output of that shell before a command begins (a line in ~/.bashrc
 is enough) is skipped. `testbed.machines.ssh.host_keys` decides which host keys are accepted.
 """
 
@@ -33,10 +33,10 @@ PACKET_BYTES = 32 << 10
 SAID_BYTES_MAX = 64 << 10
 OUTPUT_BYTES_MAX = 64 << 20
 LOGIN_BYTES_MAX = 64 << 10
-"""What a login shell may say before our command begins."""
+"""The most that a login shell may print before our command begins."""
 BEGUN = b"\ncutset-begins\n"
 BEGINNING = ["sh", "-c", r'printf "\ncutset-begins\n" && exec "$@"', "sh"]
-"""Before every command: says that it begins, and becomes it."""
+"""The prefix of every command: prints `BEGUN`, then executes the command."""
 
 
 class UnreachableError(TestbedError):
@@ -49,22 +49,22 @@ class Completed:
 
     code: int
     stdout: bytes
-    said: str  # on standard error, as one line
+    said: str  # its standard error, as one line
 
 
 def quoted(argv: Sequence[str]) -> str:
-    """A command line that a POSIX shell splits into exactly these arguments."""
+    """Return a command line that a POSIX shell splits into exactly these arguments."""
     return shlex.join(argv)
 
 
 def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Connection":
-    """Log in. Close it, or use it as a context manager.
+    """Log in; the caller closes the connection, or uses it as a context manager.
 
-    Raises MachineError for a host key that is unknown or not the expected one, when no key of ours is
-    accepted, and when a configuration file cannot be read; UnreachableError when there is no route to the
-    machine or no answer. Each names the hop where it happened.
+    Raises MachineError for a host key that is unknown or not the expected one, if none of our keys is
+    accepted, and if a configuration file cannot be read; UnreachableError if there is no route to the machine
+    or no answer. Each names the hop that failed.
     """
-    _let_errors_speak()
+    _silence_paramiko()
     way = way_to(machine)
     known = read_known_hosts()
     with ExitStack() as stack:
@@ -72,7 +72,7 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
             target = hop is way[-1]
             name = machine.name if target else f"{machine.name}: on the way there, {hop.host}"
             rule = HostKeyRule(hop, name, machine.host_key if target else None, known)
-            stack.callback(hop.client.close)  # fabric closes only what has logged in
+            stack.callback(hop.client.close)  # fabric closes only connections that are logged in
             _open(hop, name, rule, timeout_s)
         transport = way[-1].client.get_transport()
         assert transport is not None
@@ -100,14 +100,14 @@ def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float
         refused = isinstance(error, paramiko.SSHException) and _has_answered(hop)
         if refused or isinstance(error, paramiko.AuthenticationException):
             raise MachineError(
-                f"{name}: {who} takes none of our keys ({said}): name one with `key:` in the inventory, or"
+                f"{name}: {who} accepts none of our keys ({said}): name one with `key:` in the inventory, or"
                 " add one to the agent; passwords are not used"
             ) from None
         raise UnreachableError(f"{name}: cannot be reached by SSH at {hop.host}:{hop.port}: {said}") from None
 
 
 def _has_answered(hop: fabric.Connection) -> bool:
-    """Whether the connection is up, with an accepted host key: only the login can have failed."""
+    """Return whether the connection is up with an accepted host key, so only the login can have failed."""
     transport = hop.client.get_transport()
     with suppress(paramiko.SSHException):  # it has no key yet
         return transport is not None and transport.is_active() and bool(transport.get_remote_server_key())
@@ -162,26 +162,28 @@ class Connection:
         with self.open(argv, root=root) as process:
             process.timeout_s = timeout_s
             if data:
-                with suppress(UnreachableError):  # it may end before it has read all; its exit code says why
+                with suppress(UnreachableError):  # it may end before it has read all; see its exit code
                     process.write(data)
             process.end_input()
             output = bytearray()
             while chunk := process.read(1 << 20):
                 output += chunk
                 if len(output) > OUTPUT_BYTES_MAX:
-                    raise TestbedError(f"{self.machine.name}: {argv[0]} says more than can be right")
+                    most = OUTPUT_BYTES_MAX >> 20
+                    raise TestbedError(f"{self.machine.name}: {argv[0]} printed more than {most} MiB")
             return Completed(process.wait(), bytes(output), process.said())
 
     def put(self, data: bytes | Path, path: str) -> None:
-        """Write a remote file as the user who logged in. Raises UnreachableError; TestbedError if it cannot
-        be written.
+        """Write a remote file as the login user.
+
+        Raises UnreachableError; TestbedError if the file cannot be written.
         """
         with self.open(["sh", "-c", 'cat >"$1"', "sh", path]) as process:
             with data.open("rb") if isinstance(data, Path) else BytesIO(data) as stream:
                 while (chunk := stream.read(1 << 20)) and process.takes(chunk):
                     pass
             process.end_input()
-            while process.read(1 << 16):  # to its end: what it says comes before that, its exit code may not
+            while process.read(1 << 16):  # its errors arrive before the end of its output
                 pass
             if process.wait() != 0:
                 raise TestbedError(f"{self.machine.name}: cannot write {path}: {process.said()}")
@@ -197,7 +199,7 @@ class RemoteProcess:
         self._channel = channel
         self._name = name
         self._begun = False
-        self._held = bytearray()  # read, but not given to anybody yet
+        self._held = bytearray()  # received, but not returned by `read` yet
         self._said = bytearray()
         self.timeout_s: float | None = None
 
@@ -210,8 +212,9 @@ class RemoteProcess:
         self.close()
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes of its standard output, b"" at the end. Raises UnreachableError; TestbedError
-        if the login prints too much before it begins.
+        """Return at most `size` bytes of its standard output, b"" at the end.
+
+        Raises UnreachableError; TestbedError if the login shell prints too much before the command begins.
         """
         while not self._begun:
             data = self._receive(LOGIN_BYTES_MAX)
@@ -220,11 +223,12 @@ class RemoteProcess:
             if begun:
                 self._begun, self._held = True, rest
             elif not data:
-                self._said += before  # what the login said instead of beginning
+                self._said += before  # the login shell's output; the command did not begin
                 return b""
             elif len(before) > LOGIN_BYTES_MAX:
                 raise TestbedError(
-                    f"{self._name}: its login says more than can be right before a command begins"
+                    f"{self._name}: its login shell prints more than {LOGIN_BYTES_MAX >> 10} KiB before a"
+                    " command begins"
                 )
         if self._held:
             held, self._held = bytes(self._held[:size]), self._held[size:]
@@ -244,20 +248,22 @@ class RemoteProcess:
         return data
 
     def write(self, data: bytes) -> None:
-        """Write to its standard input. Raises UnreachableError when the connection is lost or it reads no
-        more.
+        """Write to its standard input.
+
+        Raises UnreachableError if the connection is lost or the command no longer reads.
         """
         try:
             self._channel.settimeout(self.timeout_s)
             self._channel.sendall(data)
         except TimeoutError:
-            raise UnreachableError(f"{self._name}: takes nothing for {self.timeout_s:g} s") from None
+            raise UnreachableError(f"{self._name}: accepts no data for {self.timeout_s:g} s") from None
         except OSError as error:
             raise _lost(self._name, error) from None
 
     def takes(self, data: bytes) -> bool:
-        """Write to its standard input; False if it has ended, and takes nothing any more. Raises
-        UnreachableError when the connection is lost.
+        """Write to its standard input; returns False if it has ended.
+
+        Raises UnreachableError if the connection is lost.
         """
         try:
             self.write(data)
@@ -273,7 +279,7 @@ class RemoteProcess:
             self._channel.shutdown_write()
 
     def said(self) -> str:
-        """The end of its standard error so far, as one sanitized line."""
+        """Return its standard error so far, as one sanitized line."""
         while self._channel.recv_stderr_ready() and len(self._said) < SAID_BYTES_MAX:
             chunk = self._channel.recv_stderr(4096)
             if not chunk:
@@ -282,18 +288,18 @@ class RemoteProcess:
         return sanitize(self._said.decode(errors="replace"))
 
     def wait(self) -> int:
-        """Its exit code, once it has ended; -1 if a signal ended it or the connection is lost."""
+        """Wait for its end; returns its exit code, or -1 if a signal ended it or the connection is lost."""
         self._channel.status_event.wait(self.timeout_s)
         return self._channel.exit_status if self._channel.exit_status_ready() else -1
 
     def close(self) -> None:
-        """Close it; idempotent. The command sees the end of its input."""
+        """Close the channel; idempotent. The command reads the end of its input."""
         with suppress(OSError, EOFError):
             self._channel.close()
 
 
 class _Transport(paramiko.Transport):
-    """Prefers AES in Galois/counter mode (RFC 5647), for which processors have instructions."""
+    """A transport that prefers AES-GCM (RFC 5647), for which processors have instructions."""
 
     _preferred_ciphers = (
         "aes128-gcm@openssh.com",
@@ -306,7 +312,7 @@ def _lost(name: str, error: Exception) -> UnreachableError:
     return UnreachableError(f"{name}: the SSH connection is lost: {error_clause(error)}")
 
 
-def _let_errors_speak() -> None:
+def _silence_paramiko() -> None:
     """Silence paramiko's log of broken connections, which repeats the errors that it raises."""
     log = logging.getLogger("paramiko")
     if not log.handlers:

@@ -1,7 +1,7 @@
-"""Reads from ssh_config(5) how to reach a machine: a connection that is not open yet, and the hops before it.
+"""The route to a machine from ssh_config(5): a connection that is not open yet, and the hops before it.
 
-A file that cannot be parsed is an error with file and line. Fabric's own configuration files are not read:
-ssh(1) would not use them.
+A file that cannot be parsed is an error with file and line. Fabric's own configuration files are not read,
+because ssh(1) would not use them.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 
 
 def user_config() -> Path:
-    """The current user's configuration file."""
+    """Return the current user's configuration file."""
     return Path.home() / ".ssh/config"
 
 
 def way_to(machine: Machine) -> list[fabric.Connection]:
-    """The connections to open one after the other, the machine's own last (ProxyJump).
+    """Return the connections to open one after the other, the machine's own last (ProxyJump).
 
     Raises MachineError if the inventory's key or a configuration file cannot be read.
     """
@@ -48,14 +48,13 @@ def way_to(machine: Machine) -> list[fabric.Connection]:
             hops.append(gateway)
     except (paramiko.SSHException, ValueError, KeyError, TypeError, OSError) as error:
         raise MachineError(
-            f"{machine.name}: what {user_config()} or {SYSTEM_CONFIG} says of {machine.control} makes no"
-            f" sense: {error}"
+            f"{machine.name}: {user_config()} or {SYSTEM_CONFIG} is invalid for {machine.control}: {error}"
         ) from None
     return hops[::-1]
 
 
 def _read_config() -> paramiko.SSHConfig:
-    """Both files; the first has precedence, as in ssh(1)."""
+    """Read both files; the first has precedence, as in ssh(1)."""
     config = paramiko.SSHConfig()
     for file in (user_config(), SYSTEM_CONFIG):
         number = 0

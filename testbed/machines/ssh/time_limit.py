@@ -1,6 +1,6 @@
-"""Runs on a machine, as part of a program that is sent there: bounds every wait for the controller.
+"""A limit on every wait for the controller, as part of programs that are sent to machines.
 
-sshd may notice only hours later that a controller lost its power; until then its end of the pipe stays open.
+sshd may notice only hours later that a controller lost power; until then its end of the pipe stays open.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def limited(limit_s: float) -> Iterator[None]:
-    """The kernel ends this process when the block takes longer (setitimer(2))."""
+    """Let the kernel end this process if the block takes longer (setitimer(2))."""
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         yield

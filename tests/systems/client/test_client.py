@@ -229,7 +229,7 @@ with cutset_client.connect() as session:
     ("code", "why"),
     [
         (BROKEN_THREAD, "IndexError: list index out of range"),
-        (UNSAID, "RuntimeError: 100 events were given out: say `sent` before handing each over"),
+        (UNSAID, "RuntimeError: `sent` was called for none of 100 events: call it before passing on each"),
     ],
 )
 def test_a_client_that_cannot_do_its_work_ends_and_says_why(tmp_path, launched, code, why):

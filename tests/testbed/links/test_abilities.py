@@ -68,7 +68,7 @@ def test_netem_is_kept_if_it_implements_the_parameters(plan_of):
 )
 def test_features_missing_in_virtual_time_are_refused(plan_of, given, said):
     with pytest.raises(
-        InputError, match=f"{said}.*which links in virtual time do not implement: take --on local"
+        InputError, match=f"{said}.*which links in virtual time do not implement: use --on local"
     ):
         Simulator().adapted(plan_of(**given))
 
@@ -85,7 +85,7 @@ def test_the_command_refuses_it_in_one_line(plan_of, tmp_path, monkeypatch, caps
         == 2
     )
     said = capsys.readouterr().err.strip()
-    assert said.endswith("which links of kind netem do not implement: take --links relay")
+    assert said.endswith("which links of kind netem do not implement: use --links relay")
     assert "\n" not in said
 
 

@@ -143,7 +143,7 @@ def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab,
         found = examined(pair, archive)
     finally:
         pair["h1"].run(["ip", "link", "set", "exp0", "mtu", "1600"])
-    assert "packets of 1550 bytes are not answered by h1" in only_problem(found["h0"])
+    assert "no answer to packets of 1550 bytes from h1" in only_problem(found["h0"])
     (small,) = [
         each for each in found["h1"].findings if each.state is State.NOTE and each.subject == "network"
     ]
@@ -152,14 +152,16 @@ def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab,
 
 def test_a_folder_that_cannot_be_made_is_reported(pair: Lab, archive: Archive) -> None:
     inventory = pair.write_inventory("file.yaml", folder="/etc/hostname/cutset")
-    assert "/etc/hostname is no folder" in only_problem(examined(pair, archive, inventory)["h0"])
+    assert "/etc/hostname is not a folder" in only_problem(examined(pair, archive, inventory)["h0"])
 
 
 def test_a_folder_that_others_could_replace_is_reported(pair: Lab, archive: Archive) -> None:
     pair["h0"].run(["install", "-d", "-o", "65534", "/var/tmp/theirs"])
     inventory = pair.write_inventory("theirs.yaml", folder="/var/tmp/theirs/cutset")
     try:
-        assert "/var/tmp/theirs is somebody else's" in only_problem(examined(pair, archive, inventory)["h0"])
+        assert "/var/tmp/theirs belongs to another user" in only_problem(
+            examined(pair, archive, inventory)["h0"]
+        )
     finally:
         pair["h0"].run(["rmdir", "/var/tmp/theirs"])
 
@@ -185,10 +187,10 @@ def test_a_machine_that_answers_nonsense_spoils_nothing_for_the_others(
         with logged_in(pair) as connections:
             wrong, right = clean(here(connections), Path("runs"), archive)
     (finding,) = found["h0"].missing
-    assert finding.problem.startswith("its answer makes no sense: ")
+    assert finding.problem.startswith("its answer is invalid: ")
     assert found["h1"].missing == ()
     assert isinstance(wrong, TestbedError)
-    assert str(wrong).startswith("h0: its answer makes no sense: ")
+    assert str(wrong).startswith("h0: its answer is invalid: ")
     assert isinstance(right, CleanupResult)
 
 

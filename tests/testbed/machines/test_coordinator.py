@@ -138,7 +138,7 @@ def test_a_machine_that_breaks_ends_the_run_for_all(events: Events) -> None:
     events.put(("h1", {"did": "ended", "outcome": "crashed"}))
     coordinator, _ = lead(events, one, other)
     assert coordinator.failed["text"] == "h1: no sch_netem"
-    assert {"do": "stop", "why": "h1 broke"} in one.orders
+    assert {"do": "stop", "why": "h1 failed"} in one.orders
 
 
 def test_the_drain_is_over_when_every_client_everywhere_has_everything(events: Events) -> None:
@@ -190,7 +190,7 @@ PRINTABLE = "?]0;title?line one ?[2Jline two?1m ?over"
     ("message", "followed_text"),
     [
         ({"did": "problem", "text": TERMINAL}, f"h1: {PRINTABLE}"),
-        ({"did": "broken", "why": TERMINAL}, f"{PRINTABLE}; it goes on, and is called again"),
+        ({"did": "broken", "why": TERMINAL}, f"{PRINTABLE}; the run continues, reconnecting"),
         ({"did": "gone", "why": TERMINAL}, f"h1: lost for the run: {PRINTABLE}"),
         ({"did": "lost", "why": TERMINAL}, f"h1: lost for the run: {PRINTABLE}"),
     ],

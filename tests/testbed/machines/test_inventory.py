@@ -54,23 +54,23 @@ def test_a_machine_may_have_an_address_for_each_link(tmp_path: Path) -> None:
 def test_ports_tell_machines_behind_one_address_apart(tmp_path: Path) -> None:
     text = TWO.replace("192.168.56.11", "h0.example.org")
     assert [machine.port for machine in load_inventory(written(tmp_path, text)).machines] == [None, 2222]
-    with pytest.raises(InputError, match=r":7: machines\.1\.control: h0 is reached in the same way"):
+    with pytest.raises(InputError, match=r":7: machines\.1\.control: h0 has the same address"):
         load_inventory(written(tmp_path, text.replace("takes: 4", "port: 2222")))
 
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "problem"),
     [
-        ("10.10.1.11", "10.10.1", 7, "machines.1.experiment: '10.10.1' is no IPv4 address, such as"),
+        ("10.10.1.11", "10.10.1", 7, "machines.1.experiment: '10.10.1' is not an IPv4 address, such as"),
         ("10.10.1.11", "10.10.1.10", 7, "machines.1.experiment: another machine has the address 10.10.1.10"),
         ("name: h1", "name: h0", 7, "machines.1.name: another machine has the name h0"),
         ("experiment: 10.10.1.11, ", "", 7, "machines.1.experiment: needs an address in the experiment"),
         ("port: 2222", "password: hunter2", 7, "machines.1.password: unknown field"),
-        ("h0.example.org", "h0;reboot", 6, "machines.0.control: 'h0;reboot' is no host name or address"),
+        ("h0.example.org", "h0;reboot", 6, "machines.0.control: 'h0;reboot' is not a host name or address"),
         ("takes: 4", "lease: 1s", 4, "lease: should be greater than or equal to 5s, not '1s'"),
-        ("192.168.56.11, port: 2222", "h0.example.org", 7, "machines.1.control: h0 is reached in the same"),
-        ("takes: 4", "folder: tmp/../etc", 4, "folder: 'tmp/../etc' is no plain absolute path"),
-        ("serves: [r0]", "host_key: SHA256:abc", 6, "machines.0.host_key: 'SHA256:abc' is no fingerprint"),
+        ("192.168.56.11, port: 2222", "h0.example.org", 7, "machines.1.control: h0 has the same address"),
+        ("takes: 4", "folder: tmp/../etc", 4, "folder: 'tmp/../etc' is not a plain absolute path"),
+        ("serves: [r0]", "host_key: SHA256:abc", 6, "machines.0.host_key: 'SHA256:abc' is not a fingerprint"),
     ],
 )  # fmt: skip
 def test_mistakes_are_reported_with_file_line_and_field(

@@ -64,7 +64,7 @@ def test_a_region_is_spread_evenly_over_its_machines_with_its_gateway_on_the_fir
     ("machines", "problem"),
     [
         ([machine(0, "r0"), machine(1, "r9")], "machines.1.serves: the topology has no region r9"),
-        ([machine(0, "r0")], "machines: no machine serves r1, r2, r3, and each serves something else"),
+        ([machine(0, "r0")], "machines: no machine serves r1, r2, r3; each serves other regions"),
         ([machine(0, takes=23)], "takes: region r3 has more node processes than its machines take: h0 (23)"),
     ],
 )

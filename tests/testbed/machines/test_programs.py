@@ -151,6 +151,6 @@ def test_a_program_that_one_machine_lacks_is_named_before_anything_starts(
     assert (ran.returncode, ran.stderr.strip().splitlines()[-1]) == (3, f"cutset: {line}")
     assert list(tmp_path.iterdir()) == []
     assert looked.returncode == 3
-    assert "h1: not installed, but needed by what is to run there: mosquitto" in looked.stdout
+    assert "h1: needed for the run, but not installed: mosquitto" in looked.stdout
     assert "-> apt-get install mosquitto" in looked.stdout
     assert "h0: not installed" not in looked.stdout

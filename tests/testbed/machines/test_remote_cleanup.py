@@ -205,7 +205,7 @@ def test_another_users_folder_is_not_cleaned_and_that_is_reported(folder: Path, 
     os.chown(folder / whose, NOBODY, NOBODY)
     done = cleared(folder, shipped=(NAME,))
     assert done.returncode == 1
-    assert f"{folder / whose} is somebody else's" in done.stderr
+    assert f"{folder / whose} belongs to another user" in done.stderr
     assert "Traceback" not in done.stderr
     assert run.is_dir()
     assert code.is_dir()

@@ -285,7 +285,7 @@ def test_an_end_that_cannot_be_written_down_is_reported(run: RunDirectory, playe
         attached = Attached(run)
         attached.say(**{"from": 0})
         played.end()
-        assert "how the run ended cannot be written down" in attached.hear("problem")["text"]
+        assert "the run's outcome cannot be recorded" in attached.hear("problem")["text"]
         assert attached.hear("ended")["outcome"] == "crashed"
         attached.say(do="bye")
 

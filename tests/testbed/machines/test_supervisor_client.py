@@ -146,4 +146,4 @@ def test_a_machine_of_which_nothing_is_heard_for_as_long_as_it_is_waited_for_is_
 def test_a_machine_that_is_not_understood_is_lost(nonsense: dict[str, Any]) -> None:
     told, _ = follow(Session(nonsense, code=None))
     assert [message["did"] for message in told] == ["lost"]
-    assert "its supervisor is not understood" in told[0]["why"]
+    assert "its supervisor sent an invalid message" in told[0]["why"]

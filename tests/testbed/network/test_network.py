@@ -128,7 +128,7 @@ def _bring_up_twice() -> str:
 
 
 def test_a_second_network_in_the_same_sandbox_is_refused() -> None:
-    assert "needs a sandbox of its own" in sandboxed(_bring_up_twice)
+    assert "needs its own sandbox" in sandboxed(_bring_up_twice)
 
 
 def _with_tools_only(folder: str) -> str:

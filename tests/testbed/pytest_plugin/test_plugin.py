@@ -214,7 +214,7 @@ def test_the_marker_takes_names(pytester: pytest.Pytester, marker: str) -> None:
     pytester.makepyfile(f"import pytest\n@pytest.mark.{marker}\n{NOTHING}")
     result = pytester.runpytest_inprocess()
     assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*topologies takes names or files"])
+    result.stdout.fnmatch_lines(["*topologies requires names or files"])
 
 
 def test_a_test_may_take_a_topology_that_it_does_not_name(pytester: pytest.Pytester) -> None:

@@ -156,7 +156,7 @@ def test_if_namespaces_are_forbidden_the_error_gives_the_remedy(tmp_path: Path) 
         check=False,
     )
     assert (
-        f"{MachineError.__name__}: cannot make a sandbox: user namespaces are switched off here"
+        f"{MachineError.__name__}: cannot create a sandbox: user namespaces are switched off here"
         in result.stderr
     )
     assert "sudo sysctl user.max_user_namespaces=" in result.stderr

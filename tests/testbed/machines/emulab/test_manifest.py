@@ -85,14 +85,14 @@ def test_one_of_several_users_is_never_guessed():
     ("old", "new", "said"),
     [
         ('type="manifest"', 'type="request"', "type: is request, not manifest"),
-        ("resources/rspec/3", "resources/rspec/2", "is no RSpec of version 3"),
+        ("resources/rspec/3", "resources/rspec/2", "is not an RSpec of version 3"),
         ("</rspec>", "", r"m.xml:\d+: not valid XML"),
-        ("10.10.1.3", "10.10.1", "r2.r2:if0: '10.10.1' is no IPv4 address"),
-        ('port="22"', 'port="0"', "r0.login.port: '0' is no port"),
-        ("ssh-keys", "ssh-passwd", "no node that one can log in to"),
+        ("10.10.1.3", "10.10.1", "r2.r2:if0: '10.10.1' is not an IPv4 address"),
+        ('port="22"', 'port="0"', "r0.login.port: '0' is not a port"),
+        ("ssh-keys", "ssh-passwd", "no node with a login"),
         ("<rspec ", '<!DOCTYPE rspec [<!ENTITY a "b">]>\n<rspec ', "document type definition"),
         ('ref client_id="r3:if0"', 'ref client_id="rx:if0"', "one network with all machines"),
-        ('username="ada"', "", "no node that one can log in to"),
+        ('username="ada"', "", "no node with a login"),
     ],
 )  # fmt: skip
 def test_a_manifest_that_cannot_be_used_says_why(old, new, said):

@@ -195,7 +195,7 @@ def test_an_inventory_without_the_runs_machines_is_refused(lab: Lab, run: RunDir
     set_run(run, machines=[{"name": "elsewhere", "hosts": [], "zero_ns": None}])
     ended = fetch(lab, run)
     assert ended.returncode == 2
-    assert f"has no machine elsewhere, on which {run.name} was" in ended.stderr
+    assert f"has no machine elsewhere, which {run.name} used" in ended.stderr
     for name in lab.machines:
         assert folder(lab, run, name).exists()
 
@@ -209,7 +209,7 @@ def test_a_run_that_was_on_no_machines_is_left_as_it_is(
     write_json(run.run_json, content)
     ended = lab.run([*CUTSET, "fetch", run.path, *options], cwd=lab.inventory.parent)
     assert ended.returncode == 2
-    assert ended.stderr == f"cutset: {run.path}: was not on machines: there is nothing to fetch\n"
+    assert ended.stderr == f"cutset: {run.path}: used no machines: there is nothing to fetch\n"
     assert read_json(run.run_json) == content
 
 

@@ -156,7 +156,7 @@ def test_files_deleted_on_the_machine_stay_here(tmp_path: Path) -> None:
     shipped = following.finish()
     assert (tmp_path / "run/captures/a.pcap").read_bytes() == b"packets"
     assert [(file.became, file.note) for file in shipped.files] == [
-        (FileOutcome.PARTIAL, "it was taken away on the machine"),
+        (FileOutcome.PARTIAL, "it was removed on the machine"),
         (FileOutcome.WHOLE, ""),
     ]
 

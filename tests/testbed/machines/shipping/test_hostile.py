@@ -140,7 +140,7 @@ def test_the_longest_listing_fits_into_a_frame() -> None:
         (Read, ["a", 1.5, 1, ""], r"read\.1"),
         (Read, ["a", True, 1, ""], r"read\.1"),
         (Hash, ["a", (1 << 56) + 1], r"hash\.1"),
-        (Hash, ["\x1b[2J", 1], r"hash\.0: .* cannot be meant"),
+        (Hash, ["\x1b[2J", 1], r"hash\.0: .* is invalid"),
     ],
 )
 def test_errors_in_a_message_name_their_place(kind: type, body: object, said: str) -> None:

@@ -58,8 +58,8 @@ def test_nothing_is_fetched_while_another_process_fetches_the_files(
     with pytest.raises(TestbedError) as refused:
         fetch.fetch()
     assert str(refused.value) == (
-        f"the files of {run.name} are being brought here by cutset run, process {receiver.pid}: "
-        "wait until that has ended"
+        f"the files of {run.name} are being fetched by cutset run, process {receiver.pid}: "
+        "wait until it has ended"
     )
     assert run.run_json.read_bytes() == before
 

@@ -46,4 +46,4 @@ def test_a_machine_whose_files_cannot_be_put_on_the_disk_is_not_complete(
     monkeypatch.setattr(os, "fsync", broken)
     shipped = ship_all(tmp_path / "run", Machine("h0", write_files(tmp_path / "h0", FILES)))["h0"]
     assert not shipped.complete, "its folder would be removed"
-    assert shipped.lines() == ["h0: what came cannot be put on the disk: Input/output error"]
+    assert shipped.lines() == ["h0: its files cannot be synced to the disk: Input/output error"]

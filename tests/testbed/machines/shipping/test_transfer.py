@@ -63,7 +63,7 @@ def test_a_file_that_never_agrees_is_given_up(tmp_path: Path) -> None:
         of.digest(of.asked(request), WRONG)
     assert of.next(CHUNK) is None
     (file,) = of.outcome()
-    assert (file.became, file.note) == (FileOutcome.PARTIAL, "it never stands still")
+    assert (file.became, file.note) == (FileOutcome.PARTIAL, "it keeps changing")
 
 
 def test_answers_about_a_file_that_was_replaced_meanwhile_are_not_used(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_file_that_a_new_connection_does_not_have_is_gone(tmp_path: Path) -> N
     of.connected()
     of.listed(listing())
     assert not of.stale
-    assert of.outcome()[0].note == "it was taken away on the machine"
+    assert of.outcome()[0].note == "it was removed on the machine"
 
 
 def test_two_machines_cannot_ship_to_the_same_place(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_two_machines_cannot_ship_to_the_same_place(tmp_path: Path) -> None:
         second.listed(listing(entry(30)))
     assert (tmp_path / "captures/a.pcap").read_bytes() == b"first file"
     (file,) = second.outcome()
-    assert (file.became, file.note) == (FileOutcome.MISSING, "h0 has a file of that name, too")
+    assert (file.became, file.note) == (FileOutcome.MISSING, "h0 also has a file of that name")
 
 
 def test_a_file_that_cannot_be_written_blocks_no_others(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
         tar.addfile(entry, io.BytesIO(b"x"))
     done = unpack(tmp_path / "code", plain.getvalue())
     assert done.returncode == 1
-    assert "no plain file of ours" in done.stderr
+    assert "not a plain file below the folder" in done.stderr
     assert [path.name for path in tmp_path.rglob("*")] == ["code"]
 
 
@@ -84,7 +84,7 @@ def test_a_folder_owned_by_another_user_or_below_one_is_refused(tmp_path: Path, 
     os.chown(tmp_path / whose, 65534, 65534)
     done = unpack(tmp_path / "home/cutset/code", pack(FILES))
     assert done.returncode == 1
-    assert f"{tmp_path / whose} is somebody else's" in done.stderr
+    assert f"{tmp_path / whose} belongs to another user" in done.stderr
     assert list((tmp_path / "home/cutset/code").iterdir()) == []
 
 

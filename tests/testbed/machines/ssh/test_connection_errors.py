@@ -67,7 +67,7 @@ def test_a_port_without_a_listener() -> None:
 @pytest.mark.parametrize("words", [b"", b"220 mail.example.org ESMTP\r\n" * 200], ids=["mute", "mail"])
 def test_a_server_of_something_else(words: bytes) -> None:
     with answering(words) as server:
-        assert problem(here(server)) == "what answers there is no SSH server, or one with too much to do"
+        assert problem(here(server)) == "the server is not an SSH server, or is overloaded"
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_a_server_of_something_else(words: bytes) -> None:
         (TimeoutError("timed out"), "no answer (timed out)"),
         (OSError(113, "No route to host"), "No route to host"),
         (socket.gaierror(-2, "Name or service not known"), "Name or service not known"),
-        (EOFError(), "it was closed without a word"),
+        (EOFError(), "the server closed the connection without an error message"),
         (
             paramiko.ChannelException(2, "Connect failed"),
-            "the machine before it on the way cannot connect to it (Connect failed)",
+            "the jump host before it cannot connect to it (Connect failed)",
         ),
         (paramiko.SSHException("no\x1b[31m kex"), "no?[31m kex"),
         (

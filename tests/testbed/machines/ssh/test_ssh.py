@@ -38,7 +38,7 @@ def test_a_key_that_the_machine_does_not_take_is_refused_with_no_password_tried(
     said = len(pair["h0"].log())
     try:
         stranger = write_private_key(tmp_path / "stranger", Key.new())
-        with pytest.raises(MachineError, match="takes none of our keys"):
+        with pytest.raises(MachineError, match="accepts none of our keys"):
             log_in(pair, machine, key=stranger)
     finally:
         (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")
@@ -55,7 +55,7 @@ def test_a_machine_on_the_way_that_takes_none_of_our_keys_is_named(
     config = pair.home / ".ssh/config"
     config.write_text(config.read_text().replace("root@", "nobody-there@"))
     who = f"nobody-there@{pair['h1'].control}"
-    with pytest.raises(MachineError, match=rf"^h0: on the way there, .*: {who} takes none of our keys"):
+    with pytest.raises(MachineError, match=rf"^h0: on the way there, .*: {who} accepts none of our keys"):
         log_in(pair, machine)
 
 
@@ -68,7 +68,7 @@ def test_a_file_that_holds_no_key_is_not_taken_for_a_machine_that_is_down(
     try:
         with pytest.raises(MachineError, match=r"^h0: .*key"):
             log_in(pair, machine, key=tmp_path / "key")
-        with pytest.raises(MachineError, match="takes none of our keys"):
+        with pytest.raises(MachineError, match="accepts none of our keys"):
             log_in(pair, machine, key=None)
     finally:
         (tmp_path / "aside").rename(pair.home / ".ssh/id_ed25519")

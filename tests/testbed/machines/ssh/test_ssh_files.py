@@ -127,7 +127,7 @@ def test_a_configuration_that_cannot_be_read_is_named_by_file_and_line(ssh: Path
 @pytest.mark.parametrize("option", ["Port many", "ForwardAgent /agent", "ConnectTimeout soon"])
 def test_a_value_that_makes_no_sense_is_an_error_of_the_machine(ssh: Path, option: str) -> None:
     (ssh / "config").write_text(f"Host h0\n  {option}\n")
-    with pytest.raises(MachineError, match=rf"^h0: what {ssh}/config .* says of h0 makes no sense: "):
+    with pytest.raises(MachineError, match=rf"^h0: {ssh}/config .* is invalid for h0: "):
         way()
 
 
