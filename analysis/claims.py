@@ -19,7 +19,7 @@ _UNITS: Final = ("ms", "s")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class SummaryClaim:
     """A figure or verdict.
 
     figure: its path in summary.json, e.g. `recovery.cut.switch_s` or `fidelity.links.r2-r3.loss`; entries of
@@ -34,7 +34,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenClaim:
     """A claim that does not hold: the claimed and the found value. None means that the value is absent."""
 
     figure: str
@@ -42,17 +42,17 @@ class Broken:
     found: Any
 
 
-def claims(summary: Mapping[str, Any]) -> list[Claim]:
+def claims(summary: Mapping[str, Any]) -> list[SummaryClaim]:
     """Return every figure and verdict of a summary."""
-    return [Claim(path, value, bar, _tolerance(value)) for path, value, bar in _leaves(summary, "")]
+    return [SummaryClaim(path, value, bar, _tolerance(value)) for path, value, bar in _leaves(summary, "")]
 
 
-def to_json(found: Sequence[Claim]) -> dict[str, Any]:
+def to_json(found: Sequence[SummaryClaim]) -> dict[str, Any]:
     """Return the content of claims.json."""
     return {"schema": 1, "claims": [asdict(claim) for claim in found]}
 
 
-def claims_from_json(content: Mapping[str, Any], file: object) -> list[Claim]:
+def claims_from_json(content: Mapping[str, Any], file: object) -> list[SummaryClaim]:
     """Return the claims that `to_json` wrote. The input is untrusted. file: the name used in errors.
 
     Raises InputError that names the first invalid claim.
@@ -65,7 +65,7 @@ def claims_from_json(content: Mapping[str, Any], file: object) -> list[Claim]:
         if not isinstance(each, Mapping) or not _is_claim(each):
             problem = "is not a claim: it needs figure, value, bar and tolerance"
             raise InputError(str(file), None, f"claims.{number}", problem)
-        found.append(Claim(each["figure"], each["value"], each["bar"], float(each["tolerance"])))
+        found.append(SummaryClaim(each["figure"], each["value"], each["bar"], float(each["tolerance"])))
     figures = {claim.figure for claim in found}
     if len(figures) < len(found):
         raise InputError(str(file), None, "claims", "names a figure twice")
@@ -84,20 +84,20 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
 
 
-def broken(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[Broken]:
+def broken_claims(claimed: Mapping[str, Any], found: Mapping[str, Any]) -> list[BrokenClaim]:
     """Return the claims of one summary that another summary of the same captures does not confirm."""
     ours = {claim.figure: claim.value for claim in claims(found)}
     theirs = claims(claimed)
     wrong = [
-        Broken(claim.figure, claim.value, ours.get(claim.figure))
+        BrokenClaim(claim.figure, claim.value, ours.get(claim.figure))
         for claim in theirs
-        if claim.figure not in ours or not holds(claim, ours[claim.figure])
+        if claim.figure not in ours or not claim_holds(claim, ours[claim.figure])
     ]
     unclaimed = ours.keys() - {claim.figure for claim in theirs}
-    return wrong + [Broken(figure, None, ours[figure]) for figure in sorted(unclaimed)]
+    return wrong + [BrokenClaim(figure, None, ours[figure]) for figure in sorted(unclaimed)]
 
 
-def unclaimed(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+def claim_differences(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
     """Return, as messages, the differences between claims.json and a summary. The claims are untrusted."""
     given = content.get("claims")
     claimed = {
@@ -109,12 +109,12 @@ def unclaimed(content: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]
     wrong = [
         f"{figure} is {value}, and should be {ours[figure].value if figure in ours else 'nothing'}"
         for figure, value in claimed.items()
-        if figure not in ours or not holds(ours[figure], value)
+        if figure not in ours or not claim_holds(ours[figure], value)
     ]
     return wrong + [f"{figure} is missing" for figure in sorted(ours.keys() - claimed.keys())]
 
 
-def holds(claim: Claim, found: Any) -> bool:
+def claim_holds(claim: SummaryClaim, found: Any) -> bool:
     """Return whether a claim agrees with the value that the same analysis of the same captures found."""
     if isinstance(claim.value, float) and isinstance(found, int | float):
         return math.isclose(claim.value, found, rel_tol=0, abs_tol=claim.tolerance)

@@ -31,7 +31,7 @@ def check_measured(run: RunDirectory) -> None:
 def check_transfers(run: RunDirectory) -> None:
     """Check that the run has a table of transfers. Raises InputError if not."""
     if not run.table("transfers").is_dir():
-        refuse(run)
+        raise_not_analysed(run)
 
 
 def check_packets(run: RunDirectory) -> None:
@@ -56,7 +56,7 @@ def check_messages(run: RunDirectory) -> None:
         raise InputError(str(run.path), None, "", problem)
 
 
-def refuse(run: RunDirectory) -> NoReturn:
+def raise_not_analysed(run: RunDirectory) -> NoReturn:
     """Raise InputError: the run is not analysed, or has nothing to analyse."""
     check_measured(run)
     command = shlex.join(["cutset", "analyze", str(run.path)])

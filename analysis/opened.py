@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from analysis.errors import AnalysisError
 from analysis.sql.duckdb_engine import duckdb_engine
-from analysis.sql.questions import Case, read_cases
+from analysis.sql.questions import RunCase, read_cases
 from analysis.sql.tables import TABLES
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RUNS, RunDirectory
@@ -32,7 +32,7 @@ LATEST = "latest"
 class OpenRun:
     """A run that was analysed."""
 
-    case: Case
+    case: RunCase
 
     @property
     def name(self) -> str:

@@ -14,20 +14,20 @@ from typing import Any
 from analysis import tables
 from analysis.jobs.choice import WorkersFor, workers_at
 from analysis.jobs.work import InlineWorkers, ProcessPool, Workers
-from analysis.run_case import Case, as_far_as_read, open_case
+from analysis.run_case import AnalysisCase, open_case, without_unread_messages
 from analysis.run_findings import Results, findings_of
 from analysis.run_tasks import FOLLOWED, RECORDS, TABLES, first_tasks, stream_tasks
-from analysis.tables import in_the_making
+from analysis.tables import staged_tables
 from analysis.timelines import (
     schemas,
 )
-from analysis.timelines.delivery.expected import for_everybody
+from analysis.timelines.delivery.expected import all_events_due_to_all
 from analysis.timelines.delivery.total_order import with_disorder
 from analysis.timelines.summary import summarize
 from analysis.timelines.tasks.records import (
     RecordFiles,
 )
-from analysis.timelines.tasks.results import carry_out, nothing
+from analysis.timelines.tasks.results import empty_results, execute
 from experiments.files.whole_files import remove
 from experiments.records.json_files import write_json
 from experiments.records.rundir import RunDirectory
@@ -64,30 +64,30 @@ def analyze_here(run: RunDirectory, *, progress: Callable[[str], None]) -> dict[
     return _analyze(open_case(run, here, progress), progress, here)
 
 
-def _analyze(case: Case, progress: Callable[[str], None], workers: Workers) -> dict[str, Any]:
+def _analyze(case: AnalysisCase, progress: Callable[[str], None], workers: Workers) -> dict[str, Any]:
     run = case.run
     run.analysis.mkdir(exist_ok=True)
     if case.hosts or case.links:
         progress("reading packets and messages")
         tables.extract(workers, run)
-        case = as_far_as_read(case)
-    results = _results(case, workers, progress) if case.anything else nothing()
+        case = without_unread_messages(case)
+    results = _results(case, workers, progress) if case.anything else empty_results()
     progress("summing up")
     summary = summarize(case.record, case.metadata, findings_of(case, results))
     write_json(run.summary_json, summary)
     return summary
 
 
-def _results(case: Case, workers: Workers, progress: Callable[[str], None]) -> Results:
+def _results(case: AnalysisCase, workers: Workers, progress: Callable[[str], None]) -> Results:
     """Return the combined results of all tasks. Also writes the table of events."""
     run, metadata = case.run, case.metadata
     progress("following events")
-    in_packets = case.decoded and not metadata.by_host and for_everybody(metadata)
+    in_packets = case.decoded and not metadata.by_host and all_events_due_to_all(metadata)
     written = None if in_packets else RecordFiles(run.table(RECORDS))
-    with in_the_making(run, TABLES | ({RECORDS: schemas.RECORDS} if written else {})) as folders:
-        results = carry_out(workers, first_tasks(case, folders), "turning messages into events")
+    with staged_tables(run, TABLES | ({RECORDS: schemas.RECORDS} if written else {})) as folders:
+        results = execute(workers, first_tasks(case, folders), "turning messages into events")
     progress("following streams")
-    followed = carry_out(workers, stream_tasks(case, written), "following streams")
+    followed = execute(workers, stream_tasks(case, written), "following streams")
     results["deliveries"] = with_disorder(results["deliveries"], results["disorder"])
     remove(run.table(RECORDS))  # redundant: the nodes' own files remain
     return results | {name: followed[name] for name in FOLLOWED}

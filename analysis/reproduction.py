@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from analysis.claims import Claim, claims, holds, is_number
+from analysis.claims import SummaryClaim, claim_holds, claims, is_number
 from analysis.history.metrics import unit_of
 from analysis.history.regressions.series import resolution_of
 from analysis.intervals import next_interval
@@ -38,7 +38,7 @@ _WHICH_PERIOD: Final = frozenset({"direction", "from_s", "to_s"})
 _LINKS: Final = "fidelity.links."
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     """Result of comparing a claim with the repeats."""
 
     HOLDS = "HOLDS"
@@ -47,15 +47,15 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedClaim:
     """A claim with the values it was compared with.
 
     here: the median of the repeats, or their most frequent value. low, high: the interval of one more run;
     None for words, and for figures that too few repeats measured. why: the reason if undecided.
     """
 
-    claim: Claim
-    verdict: Verdict
+    claim: SummaryClaim
+    verdict: ClaimVerdict
     here: Any
     low: float | None = None
     high: float | None = None
@@ -71,12 +71,12 @@ def is_judged(figure: str) -> bool:
 
 
 def judge(
-    claimed: Sequence[Claim],
+    claimed: Sequence[SummaryClaim],
     repeats: Sequence[Mapping[str, Any]],
     *,
     within: float = WITHIN,
     exact: bool = False,
-) -> list[Judged]:
+) -> list[JudgedClaim]:
     """Return each claim that another run can confirm, with its verdict.
 
     repeats: summaries of the repeats that are reliable. within: see `WITHIN`. exact: whether the repeats ran
@@ -96,31 +96,37 @@ def _varies(values: Sequence[Any]) -> bool:
     return len({value for value in values if is_number(value)}) > 1
 
 
-def _exactly(claim: Claim, values: Sequence[Any]) -> Judged:
+def _exactly(claim: SummaryClaim, values: Sequence[Any]) -> JudgedClaim:
     if not values:
-        return Judged(claim, Verdict.UNDECIDED, None, why="no repeat was measured")
-    other = [value for value in values if not holds(claim, value)]
-    return Judged(claim, Verdict.DIFFERS if other else Verdict.HOLDS, other[0] if other else values[0])
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, None, why="no repeat was measured")
+    other = [value for value in values if not claim_holds(claim, value)]
+    return JudgedClaim(
+        claim, ClaimVerdict.DIFFERS if other else ClaimVerdict.HOLDS, other[0] if other else values[0]
+    )
 
 
-def _judged(claim: Claim, values: Sequence[Any], level: float, within: float) -> Judged:
+def _judged(claim: SummaryClaim, values: Sequence[Any], level: float, within: float) -> JudgedClaim:
     if len(values) < REPEATS_MIN:
         reason = f"{len(values)} of the {REPEATS_MIN} required repeats were measured"
-        return Judged(claim, Verdict.UNDECIDED, _most(values), why=reason)
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, _most(values), why=reason)
     if not is_number(claim.value):
-        verdict = Verdict.HOLDS if any(_is_same(claim.value, each) for each in values) else Verdict.DIFFERS
-        return Judged(claim, verdict, _most(values))
+        verdict = (
+            ClaimVerdict.HOLDS
+            if any(_is_same(claim.value, each) for each in values)
+            else ClaimVerdict.DIFFERS
+        )
+        return JudgedClaim(claim, verdict, _most(values))
     numbers = np.array([float(value) for value in values if is_number(value)])
     if numbers.size < REPEATS_MIN:
         reason = f"{numbers.size} of {len(values)} repeats have this figure"
-        return Judged(claim, Verdict.UNDECIDED, _most(values), why=reason)
+        return JudgedClaim(claim, ClaimVerdict.UNDECIDED, _most(values), why=reason)
     middle = float(np.median(numbers))
     low, high = next_interval(numbers, level)
     room = _room(claim.figure, middle, within)
     low, high = min(low, middle - room), max(high, middle + room)
     own = abs(claim.bar or 0.0) + claim.tolerance
-    verdict = Verdict.HOLDS if low - own <= claim.value <= high + own else Verdict.DIFFERS
-    return Judged(claim, verdict, middle, low, high)
+    verdict = ClaimVerdict.HOLDS if low - own <= claim.value <= high + own else ClaimVerdict.DIFFERS
+    return JudgedClaim(claim, verdict, middle, low, high)
 
 
 def _room(figure: str, middle: float, within: float) -> float:

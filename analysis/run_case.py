@@ -23,7 +23,7 @@ from node.core.deliveries import HEADER, RECORD
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class AnalysisCase:
     """A run to be analysed: which captures and records it has, and what can be read from them."""
 
     run: RunDirectory
@@ -42,7 +42,7 @@ class Case:
         return self.hosts or self.links or self.recorded
 
 
-def open_case(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) -> Case:
+def open_case(run: RunDirectory, workers: Workers, progress: Callable[[str], None]) -> AnalysisCase:
     """Return what is available of a run. Raises AnalysisError or InputError if its record or folders are
     invalid.
     """
@@ -56,7 +56,7 @@ def open_case(run: RunDirectory, workers: Workers, progress: Callable[[str], Non
     ]
     writers = (*metadata.having(Trait.PUBLISHER), *metadata.clients)
     hosts = any(capture.host for capture in there)
-    return Case(
+    return AnalysisCase(
         run=run,
         record=record,
         metadata=metadata,
@@ -69,7 +69,7 @@ def open_case(run: RunDirectory, workers: Workers, progress: Callable[[str], Non
     )
 
 
-def as_far_as_read(case: Case) -> Case:
+def without_unread_messages(case: AnalysisCase) -> AnalysisCase:
     """Treat the run as one without decoded events if any TLS connection could not be read."""
     why = unread(case.run) if case.decoded else ""
     if not why:
@@ -84,7 +84,7 @@ def _records(run: RunDirectory, host: str) -> bool:
     return path.is_file() and path.stat().st_size > HEADER.size + RECORD.size  # more than a session's start
 
 
-def counted_clients(case: Case) -> tuple[str, ...]:
+def counted_clients(case: AnalysisCase) -> tuple[str, ...]:
     """Return the clients that count for latency and recovery: those with complete captures.
 
     If the run did not complete, all clients count: their captures are cut off, but valid up to that point.
@@ -96,11 +96,11 @@ def counted_clients(case: Case) -> tuple[str, ...]:
     return tuple(name for name in clients if name not in incomplete) or clients
 
 
-def damaged(case: Case) -> dict[str, str]:
+def damaged(case: AnalysisCase) -> dict[str, str]:
     """Return the hosts with incomplete captures, and the reasons."""
     return damaged_hosts(case.record, decoding(case), pq.read_table(case.run.table("captures")))
 
 
-def decoding(case: Case) -> pa.Table:
+def decoding(case: AnalysisCase) -> pa.Table:
     """Return how far each connection could be decoded: `analysis.schemas.DECODING`."""
     return pq.read_table(case.run.table("decoding"))

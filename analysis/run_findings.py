@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from analysis.capture.clocks import run_clocks as clock_notes
 from analysis.capture.clocks.machine_clocks import read_details
-from analysis.run_case import Case, damaged, decoding
+from analysis.run_case import AnalysisCase, damaged, decoding
 from analysis.timelines import latency, throughput
 from analysis.timelines.agreement import compare, reset_hosts, unfit_hosts
 from analysis.timelines.delivery import strangers
@@ -17,7 +17,7 @@ from analysis.timelines.recovering import convergence, failover_events, recovery
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.run_window import notes as outside_notes
 from analysis.timelines.schemas import FIDELITY
-from analysis.timelines.summary import Findings
+from analysis.timelines.summary import RunFindings
 from analysis.timelines.tasks.results import write
 
 Results = dict[str, pa.Table]
@@ -33,7 +33,7 @@ FROM_ACKNOWLEDGEMENT = (
 NO_RECORDS = "the nodes left no records of deliveries: events could not be counted"
 
 
-def findings_of(case: Case, results: Results) -> Findings:
+def findings_of(case: AnalysisCase, results: Results) -> RunFindings:
     """Write the timelines as tables, and return the findings for the summary.
 
     results: the results of all tasks, by table name.
@@ -56,7 +56,7 @@ def findings_of(case: Case, results: Results) -> Findings:
     incomplete = damaged(case) if case.hosts else {}
     unfit = unfit_hosts(case.record, metadata, incomplete)
     comparable = case.decoded and case.recorded
-    return Findings(
+    return RunFindings(
         deliveries=deliveries,
         publishers=results["publishers"],
         confirmations=results["confirmations"],
@@ -90,7 +90,7 @@ def findings_of(case: Case, results: Results) -> Findings:
     )
 
 
-def _timelines(case: Case, results: Results, others: pa.Table | None) -> Results:
+def _timelines(case: AnalysisCase, results: Results, others: pa.Table | None) -> Results:
     """Return the tables that follow from the tasks' results alone. others: traffic that is not the system's
     own.
     """
@@ -110,7 +110,7 @@ def _timelines(case: Case, results: Results, others: pa.Table | None) -> Results
     }
 
 
-def _on_what_there_is(case: Case) -> Iterator[str]:
+def _on_what_there_is(case: AnalysisCase) -> Iterator[str]:
     """Yield notes on sources that are missing."""
     if not case.recorded:
         yield NO_RECORDS
@@ -124,7 +124,7 @@ def _on_what_there_is(case: Case) -> Iterator[str]:
         yield FROM_ACKNOWLEDGEMENT
 
 
-def _on_times(case: Case, results: Results) -> Iterator[str]:
+def _on_times(case: AnalysisCase, results: Results) -> Iterator[str]:
     """Yield notes on times, if the run has any."""
     metadata = case.metadata
     if metadata.window.problem:

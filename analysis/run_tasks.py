@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from analysis.jobs import transfers
-from analysis.run_case import Case, counted_clients
+from analysis.run_case import AnalysisCase, counted_clients
 from analysis.schemas import TRANSFERS
 from analysis.timelines.delivery.confirmations import planned_subscriptions
 from analysis.timelines.delivery.content import ContentFiles
@@ -48,7 +48,7 @@ GROUPS_TOGETHER = 1 << 17
 """Largest number of (client, stream) pairs per task; each takes memory even without events."""
 
 
-def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
+def first_tasks(case: AnalysisCase, folders: Mapping[str, Path]) -> list[Task]:
     """Return all tasks that do not need the events of all hosts. folders: output folder of each table."""
     run, metadata, contract = case.run, case.metadata, case.metadata.declared.contract
     drivers = _files(run, metadata.having(Trait.PUBLISHER))
@@ -59,7 +59,7 @@ def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
 
     messages = sorted(run.table("messages").glob("*.parquet")) if case.decoded else []
     planned = planned_subscriptions(case.record.plan, metadata)
-    content = ContentFiles.of(run, metadata, metadata.clients)
+    content = ContentFiles.from_run(run, metadata, metadata.clients)
     marks = tuple(path for name, _ in drivers if (path := run.host_collection(name)).is_file())
     links: dict[str, list[LinkTraversal]] = {}
     for traversal in traversals(case.record.plan) if case.links else ():
@@ -75,7 +75,7 @@ def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
                 marks,
                 metadata,
                 not case.decoded or metadata.by_host,
-                ContentFiles.of(run, metadata, (name for name, _ in clients)),
+                ContentFiles.from_run(run, metadata, (name for name, _ in clients)),
                 {name: planned.get(name, ()) for name, _ in clients} if planned else {},
                 records_file(Trait.SUBSCRIBER, number),
             )
@@ -100,12 +100,12 @@ def first_tasks(case: Case, folders: Mapping[str, Path]) -> list[Task]:
     ]
 
 
-def stream_tasks(case: Case, written: RecordFiles | None) -> list[Task]:
+def stream_tasks(case: AnalysisCase, written: RecordFiles | None) -> list[Task]:
     """Return the tasks that follow streams through the events of all hosts, or through the nodes' records."""
     metadata = case.metadata
     sources, clients = failover_events.sources(case.logged, metadata), counted_clients(case)
     events = case.run.table("events") if case.decoded else None
-    content = ContentFiles.of(case.run, metadata, clients)
+    content = ContentFiles.from_run(case.run, metadata, clients)
     shares = _shared_out(sorted(metadata.owner), STREAM_TASKS_MAX)
     logged = ({stream: sources[stream] for stream in some if stream in sources} for some in shares)
     return [

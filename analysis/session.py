@@ -87,7 +87,7 @@ def spark_context(master: str | None = None, settings: Mapping[str, str] | None 
         return _start_quietly(master, settings) if running is None else running
 
 
-def leave_nothing() -> None:
+def remove_java_files() -> None:
     """Remove Java's files on this machine, for a process that ends by os._exit and skips Python's cleanup."""
     _kept.close()
 

@@ -103,7 +103,7 @@ class SweepRunResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class SweepResults:
     """A whole sweep. `axes`: the paths that were swept over more than one value, in their order."""
 
     directory: SweepDirectory
@@ -132,7 +132,7 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class RepetitionSpread:
     """A quantity over repetitions."""
 
     mean: float
@@ -141,28 +141,28 @@ class Spread:
     count: int
 
 
-def read_sweep(directory: SweepDirectory) -> Sweep:
+def read_sweep(directory: SweepDirectory) -> SweepResults:
     """Return a sweep's record and the results of its runs. Raises InputError if there is no sweep."""
     record = directory.read()
-    return Sweep(directory, record, tuple(_read_run(directory, point) for point in record.runs))
+    return SweepResults(directory, record, tuple(_read_run(directory, point) for point in record.runs))
 
 
-def spread(values: Iterable[float | None]) -> Spread | None:
+def repetition_spread(values: Iterable[float | None]) -> RepetitionSpread | None:
     """Return mean, minimum and maximum of the measured values; None if there are none."""
     known = [value for value in values if value is not None]
-    return Spread(sum(known) / len(known), min(known), max(known), len(known)) if known else None
+    return RepetitionSpread(sum(known) / len(known), min(known), max(known), len(known)) if known else None
 
 
 def grouped(
     runs: Sequence[SweepRunResult],
     key: Callable[[SweepRunResult], Key],
     value: Callable[[SweepRunResult], float | None],
-) -> dict[Key, Spread]:
+) -> dict[Key, RepetitionSpread]:
     """Return the spread of a value over the runs of each key, in order of the keys' first appearance."""
     found: dict[Key, list[float | None]] = {}
     for run in runs:
         found.setdefault(key(run), []).append(value(run))
-    spreads = {name: spread(values) for name, values in found.items()}
+    spreads = {name: repetition_spread(values) for name, values in found.items()}
     return {name: each for name, each in spreads.items() if each is not None}
 
 

@@ -34,10 +34,10 @@ from experiments.records.rundir import RunDirectory
 def extract(workers: Workers, run: RunDirectory) -> None:
     """Write all five tables. Raises AnalysisError if a task fails."""
     indices, unusable = load_indices(run)
-    with in_the_making(run, SCHEMAS) as folders:
+    with staged_tables(run, SCHEMAS) as folders:
         with open_table(folders["captures"] / "part-00000.parquet", "captures") as writer:
             writer.write_table(describe_captures(indices, unusable))
-        problems = workers.carry_out([_Fill(task, folders) for task in plan_tasks(run, indices)], _DOING)
+        problems = workers.execute([_Fill(task, folders) for task in plan_tasks(run, indices)], _DOING)
         if any(problems):
             raise AnalysisError(f"{_DOING} failed: {next(filter(None, problems))}")
 
@@ -66,7 +66,7 @@ class _Fill:
 
 
 @contextmanager
-def in_the_making(run: RunDirectory, schemas: Mapping[str, pa.Schema]) -> Iterator[dict[str, Path]]:
+def staged_tables(run: RunDirectory, schemas: Mapping[str, pa.Schema]) -> Iterator[dict[str, Path]]:
     """Create folders for the files of some tables, by name, until the end of the block."""
     folders = {name: run.table_in_the_making(name) for name in schemas}
     try:

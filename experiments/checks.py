@@ -7,21 +7,21 @@ from collections.abc import Iterator, Mapping
 from experiments.churn import Arrivals, Departures
 from experiments.declared import Trait, declared_by, programs_of
 from experiments.faults import (
-    Cut,
+    CutFault,
     DiskFault,
     EnvironmentFault,
-    Fault,
+    ExperimentFault,
+    FaultTrigger,
     Fill,
     Flap,
     Isolate,
     PacketFault,
-    Partition,
+    PartitionFault,
     ProcessFault,
     Restore,
     Separate,
     SetLink,
     TriggeredFault,
-    When,
 )
 from experiments.model import Experiment
 from experiments.parameters import event_limit_bytes, is_durable, roles_problem, waits
@@ -37,7 +37,7 @@ from topologies.document import FieldPath
 from topologies.model import Topology
 from topologies.quantities import DURATION, RATE, yaml_name
 from topologies.round_trips import greatest_detour, greatest_direct
-from topologies.routes import Edge, reached_from, routes
+from topologies.routes import RouteEdge, reached_from, routes
 from topologies.strict import suggestion
 
 PROCESSES_MAX = 200_000
@@ -196,7 +196,7 @@ def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Pr
 def _rates_between(origin: str, target: str, topology: Topology) -> list[float]:
     """Return the rates of the links on the route from one region to another; [] if there is no route."""
     edges = [
-        Edge(
+        RouteEdge(
             link.name, *link.between,
             link.forward_parameters.delay_us, link.backward_parameters.delay_us, link.weight,
         )
@@ -248,15 +248,15 @@ def _expectation_problems(experiment: Experiment, topology: Topology) -> Iterato
             yield ("expect", number), f"no stream is named {name}{suggestion(name, names)}"
 
 
-def _link_problems(fault: Fault, topology: Topology) -> Iterator[str]:
+def _link_problems(fault: ExperimentFault, topology: Topology) -> Iterator[str]:
     if isinstance(fault, Isolate):
         yield from _region_problems((fault.region,), topology)
-    elif isinstance(fault, Partition):
+    elif isinstance(fault, PartitionFault):
         yield from _region_problems(sum(fault.groups, ()), topology)
         if not topology.cut_set(fault.groups):
             yield f"no link of {topology.name} joins these groups"
     else:
-        ends = fault.link if isinstance(fault, (Cut, Flap, SetLink)) else None
+        ends = fault.link if isinstance(fault, (CutFault, Flap, SetLink)) else None
         ends = fault.what if isinstance(fault, Restore) and isinstance(fault.what, tuple) else ends
         if ends is None:
             return
@@ -308,7 +308,9 @@ def _disk_problem(experiment: Experiment, fault: DiskFault) -> str | None:
     return None
 
 
-def _trigger_problems(experiment: Experiment, number: int, when: When, known: set[str]) -> Iterator[Problem]:
+def _trigger_problems(
+    experiment: Experiment, number: int, when: FaultTrigger, known: set[str]
+) -> Iterator[Problem]:
     """Check that the process exists and that its system has such a message."""
     path: FieldPath = ("faults", number, "when")
     if when.process not in known:

@@ -32,7 +32,7 @@ Group = TypeVar("Group", bound="Churn")
 Distribution = Literal["uniform", "poisson", "even", "at-once"]
 
 
-class Span(StrictModel):
+class RandomDuration(StrictModel):
     """A random duration: exponential with a mean, or uniform between two bounds."""
 
     mean_us: DurationUs | None = Field(None, gt=0)
@@ -168,9 +168,9 @@ class Departures(Churn):
 
     how: Literal["leave", "crash"] = "leave"
     """leave: each ends in an orderly way. crash: it is killed."""
-    lifetime: Span | None = None
+    lifetime: RandomDuration | None = None
     """The lifetime of each from its start, instead of times (of `count` processes; default: of all)."""
-    away: Span | None = None
+    away: RandomDuration | None = None
     """The time until it is restarted; default: never."""
 
     @property
@@ -200,7 +200,7 @@ class Departures(Churn):
         return f"{when}, by {self.how}" + (f"; away {self.away}" if self.away is not None else "")
 
 
-def named(churn: Sequence[Group]) -> tuple[Group, ...]:
+def with_names(churn: Sequence[Group]) -> tuple[Group, ...]:
     """Give each group a name: its own, or its kind, numbered if there are several."""
     return tuple(
         each.model_copy(

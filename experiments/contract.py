@@ -22,7 +22,7 @@ LOOSER = {"order", "delivery", "survives", "settle_us"}
 """The fields that an experiment may set."""
 
 
-NEVER_RIGHT = ("events.stray", "events.corrupted", "events.resurrected", "events.published_twice")
+ALWAYS_WRONG_FIGURES = ("events.stray", "events.corrupted", "events.resurrected", "events.published_twice")
 """Figures of summary.json that must be 0 under every contract."""
 
 
@@ -37,7 +37,7 @@ def breaches(contract: Contract) -> tuple[str, ...]:
         "events.duplicated": contract.delivery in ("exactly-once", "at-most-once"),
         "events.out_of_order": contract.order != "none",
         "events.unordered_publishers": contract.order == "publisher",
-        **dict.fromkeys(NEVER_RIGHT, True),
+        **dict.fromkeys(ALWAYS_WRONG_FIGURES, True),
         "subscriptions.unconfirmed": contract.since == "subscription",
     }
     return tuple(path for path, counts in found.items() if counts)

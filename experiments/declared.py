@@ -14,10 +14,10 @@ from node.systems import (
     SENT_FOLDER,
     UnknownSystemError,
     add_module,
+    default_declaration,
     distributions_of,
     is_sent,
     module_files,
-    oldest,
     systems,
 )
 from systems.names import is_path, system_names
@@ -32,16 +32,16 @@ __all__ = [
     "Trait",
     "UnknownSystemError",
     "add_module",
-    "are_all_ours",
     "declared_by",
     "declared_with",
+    "default_declaration",
     "distributions_of",
-    "is_known",
+    "is_known_system",
     "is_sent",
-    "known",
+    "known_system",
     "known_systems",
     "module_files",
-    "oldest",
+    "only_builtin_systems",
     "programs_of",
 ]
 
@@ -51,17 +51,17 @@ def known_systems() -> list[str]:
     return [*systems(), *(name for name in system_names() if name not in systems())]
 
 
-def are_all_ours() -> bool:
+def only_builtin_systems() -> bool:
     """Return whether only the systems that ship with Cutset are known."""
     return tuple(systems().values()) == OURS
 
 
-def is_known(system: str) -> bool:
+def is_known_system(system: str) -> bool:
     """Return whether the system exists; any path counts, whatever its file holds."""
     return is_path(system) or system in known_systems()
 
 
-def known(system: str) -> System:
+def known_system(system: str) -> System:
     """Return a known system. Raises InputError for a file that declares none."""
     return systems()[system] if system in systems() else _program_system(system).system
 
@@ -79,7 +79,7 @@ def _program_system(system: str) -> "ProgramSystem":
 
 def declared_by(system: str) -> Declared:
     """Return the declaration of a known system."""
-    return known(system).declared
+    return known_system(system).declared
 
 
 def declared_with(system: str, parameters: Mapping[str, Any], workload: str) -> Declared:
@@ -87,7 +87,7 @@ def declared_with(system: str, parameters: Mapping[str, Any], workload: str) -> 
 
     parameters: all of them. workload: a kind that the system takes.
     """
-    declaring = known(system)
+    declaring = known_system(system)
     promised = declaring.declared
     if declaring.promise is not None:
         promised = replace(promised, contract=declaring.promise(parameters))

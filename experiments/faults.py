@@ -23,7 +23,7 @@ Mode = Literal["blackhole", "down"]
 WhichWay = Literal["both", "forward", "backward"]
 
 
-class Fault(StrictModel):
+class ExperimentFault(StrictModel):
     """The fields of every fault."""
 
     kind: ClassVar[str]
@@ -39,7 +39,7 @@ class Fault(StrictModel):
         raise NotImplementedError
 
 
-class When(StrictModel):
+class FaultTrigger(StrictModel):
     """A trigger: a process sends its n-th message of one name."""
 
     process: str
@@ -50,14 +50,14 @@ class When(StrictModel):
     """The number of such messages since `at`."""
 
 
-class TriggeredFault(Fault):
+class TriggeredFault(ExperimentFault):
     """A fault that happens at a time or right after a trigger. With a trigger, only a restore can end it,
     since its start is not known in advance.
     """
 
     at_us: DurationUs = 0
     """The time at which it happens, from the start of the run; with `when`, the earliest time."""
-    when: When | None = None
+    when: FaultTrigger | None = None
     """The trigger; only on this machine and in virtual time."""
 
     @model_validator(mode="after")
@@ -73,7 +73,7 @@ class TriggeredFault(Fault):
         return self
 
 
-class LastingFault(Fault):
+class LastingFault(ExperimentFault):
     """A fault on links that lasts until a restore or for a given time."""
 
     for_us: DurationUs | None = Field(None, gt=0)
@@ -94,7 +94,7 @@ class Outage(LastingFault):
     """
 
 
-class Cut(TriggeredLinkFault, Outage):
+class CutFault(TriggeredLinkFault, Outage):
     """Cuts the link between two regions."""
 
     kind: ClassVar[str] = "cut"
@@ -120,7 +120,7 @@ class Isolate(TriggeredLinkFault, Outage):
         return self.region
 
 
-class Partition(TriggeredLinkFault, Outage):
+class PartitionFault(TriggeredLinkFault, Outage):
     """Cuts all links between groups of regions: the cut-set."""
 
     kind: ClassVar[str] = "partition"
@@ -197,7 +197,7 @@ def _link_or_fault(given: Any) -> Any:
     raise problem(f"should be a fault's name or two regions, such as [r0, r1], not {given!r:.40}")
 
 
-class Restore(Fault):
+class Restore(ExperimentFault):
     """Ends a fault by its name, or everything that earlier faults do to a link."""
 
     kind: ClassVar[str] = "restore"
@@ -210,7 +210,7 @@ class Restore(Fault):
         return self.what if isinstance(self.what, str) else "-".join(self.what)
 
 
-class ProcessFault(Fault):
+class ProcessFault(ExperimentFault):
     """A fault on a process, named like `r2/proxy-0`."""
 
     process: str
@@ -261,7 +261,7 @@ class Replace(ProcessFault):
     """The process, such as r2/proxy-0."""
 
 
-class GiveUp(ProcessFault):
+class GiveUpFault(ProcessFault):
     """Announces to all processes, as an operator would, that a killed or departed process will not come back.
     A chain then continues without the data that only that process may have.
     """
@@ -370,7 +370,7 @@ class SlowDisk(DiskFault):
     """The time added to each. If several faults overlap, the longest time counts."""
 
 
-class Join(ProcessFault):
+class JoinFault(ProcessFault):
     """Starts a process that was absent at the start of the run."""
 
     kind: ClassVar[str] = "join"
@@ -378,7 +378,7 @@ class Join(ProcessFault):
     """The process, such as r0/client-3."""
 
 
-class Leave(TriggeredFault, ProcessFault):
+class LeaveFault(TriggeredFault, ProcessFault):
     """Lets a process end in an orderly way, not as a failure."""
 
     kind: ClassVar[str] = "leave"
@@ -386,26 +386,26 @@ class Leave(TriggeredFault, ProcessFault):
     """The process, such as r0/client-1."""
 
 
-KINDS: tuple[type[Fault], ...] = (
-    Cut,
+KINDS: tuple[type[ExperimentFault], ...] = (
+    CutFault,
     Restore,
     SetLink,
     Isolate,
-    Partition,
+    PartitionFault,
     Flap,
     Kill,
     Stop,
     Continue,
     Restart,
     Replace,
-    GiveUp,
+    GiveUpFault,
     Separate,
     Reset,
     Block,
     Fill,
     SlowDisk,
-    Join,
-    Leave,
+    JoinFault,
+    LeaveFault,
 )
 KIND_NAMES = tuple(kind.kind for kind in KINDS)
 
@@ -415,7 +415,7 @@ def _kinds_given(given: Any) -> list[str]:
 
 
 def _one_action(given: Any) -> Any:
-    if isinstance(given, Fault):
+    if isinstance(given, ExperimentFault):
         return given
     if not isinstance(given, dict):
         raise problem(f"should be a mapping such as {{at: 19s, cut: [r2, r3]}}, not {given!r:.40}")
@@ -432,37 +432,37 @@ def _one_action(given: Any) -> Any:
 
 
 def _tag(given: Any) -> str:
-    return f"<{given.kind if isinstance(given, Fault) else _kinds_given(given)[0]}>"
+    return f"<{given.kind if isinstance(given, ExperimentFault) else _kinds_given(given)[0]}>"
 
 
 AnyFault = Annotated[
-    Annotated[Cut, Tag("<cut>")]
+    Annotated[CutFault, Tag("<cut>")]
     | Annotated[Restore, Tag("<restore>")]
     | Annotated[SetLink, Tag("<set>")]
     | Annotated[Isolate, Tag("<isolate>")]
-    | Annotated[Partition, Tag("<partition>")]
+    | Annotated[PartitionFault, Tag("<partition>")]
     | Annotated[Flap, Tag("<flap>")]
     | Annotated[Kill, Tag("<kill>")]
     | Annotated[Stop, Tag("<stop>")]
     | Annotated[Continue, Tag("<continue>")]
     | Annotated[Restart, Tag("<restart>")]
     | Annotated[Replace, Tag("<replace>")]
-    | Annotated[GiveUp, Tag("<give-up>")]
+    | Annotated[GiveUpFault, Tag("<give-up>")]
     | Annotated[Separate, Tag("<separate>")]
     | Annotated[Reset, Tag("<reset>")]
     | Annotated[Block, Tag("<block>")]
     | Annotated[Fill, Tag("<fill>")]
     | Annotated[SlowDisk, Tag("<slow-disk>")]
-    | Annotated[Join, Tag("<join>")]
-    | Annotated[Leave, Tag("<leave>")],
+    | Annotated[JoinFault, Tag("<join>")]
+    | Annotated[LeaveFault, Tag("<leave>")],
     Discriminator(_tag),
     BeforeValidator(_one_action),
 ]
 
 
-def _named(faults: Sequence[Fault]) -> tuple[Fault, ...]:
+def _named(faults: Sequence[ExperimentFault]) -> tuple[ExperimentFault, ...]:
     """Give each fault a unique name: its own, or its kind and its number among those of its kind."""
-    named: list[Fault] = []
+    named: list[ExperimentFault] = []
     numbers: Counter[str] = Counter()
     first_of: dict[str, int] = {}
     for index, fault in enumerate(faults):
@@ -479,7 +479,7 @@ def _own_name(kind: str, number: int) -> str:
     return f"{kind}-{number}"
 
 
-def path_to(index: int, faults: Sequence[Fault]) -> str:
+def path_to(index: int, faults: Sequence[ExperimentFault]) -> str:
     """Return the path of the fault for `--set`: `faults.cut`, or `faults.0` without a name in the file."""
     fault = faults[index]
     number = sum(other.kind == fault.kind for other in faults[: index + 1])

@@ -10,7 +10,7 @@ from typing import Any
 from experiments.campaigns.sweep import OF_MANY_RUNS, VARIANT, value_text
 from experiments.checks import problems
 from experiments.model import Experiment
-from experiments.overrides import overridden, with_value, without
+from experiments.overrides import with_overrides, with_value, without_fields
 from experiments.planned.strikes import strike_problems
 from systems.names import is_path
 from topologies.document import Document, files_in, find_file, read_document, validated
@@ -37,7 +37,7 @@ class ExperimentFile:
 
         Raises InputError that names the value.
         """
-        document = without(self.document, OF_MANY_RUNS)
+        document = without_fields(self.document, OF_MANY_RUNS)
         for path, value in values.items():
             origin = f"sweep {path}={value}"
             settings = self.experiment.variants[value] if path == VARIANT else {path: value}
@@ -55,11 +55,11 @@ def read_experiment(
     """
     path = _find_experiment(name_or_path)
     document = _with_files_found(read_document(path), path.parent)
-    document = _with_files_found(overridden(document, overrides), Path())
+    document = _with_files_found(with_overrides(document, overrides), Path())
     document = _with_files_found(_with_chosen_variants(document), path.parent)
     given = document.data if isinstance(document.data, dict) else {}
     left_out = tuple(field for field in leave_out if given.get(field))
-    document = without(document, leave_out)
+    document = without_fields(document, leave_out)
     file = ExperimentFile(document, path.parent, experiment_from(document), left_out)
     _check_sweep(file)
     return file
@@ -143,9 +143,9 @@ def _with_chosen_variants(document: Document) -> Document:
             texts = [each for each in known if isinstance(each, str)]
             raise document.error((VARIANT,), f"there is no variant {name}{suggestion(str(name), texts)}")
     if isinstance(chosen, list):
-        left = without(document, (VARIANT,))
+        left = without_fields(document, (VARIANT,))
         return replace(left, data={**left.data, "variants": {name: known[name] for name in names}})
-    left = without(document, (VARIANT, "variants"))
+    left = without_fields(document, (VARIANT, "variants"))
     return _with_settings(left, known[chosen], f"variant {chosen}")
 
 

@@ -19,11 +19,11 @@ from experiments.campaigns.sweep import (
     value_text,
 )
 from experiments.campaigns.sweep_expectations import SweepExpectationField
-from experiments.churn import Arrivals, Departures, named
+from experiments.churn import Arrivals, Departures, with_names
 from experiments.contract import loosened
-from experiments.declared import Declared, declared_by, declared_with, is_known
+from experiments.declared import Declared, declared_by, declared_with, is_known_system
 from experiments.expectations import ExpectationField
-from experiments.faults import Fault, Faults, ProcessFault, Restore, path_to
+from experiments.faults import ExperimentFault, Faults, ProcessFault, Restore, path_to
 from experiments.nemesis import Nemesis
 from experiments.overrides import with_value
 from experiments.parameters import complete_parameters, known_systems, roles_of
@@ -77,7 +77,7 @@ Snaplen = Annotated[
 ]
 
 
-class Captures(StrictModel):
+class CaptureSettings(StrictModel):
     """Capture settings. `captures: none` captures nothing: the analysis then has only the delivery logs."""
 
     snaplen_bytes: Snaplen = None
@@ -100,8 +100,8 @@ VARIED = ("parameters", "roles", "workload")  # sections that a nemesis may draw
 CongestionControl = Annotated[str, *spelled("[a-z][a-z0-9_]{0,14}", "the name of one, as cubic", 15)]
 
 
-ArrivalGroups = Annotated[tuple[Arrivals, ...], Field(max_length=CHURN_MAX), AfterValidator(named)]
-DepartureGroups = Annotated[tuple[Departures, ...], Field(max_length=CHURN_MAX), AfterValidator(named)]
+ArrivalGroups = Annotated[tuple[Arrivals, ...], Field(max_length=CHURN_MAX), AfterValidator(with_names)]
+DepartureGroups = Annotated[tuple[Departures, ...], Field(max_length=CHURN_MAX), AfterValidator(with_names)]
 
 
 class Paper(StrictModel):
@@ -144,7 +144,7 @@ class Experiment(StrictModel):
     """The seed of all randomness; `--seed` overrides it. Each further repetition has the next seed."""
     congestion_control: CongestionControl | None = None
     """TCP's congestion control on all hosts, such as `reno` or `cubic`; default: the machine's."""
-    captures: Captures = Field(default_factory=Captures)
+    captures: CaptureSettings = Field(default_factory=CaptureSettings)
     """The capture settings, or `none`."""
     faults: Faults = ()
     """The faults and their times."""
@@ -185,7 +185,7 @@ class Experiment(StrictModel):
         declared = declared_with(self.system, self.all_parameters(), self.workload.kind)
         return replace(declared, contract=loosened(declared.contract, self.contract))
 
-    def all_faults(self, topology: Topology, seed: int) -> tuple[Fault, ...]:
+    def all_faults(self, topology: Topology, seed: int) -> tuple[ExperimentFault, ...]:
         """Return the faults of a run with this seed, the random ones last."""
         if self.nemesis is None:
             return self.faults
@@ -264,7 +264,7 @@ class Experiment(StrictModel):
         return self
 
     def _check_system(self) -> None:
-        if not is_known(self.system):
+        if not is_known_system(self.system):
             raise problem(
                 f"there is no system {self.system}{suggestion(self.system, known_systems())}"
                 " (`cutset --system-module FILE` adds one)",
@@ -340,7 +340,7 @@ class Experiment(StrictModel):
                         )
                         raise problem(f"with {value_text(value)}: {said}", path) from None
 
-    def _check_restored(self, number: int, restore: Fault, name: str) -> None:
+    def _check_restored(self, number: int, restore: ExperimentFault, name: str) -> None:
         names = [fault.name for fault in self.faults if hasattr(fault, "for_us")]
         if name not in names:
             raise problem(

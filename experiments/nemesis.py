@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from experiments.faults import Cut, Fault, Isolate, Outage, Partition
+from experiments.faults import CutFault, ExperimentFault, Isolate, Outage, PartitionFault
 from topologies.model import Topology
 from topologies.routes import connected
 from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, problem
@@ -105,7 +105,7 @@ class Nemesis(StrictModel):
         given = self.faults
         return (given.least, given.most) if isinstance(given, CountRange) else (given, given)
 
-    def topology_problem(self, topology: Topology, others: Sequence[Fault]) -> str | None:
+    def topology_problem(self, topology: Topology, others: Sequence[ExperimentFault]) -> str | None:
         """Return why no drawn cut can keep this topology connected, or None. others: the other faults."""
         links = LosableLinks(topology, others)
         if self.stays is None:
@@ -128,7 +128,7 @@ class Nemesis(StrictModel):
 class LosableLinks:
     """The links that are left, and those of them that may be lost."""
 
-    def __init__(self, topology: Topology, others: Sequence[Fault] = ()) -> None:
+    def __init__(self, topology: Topology, others: Sequence[ExperimentFault] = ()) -> None:
         """others: the experiment's own faults; links that they cut permanently count as lost."""
         lost = _lost_for_good(others, topology)
         self._regions = tuple(topology.regions)
@@ -157,17 +157,17 @@ class LosableLinks:
         return (other for other in self.left if other != link)
 
 
-def _lost_for_good(faults: Sequence[Fault], topology: Topology) -> set[str]:
+def _lost_for_good(faults: Sequence[ExperimentFault], topology: Topology) -> set[str]:
     """Return the links that these faults keep down until the end, ignoring restores."""
     lost = set()
     for fault in faults:
         if not isinstance(fault, Outage) or fault.for_us is not None:
             continue
-        if isinstance(fault, Cut) and (link := topology.link_between(fault.link)):
+        if isinstance(fault, CutFault) and (link := topology.link_between(fault.link)):
             lost.add(link.name)
         elif isinstance(fault, Isolate):
             others = [region for region in topology.regions if region != fault.region]
             lost.update(link.name for link, _ in topology.cut_set([[fault.region], others]))
-        elif isinstance(fault, Partition):
+        elif isinstance(fault, PartitionFault):
             lost.update(link.name for link, _ in topology.cut_set(fault.groups))
     return lost

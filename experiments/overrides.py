@@ -21,7 +21,7 @@ PARTS_MAX = 10
 _NAMES = ("name", "link", "between", "process")  # fields that name an item
 
 
-def overridden(document: Document, overrides: Sequence[str]) -> Document:
+def with_overrides(document: Document, overrides: Sequence[str]) -> Document:
     """Apply `path=value` texts in order. Raises InputError that names the override."""
     if len(overrides) > OVERRIDES_MAX:
         raise InputError("--set", None, "", f"given more than {OVERRIDES_MAX} times")
@@ -59,7 +59,7 @@ def with_value(document: Document, path: str, value: Any, origin: str) -> Docume
     return replace(document, data=data, overridden={**document.overridden, (*at, key): origin})
 
 
-def without(document: Document, fields: Collection[str]) -> Document:
+def without_fields(document: Document, fields: Collection[str]) -> Document:
     """Remove top-level fields from the document."""
     if not isinstance(document.data, dict):  # validation reports it
         return document

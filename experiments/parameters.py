@@ -13,8 +13,8 @@ from typing import Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.declared import declared_by, known, known_systems
-from node.core.declaration import Wait
+from experiments.declared import declared_by, known_system, known_systems
+from node.core.declaration import ReplyTimeout
 from node.systems import studies_of
 from topologies.quantities import QuantityError, quantity_of, yaml_name
 from topologies.strict import problem, quantity_schema, suggestion
@@ -41,17 +41,17 @@ def roles_of(system: str) -> tuple[str, ...]:
 
 def roles_problem(system: str, counts: Mapping[str, int]) -> str | None:
     """Return why a region of a known system cannot have these counts of processes by role, or None."""
-    return known(system).roles_problem(counts)
+    return known_system(system).roles_problem(counts)
 
 
-def waits(system: str, parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
+def waits(system: str, parameters: Mapping[str, Any]) -> tuple[ReplyTimeout, ...]:
     """Return the timeouts of a known system that every round trip must stay below. parameters: all."""
-    return tuple(known(system).waits(parameters))
+    return tuple(known_system(system).waits(parameters))
 
 
 def event_limit_bytes(system: str, parameters: Mapping[str, Any]) -> int | None:
     """Return the largest event size of a known system, or None for no limit. parameters: all."""
-    return known(system).event_limit_bytes(parameters)
+    return known_system(system).event_limit_bytes(parameters)
 
 
 def is_durable(system: str, parameters: Mapping[str, Any]) -> bool:
@@ -59,7 +59,7 @@ def is_durable(system: str, parameters: Mapping[str, Any]) -> bool:
 
     parameters: all of the known system's.
     """
-    return known(system).is_durable(parameters)
+    return known_system(system).is_durable(parameters)
 
 
 def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,9 +67,9 @@ def complete_parameters(system: str, given: Mapping[str, Any]) -> dict[str, Any]
 
     given: by the names in files. Raises a problem with the path of the wrong parameter.
     """
-    kind = known(system).parameters
-    found = _complete(kind(), known(system).declared.name, given)
-    for name in known(system).declared.ports:
+    kind = known_system(system).parameters
+    found = _complete(kind(), known_system(system).declared.name, given)
+    for name in known_system(system).declared.ports:
         if not 0 < found[name] <= PORT_MAX:
             raise problem(f"should be a port, 1 to {PORT_MAX}, not {found[name]}", yaml_name(name))
     return found
@@ -98,7 +98,7 @@ def _complete(defaults: Any, of: str, given: Mapping[str, Any]) -> dict[str, Any
 
 def parameters_schema(system: str) -> dict[str, Any]:
     """Return the JSON schema of a known system's parameters, for completion in editors."""
-    kind = known(system).parameters
+    kind = known_system(system).parameters
     properties = {}
     for name, default in dataclasses.asdict(kind()).items():
         quantity = quantity_of(name)

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from experiments.campaigns.sweep import OF_MANY_RUNS
-from experiments.hunting.huntable import refuse_unusable, usual_place
+from experiments.hunting.huntable import default_backend, refuse_unusable
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import ExperimentFile, read_experiment
 from topologies.document import Document, FieldPath, files_in, find_file, read_document, validated
@@ -30,7 +30,7 @@ BUDGET_US_MIN = 10_000_000
 BUDGET_US_MAX = 7 * 24 * 3600 * 1_000_000
 
 
-class Entry(StrictModel):
+class SuiteEntry(StrictModel):
     """An experiment of a suite."""
 
     name: Name
@@ -94,7 +94,7 @@ class Suite(StrictModel):
     """One line for lists."""
     budget_us: DurationUs = Field(ge=BUDGET_US_MIN, le=BUDGET_US_MAX)
     """The time limit of the night; runs that no longer fit are skipped and reported."""
-    entries: tuple[Entry, ...] = Field(min_length=1, max_length=ENTRIES_MAX)
+    entries: tuple[SuiteEntry, ...] = Field(min_length=1, max_length=ENTRIES_MAX)
     """The entries in the order in which they run."""
 
     @model_validator(mode="after")
@@ -118,10 +118,10 @@ class SuiteFile:
     folder: Path
     """The folder of the file."""
 
-    def place(self, entry: Entry) -> str:
+    def place(self, entry: SuiteEntry) -> str:
         """Return the backend of the entry; an inventory's path is absolute."""
         if entry.hunt_us is not None:
-            return usual_place(self.experiments[entry.name].experiment)
+            return default_backend(self.experiments[entry.name].experiment)
         on = entry.on or self.experiments[entry.name].experiment.on
         return str((self.folder / on).absolute()) if "/" in on or on.endswith((".yaml", ".yml")) else on
 
@@ -153,7 +153,7 @@ def overrides_of(settings: dict[str, Any]) -> list[str]:
     return [f"{path}={json.dumps(value)}" for path, value in settings.items()]
 
 
-def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) -> ExperimentFile:
+def _experiment_of(entry: SuiteEntry, number: int, document: Document, folder: Path) -> ExperimentFile:
     overrides = overrides_of(entry.settings)
     try:
         if entry.topology is not None:
@@ -161,7 +161,7 @@ def _experiment_of(entry: Entry, number: int, document: Document, folder: Path) 
         experiment = _found("experiment", EXPERIMENTS, entry.experiment, folder)
         file = read_experiment(experiment, overrides, leave_out=() if entry.sweep else OF_MANY_RUNS)
         if entry.hunt_us is not None:
-            refuse_unusable(file.experiment, usual_place(file.experiment))
+            refuse_unusable(file.experiment, default_backend(file.experiment))
     except InputError as error:
         path = ("entries", number, *_field_of(error, entry))
         said = error.problem if error.file.startswith("--set ") else str(error)
@@ -177,7 +177,7 @@ def _found(kind: str, folder: Path, name_or_path: str, beside: Path) -> str:
     return name_or_path if found.parent == folder else str(found.absolute())
 
 
-def _field_of(error: InputError, entry: Entry) -> FieldPath:
+def _field_of(error: InputError, entry: SuiteEntry) -> FieldPath:
     """Return the field of the entry that caused an error in its experiment."""
     for path in _longest_first(entry.settings):
         if error.file.startswith(f"--set {path}="):

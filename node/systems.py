@@ -83,7 +83,7 @@ def systems() -> dict[str, System]:
     return found
 
 
-def oldest() -> Declared:
+def default_declaration() -> Declared:
     """Return the system of a run directory without a declaration: there was only one when it was written."""
     return SPRINKLER.declared
 

@@ -22,7 +22,7 @@ from node.core.declaration import (
     Since,
     Trait,
 )
-from node.core.program import Limits, Need, Readiness, Signal, Stopping
+from node.core.program import Need, Readiness, ResourceLimits, Signal, Stopping
 from topologies.quantities import QuantityError, quantity_of
 from topologies.strict import DurationUs, Flag, Name, SizeBytes, StrictModel, WholeNumber, problem, suggestion
 
@@ -136,10 +136,10 @@ class RoleFile(StrictModel):
         """Return how it ends, as data."""
         return Stopping(self.stop.signal, self.stop.grace_us)
 
-    def limited(self) -> Limits:
+    def limited(self) -> ResourceLimits:
         """Return the limits as data."""
         limits = self.limits
-        return Limits(limits.memory_bytes, limits.processors, limits.storage_bytes)
+        return ResourceLimits(limits.memory_bytes, limits.processors, limits.storage_bytes)
 
 
 class NeedFile(StrictModel):

@@ -24,7 +24,7 @@ RENDERED_BYTES_MAX = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Surroundings:
+class TemplateContext:
     """The values for templates of one run that are not specific to a process.
 
     members: all processes, as other processes know them. python: the interpreter.
@@ -36,7 +36,9 @@ class Surroundings:
     python: str
 
 
-def program_of(programs: Programs, member: Mapping[str, Any], around: Surroundings, folder: str) -> Program:
+def program_of(
+    programs: Programs, member: Mapping[str, Any], around: TemplateContext, folder: str
+) -> Program:
     """Return the program of a process with all templates rendered. folder: the process's own.
 
     Raises InputError with the field of the system's file.

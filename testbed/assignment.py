@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import PlainSerializer, TypeAdapter
 
-from experiments.planned.changes import Change, Direction, LinkChange, ProcessAction
+from experiments.planned.changes import Change, LinkChange, LinkDirectionName, ProcessAction
 from experiments.planned.plan import CapturePlan, LinkPlan, Plan
 from testbed.tunnel import Tunnel
 from topologies.link_parameters import LinkParameters
@@ -50,20 +50,22 @@ def whole_plan(plan: Plan) -> Assignment:
     return Assignment("", frozenset(host.name for host in plan.hosts))
 
 
-def emulating_host(plan: Plan, link: LinkPlan, direction: Direction) -> str:
+def emulating_host(plan: Plan, link: LinkPlan, direction: LinkDirectionName) -> str:
     """Return the host on whose machine a link direction is emulated.
 
     This is the sending gateway for a WAN link, and the host itself for a LAN link.
     """
     if link.kind == "lan":
         return link.a
-    region = link.a if direction is Direction.FORWARD else link.b
+    region = link.a if direction is LinkDirectionName.FORWARD else link.b
     return next(each.gateway for each in plan.regions if each.name == region)
 
 
-def parameters_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[Direction, LinkParameters]:
+def parameters_here(
+    plan: Plan, assignment: Assignment, link: LinkPlan
+) -> dict[LinkDirectionName, LinkParameters]:
     """Return the parameters of the link directions that are emulated on this machine."""
-    parameters_of = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
+    parameters_of = {LinkDirectionName.FORWARD: link.forward, LinkDirectionName.BACKWARD: link.backward}
     ours = assignment.emulates or assignment.tunnel(link.name) is None
     return {
         direction: parameters if ours else transparent(parameters)
@@ -72,7 +74,7 @@ def parameters_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[
     }
 
 
-def traces_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[Direction, LinkTrace]:
+def traces_here(plan: Plan, assignment: Assignment, link: LinkPlan) -> dict[LinkDirectionName, LinkTrace]:
     """Return the traces of the link directions that are emulated on this machine and follow one."""
     return {
         direction: trace

@@ -34,7 +34,7 @@ NEEDED_TO_RUN = ("machine", "run")
 """Jobs of packages without which nothing runs; without the others some systems or tests do not."""
 
 
-class State(StrEnum):
+class DoctorState(StrEnum):
     """GOOD is used; NOTE is optional or has a replacement; MISSING stops a run."""
 
     GOOD = "good"
@@ -43,11 +43,11 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """The result of a check. `remedy` is the command or advice that fixes it, or empty."""
 
     subject: str
-    state: State
+    state: DoctorState
     detail: str
     remedy: str = ""
 
@@ -62,12 +62,12 @@ class Package:
     why: str
 
 
-def examine() -> Iterator[Finding]:
+def examine() -> Iterator[DoctorFinding]:
     """Run all checks one after another, so that each result can be shown at once."""
     yield _python()
     sandbox = _sandbox()
     yield sandbox
-    yield _links(sandbox_works=sandbox.state is State.GOOD)
+    yield _links(sandbox_works=sandbox.state is DoctorState.GOOD)
     for package in packages():
         yield _package(package)
     for name in system_names():
@@ -89,30 +89,30 @@ def java_major(version_text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _python() -> Finding:
-    return Finding("Python", State.GOOD, f"{platform.python_version()} at {sys.prefix}")
+def _python() -> DoctorFinding:
+    return DoctorFinding("Python", DoctorState.GOOD, f"{platform.python_version()} at {sys.prefix}")
 
 
-def _sandbox() -> Finding:
+def _sandbox() -> DoctorFinding:
     user = "an ordinary user, in a user namespace" if user_namespace_needed() else "root"
     try:
         run_in_sandbox(["true"])
     except MachineError as error:
-        return Finding("sandbox", State.MISSING, str(error))
-    return Finding("sandbox", State.GOOD, f"network, mount and PID namespaces as {user}")
+        return DoctorFinding("sandbox", DoctorState.MISSING, str(error))
+    return DoctorFinding("sandbox", DoctorState.GOOD, f"network, mount and PID namespaces as {user}")
 
 
-def _links(*, sandbox_works: bool) -> Finding:
+def _links(*, sandbox_works: bool) -> DoctorFinding:
     if sandbox_works and kernel_has_netem():
-        return Finding("links", State.GOOD, "netem, in the kernel")
-    return Finding(
+        return DoctorFinding("links", DoctorState.GOOD, "netem, in the kernel")
+    return DoctorFinding(
         "links",
-        State.GOOD if sandbox_works else State.NOTE,
+        DoctorState.GOOD if sandbox_works else DoctorState.NOTE,
         "relay (this kernel has no usable sch_netem)",
     )
 
 
-def _package(package: Package) -> Finding:
+def _package(package: Package) -> DoctorFinding:
     if package.proof.startswith("/"):
         found = next((str(path) for path in Path("/").glob(package.proof[1:])), None)
         subject = package.name
@@ -122,59 +122,65 @@ def _package(package: Package) -> Finding:
     if found and package.proof == "java":
         return _java(package, found)
     if found:
-        return Finding(subject, State.GOOD, package.why)
-    state = State.MISSING if package.job in NEEDED_TO_RUN else State.NOTE
-    return Finding(subject, state, f"not installed ({package.why})", f"apt-get install {package.name}")
+        return DoctorFinding(subject, DoctorState.GOOD, package.why)
+    state = DoctorState.MISSING if package.job in NEEDED_TO_RUN else DoctorState.NOTE
+    return DoctorFinding(subject, state, f"not installed ({package.why})", f"apt-get install {package.name}")
 
 
-def _system(name: str) -> Finding:
+def _system(name: str) -> DoctorFinding:
     """Check whether a bundled system of programs can run here."""
     lacking = missing_here(load_system(name).programs)
     if not lacking:
-        return Finding(name, State.GOOD, "a system of programs")
+        return DoctorFinding(name, DoctorState.GOOD, "a system of programs")
     detail = f"a system of programs; not installed: {', '.join(map(named, lacking))}"
-    return Finding(name, State.NOTE, detail, "; ".join(dict.fromkeys(need.get for need in lacking)))
+    return DoctorFinding(
+        name, DoctorState.NOTE, detail, "; ".join(dict.fromkeys(need.get for need in lacking))
+    )
 
 
-def _java(package: Package, path: str) -> Finding:
+def _java(package: Package, path: str) -> DoctorFinding:
     output = subprocess.run(
         [path, "-version"], capture_output=True, text=True, check=False, timeout=20
     ).stderr
     major = java_major(output)
     if major is not None and major >= JAVA_MAJOR_MIN:
-        return Finding("java", State.GOOD, f"version {major} ({package.why})")
-    return Finding(
+        return DoctorFinding("java", DoctorState.GOOD, f"version {major} ({package.why})")
+    return DoctorFinding(
         "java",
-        State.MISSING,
+        DoctorState.MISSING,
         f"version {major} is too old: {package.why} needs {JAVA_MAJOR_MIN} or later",
         f"apt-get install {package.name}",
     )
 
 
-def _memory_and_processors() -> Finding:
+def _memory_and_processors() -> DoctorFinding:
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     detail = f"{os.cpu_count()} processors, {memory_bytes / 2**30:.0f} GiB of memory"
     if memory_bytes < MEMORY_BYTES_ADVISED:
-        return Finding("machine", State.NOTE, detail, f"{MEMORY_BYTES_ADVISED >> 30} GiB are advised")
-    return Finding("machine", State.GOOD, detail)
+        return DoctorFinding(
+            "machine", DoctorState.NOTE, detail, f"{MEMORY_BYTES_ADVISED >> 30} GiB are advised"
+        )
+    return DoctorFinding("machine", DoctorState.GOOD, detail)
 
 
-def _disk() -> Finding:
+def _disk() -> DoctorFinding:
     free_bytes = shutil.disk_usage(Path.cwd()).free
     detail = f"{free_bytes / 1e9:.0f} GB free here"
     if free_bytes < DISK_BYTES_ADVISED:
-        return Finding(
+        return DoctorFinding(
             "disk",
-            State.NOTE,
+            DoctorState.NOTE,
             detail,
             "one minute of captures takes about 2 GB; set another directory with --out",
         )
-    return Finding("disk", State.GOOD, detail)
+    return DoctorFinding("disk", DoctorState.GOOD, detail)
 
 
-def _congestion_control() -> Finding:
+def _congestion_control() -> DoctorFinding:
     try:
         current, allowed = congestion_control.default(), congestion_control.allowed()
     except OSError as error:
-        return Finding("TCP", State.NOTE, f"cannot read {error.filename}: {error.strerror}")
-    return Finding("TCP", State.GOOD, f"congestion control {current}; allowed: {', '.join(allowed)}")
+        return DoctorFinding("TCP", DoctorState.NOTE, f"cannot read {error.filename}: {error.strerror}")
+    return DoctorFinding(
+        "TCP", DoctorState.GOOD, f"congestion control {current}; allowed: {', '.join(allowed)}"
+    )

@@ -16,10 +16,10 @@ from pathlib import Path
 
 from experiments.checks import problems
 from experiments.declared import Trait, programs_of
-from experiments.faults import Fault
+from experiments.faults import ExperimentFault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
-from experiments.planned.changes import Direction, LinkChange, ProcessChange
+from experiments.planned.changes import LinkChange, LinkDirectionName, ProcessChange
 from experiments.planned.plan import (
     GATEWAY_ROLE,
     TRAFFIC_ROLE,
@@ -34,7 +34,7 @@ from experiments.planned.plan import (
     TrafficPlan,
 )
 from experiments.roles import counts_in
-from experiments.workloads.workload import Stream, named_streams
+from experiments.workloads.workload import WorkloadStream, named_streams
 from testbed.faults.timeline import (
     block_changes,
     disk_changes,
@@ -42,7 +42,7 @@ from testbed.faults.timeline import (
     link_changes,
     process_changes,
     separation_changes,
-    waiting_problem,
+    trigger_conflict,
 )
 from testbed.programs import check_programs
 from topologies.document import dotted, shown_path
@@ -70,7 +70,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     for path, problem in problems(experiment, topology):
         raise InputError(experiment.name, None, dotted(path), problem)
     faults = experiment.all_faults(topology, run_seed)
-    if found := waiting_problem(faults, topology):
+    if found := trigger_conflict(faults, topology):
         raise InputError(experiment.name, None, "faults", found)
     churn = experiment.churn(topology, run_seed)
     hosts = tuple(_hosts(experiment, topology))
@@ -105,7 +105,7 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
     return plan
 
 
-def with_faults(plan: Plan, faults: Sequence[Fault], topology: Topology, duration_us: int) -> Plan:
+def with_faults(plan: Plan, faults: Sequence[ExperimentFault], topology: Topology, duration_us: int) -> Plan:
     """Return the plan with its faults replaced; nothing changes after `duration_us`."""
     return replace(
         plan,
@@ -130,7 +130,7 @@ def _regions(topology: Topology) -> Iterator[RegionPlan]:
         yield RegionPlan(name, str(region_network(number)), f"{name}-gw")
 
 
-def _streams(asked: Sequence[Stream]) -> Iterator[StreamPlan]:
+def _streams(asked: Sequence[WorkloadStream]) -> Iterator[StreamPlan]:
     """Yield the streams by number, each with a name."""
     for number, (name, stream) in enumerate(named_streams(asked)):
         publishers = (stream.region,) if stream.publishers is None else stream.publishers
@@ -274,7 +274,7 @@ def _captures(
 
 
 def all_changes(
-    faults: Sequence[Fault],
+    faults: Sequence[ExperimentFault],
     topology: Topology,
     duration_us: int,
     churn: Sequence[ProcessChange] = (),
@@ -282,7 +282,9 @@ def all_changes(
     links: Sequence[LinkPlan],
 ) -> tuple[LinkChange | ProcessChange, ...]:
     """Return all changes by time; at the same instant, links change before processes. links: the plan's."""
-    traces = {(link.name, direction): link.trace(direction) for link in links for direction in Direction}
+    traces = {
+        (link.name, direction): link.trace(direction) for link in links for direction in LinkDirectionName
+    }
     changes: list[LinkChange | ProcessChange] = [
         *(
             replace(

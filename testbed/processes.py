@@ -44,8 +44,8 @@ def handed_on(environment: Mapping[str, str]) -> dict[str, str]:
 class NodeProcess:
     """The state of one node process.
 
-    `published` and `delivered` are as in `node.core.machine.Progress`. A `silent` process publishes nothing
-    more, and all that it published is acknowledged.
+    `published` and `delivered` are as in `node.core.machine.NodeProgress`. A `silent` process publishes
+    nothing more, and all that it published is acknowledged.
     """
 
     name: str

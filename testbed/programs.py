@@ -16,7 +16,7 @@ from experiments.records.rundir import RunDirectory
 from node.core.marker import MARKER_BYTES
 from node.core.program import Need, Programs
 from systems.needs import MODULES, missing, version_of
-from systems.rendering import Surroundings, program_of
+from systems.rendering import TemplateContext, program_of
 from testbed.errors import MachineError
 from testbed.runner.contacts import member_of
 from testbed.sandbox.requirements import search_path
@@ -51,7 +51,7 @@ def launches_of(plan: Plan, run: RunDirectory, system_folder: str = "") -> Mappi
     if system_folder:
         programs = replace(programs, folder=system_folder)
     members = members_of(plan)
-    around = Surroundings(members, [each.name for each in plan.regions], plan.parameters, sys.executable)
+    around = TemplateContext(members, [each.name for each in plan.regions], plan.parameters, sys.executable)
     shared = {
         "python_path": os.pathsep.join(map(str, (CLIENT, MODULES))),
         "published": plan.declared.contract.published,

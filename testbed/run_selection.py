@@ -18,7 +18,7 @@ class RunSelection:
     repeat: int
 
     @classmethod
-    def of(
+    def from_options(
         cls, file: ExperimentFile, *, backend: str | None, links: str, seed: int | None, repeat: int | None
     ) -> "RunSelection":
         """Apply the options; the file gives the others. Raises InputError if there are too many runs."""

@@ -10,7 +10,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep_expectations import Result, SweepExpectation
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from experiments.model import Experiment
@@ -34,7 +34,7 @@ class Points:
         self._chosen = chosen
         self._made: dict[int, tuple[Experiment, Topology]] = {}
 
-    def of(self, run: SweepRun) -> tuple[Experiment, Topology]:
+    def inputs_of(self, run: SweepRun) -> tuple[Experiment, Topology]:
         """Return the experiment and topology of this run's combination. Raises InputError."""
         if run.number not in self._made:
             experiment = self._chosen.file.point(run.values)
@@ -48,7 +48,7 @@ class Points:
         content = {
             "links": chosen.links,
             "on": chosen.backend,
-            "points": [[plain(part) for part in self.of(run)] for run in combinations.values()],
+            "points": [[plain(part) for part in self.inputs_of(run)] for run in combinations.values()],
             "repeat": chosen.repeat,
             "seed": chosen.seed,
         }
@@ -107,7 +107,7 @@ def refuse_changed(
     raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {what}")
 
 
-def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirectory) -> SweepRecord:
+def record_to_resume(record: SweepRecord, chosen: RunSelection, directory: SweepDirectory) -> SweepRecord:
     """Return the record to resume: completed runs keep their results, all others are to be made.
 
     Damaged and crashed runs are made again. All options that determine what runs and where are those of
@@ -115,7 +115,7 @@ def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirecto
     """
     record = record.going_on(runs_of(chosen), f"--resume {directory.path}")
     again = (
-        planned if run.state is not State.DONE else run
+        planned if run.state is not RunState.DONE else run
         for planned, run in zip(runs_of(chosen), record.runs, strict=True)
     )
     return replace(
@@ -129,7 +129,7 @@ def continued(record: SweepRecord, chosen: RunSelection, directory: SweepDirecto
     )
 
 
-def judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:
+def with_expectations_judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:
     """Return the record with the sweep's expectations evaluated.
 
     Expectations are evaluated only when every run is analysed, because a statistic over some runs is

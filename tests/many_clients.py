@@ -14,7 +14,7 @@ import numpy as np
 from experiments.loader import load_experiment
 from experiments.planned.plan import Plan
 from experiments.records.json_files import read_json, write_json
-from experiments.records.run_record import Outcome, Phase
+from experiments.records.run_record import Outcome, RunPhase
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
 from testbed.planning import make_plan
@@ -157,5 +157,5 @@ def end(run: RunDirectory, plan: Plan) -> None:
     content["processes"] = [
         {"name": each.name, "host": each.host, "pid": None, "exit": exited} for each in plan.processes
     ]
-    content["phase"], content["outcome"] = Phase.COLLECTED, Outcome.COMPLETED
+    content["phase"], content["outcome"] = RunPhase.COLLECTED, Outcome.COMPLETED
     write_json(run.run_json, content)

@@ -15,7 +15,7 @@ os.close(descriptor)
 """
 
 
-def plant(folder: Path) -> None:
+def plant_modules(folder: Path) -> None:
     """Plant modules that another user may have left in a world-writable folder."""
     folder.chmod(0o1777)
     for name in NAMES:

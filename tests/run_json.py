@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.planned.changes import (
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
@@ -28,7 +28,7 @@ from experiments.records.observations import (
     ProcessExit,
     ProcessRecord,
 )
-from experiments.records.run_record import Outcome, Phase, RunRecord, Times, record_to_json
+from experiments.records.run_record import Outcome, RunPhase, RunRecord, Times, record_to_json
 from experiments.records.rundir import RunDirectory
 from topologies.link_parameters import LinkParameters
 
@@ -63,7 +63,7 @@ def little_run() -> RunRecord:
         captures=(CapturePlan("r0-proxy-0-eth0.pcap", host="r0-proxy-0"),),
         faults=(FaultPlan("cut", "cut", "r0-r1", 500_000), FaultPlan("kill", "kill", "r1/proxy-0", 600_000)),
         changes=(
-            LinkChange(500_000, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, shape),
+            LinkChange(500_000, "cut", "r0-r1", LinkDirectionName.FORWARD, LinkState.BLACKHOLE, shape),
             ProcessChange(600_000, "kill", "r1/proxy-0", ProcessAction.KILL),
         ),
         streams=tuple(StreamPlan(n, name, name, (name,)) for n, name in enumerate(regions)),
@@ -72,7 +72,7 @@ def little_run() -> RunRecord:
         plan,
         run="a-run",
         experiment={"name": "small", "expect": ["events.lost == 0"]},
-        phase=Phase.COLLECTED,
+        phase=RunPhase.COLLECTED,
         outcome=Outcome.COMPLETED,
         times=Times(started_ns=ZERO_NS - 10**9, zero_ns=ZERO_NS, ended_ns=ZERO_NS + 10**9),
         changes=(ChangeRecord(0, ZERO_NS + 1, ZERO_NS + 2), ChangeRecord(1, ZERO_NS + 3, None)),

@@ -162,7 +162,7 @@ def _located(details: ErrorDetails, document: Document) -> tuple[FieldPath, str]
     """Return the path and message of a pydantic error; tags of unions, in <>, are not part of the path."""
     inner = details.get("ctx", {}).get("path", ())
     path = tuple(part for part in details["loc"] if not str(part).startswith(("<", "[key]"))) + tuple(inner)
-    return path, said_of(details, document.written(path))
+    return path, validation_message(details, document.written(path))
 
 
 def _follows(details: ErrorDetails, found: list[ErrorDetails]) -> bool:
@@ -239,7 +239,7 @@ _NUMBERS = ("float_type", "int_type")
 _LIMITS = ("ge", "gt", "le", "lt")
 
 
-def said_of(details: ErrorDetails, written: object) -> str:
+def validation_message(details: ErrorDetails, written: object) -> str:
     """Return a message such as `should be greater than or equal to 10s, not '5s'`.
 
     written: the value as in the file.

@@ -59,7 +59,7 @@ def layout(count: int, edges: Sequence[Edge]) -> tuple[Place, ...]:
     return tuple((float(x), float(y)) for x, y in _stretched(points))
 
 
-def spaced(places: Sequence[Place], *, apart: Place, size: Place) -> tuple[Place, ...]:
+def layout_in_pixels(places: Sequence[Place], *, apart: Place, size: Place) -> tuple[Place, ...]:
     """Return a layout in pixels, from 0 to `size` or, if regions would cover each other, to more.
 
     apart: the minimum distance of two regions, across or down. If a layout would have to become more than
@@ -200,7 +200,7 @@ def _stretched(points: Points) -> Points:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class LabelBox:
     """A rectangle, given by its middle."""
 
     x: float
@@ -208,7 +208,7 @@ class Box:
     width: float
     height: float
 
-    def shared(self, other: "Box") -> float:
+    def shared(self, other: "LabelBox") -> float:
         """Return the area of the overlap, with a margin between the boxes."""
         x = (self.width + other.width) / 2 + MARGIN - abs(self.x - other.x)
         y = (self.height + other.height) / 2 + MARGIN - abs(self.y - other.y)
@@ -216,7 +216,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LabelledLine:
     """A link's line between its ends, and the size of its label."""
 
     x1: float
@@ -226,15 +226,17 @@ class Line:
     width: float
     height: float
 
-    def label_at(self, part: float) -> Box:
+    def label_at(self, part: float) -> LabelBox:
         """Return the label's box at this fraction of the link's length."""
         x, y = self.x1 + (self.x2 - self.x1) * part, self.y1 + (self.y2 - self.y1) * part
-        return Box(x, y, self.width, self.height)
+        return LabelBox(x, y, self.width, self.height)
 
 
-def placed(lines: Sequence[Line], regions: Sequence[Box], within: tuple[float, float]) -> tuple[Box, ...]:
+def place_labels(
+    lines: Sequence[LabelledLine], regions: Sequence[LabelBox], within: tuple[float, float]
+) -> tuple[LabelBox, ...]:
     """Return a box for each line's label, in the order of `lines`. within: the drawing's width and height."""
-    taken, found = list(regions), dict[int, Box]()
+    taken, found = list(regions), dict[int, LabelBox]()
     for number in sorted(range(len(lines)), key=lambda n: -lines[n].width * lines[n].height):
         others = [line for n, line in enumerate(lines) if n != number]
         tried = [_moved_in(lines[number].label_at(part), within) for part in ALONG]
@@ -243,18 +245,18 @@ def placed(lines: Sequence[Line], regions: Sequence[Box], within: tuple[float, f
     return tuple(found[number] for number in range(len(lines)))
 
 
-def _moved_in(box: Box, within: tuple[float, float]) -> Box:
+def _moved_in(box: LabelBox, within: tuple[float, float]) -> LabelBox:
     """Shift a box so that it is inside the drawing."""
     x = min(max(box.x, box.width / 2), max(box.width / 2, within[0] - box.width / 2))
     y = min(max(box.y, box.height / 2), max(box.height / 2, within[1] - box.height / 2))
-    return Box(x, y, box.width, box.height)
+    return LabelBox(x, y, box.width, box.height)
 
 
-def _covered(box: Box, taken: Sequence[Box], lines: Sequence[Line]) -> float:
+def _covered(box: LabelBox, taken: Sequence[LabelBox], lines: Sequence[LabelledLine]) -> float:
     return sum(box.shared(other) for other in taken) + CROSSING * sum(_crosses(line, box) for line in lines)
 
 
-def _crosses(line: Line, box: Box) -> bool:
+def _crosses(line: LabelledLine, box: LabelBox) -> bool:
     """Return whether a link passes under a box, by clipping it to the box's sides (Liang and Barsky)."""
     low, high = 0.0, 1.0
     for start, length, middle, size in (

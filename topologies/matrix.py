@@ -37,7 +37,7 @@ _US_PER_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredRoundTrip:
     """Measured round trips between two regions, in ms; loss is a fraction. None: not measured."""
 
     rtt_ms: float
@@ -56,10 +56,10 @@ class Matrix:
     """
 
     regions: tuple[str, ...]
-    pairs: Mapping[Pair, Measured]
+    pairs: Mapping[Pair, MeasuredRoundTrip]
     written: Mapping[str, str]
 
-    def of(self, wanted: Collection[str]) -> "Matrix":
+    def restricted_to(self, wanted: Collection[str]) -> "Matrix":
         """Return the matrix of some regions, by either name, in its own order.
 
         Raises ValueError for an unknown name.
@@ -118,7 +118,7 @@ class _Reader:
             if line.strip() and not line.startswith("#")
         ]
         self._names: dict[str, str] = {}  # name in the file -> name of the region
-        self._found: dict[Pair, list[Measured]] = defaultdict(list)
+        self._found: dict[Pair, list[MeasuredRoundTrip]] = defaultdict(list)
 
     def read(self) -> Matrix:
         rows = list(self._rows())
@@ -158,7 +158,7 @@ class _Reader:
                 raise self._wrong(number, f"has {len(cells)} values for {len(columns)} regions")
             for other, cell in zip(columns, cells, strict=False):
                 if cell.strip() and other != own:
-                    self._add(own, other, Measured(self._round_trip(number, cell)))
+                    self._add(own, other, MeasuredRoundTrip(self._round_trip(number, cell)))
 
     def _read_list(self, columns: Sequence[str], rows: Sequence[tuple[int, list[str]]]) -> None:
         for number, cells in rows:
@@ -171,9 +171,9 @@ class _Reader:
             jitter_ms = self._number(number, row, "jitter_ms", RTT_MS_MAX)
             percent = self._number(number, row, "loss_percent", LOSS_PERCENT_MAX)
             lost = None if percent is None else percent / 100
-            self._add(own, other, Measured(self._round_trip(number, row["rtt_ms"]), jitter_ms, lost))
+            self._add(own, other, MeasuredRoundTrip(self._round_trip(number, row["rtt_ms"]), jitter_ms, lost))
 
-    def _add(self, own: str, other: str, measured: Measured) -> None:
+    def _add(self, own: str, other: str, measured: MeasuredRoundTrip) -> None:
         order = list(dict.fromkeys(self._names.values()))
         pair = (own, other) if order.index(own) < order.index(other) else (other, own)
         self._found[pair].append(measured)
@@ -214,10 +214,10 @@ class _Reader:
         return InputError(self._file, line, "", problem)
 
 
-def _mean(measured: Sequence[Measured]) -> Measured:
+def _mean(measured: Sequence[MeasuredRoundTrip]) -> MeasuredRoundTrip:
     jitters = [each.jitter_ms for each in measured if each.jitter_ms is not None]
     losses = [each.loss for each in measured if each.loss is not None]
-    return Measured(
+    return MeasuredRoundTrip(
         fmean(each.rtt_ms for each in measured),
         fmean(jitters) if jitters else None,
         fmean(losses) if losses else None,
@@ -234,7 +234,7 @@ def topology_text(matrix: Matrix, name: str, described: str, rate: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _link(pair: Pair, measured: Measured, rate: str) -> str:
+def _link(pair: Pair, measured: MeasuredRoundTrip, rate: str) -> str:
     delay_us = max(0, round(measured.rtt_ms * _US_PER_MS / 2) - 2 * LAN_DELAY_US)
     jitter_us = min(delay_us, round((measured.jitter_ms or 0.0) * _US_PER_MS / 2))
     lost = 1 - math.sqrt(1 - (measured.loss or 0.0))

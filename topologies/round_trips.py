@@ -11,7 +11,7 @@ from itertools import combinations
 
 from topologies.link_parameters import LinkParameters
 from topologies.model import Topology
-from topologies.routes import Edge, Hop, routes
+from topologies.routes import Hop, RouteEdge, routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class _PathPair:
 def hops(topology: Topology) -> dict[Hop, tuple[Hop, ...]]:
     """Return the route between any two regions, hop by hop; unconnected regions have none."""
     edges = [
-        Edge(
+        RouteEdge(
             link.name,
             *link.between,
             link.forward_parameters.delay_us,

@@ -18,7 +18,7 @@ Hop = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class RouteEdge:
     """A link between two regions, with its one-way delays."""
 
     name: str
@@ -33,22 +33,22 @@ class Edge:
         return self.b if region == self.a else self.a
 
 
-def next_edges(regions: Iterable[str], edges: Sequence[Edge]) -> dict[str, dict[str, Edge]]:
+def next_edges(regions: Iterable[str], edges: Sequence[RouteEdge]) -> dict[str, dict[str, RouteEdge]]:
     """Return, for each region, the link on which it sends to each reachable region."""
-    found: dict[str, dict[str, Edge]] = {region: {} for region in regions}
+    found: dict[str, dict[str, RouteEdge]] = {region: {} for region in regions}
     for target in found:
         for region, edge in _towards(target, edges).items():
             found[region][target] = edge
     return found
 
 
-def routes(regions: Iterable[str], edges: Sequence[Edge]) -> dict[Hop, tuple[Hop, ...]]:
+def routes(regions: Iterable[str], edges: Sequence[RouteEdge]) -> dict[Hop, tuple[Hop, ...]]:
     """Return the hops from each region to each reachable region."""
     table = next_edges(regions, edges)
     return {(source, target): _hops(source, target, table) for source, row in table.items() for target in row}
 
 
-def _hops(source: str, target: str, table: Mapping[str, Mapping[str, Edge]]) -> tuple[Hop, ...]:
+def _hops(source: str, target: str, table: Mapping[str, Mapping[str, RouteEdge]]) -> tuple[Hop, ...]:
     hops: list[Hop] = []
     while source != target:
         after = table[source][target].across(source)
@@ -57,9 +57,9 @@ def _hops(source: str, target: str, table: Mapping[str, Mapping[str, Edge]]) -> 
     return tuple(hops)
 
 
-def _towards(target: str, edges: Sequence[Edge]) -> dict[str, Edge]:
+def _towards(target: str, edges: Sequence[RouteEdge]) -> dict[str, RouteEdge]:
     """Return the link on which each region sends to `target`; ties go to the topology's first link."""
-    taken: dict[str, Edge] = {}
+    taken: dict[str, RouteEdge] = {}
     heap: list[tuple[bool, int, int, int, str]] = []  # detour, weight, delay, number of the link, region
 
     def offer(near: str, weight: int, delay_us: int, *, detour: bool) -> None:

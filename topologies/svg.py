@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
-from topologies.layout import Box
+from topologies.layout import LabelBox
 
 Point = tuple[float, float]
 Attributes = Mapping[str, str | float]
@@ -31,7 +31,7 @@ def plain(text: str) -> str:
 
 
 @dataclass(slots=True)
-class Drawing:
+class SvgDrawing:
     """The elements of SVG drawn so far."""
 
     parts: list[str] = field(default_factory=list, kw_only=True)
@@ -47,7 +47,7 @@ class Drawing:
         place: Attributes = {"x": x, "y": y, "text-anchor": anchor, "class": style}
         self.parts.append(element("text", place, plain(content)))
 
-    def box(self, box: Box, style: str, *, radius: float = 0.0, stroke: str = "") -> None:
+    def box(self, box: LabelBox, style: str, *, radius: float = 0.0, stroke: str = "") -> None:
         """Draw a rectangle. stroke: the colour of its border, if not that of its class."""
         place: Attributes = {
             "x": box.x - box.width / 2,

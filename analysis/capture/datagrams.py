@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.markers import Markers, event_columns, find_markers, message_batch
-from analysis.capture.pcap.decode import Decoding
+from analysis.capture.markers import MarkerSearch, event_columns, find_markers, message_batch
+from analysis.capture.pcap.decode import DecodingCounts
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.format import Bytes
 
@@ -44,7 +44,7 @@ class _DirectionState:
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
-        self.counts = Decoding()
+        self.counts = DecodingCounts()
         self.datagrams = self.bytes = 0
         self.waiting: list[_Event] = []
         self._times: Counter[tuple[int, int]] = Counter()  # transmissions per (stream, sequence number)
@@ -58,11 +58,11 @@ class _DirectionState:
         self._times[stream, seq] += 1
 
 
-class Datagrams:
+class DatagramMarkers:
     """All datagrams of one host's capture, read window by window. name: returns a direction's columns."""
 
     def __init__(
-        self, data: Bytes, markers: Markers, name: Callable[[Direction], dict[str, Any]], horizon_ns: int
+        self, data: Bytes, markers: MarkerSearch, name: Callable[[Direction], dict[str, Any]], horizon_ns: int
     ) -> None:
         self._data = data
         self._markers = markers

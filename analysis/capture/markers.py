@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.decode import Decoding, KnownRange, seen_columns
+from analysis.capture.pcap.decode import DecodingCounts, KnownRange, seen_columns
 from analysis.capture.pcap.files.byte_ranges import ByteRanges
 from analysis.capture.pcap.files.format import Bytes
-from analysis.capture.pcap.frames import copied, runs, windows
+from analysis.capture.pcap.frames import copy_pieces, runs, windows
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.messages.marked import NEW, PASSED
 from analysis.schemas import MESSAGES
@@ -37,7 +37,7 @@ LINE_BYTES_MAX = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Markers:
+class MarkerSearch:
     """Search parameters. size_bytes: size of an event. publishers: the streams that each address publishes.
     takers: addresses of hosts that only receive events.
     """
@@ -56,19 +56,19 @@ class Markers:
             return pa.repeat(pa.scalar(PASSED), len(streams))
         return pa.array([NEW if stream in own else PASSED for stream in streams])
 
-    def written(self) -> "tuple[Written, ...]":
+    def written(self) -> "tuple[MarkerEncoding, ...]":
         """Return the encodings that an event can have on the wire."""
         size, digits = self.size_bytes, MAGIC.hex()
         return (
-            Written(MAGIC, size, bytes),
-            Written(base64.b64encode(MAGIC)[:5], (size + 2) // 3 * 4, base64.b64decode),
-            Written(digits.encode(), 2 * size, binascii.unhexlify),
-            Written(digits.upper().encode(), 2 * size, binascii.unhexlify),
+            MarkerEncoding(MAGIC, size, bytes),
+            MarkerEncoding(base64.b64encode(MAGIC)[:5], (size + 2) // 3 * 4, base64.b64decode),
+            MarkerEncoding(digits.encode(), 2 * size, binascii.unhexlify),
+            MarkerEncoding(digits.upper().encode(), 2 * size, binascii.unhexlify),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class MarkerEncoding:
     """An encoding of events on the wire: first bytes, length in bytes, and a function that decodes it."""
 
     begin: bytes
@@ -87,7 +87,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundMarkers:
     """Markers found in a block of bytes, in order: begin, end, stream and sequence number of each.
     rest: offset from which the bytes must be searched again with those that follow.
     """
@@ -107,15 +107,17 @@ class Found:
         self.seq.append(marker.seq)
 
 
-def find_markers(content: bytes, begin: int, ways: Sequence[Written], *, is_final: bool) -> Found:
+def find_markers(
+    content: bytes, begin: int, ways: Sequence[MarkerEncoding], *, is_final: bool
+) -> FoundMarkers:
     """Find the markers from `begin` on.
 
     is_final: no bytes follow; otherwise an incomplete event at the end is left for the next call.
     """
-    found = Found()
-    joined = Joined.of(content, begin, is_final=is_final)
+    found = FoundMarkers()
+    joined = UnchunkedBytes.from_chunked(content, begin, is_final=is_final)
     text, settled = joined.text, 0
-    begins = Begins(text, ways)
+    begins = MarkerStarts(text, ways)
     while (first := begins.first(settled)) is not None:
         at, written = first
         start, length = joined.position(at), written.length
@@ -143,14 +145,14 @@ def find_markers(content: bytes, begin: int, ways: Sequence[Written], *, is_fina
     return found
 
 
-class Begins:
+class MarkerStarts:
     """Offsets in a block of bytes at which events may begin."""
 
-    def __init__(self, text: bytes, ways: Sequence[Written]) -> None:
+    def __init__(self, text: bytes, ways: Sequence[MarkerEncoding]) -> None:
         self._text = text
         self._next = [(text.find(written.begin), written) for written in ways]
 
-    def first(self, at: int) -> tuple[int, Written] | None:
+    def first(self, at: int) -> tuple[int, MarkerEncoding] | None:
         """Return the first place at or after `at`, or None. `at` must not decrease between calls."""
         self._next = [
             (place if place < 0 or place >= at else self._text.find(written.begin, at), written)
@@ -161,7 +163,7 @@ class Begins:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class UnchunkedBytes:
     """Bytes without chunk-size lines, or what looks like them: the bytes of `text` from `starts[i]` on came
     from `positions[i]` on.
     """
@@ -171,7 +173,7 @@ class Joined:
     positions: list[int]
 
     @classmethod
-    def of(cls, content: bytes, begin: int, *, is_final: bool) -> "Joined":
+    def from_chunked(cls, content: bytes, begin: int, *, is_final: bool) -> "UnchunkedBytes":
         """Remove chunk-size lines. Unless `is_final`, also remove an unfinished line at the end."""
         parts, starts, positions, size = [], [], [], 0
         for line in CHUNK_LINE.finditer(content, begin):
@@ -203,8 +205,8 @@ class MarkerDecoder:
     `names` holds the columns that are the same for all messages (capture, host, …).
     """
 
-    def __init__(self, data: Bytes, markers: Markers, names: Mapping[str, Any]) -> None:
-        self.counts = Decoding()
+    def __init__(self, data: Bytes, markers: MarkerSearch, names: Mapping[str, Any]) -> None:
+        self.counts = DecodingCounts()
         self._data = data
         self._ways = markers.written()
         self._markers = markers
@@ -231,7 +233,7 @@ class MarkerDecoder:
         first += int(np.searchsorted(pieces.end[first:last], self._position, side="right"))
         rest, rest_start = b"", int(pieces.start[first])
         for piece, following in windows(pieces, first, last):
-            content = rest + copied(self._data, pieces, piece, following)
+            content = rest + copy_pieces(self._data, pieces, piece, following)
             begin = max(self._position - rest_start, 0)
             is_final = following > last and not goes_on
             found = find_markers(content, begin, self._ways, is_final=is_final)
@@ -243,7 +245,7 @@ class MarkerDecoder:
             rest, rest_start = content[found.rest :], rest_start + found.rest
             self._position = rest_start
 
-    def _batch(self, found: Found, at: int) -> pa.RecordBatch:
+    def _batch(self, found: FoundMarkers, at: int) -> pa.RecordBatch:
         start, end = np.array(found.at, np.int64) + at, np.array(found.end, np.int64) + at
         columns = seen_columns(start, end - start, self._known) | event_columns(
             found.stream, found.seq, self._markers, self._names
@@ -252,7 +254,7 @@ class MarkerDecoder:
 
 
 def event_columns(
-    stream: Sequence[int], seq: Sequence[int], markers: Markers, names: Mapping[str, Any]
+    stream: Sequence[int], seq: Sequence[int], markers: MarkerSearch, names: Mapping[str, Any]
 ) -> dict[str, pa.Array]:
     """Return the columns that identify events. names: holds their common src and dst."""
     count = len(seq)

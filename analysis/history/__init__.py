@@ -2,7 +2,7 @@
 
 from analysis.history.history_schemas import EVERYTHING, HistoryFilter
 from analysis.history.metrics import Metric, headline
-from analysis.history.record import ExpectationResult, RunRecord, record_of, record_of_failed_start
+from analysis.history.record import ExpectationResult, HistoryRecord, record_from_run, record_of_failed_start
 from analysis.history.store import History
 from experiments.records.summary import Better
 
@@ -12,9 +12,9 @@ __all__ = [
     "ExpectationResult",
     "History",
     "HistoryFilter",
+    "HistoryRecord",
     "Metric",
-    "RunRecord",
     "headline",
-    "record_of",
+    "record_from_run",
     "record_of_failed_start",
 ]

@@ -50,13 +50,13 @@ class UnusableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class HistoryPartition:
     """The folder of one table's rows of one night."""
 
     path: Path
 
     @classmethod
-    def of(cls, history: Path, table: str, night: str) -> "Partition":
+    def for_night(cls, history: Path, table: str, night: str) -> "HistoryPartition":
         """Return the partition of a table and a night, whether or not it exists."""
         return cls(history / table / f"{_FOLDER}{night}")
 
@@ -115,7 +115,7 @@ def read_rows(path: Path, table: str, run: str | None = None) -> pa.Table:
         rows = checked(table, brought_forward(table, rows))
     except FileNotFoundError:
         raise
-    except (UnknownLayoutError, MalformedError) as error:
+    except (UnknownSchemaError, MalformedError) as error:
         raise UnusableError(str(error)) from None
     except Exception as error:  # noqa: BLE001 - a damaged file makes the parser raise any exception
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -148,7 +148,7 @@ def _check_names(rows: pa.Table) -> None:
     """Raise UnknownLayoutError if the column names differ from those that were written."""
     named = (rows.schema.metadata or {}).get(_COLUMNS)
     if named is not None and named.decode(errors="replace") != _names(rows.column_names):
-        raise UnknownLayoutError("is damaged: its columns are not those that were written")
+        raise UnknownSchemaError("is damaged: its columns are not those that were written")
 
 
 def write_rows(path: Path, rows: pa.Table) -> None:
@@ -183,7 +183,7 @@ NEEDED: Final = {
 MAY_BE_NULL: Final = {(EXPECTATIONS, "value"), (RUNS, "seed")}
 
 
-class UnknownLayoutError(Exception):
+class UnknownSchemaError(Exception):
     """Rows that are not those of a history, or that a newer Cutset wrote."""
 
 
@@ -193,25 +193,25 @@ def brought_forward(
     """Return the rows of this table in the current layout, `SCHEMAS[table]`. Raises UnknownLayoutError."""
     twice = [name for name, count in Counter(rows.column_names).items() if count > 1]
     if twice:
-        raise UnknownLayoutError(f"is no file of a history: it has the column `{twice[0]}` twice")
+        raise UnknownSchemaError(f"is no file of a history: it has the column `{twice[0]}` twice")
     if "schema" not in rows.column_names:
-        raise UnknownLayoutError("is no file of a history: it has no column `schema`")
+        raise UnknownSchemaError("is no file of a history: it has no column `schema`")
     version = _version(rows)
     if version > to:
-        raise UnknownLayoutError(f"was written by a newer Cutset: schema {version}, and this one knows {to}")
+        raise UnknownSchemaError(f"was written by a newer Cutset: schema {version}, and this one knows {to}")
     while version < to:
         if version not in steps:
-            raise UnknownLayoutError(f"has schema {version}, which no Cutset wrote")
+            raise UnknownSchemaError(f"has schema {version}, which no Cutset wrote")
         rows = steps[version](table, rows)
         version += 1
     if _is_todays(table, rows, to):
         return rows.replace_schema_metadata()
     missing = [column for column in NEEDED[table] if column not in rows.column_names]
     if missing:
-        raise UnknownLayoutError(f"is no file of a history's {table}: it has no column `{missing[0]}`")
+        raise UnknownSchemaError(f"is no file of a history's {table}: it has no column `{missing[0]}`")
     for column in NEEDED[table]:
         if rows[column].null_count:
-            raise UnknownLayoutError(f"has rows without a `{column}`")
+            raise UnknownSchemaError(f"has rows without a `{column}`")
     return _fitted(table, rows, to)
 
 
@@ -220,12 +220,12 @@ def _version(rows: pa.Table) -> int:
         return SCHEMA
     column = rows["schema"]
     if not pa.types.is_integer(column.type):
-        raise UnknownLayoutError(f"has a column `schema` of {column.type}, not int32")
+        raise UnknownSchemaError(f"has a column `schema` of {column.type}, not int32")
     found = pc.unique(column).to_pylist()
     if len(found) > 1:
-        raise UnknownLayoutError(f"has rows of several schemas: {', '.join(map(str, found))}")
+        raise UnknownSchemaError(f"has rows of several schemas: {', '.join(map(str, found))}")
     if found[0] is None:
-        raise UnknownLayoutError("has rows without a `schema`")
+        raise UnknownSchemaError("has rows without a `schema`")
     return int(found[0])
 
 
@@ -264,4 +264,4 @@ def _cast(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     try:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise UnknownLayoutError(f"has a column `{field.name}` of {column.type}, not {field.type}") from None
+        raise UnknownSchemaError(f"has a column `{field.name}` of {column.type}, not {field.type}") from None

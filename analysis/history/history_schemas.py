@@ -134,7 +134,7 @@ class HistoryFilter:
 EVERYTHING = HistoryFilter()
 
 
-def of_these(rows: pa.Table, runs: pa.Table) -> pa.Table:
+def rows_of_runs(rows: pa.Table, runs: pa.Table) -> pa.Table:
     """Return the rows whose night and run are in the table `runs`."""
     if rows.num_rows == 0:
         return rows

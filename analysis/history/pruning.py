@@ -24,7 +24,7 @@ from typing import Final
 
 from analysis.history.record import folder_bytes
 from analysis.history.store import History
-from experiments.archives.packing import CAPTURES, without
+from experiments.archives.packing import CAPTURES, with_left_out
 from experiments.campaigns.nights import TORN
 from experiments.files.plain_name import refuse_link
 from experiments.records.run_record import write_record
@@ -125,7 +125,7 @@ def remove(removal: Removal) -> None:
     if removal.part == REMAINS:
         _remove(run.path.parent, run.path)
         return
-    write_record(run.run_json, without(run.read_run(), removal.part, WHY))
+    write_record(run.run_json, with_left_out(run.read_run(), removal.part, WHY))
     for path in _paths(run)[removal.part]:
         _remove(run.path.parent, path)
 

@@ -36,7 +36,7 @@ class ExpectationResult:
 
 
 @dataclass(frozen=True, slots=True)
-class RunRecord:
+class HistoryRecord:
     """A run in the history: a row of the table `runs` and its rows in the two other tables.
 
     night: its date, as 2026-03-14. path: its directory, or "" if there is none. settings: overrides by path.
@@ -100,7 +100,7 @@ def check_night(night: str) -> None:
         raise AnalysisError(f"{night!r} is not a night: write its date as 2026-03-14")
 
 
-def record_of(
+def record_from_run(
     run: RunDirectory,
     *,
     night: str,
@@ -109,7 +109,7 @@ def record_of(
     repeat: int,
     settings: Mapping[str, Any],
     allow_failure: bool = False,
-) -> RunRecord:
+) -> HistoryRecord:
     """Return the record of a run directory. Without a summary the verdict is `crashed`.
 
     Raises InputError if run.json, or an existing summary.json, cannot be read, has an unknown verdict, or has
@@ -123,7 +123,7 @@ def record_of(
         raise InputError(str(run.summary_json), None, "verdict", f"{expected}, found {verdict}")
     fidelity = _mapping(summary, "fidelity")
     try:
-        return RunRecord(
+        return HistoryRecord(
             night=night,
             run=run.name,
             path=str(run.path.absolute()),
@@ -168,7 +168,7 @@ def record_of_failed_start(
     started_ns: int,
     seed: int = 0,
     allow_failure: bool = False,
-) -> RunRecord:
+) -> HistoryRecord:
     """Return the record of a run that could not be started and has no directory.
 
     Its outcome is `not started`.
@@ -177,7 +177,7 @@ def record_of_failed_start(
     attempts.
     """
     tried = datetime.fromtimestamp(started_ns / 1e9, UTC)
-    return RunRecord(
+    return HistoryRecord(
         night=night,
         run=f"{tried:%Y%m%dT%H%M%SZ}-{entry}-{repeat}-not-started",
         path="",

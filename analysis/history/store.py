@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from analysis.errors import AnalysisError
 from analysis.history.files import (
-    Partition,
+    HistoryPartition,
     UnusableError,
     foreign,
     named_in,
@@ -37,10 +37,10 @@ from analysis.history.history_schemas import (
     SCHEMA,
     SCHEMAS,
     HistoryFilter,
-    of_these,
+    rows_of_runs,
     shown_schema,
 )
-from analysis.history.record import RunRecord, check_night, settings_json
+from analysis.history.record import HistoryRecord, check_night, settings_json
 from experiments.files.locks import folder_lock
 from experiments.files.sanitize import sanitize
 from experiments.files.whole_files import sync_folder
@@ -71,7 +71,7 @@ class History:
         """Return the nights that have runs, oldest first."""
         return nights(self.folder, RUNS)
 
-    def append(self, record: RunRecord) -> bool:
+    def append(self, record: HistoryRecord) -> bool:
         """Add a run. Returns False and changes nothing if the run is already in the history, in any night.
 
         Raises AnalysisError if the run cannot be written.
@@ -80,12 +80,14 @@ class History:
             return False
         try:
             for table, rows in rows_of(record, self._stored(record.path)).items():
-                write_rows(Partition.of(self.folder, table, record.night).of_run(record.run), rows)
+                write_rows(
+                    HistoryPartition.for_night(self.folder, table, record.night).of_run(record.run), rows
+                )
         except OSError as error:
             raise AnalysisError(
                 f"{self.folder}: {record.run} cannot be added to the history: {error.strerror}"
             ) from error
-        if len(Partition.of(self.folder, RUNS, record.night).single()) > LOOSE_MAX:
+        if len(HistoryPartition.for_night(self.folder, RUNS, record.night).single()) > LOOSE_MAX:
             self.compact(record.night)
         return True
 
@@ -97,7 +99,7 @@ class History:
         """
         check_night(night)
         try:
-            with folder_lock(Partition.of(self.folder, RUNS, night).path, wait=True):
+            with folder_lock(HistoryPartition.for_night(self.folder, RUNS, night).path, wait=True):
                 for table in TABLES:
                     self._compact(table, night)
         except FileNotFoundError:
@@ -123,13 +125,13 @@ class History:
         self._forget(*TABLES)
         runs = self._runs(where)
         metrics, expectations = (
-            of_these(self._read(table, where), runs) for table in (METRICS, EXPECTATIONS)
+            rows_of_runs(self._read(table, where), runs) for table in (METRICS, EXPECTATIONS)
         )
         return self._with_paths(runs), metrics, expectations
 
     def _of_runs(self, table: str, where: HistoryFilter) -> pa.Table:
         self._forget(RUNS, table)
-        return of_these(self._read(table, where), self._runs(where))
+        return rows_of_runs(self._read(table, where), self._runs(where))
 
     def _runs(self, where: HistoryFilter) -> pa.Table:
         return where.of_runs(self._read(RUNS, where))
@@ -148,7 +150,9 @@ class History:
         for _ in range(READS_MAX):
             with contextlib.suppress(FileNotFoundError):
                 return self._night(table, night)
-        raise AnalysisError(f"{Partition.of(self.folder, table, night).path}: its files keep vanishing")
+        raise AnalysisError(
+            f"{HistoryPartition.for_night(self.folder, table, night).path}: its files keep vanishing"
+        )
 
     def _night(self, table: str, night: str) -> pa.Table:
         """Return the night's current rows. Raises FileNotFoundError if a file disappears during the read.
@@ -156,7 +160,7 @@ class History:
         Single-run files whose rows are compacted already do not count. They are listed first: the rows of a
         file that disappears later are in the file of the whole night.
         """
-        partition = Partition.of(self.folder, table, night)
+        partition = HistoryPartition.for_night(self.folder, table, night)
         files = partition.single()
         for path in partition.foreign():
             self._problems[path] = "is not a file of the history: left out"
@@ -175,7 +179,7 @@ class History:
             return SCHEMAS[table].empty_table()
 
     def _counted(self, night: str, run: str) -> bool:
-        partition = Partition.of(self.folder, RUNS, night)
+        partition = HistoryPartition.for_night(self.folder, RUNS, night)
         if not (partition.of_run(run).exists() or run in self._named_in(partition.whole)):
             return False
         for path, whose in ((partition.of_run(run), run), (partition.whole, None)):
@@ -196,16 +200,18 @@ class History:
         return self._named[path][1]
 
     def _compact(self, table: str, night: str) -> None:
-        partition = Partition.of(self.folder, table, night)
+        partition = HistoryPartition.for_night(self.folder, table, night)
         single = partition.single()
         if not single:
             return
         self._forget(RUNS, table)
         counted = self._read(RUNS, HistoryFilter(since=night, until=night))
         rows = self._read(table, HistoryFilter(since=night, until=night))
-        if {partition.whole, Partition.of(self.folder, RUNS, night).whole} & set(self._problems):
+        if {partition.whole, HistoryPartition.for_night(self.folder, RUNS, night).whole} & set(
+            self._problems
+        ):
             return  # the rows compacted before would be lost
-        rows = of_these(rows, counted).drop_columns([NIGHT])
+        rows = rows_of_runs(rows, counted).drop_columns([NIGHT])
         write_rows(partition.whole, rows)
         if not read_rows(partition.whole, table).equals(rows):
             raise AnalysisError(f"{partition.whole} is not what was written: is the disk failing?")
@@ -237,7 +243,7 @@ _COPIED_FIELDS = (
 )  # fmt: skip
 
 
-def rows_of(record: RunRecord, path: str) -> dict[str, pa.Table]:
+def rows_of(record: HistoryRecord, path: str) -> dict[str, pa.Table]:
     """Return a record's rows in each table. path: its directory as the history stores it.
 
     Raises AnalysisError if a number is too large for its column.

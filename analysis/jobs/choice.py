@@ -47,7 +47,7 @@ def _of_this_machine(run: RunDirectory, master: str | None, progress: Progress) 
         yield _executors(run, master)
 
 
-def start_ahead(runs: Iterable[RunDirectory]) -> None:
+def start_spark_early(runs: Iterable[RunDirectory]) -> None:
     """Start Spark on this machine in a thread if any of these runs is large enough to need it.
 
     Java needs seconds to start, in which the caller can do other work. Errors are reported by the analysis.

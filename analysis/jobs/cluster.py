@@ -22,7 +22,7 @@ from typing import Self
 from pyspark import SparkContext
 
 from analysis.errors import AnalysisError
-from analysis.jobs.probe import ProbeAnswer, ProbeQuestion, look
+from analysis.jobs.probe import ProbeAnswer, ProbeRequest, answer_probe
 from analysis.jobs.sending import RemoteWorkers
 from analysis.jobs.spark import Executors, collected
 from analysis.jobs.work import Workers
@@ -171,17 +171,19 @@ def _sees(context: SparkContext, run: RunDirectory) -> bool:
     folder.mkdir(parents=True)
     try:
         sizes = {path: path.stat().st_size for path in run.captures.glob("*") if path.is_file()}
-        question = ProbeQuestion(folder, secrets.token_hex(), sizes)
+        question = ProbeRequest(folder, secrets.token_hex(), sizes)
         question.note.write_text(question.token)
         slots = context.defaultParallelism  # Spark fills all slots at once, so each executor is probed
-        answers = collected(context.parallelize([question] * slots, slots).map(look), "probing executors")
-        check(answers)
+        answers = collected(
+            context.parallelize([question] * slots, slots).map(answer_probe), "probing executors"
+        )
+        check_probe_answers(answers)
         return all(_shares_folder(answer, folder) for answer in answers)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def check(answers: Sequence[ProbeAnswer]) -> None:
+def check_probe_answers(answers: Sequence[ProbeAnswer]) -> None:
     """Check that executors have the packages that tasks need. Raises AnalysisError if one lacks any."""
     for answer in answers:
         if answer.missing:

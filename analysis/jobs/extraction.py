@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machine_clocks import MachineClocks, clock_of_capture, read_clocks
-from analysis.capture.markers import Markers
+from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap.files.compressed import capture_name, readable, unpack
 from analysis.capture.pcap.files.index import CaptureIndex, load_index
-from analysis.capture.pcap.files.record_batches import Span, pack, read_span, spans_of
+from analysis.capture.pcap.files.record_batches import RecordSpan, pack, read_span, spans_of
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.capture.time_range import EVER
 from analysis.capture.tls.events import NO_KEY_LOG, TlsConnections, TlsKeys
@@ -53,7 +53,7 @@ class PacketsTask:
     """Writes the packets of some spans."""
 
     number: int
-    spans: tuple[Span, ...]
+    spans: tuple[RecordSpan, ...]
 
     @property
     def weight(self) -> int:
@@ -74,7 +74,7 @@ class MessagesTask:
 
     capture: HostCapture
     system: str
-    markers: Markers | None  # searched for instead of the system's own messages
+    markers: MarkerSearch | None  # searched for instead of the system's own messages
     weight: int
     tls: TlsKeys | None = None  # keys, if they may be in TLS
 
@@ -195,7 +195,7 @@ def _messages_tasks(
 ) -> Iterator[MessagesTask]:
     plan = record.plan
     messages, port = messages_of(plan), message_port(plan)
-    markers = messages if isinstance(messages, Markers) else None
+    markers = messages if isinstance(messages, MarkerSearch) else None
     if messages is None or (port is None and markers is None):
         return
     tls = _tls_keys(run, record)

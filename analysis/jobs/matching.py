@@ -55,20 +55,20 @@ class Receivers:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LastOffsets:
     """The offset of the last message of each connection that one side saw."""
 
     last: Mapping[Key, int]
 
     @staticmethod
-    def of(table: pa.Table) -> "Reach":
+    def from_table(table: pa.Table) -> "LastOffsets":
         """Compute it from rows of MESSAGES."""
         found = table.group_by(list(CONNECTION)).aggregate([("stream_offset", "max")]).to_pylist()
-        return Reach({key_of(row): row["stream_offset_max"] for row in found})
+        return LastOffsets({key_of(row): row["stream_offset_max"] for row in found})
 
-    def __or__(self, other: "Reach") -> "Reach":
+    def __or__(self, other: "LastOffsets") -> "LastOffsets":
         keys = {**self.last, **other.last}
-        return Reach({key: max(self.last.get(key, -1), other.last.get(key, -1)) for key in keys})
+        return LastOffsets({key: max(self.last.get(key, -1), other.last.get(key, -1)) for key in keys})
 
 
 @dataclass(slots=True)
@@ -104,7 +104,9 @@ class _Side:
 class Matcher:
     """Joins one host's sent messages with their arrivals."""
 
-    def __init__(self, sent: Reach, arrived: Reach, hosts: Mapping[str, str], receivers: Receivers) -> None:
+    def __init__(
+        self, sent: LastOffsets, arrived: LastOffsets, hosts: Mapping[str, str], receivers: Receivers
+    ) -> None:
         """Prepare for the connections of both sides. hosts: address -> host."""
         keys = list({**sent.last, **arrived.last})
         self._numbers = {key: number for number, key in enumerate(keys)}
@@ -236,4 +238,6 @@ def match(
     not arrive.
     """
     receivers = captured if isinstance(captured, Receivers) else Receivers(frozenset(captured))
-    return Matcher(Reach.of(sent), Reach.of(arrived), hosts, receivers).take(sent, arrived)
+    return Matcher(LastOffsets.from_table(sent), LastOffsets.from_table(arrived), hosts, receivers).take(
+        sent, arrived
+    )

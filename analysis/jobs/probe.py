@@ -16,7 +16,7 @@ NEEDED = ("numpy", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeQuestion:
+class ProbeRequest:
     """Question to each executor. folder: where it finds `token` and tries to write. sizes: of captures."""
 
     folder: Path
@@ -40,7 +40,7 @@ class ProbeAnswer:
     written: str | None
 
 
-def look(question: ProbeQuestion) -> ProbeAnswer:
+def answer_probe(question: ProbeRequest) -> ProbeAnswer:
     """Answer the question; runs on an executor."""
     return ProbeAnswer(
         host=socket.gethostname(),
@@ -59,7 +59,7 @@ def _importable(name: str) -> bool:
     return True
 
 
-def _reads(question: ProbeQuestion) -> bool:
+def _reads(question: ProbeRequest) -> bool:
     """Return whether this machine sees the same files, and not others with the same names."""
     with suppress(OSError):
         sizes = {path: path.stat().st_size for path in question.sizes}

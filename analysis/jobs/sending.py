@@ -28,11 +28,11 @@ from pyspark import SparkContext, SparkFiles
 
 from analysis.errors import AnalysisError
 from analysis.jobs.spark import cause
-from analysis.jobs.work import R, Task, handfuls, in_order
+from analysis.jobs.work import R, Task, results_in_task_order, task_batches
 from analysis.spark_home import local_folder
 from experiments.files.scratch import scratch
 from experiments.files.whole_files import remove
-from experiments.records.rundir import IN_THE_MAKING, RunDirectory
+from experiments.records.rundir import UNFINISHED_SUFFIX, RunDirectory
 
 JOBS_MAX = 32
 CHUNK_BYTES = 16 << 20
@@ -77,9 +77,9 @@ class RemoteWorkers:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
+    def execute(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
         """Run all tasks on the executors."""
-        gathered = handfuls(tasks, self._context.defaultParallelism)
+        gathered = task_batches(tasks, self._context.defaultParallelism)
         parcels = [self._parcel(handful) for handful in gathered]
         if not parcels:
             return []
@@ -97,12 +97,12 @@ class RemoteWorkers:
                 raise
             for job in jobs:
                 results += job.result()
-        return in_order(tasks, gathered, results)
+        return results_in_task_order(tasks, gathered, results)
 
     def _parcel(self, tasks: Sequence[Task[Any]]) -> Parcel:
         content, paths = pack(tasks, self._root)
         files = tuple((str(path.relative_to(self._root)), self._send(path)) for path in files_of(paths))
-        folders = (str(path.relative_to(self._root)) for path in paths if path.suffix == IN_THE_MAKING)
+        folders = (str(path.relative_to(self._root)) for path in paths if path.suffix == UNFINISHED_SUFFIX)
         return Parcel(content, files, tuple(sorted(folders)))
 
     def _send(self, path: Path) -> str:
@@ -163,7 +163,7 @@ def _run_parcel(parcel: Parcel) -> Iterator[Any]:
     """Run a parcel on an executor. Its worker always removes Spark's folders, and ours with them."""
     sent = Path(SparkFiles.getRootDirectory()).absolute()
     with scratch("cutset-parcel-", local_folder()) as folder:
-        yield from carry_out(parcel, folder, sent)
+        yield from execute(parcel, folder, sent)
 
 
 def _remove(names: Sequence[str]) -> None:
@@ -211,12 +211,12 @@ def unpack(tasks: bytes, root: Path) -> tuple[Task[Any], ...]:
 
 def files_of(paths: set[Path]) -> list[Path]:
     """Return the files that tasks with these paths read, each once; a folder stands for its files."""
-    folders = (path for path in paths if path.is_dir() and path.suffix != IN_THE_MAKING)
+    folders = (path for path in paths if path.is_dir() and path.suffix != UNFINISHED_SUFFIX)
     found = paths.union(*(folder.iterdir() for folder in folders))
     return sorted(path for path in found if path.is_file() and not path.name.startswith("."))
 
 
-def carry_out(parcel: Parcel, scratch: Path, sent: Path) -> Iterator[Any]:
+def execute(parcel: Parcel, scratch: Path, sent: Path) -> Iterator[Any]:
     """Run a parcel's tasks below an empty folder. Yield their results, then the files that they wrote.
 
     sent: the folder with the received files.

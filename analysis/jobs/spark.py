@@ -10,7 +10,7 @@ from typing import Any
 from pyspark import SparkContext
 
 from analysis.errors import AnalysisError
-from analysis.jobs.work import R, Task, do_all, handfuls, in_order
+from analysis.jobs.work import R, Task, results_in_task_order, run_task_batch, task_batches
 
 RAISED = re.compile(r"(?!pyspark\.|org\.|java\.|SQLSTATE)([a-zA-Z_]\w*\.)*[A-Z]\w*: ")
 """Matches the last line of a traceback in Python."""
@@ -24,13 +24,13 @@ class Executors:
 
     context: SparkContext
 
-    def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
+    def execute(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
         """Run one Spark task per batch, the longest first: Spark starts them in this order."""
         if not tasks:
             return []
-        gathered = handfuls(tasks, self.context.defaultParallelism)
-        work = self.context.parallelize(gathered, len(gathered)).flatMap(do_all)
-        return in_order(tasks, gathered, collected(work, doing))
+        gathered = task_batches(tasks, self.context.defaultParallelism)
+        work = self.context.parallelize(gathered, len(gathered)).flatMap(run_task_batch)
+        return results_in_task_order(tasks, gathered, collected(work, doing))
 
 
 def collected(work: Any, doing: str) -> list[Any]:

@@ -30,7 +30,7 @@ from analysis.capture.pcap.files.compressed import capture_name
 from analysis.capture.time_range import TimeRange
 from analysis.errors import check_transfers
 from analysis.jobs.extraction import COMPRESSION, part_name
-from analysis.jobs.matching import COLUMNS, CONNECTION, Matcher, Reach, Receivers, key_of
+from analysis.jobs.matching import COLUMNS, CONNECTION, LastOffsets, Matcher, Receivers, key_of
 from analysis.schemas import MESSAGES, TRANSFERS
 from experiments.records.rundir import RunDirectory
 
@@ -38,7 +38,7 @@ ROW_GROUP_ROWS = 32_768  # about a second of a busy host: the unit that a query 
 SHARES_MAX = 256  # open files
 
 
-class InOrder:
+class SortedWriter:
     """Takes tables and writes their rows, sorted, at the end of its `with` block on success."""
 
     def __init__(self, path: Path, schema: pa.Schema, by: str, bounds: Sequence[int]) -> None:
@@ -52,7 +52,7 @@ class InOrder:
         self._shares: dict[int, pa.ipc.RecordBatchFileWriter] = {}
         self._waiting: list[pa.Table] = []  # if there is only one share
 
-    def __enter__(self) -> "InOrder":
+    def __enter__(self) -> "SortedWriter":
         self._folder = Path(
             self._open.enter_context(tempfile.TemporaryDirectory(prefix=".", dir=self._path.parent))
         )
@@ -125,7 +125,7 @@ class MatchTransfers:
         matcher = Matcher(sent_reach, arrived_reach, self.hosts, self.receivers)
         coming = _PendingMessage([_stretches(file, arrived) for file in files])
         nothing = MESSAGES.empty_table()
-        with InOrder(self.folder / part_name(self.host), TRANSFERS, "t_ns", _bounds(own)) as writer:
+        with SortedWriter(self.folder / part_name(self.host), TRANSFERS, "t_ns", _bounds(own)) as writer:
             for stretch in _stretches(own, sent | from_elsewhere):
                 writer.take(matcher.only_came(stretch.filter(from_elsewhere)))
                 writer.take(matcher.take(stretch.filter(sent), nothing))
@@ -167,10 +167,10 @@ def _stretches(path: Path, chosen: ds.Expression, columns: Collection[str] = COL
             yield file.read_row_group(group, needed).filter(chosen)
 
 
-def _reach(path: Path, chosen: ds.Expression) -> Reach:
-    reach = Reach({})
+def _reach(path: Path, chosen: ds.Expression) -> LastOffsets:
+    reach = LastOffsets({})
     for stretch in _stretches(path, chosen, _OF_REACH):
-        reach |= Reach.of(stretch)
+        reach |= LastOffsets.from_table(stretch)
     return reach
 
 

@@ -42,7 +42,7 @@ class Task(Protocol[R_co]):
 class Workers(Protocol):
     """Runs tasks."""
 
-    def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
+    def execute(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
         """Run all tasks and return their results in the order of the tasks, independent of the workers.
 
         doing: the activity, for errors. Raises AnalysisError if a task fails.
@@ -54,7 +54,7 @@ def weight_of(task: Any) -> int:
     return int(getattr(task, "weight", 1))
 
 
-def handfuls(tasks: Sequence[Task[R]], cores: int) -> list[tuple[Task[R], ...]]:
+def task_batches(tasks: Sequence[Task[R]], cores: int) -> list[tuple[Task[R], ...]]:
     """Combine tasks into batches of about equal cost, the longest tasks first.
 
     Longest processing time first: each task joins the batch with the least cost so far (Graham 1969).
@@ -73,7 +73,7 @@ def handfuls(tasks: Sequence[Task[R]], cores: int) -> list[tuple[Task[R], ...]]:
 class InlineWorkers:
     """Runs one task after the other: for use within other workers' tasks, and for very little work."""
 
-    def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
+    def execute(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
         """Run the tasks in their order."""
         with _errors_named(doing):
             return [task.run() for task in tasks]
@@ -90,18 +90,18 @@ class ProcessPool:
         """Return a pool with one child for each processor that this process may use."""
         return cls(min(CHILDREN_MAX, len(os.sched_getaffinity(0))))
 
-    def carry_out(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
+    def execute(self, tasks: Sequence[Task[R]], doing: str) -> list[R]:
         """Run the tasks. Ctrl-C waits for running ones, which are short."""
         if self.cores == 1 or len(tasks) <= 1:
-            return InlineWorkers().carry_out(tasks, doing)
-        gathered = handfuls(tasks, self.cores)
+            return InlineWorkers().execute(tasks, doing)
+        gathered = task_batches(tasks, self.cores)
         with _children(self.cores, gathered) as pool, _errors_named(doing):
             done = list(pool.map(_run_batch, range(len(gathered))))
-        return in_order(tasks, gathered, [result for results in done for result in results])
+        return results_in_task_order(tasks, gathered, [result for results in done for result in results])
 
 
 @contextmanager
-def meanwhile(work: Callable[..., object], *given: object, doing: str) -> Iterator[None]:
+def run_alongside(work: Callable[..., object], *given: object, doing: str) -> Iterator[None]:
     """Run a function in a child while the block runs, and wait for it at the block's end.
 
     given: its arguments, which are pickled. doing: the activity, for errors. Raises the function's own
@@ -160,10 +160,10 @@ def _start_child(parent: int, gathered: Sequence[tuple[Task[Any], ...]]) -> None
 
 
 def _run_batch(number: int) -> list[Any]:
-    return do_all(_inherited[number])
+    return run_task_batch(_inherited[number])
 
 
-def in_order(
+def results_in_task_order(
     tasks: Sequence[Task[R]], gathered: Iterable[Sequence[Task[R]]], results: Sequence[R]
 ) -> list[R]:
     """Return results in the order of their tasks. results: those of all batches, one after the other."""
@@ -171,6 +171,6 @@ def in_order(
     return [results[places[id(task)]] for task in tasks]
 
 
-def do_all(batch: Sequence[Task[R]]) -> list[R]:
+def run_task_batch(batch: Sequence[Task[R]]) -> list[R]:
     """Run the tasks of a batch and return their results."""
     return [task.run() for task in batch]

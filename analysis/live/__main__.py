@@ -24,12 +24,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from analysis.live.priority import stand_back
+from analysis.live.priority import lower_priority
 from analysis.live.query import LiveRead
 from analysis.live.recorded import RecordedRead
-from analysis.live.server import Server
-from analysis.live.view import View
-from analysis.session import leave_nothing
+from analysis.live.server import PageServer
+from analysis.live.view import LiveView
+from analysis.session import remove_java_files
 from experiments.files.scratch import scratch
 from experiments.records.rundir import RunDirectory
 
@@ -42,8 +42,8 @@ def main(path: str) -> int:
     """Watch the run in this directory until the request to end. Does not return: ends the process."""
     messages: queue.SimpleQueue[Json | None] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(messages,), name="told", daemon=True).start()
-    view = View(RunDirectory(Path(path)))
-    server = Server(view.board)
+    view = LiveView(RunDirectory(Path(path)))
+    server = PageServer(view.board)
     server.start()
     _send("watching", url=server.url)
     with scratch("cutset-live-", Path(tempfile.gettempdir())) as work:
@@ -65,12 +65,12 @@ def main(path: str) -> int:
                     view.hear(message)
                     _send_figures(view, reading)
         server.stop()
-    leave_nothing()
+    remove_java_files()
     # Java and the workers end with their pipes; waiting for them would delay the command.
     os._exit(0)
 
 
-def _reading(view: View, work: Path) -> LiveRead | RecordedRead:
+def _reading(view: LiveView, work: Path) -> LiveRead | RecordedRead:
     """Return the reader of the run: of delivery records for programs, otherwise of packets with Spark."""
     if view.is_of_programs:
         return RecordedRead(
@@ -81,7 +81,7 @@ def _reading(view: View, work: Path) -> LiveRead | RecordedRead:
 
 def _get_ready() -> None:
     """Lower the priority, and report that the start is complete."""
-    stand_back()
+    lower_priority()
     _send("ready")
 
 
@@ -106,7 +106,7 @@ def _send(did: str, **fields: Any) -> None:
         sys.stdout.flush()
 
 
-def _send_figures(view: View, reading: LiveRead | RecordedRead) -> None:
+def _send_figures(view: LiveView, reading: LiveRead | RecordedRead) -> None:
     if reading.ended:
         return
     status = view.status()

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from analysis.live.growing_records import GrowingRecords
 from analysis.timelines import schemas
 from analysis.timelines.delivery import deliveries
-from analysis.timelines.delivery.content import Content, ContentFiles, content_of
+from analysis.timelines.delivery.content import ContentFiles, ContentRecords, content_of
 from analysis.timelines.delivery.delivery_records import as_table
-from analysis.timelines.delivery.expected import SUBSCRIPTIONS, for_everybody
+from analysis.timelines.delivery.expected import SUBSCRIPTIONS, all_events_due_to_all
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
@@ -29,17 +29,19 @@ from node.core.measures import BlockReader
 _OF_PUBLISHERS = (RecordKind.PUBLISHED, RecordKind.ACKNOWLEDGED)
 
 
-class Audience:
+class RequiredDeliveries:
     """The required deliveries of one run, from its growing records."""
 
     def __init__(self, run: RunDirectory, metadata: RunMetadata) -> None:
         contract = metadata.declared.contract
-        self.settle_ns = 0 if for_everybody(metadata) else contract.settle_us * 1000
+        self.settle_ns = 0 if all_events_due_to_all(metadata) else contract.settle_us * 1000
         """The time after an event's publication until its audience is final."""
-        writers = () if for_everybody(metadata) else metadata.having(Trait.PUBLISHER, Trait.SUBSCRIBER)
+        writers = (
+            () if all_events_due_to_all(metadata) else metadata.having(Trait.PUBLISHER, Trait.SUBSCRIBER)
+        )
         self._records = [GrowingRecords(name, run.host_deliveries(name)) for name in writers]
         self._published = self._asked = schemas.RECORDS.empty_table()
-        files = ContentFiles.of(run, metadata, metadata.clients)
+        files = ContentFiles.from_run(run, metadata, metadata.clients)
         self._content = None if files is None else _GrowingContent(files)
 
     def read(self, from_ns: int) -> None:
@@ -60,9 +62,9 @@ class Audience:
 
     def must_get(self, streams: Sequence[int], metadata: RunMetadata) -> Mapping[int, deliveries.Sets] | None:
         """Return the recent events of these streams that each client must get; None: all of them."""
-        if for_everybody(metadata):
+        if all_events_due_to_all(metadata):
             return None
-        return deliveries.must_get(
+        return deliveries.required_sets(
             metadata.clients,
             self._published,
             self._asked,
@@ -88,5 +90,5 @@ class _GrowingContent:
                 self._interests[host] += found.get(INTEREST, ())
         self._events = [block for block in self._events if block[1][-1] >= from_ns]
 
-    def content(self) -> Content:
+    def content(self) -> ContentRecords:
         return content_of(self._files.domains, self._events, self._interests.items())

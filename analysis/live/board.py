@@ -17,7 +17,7 @@ SERIES = ("throughput", "latency")
 _END = ""
 
 
-class Board:
+class LiveBoard:
     """The live state of one run. fixed: the constant part (title, charts, length)."""
 
     def __init__(self, fixed: Json) -> None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.streams import format_address
-from analysis.live.directions import Direction, Message, Segment
+from analysis.live.directions import CapturedSegment, DecodedMessage, LiveDirection
 from analysis.live.payloads import Payloads
 from analysis.schemas import PACKETS
 from analysis.timelines.run_metadata import Host
@@ -32,7 +32,7 @@ ROWS = pa.schema([PACKETS.field(name) for name in ("capture", *DIRECTION, *_OF_S
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EventBatch:
     """Consecutive sequence numbers of a stream. events: how many are events; the others are collected."""
 
     published: bool  # False: delivered
@@ -44,7 +44,7 @@ class Batch:
     t_ns: int
 
 
-class Decoder:
+class LiveDecoder:
     """Decodes all directions of all watched captures."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Decoder:
             for trait, names in ((Trait.PUBLISHER, (publish, answer)), (Trait.SUBSCRIBER, carries))
             for role in declared.having(trait)
         }
-        self._directions: dict[tuple[str, tuple[int, ...]], Direction | None] = {}
+        self._directions: dict[tuple[str, tuple[int, ...]], LiveDirection | None] = {}
         self._reported: set[tuple[str, tuple[int, ...]]] = set()
         self._unanswered: OrderedDict[tuple[str, int, int], tuple[int, int]] = OrderedDict()
         self.newest_ns: dict[str, int] = {}
@@ -81,7 +81,7 @@ class Decoder:
                 self._reported.add(key)
                 yield self._hosts[key[0]].name, direction.stopped
 
-    def feed(self, packets: pa.Table) -> Iterator[Batch]:
+    def feed(self, packets: pa.Table) -> Iterator[EventBatch]:
         """Decode packets (`ROWS`), which must be TCP segments, each capture's in order."""
         if not packets.num_rows:
             return
@@ -97,7 +97,7 @@ class Decoder:
 
     def _feed_stretch(
         self, capture: str, columns: Columns, content: memoryview, shift: int
-    ) -> Iterator[Batch]:
+    ) -> Iterator[EventBatch]:
         """Decode segments whose bytes are in one file."""
         host = self._hosts[capture]
         length, payload_at = columns["payload_length"], columns["payload_offset"].astype(np.int64)
@@ -110,31 +110,31 @@ class Decoder:
             direction = self._direction(capture, host, key)
             if direction is None:
                 continue
-            segment = Segment(t_ns, seq, flags, size, content[begin:stop])
+            segment = CapturedSegment(t_ns, seq, flags, size, content[begin:stop])
             for message in direction.feed(segment):
                 yield from self._batches(host, message)
         self.newest_ns[host.name] = max(self.newest_ns.get(host.name, 0), int(columns["t_ns"][-1]))
 
-    def _direction(self, capture: str, host: Host, key: tuple[int, ...]) -> Direction | None:
+    def _direction(self, capture: str, host: Host, key: tuple[int, ...]) -> LiveDirection | None:
         """Return the state of a direction; None for messages that a subscriber sends."""
         if (capture, key) not in self._directions:
             leaving = format_address(key[0], key[1]) == host.address
             passed_over = leaving and host.role in self._subscribers
-            self._directions[capture, key] = None if passed_over else Direction(self._wanted[host.role])
+            self._directions[capture, key] = None if passed_over else LiveDirection(self._wanted[host.role])
         return self._directions[capture, key]
 
-    def _batches(self, host: Host, message: Message) -> Iterator[Batch]:
+    def _batches(self, host: Host, message: DecodedMessage) -> Iterator[EventBatch]:
         head, t_ns = message.head, message.t_complete_ns
         stream, count = head["stream"], head.get("count", 1)
         if message.name in self._reading.carries:
             gone = self._reading.placeholder is not None and head.get("kind") == self._reading.placeholder
             covered = count if message.covered is None else message.covered
-            yield Batch(False, host.name, stream, head["first_seq"], covered, 0 if gone else count, t_ns)
+            yield EventBatch(False, host.name, stream, head["first_seq"], covered, 0 if gone else count, t_ns)
             return
         publish, answer = self._reading.publish or ("", "")
         to_server_ns = sum(host.lan_delay_us) * 1000  # a server's LAN link is as the publisher's
         if publish == answer:
-            yield Batch(True, host.name, stream, head["first_seq"], count, count, t_ns + to_server_ns)
+            yield EventBatch(True, host.name, stream, head["first_seq"], count, count, t_ns + to_server_ns)
             return
         key = (host.name, stream, head["request"])
         if message.name == publish:
@@ -144,4 +144,4 @@ class Decoder:
                 self._unanswered.popitem(last=False)
         elif key in self._unanswered:
             t_ns, count = self._unanswered.pop(key)
-            yield Batch(True, host.name, stream, head["first_seq"], count, count, t_ns)
+            yield EventBatch(True, host.name, stream, head["first_seq"], count, count, t_ns)

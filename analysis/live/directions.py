@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from analysis.capture.pcap.reassemble import RST, SYN, WINDOW_BYTES_MAX
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
-from node.core.message_layout import Layout
+from node.core.message_layout import MessageLayout
 
 HELD_BYTES_MAX = 16 << 20
 REACH_BYTES = 4
@@ -22,7 +22,7 @@ _COVERED = "covered"
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class CapturedSegment:
     """A segment of one direction. content: the captured part of its payload."""
 
     t_ns: int
@@ -33,7 +33,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class DecodedMessage:
     """A complete message: its fixed head, and for sparse batches the number of covered sequence numbers."""
 
     name: str
@@ -42,10 +42,10 @@ class Message:
     covered: int | None = None
 
 
-class Direction:
+class LiveDirection:
     """Decodes one direction between two ports, which may have several connections in succession."""
 
-    def __init__(self, wanted: Mapping[int, Layout]) -> None:
+    def __init__(self, wanted: Mapping[int, MessageLayout]) -> None:
         self._wanted = wanted
         self._isn: int | None = None  # the SYN's sequence number; segments before it cannot be decoded
         self._begin(0)
@@ -62,10 +62,10 @@ class Direction:
         self._head = bytearray()
         self._head_bytes = HEADER_BYTES  # wanted bytes of the frame's beginning
         self._frame_end: int | None = None
-        self._layout: Layout | None = None
+        self._layout: MessageLayout | None = None
         self.stopped = None
 
-    def feed(self, segment: Segment) -> Iterator[Message]:
+    def feed(self, segment: CapturedSegment) -> Iterator[DecodedMessage]:
         """Yield the messages that a segment completes. Segments must be in capture order."""
         seq = segment.seq
         if segment.flags & SYN:
@@ -97,7 +97,7 @@ class Direction:
         self._last_seq, self._last_position = seq, self._last_position + step
         return self._last_position
 
-    def _hold(self, start: int, end: int, segment: Segment) -> None:
+    def _hold(self, start: int, end: int, segment: CapturedSegment) -> None:
         if start > self._there + WINDOW_BYTES_MAX:
             return
         at = start
@@ -115,7 +115,7 @@ class Direction:
         self._held.clear()
         self._held_bytes = 0
 
-    def _take(self, start: int, end: int, content: memoryview) -> Iterator[Message]:
+    def _take(self, start: int, end: int, content: memoryview) -> Iterator[DecodedMessage]:
         """Read bytes [start, end); those before `_there` were read already."""
         while True:
             if self._frame_end is not None and len(self._head) == self._head_bytes:
@@ -174,12 +174,12 @@ class Direction:
                 self._head_bytes = wanted
         return True
 
-    def _fields(self, layout: Layout) -> dict[str, int]:
+    def _fields(self, layout: MessageLayout) -> dict[str, int]:
         values = layout.head.unpack_from(self._head, HEADER_BYTES)
         fields = zip(layout.fields, values, strict=True)
         return {column: value for field, value in fields for column in field.columns}
 
-    def _message(self, layout: Layout) -> Message:
+    def _message(self, layout: MessageLayout) -> DecodedMessage:
         fields, covered = self._fields(layout), None
         reaches = memoryview(self._head)[HEADER_BYTES + layout.head.size :]
         if reaches:
@@ -187,4 +187,4 @@ class Direction:
                 int.from_bytes(reaches[at : at + REACH_BYTES]) for at in range(0, len(reaches), REACH_BYTES)
             )
         reaches.release()
-        return Message(layout.name, self._t_ns, fields, covered)
+        return DecodedMessage(layout.name, self._t_ns, fields, covered)

@@ -13,7 +13,7 @@ NICE = 5
 AUTOGROUP = Path("/proc/self/autogroup")
 
 
-def stand_back() -> None:
+def lower_priority() -> None:
     """Lower the priority of all threads of this process's session, whose leader it must be."""
     with contextlib.suppress(OSError):  # kernels without autogroups have no such file
         AUTOGROUP.write_text(str(NICE))

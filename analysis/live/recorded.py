@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from analysis.errors import AnalysisError
-from analysis.live.decoder import Batch
+from analysis.live.decoder import EventBatch
 from analysis.live.growing_records import GrowingRecords
 from analysis.timelines.run_metadata import Host, RunMetadata
 from experiments.declared import Trait
@@ -25,7 +25,7 @@ WRITTEN_NS = 100_000_000
 ONLY_ACKNOWLEDGED = "acknowledged"
 """A value of `Contract.published`: publishers record an event when the system acknowledges it."""
 
-Take = Callable[[Sequence[Batch], Mapping[str, int]], None]
+Take = Callable[[Sequence[EventBatch], Mapping[str, int]], None]
 """Receives batches, and the time up to which each client was read."""
 
 
@@ -94,7 +94,7 @@ class RecordedRead:
         self.ended = True
         self._on_end()
 
-    def _batches(self, host: Host, records: GrowingRecords) -> list[Batch]:
+    def _batches(self, host: Host, records: GrowingRecords) -> list[EventBatch]:
         rows = records.read().rows
         to_server_ns = sum(host.lan_delay_us) * 1000
         names = ("kind", "stream", "first_seq", "covered", "count", "time_ns")
@@ -103,7 +103,9 @@ class RecordedRead:
             *(rows[name].tolist() for name in names), strict=True
         ):
             if kind == RecordKind.DELIVERED:
-                found.append(Batch(False, host.name, stream, first_seq, covered, count, t_ns))
+                found.append(EventBatch(False, host.name, stream, first_seq, covered, count, t_ns))
             elif kind == RecordKind.PUBLISHED and self._shows_latency:
-                found.append(Batch(True, host.name, stream, first_seq, covered, count, t_ns + to_server_ns))
+                found.append(
+                    EventBatch(True, host.name, stream, first_seq, covered, count, t_ns + to_server_ns)
+                )
         return found

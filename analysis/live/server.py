@@ -18,7 +18,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from analysis.live.board import Board
+from analysis.live.board import LiveBoard
 from analysis.pages import report
 from analysis.pages.charting.chart_page import SCRIPTS, STYLES
 
@@ -78,7 +78,7 @@ class LocalRequestHandler:
         return None
 
 
-def application(board: Board, port: int, finished: Callable[[], Path | None]) -> ASGIApp:
+def application(board: LiveBoard, port: int, finished: Callable[[], Path | None]) -> ASGIApp:
     """Return the application with all pages. finished: returns the finished report, once there is one."""
 
     def file(path: Path) -> Callable[[Request], Awaitable[Response]]:
@@ -102,17 +102,17 @@ def application(board: Board, port: int, finished: Callable[[], Path | None]) ->
     return LocalRequestHandler(Starlette(routes=routes), port)
 
 
-async def _events(board: Board) -> AsyncIterator[str]:
+async def _events(board: LiveBoard) -> AsyncIterator[str]:
     """Yield server-sent events (WHATWG HTML, 9.2)."""
     yield "retry: 1000\n\n"
     async for text in board.follow():
         yield f"data: {text}\n\n"
 
 
-class Server:
+class PageServer:
     """Serves a board in a separate thread, until `stop`."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: LiveBoard) -> None:
         self.report: Path | None = None
         self._board = board
         self._socket = socket.create_server((LOOPBACK, 0))

@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.live.audience import Audience
-from analysis.live.decoder import Batch
+from analysis.live.audience import RequiredDeliveries
+from analysis.live.decoder import EventBatch
 from analysis.timelines import latency, schemas, throughput
 from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.delivery.deliveries import Sets
-from analysis.timelines.delivery.sequence_intervals import NEVER, Batches, SequenceIntervals, cut
+from analysis.timelines.delivery.sequence_intervals import NEVER, Batches, SequenceIntervals, cut_stream
 from analysis.timelines.delivery.stream_groups import with_wanted
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
@@ -60,7 +60,7 @@ class Latencies:
         """The publication time of the oldest waiting event; NEVER if none waits."""
         return min((t_ns for _, _, t_ns in self._published), default=NEVER)
 
-    def add(self, batch: Batch) -> None:
+    def add(self, batch: EventBatch) -> None:
         """Take a published or delivered batch of the stream."""
         rows = self._published if batch.published else self._arrived.setdefault(batch.host, [])
         end = batch.first_seq + batch.count
@@ -81,7 +81,7 @@ class Latencies:
         """
         hosts = metadata.clients if wanted is None else dict.fromkeys((*self._arrived, *wanted[0]))
         arrived = {host: _batches(self._arrived.get(host, [])) for host in hosts}
-        whole = with_wanted(cut(_batches(self._published), arrived), wanted)
+        whole = with_wanted(cut_stream(_batches(self._published), arrived), wanted)
         awaited = whole if passed_before_ns is None else _without_passed(whole, passed_before_ns)
         came = latency.completed_ns(awaited, metadata) != NEVER
         done = int(np.argmin(np.append((whole.published_ns < before_ns) & came, False)))
@@ -165,7 +165,7 @@ class TimelineUpdate:
 class LiveTimelines:
     """Turns batches into bins of throughput and latency as they arrive."""
 
-    def __init__(self, metadata: RunMetadata, audience: Audience | None = None) -> None:
+    def __init__(self, metadata: RunMetadata, audience: RequiredDeliveries | None = None) -> None:
         """audience: which client must get which events; None: all clients must get everything."""
         self.metadata = metadata
         """May be replaced later: the times of faults are known once they are applied."""
@@ -179,7 +179,7 @@ class LiveTimelines:
         self._latencies = {stream: Latencies(stream) for stream in metadata.owner}
         self._samples = schemas.SAMPLES.empty_table()
 
-    def take(self, batches: Sequence[Batch], newest_ns: Mapping[str, int]) -> TimelineUpdate:
+    def take(self, batches: Sequence[EventBatch], newest_ns: Mapping[str, int]) -> TimelineUpdate:
         """Count batches, and return the changes. newest_ns: the time up to which each host was read."""
         for batch in batches:
             if batch.stream in self._latencies and (batch.published or batch.host in self._clients):
@@ -198,7 +198,7 @@ class LiveTimelines:
         self._prune(last)
         return TimelineUpdate(throughput, latencies, rate, p95_ms, until_ns)
 
-    def _count(self, arrived: Sequence[Batch]) -> None:
+    def _count(self, arrived: Sequence[EventBatch]) -> None:
         new = [
             min(
                 each.events,
@@ -218,7 +218,7 @@ class LiveTimelines:
 
     def _report_throughput(self, last: int) -> Series:
         bins = range(max(self._reported, last - BINS_TOLD_MAX), last)
-        rates = throughput.of_regions(self._arrivals, self.metadata, bins)
+        rates = throughput.region_rates(self._arrivals, self.metadata, bins)
         self._reported = last
         return {
             region: [[_seconds(number), rate] for number, rate in zip(bins, found.tolist(), strict=True)]
@@ -263,7 +263,7 @@ class LiveTimelines:
         """Return events/s at one client, averaged over the clients of all regions."""
         if not recent:
             return None
-        rates = throughput.of_regions(self._arrivals, self.metadata, recent)
+        rates = throughput.region_rates(self._arrivals, self.metadata, recent)
         regions = [self.metadata.hosts[name].region for name in self._clients]
         return float(np.mean([rates[region].mean() for region in regions]))
 

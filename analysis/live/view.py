@@ -16,14 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from analysis.live.audience import Audience
-from analysis.live.board import Board
-from analysis.live.decoder import Batch, Decoder
+from analysis.live.audience import RequiredDeliveries
+from analysis.live.board import LiveBoard
+from analysis.live.decoder import EventBatch, LiveDecoder
 from analysis.live.payloads import Payloads
 from analysis.live.timelines import LiveTimelines, TimelineUpdate
-from analysis.pages.charting.chart_model import Axis, Chart, Series
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
 from analysis.pages.charting.chart_page import as_json
-from analysis.pages.report.charts.bands import Band, bands
+from analysis.pages.report.charts.bands import FaultPeriod, bands
 from analysis.pages.report.charts.charts import TIME, TOGETHER
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.timelines.liveness import planned_presence
@@ -41,7 +41,7 @@ Json = dict[str, Any]
 LINES_MAX = 500
 
 
-class View:
+class LiveView:
     """The live view of one run, updated by two threads: one with messages, another with rows of packets."""
 
     def __init__(self, run: RunDirectory, now_ns: Callable[[], int] = time.time_ns) -> None:
@@ -52,7 +52,7 @@ class View:
         self._facts = self._metadata()
         self._now_ns = now_ns
         self._lock = threading.Lock()
-        self._decoder = Decoder(
+        self._decoder = LiveDecoder(
             Payloads(run.captures),
             _watched(plan, self._facts),
             codecs().get(plan.system, Codec([])),
@@ -60,10 +60,10 @@ class View:
             self._facts.reading,
         )
         self._timelines: LiveTimelines | None = None
-        self._early: list[Batch] = []
+        self._early: list[EventBatch] = []
         self._latest = TimelineUpdate()
         self._lines = 0
-        self.board = Board(_fixed(run, record))
+        self.board = LiveBoard(_fixed(run, record))
         self.board.tell({"phase": "starting", "bands": []})
 
     def hear(self, message: Json) -> None:
@@ -72,7 +72,9 @@ class View:
             match message.get("did"):
                 case "running":
                     self._record = replace(self._record, times=Times(zero_ns=message["zero_ns"]))
-                    self._timelines = LiveTimelines(self._metadata(), Audience(self.run, self._facts))
+                    self._timelines = LiveTimelines(
+                        self._metadata(), RequiredDeliveries(self.run, self._facts)
+                    )
                     self.board.tell({"running": True})
                 case "phase":
                     self.board.tell({"phase": message["phase"]})
@@ -88,7 +90,7 @@ class View:
         for host, why in self._decoder.newly_stopped():
             self._line(f"{host}: its packets can no longer be decoded: {why}")
 
-    def take_batches(self, found: Sequence[Batch], newest_ns: Mapping[str, int]) -> None:
+    def take_batches(self, found: Sequence[EventBatch], newest_ns: Mapping[str, int]) -> None:
         """Take published and delivered batches. newest_ns: the time up to which each host was read."""
         now_ns = self._now_ns()
         # Times in the future are wrong.
@@ -148,7 +150,7 @@ class View:
         """Return the run's metadata so far, with the disturbed hosts by the plan."""
         return replace(read_metadata(self._record), disturbed=planned_presence(self._record.plan).disturbed)
 
-    def _bands(self) -> tuple[Band, ...]:
+    def _bands(self) -> tuple[FaultPeriod, ...]:
         if not self._record.changes:
             return ()
         return bands(AnalysedRun(self._record, {}, (), (), (), (), ()))
@@ -185,7 +187,7 @@ def live_charts(regions: Sequence[str], duration_s: float) -> list[dict[str, Any
                 x=Axis(TIME, "s", low=0.0, high=duration_s),
                 y=axis,
                 series=tuple(
-                    Series(name, colour_of(number), (), (), label=name, dash=dash_of(number))
+                    ChartSeries(name, colour_of(number), (), (), label=name, dash=dash_of(number))
                     for number, name in enumerate(regions)
                 ),
                 together=TOGETHER,

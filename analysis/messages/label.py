@@ -16,8 +16,8 @@ from typing import Any
 
 from analysis.messages.marked import MARKED
 from analysis.schemas import ENDS_COLUMNS, ROWS_COLUMNS
-from node.core.epochs import parsed, written
-from node.core.message_layout import ADDRESS, KEY, KEY_SHOWN, SEQ, WIDTHS, Layout
+from node.core.epochs import format_seq, parse_seq
+from node.core.message_layout import ADDRESS, KEY, KEY_SHOWN, SEQ, WIDTHS, MessageLayout
 from node.systems import codec_of
 
 _VALUE = re.compile(r"\{(\w+)(?:\+(\w+))?(\?)?\}")
@@ -26,7 +26,7 @@ MORE = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Placeholder:
     """A placeholder: a field's value or, with `count`, the last of that many numbers starting at it."""
 
     field: str
@@ -39,10 +39,10 @@ class Phrase:
     """Pieces of text with values between them: one text more than values."""
 
     texts: tuple[str, ...]
-    values: tuple[Value, ...]
+    values: tuple[Placeholder, ...]
 
 
-def phrases(layout: Layout) -> tuple[Phrase, ...]:
+def phrases(layout: MessageLayout) -> tuple[Phrase, ...]:
     """Return the phrases of a message or row."""
     return tuple(_phrase(text) for text in layout.reads)
 
@@ -51,17 +51,18 @@ def _phrase(text: str) -> Phrase:
     parts = _VALUE.split(text)
     values = zip(parts[1::4], parts[2::4], parts[3::4], strict=True)
     return Phrase(
-        tuple(parts[0::4]), tuple(Value(field, count or "", bool(mark)) for field, count, mark in values)
+        tuple(parts[0::4]),
+        tuple(Placeholder(field, count or "", bool(mark)) for field, count, mark in values),
     )
 
 
-def value_names(layout: Layout, field: str) -> dict[int, str]:
+def value_names(layout: MessageLayout, field: str) -> dict[int, str]:
     """Return the names of a field's values; empty for a field of plain numbers."""
     values = next((each.values for each in layout.fields if each.name == field), None)
     return {} if values is None else {int(each): each.name.lower().replace("_", " ") for each in values}
 
 
-def filled(parts: Iterable[Phrase], show: Callable[[Value], str]) -> list[str]:
+def fill_phrases(parts: Iterable[Phrase], show: Callable[[Placeholder], str]) -> list[str]:
     """Return the phrases with values filled in by `show`. A phrase with an empty value is omitted."""
     texts = []
     for phrase in parts:
@@ -72,18 +73,18 @@ def filled(parts: Iterable[Phrase], show: Callable[[Value], str]) -> list[str]:
     return texts
 
 
-def number_text(layout: Layout, field: str, number: int) -> str:
+def number_text(layout: MessageLayout, field: str, number: int) -> str:
     """Return a field's value as text: its name, or a number."""
     names, write = _how_written(layout, field)
     return names.get(number) or write(number)
 
 
 @cache
-def _how_written(layout: Layout, field: str) -> tuple[dict[int, str], Callable[[int], str]]:
+def _how_written(layout: MessageLayout, field: str) -> tuple[dict[int, str], Callable[[int], str]]:
     found = next((each for each in layout.fields if each.name == field), None)
     write: Callable[[int], str] = str
     if found is not None and found.unit == SEQ:
-        write = written
+        write = format_seq
     elif found is not None and found.unit == ADDRESS:
         write = address_text
     elif found is not None and found.format == KEY:
@@ -131,25 +132,25 @@ def _outer(system: str, name: str, row: Mapping[str, Any], host_at: Mapping[str,
         if all(layout.column_of(each.field) in ENDS_COLUMNS for each in phrase.values)
     ]
 
-    def shown(value: Value) -> str:
+    def shown(value: Placeholder) -> str:
         text = _value(value, row, layout)
         return host_at.get(text, text)
 
-    return " ".join([name, *filled(known, shown)])
+    return " ".join([name, *fill_phrases(known, shown)])
 
 
 @cache
-def _reading(system: str, name: str) -> tuple[Layout | None, tuple[Phrase, ...]]:
+def _reading(system: str, name: str) -> tuple[MessageLayout | None, tuple[Phrase, ...]]:
     codec = codec_of(system) or MARKED
     layout = codec.by_name.get(name)
     return layout, phrases(layout) if layout else ()
 
 
-def _filled(parts: tuple[Phrase, ...], row: Mapping[str, Any], layout: Layout | None) -> list[str]:
-    return filled(parts, lambda value: _value(value, row, layout)) if layout else []
+def _filled(parts: tuple[Phrase, ...], row: Mapping[str, Any], layout: MessageLayout | None) -> list[str]:
+    return fill_phrases(parts, lambda value: _value(value, row, layout)) if layout else []
 
 
-def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
+def _value(value: Placeholder, row: Mapping[str, Any], layout: MessageLayout) -> str:
     if layout.row is not None and value.field == layout.tail_name:
         return _rows(row, layout.row)
     number = row.get(layout.column_of(value.field))
@@ -162,7 +163,7 @@ def _value(value: Value, row: Mapping[str, Any], layout: Layout) -> str:
     return "" if count is None else number_text(layout, value.field, number + count - 1)
 
 
-def _rows(row: Mapping[str, Any], layout: Layout) -> str:
+def _rows(row: Mapping[str, Any], layout: MessageLayout) -> str:
     """Return the rows of a message from the column that has them: dictionaries, or single numbers."""
     rows: list[Any] = next((row[name] for name in ROWS_COLUMNS if row.get(name) is not None), [])
     parts = _reading_of_rows(layout)
@@ -174,8 +175,8 @@ def _rows(row: Mapping[str, Any], layout: Layout) -> str:
 
 
 @cache
-def _reading_of_rows(layout: Layout) -> tuple[Phrase, ...]:
+def _reading_of_rows(layout: MessageLayout) -> tuple[Phrase, ...]:
     return phrases(layout)
 
 
-__all__ = ["parsed", "written"]
+__all__ = ["format_seq", "parse_seq"]

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from experiments.declared import Declared
 from node.core.declaration import Reading
-from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
+from node.core.message_layout import SEQ, Codec, Field, MessageLayout, TailField
 from node.systems import codec_of, reading_of
 
 
@@ -20,7 +20,7 @@ class NewEvent:
     seq: Annotated[int, Field("Q", SEQ, "the event's number in its stream", columns=("first_seq",))]
     time: Annotated[int, Field("Q", "ns", "when it was published")]
     crc: Annotated[int, Field("I", "", "CRC-32 of the payload, this field as zero")]
-    padding: Annotated[bytes, Tail("bytes", "zeros")]
+    padding: Annotated[bytes, TailField("bytes", "zeros")]
 
     reads: ClassVar = ("s{stream}", "[{seq}]")
 
@@ -30,7 +30,7 @@ class PassedEvent(NewEvent):
     """An event that is forwarded to a subscriber or to another forwarder."""
 
 
-MARKED = Codec([Layout(NewEvent, 1), Layout(PassedEvent, 2)])
+MARKED = Codec([MessageLayout(NewEvent, 1), MessageLayout(PassedEvent, 2)])
 NEW, PASSED = "NEW_EVENT", "PASSED_EVENT"
 """Types of rows: an event that its publisher sends to the system, and one that any process forwards."""
 READING = Reading(carries=(PASSED,), publish=(NEW, NEW))

@@ -48,7 +48,7 @@ from scapy.layers.inet import TCP
 from scapy.packet import Packet, bind_bottom_up, bind_top_down, split_bottom_up, split_top_down
 
 from analysis.messages.label import value_names
-from analysis.messages.scapy_streams import tcp_reassemble, whole_frames
+from analysis.messages.scapy_streams import complete_frames, tcp_reassemble
 from node.core.framing import (
     FRAME_LIMIT_BYTES,
     HEADER_BYTES,
@@ -57,7 +57,7 @@ from node.core.framing import (
     VERSION,
     encode_header,
 )
-from node.core.message_layout import DOUBLE, KEY, NESTED_MAX, WIDTHS, Codec, Layout, Numbers
+from node.core.message_layout import DOUBLE, KEY, NESTED_MAX, WIDTHS, Codec, MessageLayout, NumberList
 from node.systems import codecs
 
 
@@ -176,7 +176,7 @@ class _Messages(PacketListField):
     def getfield(self, pkt: Packet, s: bytes) -> tuple[bytes, list[BasePacket]]:
         found: list[BasePacket] = []
         start = 0
-        for length, kind in whole_frames(s):
+        for length, kind in complete_frames(s):
             found.append(self._by_type.get(kind, self._unknown)(s[start : start + length], _parent=pkt))
             start += length
         return s[start:], found
@@ -227,7 +227,7 @@ class _Text(StrLenField):
 
 
 def _message(
-    layout: Layout,
+    layout: MessageLayout,
     names: Mapping[int, str],
     rows: Mapping[type, type[Packet]],
     nested: Callable[..., AnyField],
@@ -236,7 +236,7 @@ def _message(
     return type(layout.message.__name__, (_Message,), {"name": layout.name, "fields_desc": fields})
 
 
-def _row(layout: Layout) -> type[Packet]:
+def _row(layout: MessageLayout) -> type[Packet]:
     content = {"name": layout.name, "fields_desc": _head(layout)}
     return type(layout.message.__name__, (_Row,), content)
 
@@ -252,7 +252,7 @@ def _header(kind: int | None, names: Mapping[int, str]) -> list[AnyField]:
     ]
 
 
-def _head(layout: Layout) -> list[AnyField]:
+def _head(layout: MessageLayout) -> list[AnyField]:
     """Return the fields of fixed size, with the names of their values."""
     fields: list[AnyField] = []
     for field in layout.fields:
@@ -263,7 +263,7 @@ def _head(layout: Layout) -> list[AnyField]:
 
 
 def _tail(
-    layout: Layout, rows: Mapping[type, type[Packet]], nested: Callable[..., AnyField]
+    layout: MessageLayout, rows: Mapping[type, type[Packet]], nested: Callable[..., AnyField]
 ) -> list[AnyField]:
     """Return the variable-length field at the end, preceded by its leading numbers."""
     if layout.tail is None:
@@ -289,14 +289,14 @@ def _rest() -> AnyField:
     return XStrLenField("body", b"", length_from=lambda message: message.length + LENGTH_BYTES - HEADER_BYTES)
 
 
-def _left(layout: Layout, message: Packet) -> int:
+def _left(layout: MessageLayout, message: Packet) -> int:
     """Return the bytes of a dissected message after its head and the numbers."""
     numbers = layout.tail.numbers if layout.tail else ()
     read = sum(4 * len(message.fields.get(each.name, ())) for each in numbers)
     return max(0, int(message.length) + LENGTH_BYTES - HEADER_BYTES - layout.head.size - read)
 
 
-def _count(layout: Layout, numbers: Numbers, message: Packet) -> int:
+def _count(layout: MessageLayout, numbers: NumberList, message: Packet) -> int:
     """Return how many numbers there are; 0 if they would not fit."""
     if numbers.if_zero and getattr(message, numbers.if_zero):
         return 0

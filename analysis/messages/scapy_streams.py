@@ -51,7 +51,7 @@ class _Direction:
         return (seq - self.next + half) % _SEQUENCE_NUMBERS - half
 
 
-def whole_frames(data: bytes) -> list[tuple[int, int]]:
+def complete_frames(data: bytes) -> list[tuple[int, int]]:
     """Return length and type of each complete frame at the beginning of the data, up to a bad header."""
     found: list[tuple[int, int]] = []
     with contextlib.suppress(RemoteProtocolError):
@@ -76,7 +76,7 @@ def tcp_reassemble(
     if direction is None or direction.is_far(seq):
         direction = session[key] = _Direction(seq)
     direction.take(seq, data)
-    end = sum(length for length, _ in whole_frames(direction.left))
+    end = sum(length for length, _ in complete_frames(direction.left))
     direction.is_broken = direction.is_broken or _is_bad(direction.left[end:])
     if direction.is_broken:
         end = len(direction.left)
@@ -86,7 +86,7 @@ def tcp_reassemble(
 
 def _of_socket(cls: type[Packet], data: bytes) -> Packet | None:
     """Return the complete messages in bytes from a socket. The rest is passed in again with later bytes."""
-    end = sum(length for length, _ in whole_frames(data))
+    end = sum(length for length, _ in complete_frames(data))
     rest = data[end:]
     if _is_bad(rest):
         return cls(data)

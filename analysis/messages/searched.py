@@ -1,13 +1,13 @@
 """Which messages to search for in the captures of a run, and at which port."""
 
-from analysis.capture.markers import Markers
+from analysis.capture.markers import MarkerSearch
 from experiments.declared import Trait
 from experiments.planned.plan import Plan
 from node.core.message_layout import Codec
 from node.systems import codec_of
 
 
-def messages_of(plan: Plan) -> Codec | Markers | None:
+def messages_of(plan: Plan) -> Codec | MarkerSearch | None:
     """Return what to search a run's captures for; None if its messages cannot be decoded."""
     if not plan.declared.shows_events:
         return codec_of(plan.system)
@@ -23,7 +23,7 @@ def messages_of(plan: Plan) -> Codec | Markers | None:
         if declared.has(each.role, Trait.PUBLISHER)
     }
     takers = {addresses[each.host] for each in clients if declared.has(each.role, Trait.SUBSCRIBER)}
-    return Markers(plan.workload["event_size_bytes"], publishers, frozenset(takers))
+    return MarkerSearch(plan.workload["event_size_bytes"], publishers, frozenset(takers))
 
 
 def message_port(plan: Plan) -> int | None:

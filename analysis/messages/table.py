@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import HEADER_FIELDS
-from node.core.message_layout import Codec, HeadField, Layout, Values
+from node.core.message_layout import Codec, HeadField, MessageLayout, NamedValues
 from node.systems import codecs
 
 _TYPES = {"B": "u8", "H": "u16", "I": "u32", "Q": "u64", "K": "u128", "d": "f64"}
@@ -52,7 +52,7 @@ def _header() -> str:
     return "## Header of every message\n\n" + _table(_COLUMNS, lines)
 
 
-def _overview(layouts: Iterable[Layout]) -> str:
+def _overview(layouts: Iterable[MessageLayout]) -> str:
     lines = [
         (str(layout.type), f"[{layout.name}](#{layout.name.lower()})", _first_sentence(layout.message))
         for layout in layouts
@@ -60,7 +60,7 @@ def _overview(layouts: Iterable[Layout]) -> str:
     return "## Types\n\n" + _table(("type", "message", "content"), lines)
 
 
-def _message(layout: Layout) -> str:
+def _message(layout: MessageLayout) -> str:
     lines = [_line(field) for field in layout.fields]
     lines += _tail(layout)
     parts = [f"## {layout.name}", f"Type {layout.type}. {inspect.getdoc(layout.message)}"]
@@ -69,7 +69,7 @@ def _message(layout: Layout) -> str:
     return "\n\n".join(parts)
 
 
-def _tail(layout: Layout) -> list[tuple[str, ...]]:
+def _tail(layout: MessageLayout) -> list[tuple[str, ...]]:
     if layout.tail is None:
         return []
     offset = str(layout.head.size)
@@ -91,7 +91,7 @@ def _tail(layout: Layout) -> list[tuple[str, ...]]:
     return [*lines, (offset, f"`{layout.tail_name}`", kind_text, "", layout.tail.meaning)]
 
 
-def _row(row: Layout) -> str:
+def _row(row: MessageLayout) -> str:
     text = f"### {row.message.__name__}\n\n{inspect.getdoc(row.message)}\n\n"
     return text + _table(_COLUMNS, [_line(field) for field in row.fields])
 
@@ -102,12 +102,12 @@ def _line(field: HeadField) -> tuple[str, ...]:
     return str(field.offset), f"`{field.name}`", _TYPES[field.format], field.unit, meaning
 
 
-def _enumerations(layouts: Iterable[Layout]) -> list[type[Values]]:
+def _enumerations(layouts: Iterable[MessageLayout]) -> list[type[NamedValues]]:
     found = [field.values for layout in layouts for field in layout.fields if field.values]
     return list(dict.fromkeys(found))
 
 
-def _values(values: type[Values]) -> str:
+def _values(values: type[NamedValues]) -> str:
     text = f"### {values.__name__}\n\n{inspect.getdoc(values)}\n\n"
     lines = [(str(int(each)), f"`{each.name}`", each.meaning) for each in values]
     return text + _table(("value", "name", "meaning"), lines)

@@ -20,7 +20,7 @@ from typing import Any
 from analysis.messages.label import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
-from node.core.message_layout import ADDRESS, DOUBLE, KEY_SHOWN, NESTED_MAX, SEQ, WIDTHS, Codec, Layout
+from node.core.message_layout import ADDRESS, DOUBLE, KEY_SHOWN, NESTED_MAX, SEQ, WIDTHS, Codec, MessageLayout
 from node.systems import codecs
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
@@ -109,7 +109,7 @@ def _header(codec: Codec, known: _Fields) -> Iterator[dict[str, Any]]:
         offset += size
 
 
-def _message(layout: Layout, known: _Fields) -> dict[str, Any]:
+def _message(layout: MessageLayout, known: _Fields) -> dict[str, Any]:
     return {
         "name": layout.name,
         "size": layout.head.size,
@@ -119,7 +119,7 @@ def _message(layout: Layout, known: _Fields) -> dict[str, Any]:
     }
 
 
-def _fields(layout: Layout, known: _Fields) -> list[dict[str, Any]]:
+def _fields(layout: MessageLayout, known: _Fields) -> list[dict[str, Any]]:
     return [
         {
             "name": field.name,
@@ -143,7 +143,7 @@ def _fields(layout: Layout, known: _Fields) -> list[dict[str, Any]]:
     ]
 
 
-def _tail(layout: Layout, known: _Fields) -> dict[str, Any] | None:
+def _tail(layout: MessageLayout, known: _Fields) -> dict[str, Any] | None:
     tail = layout.tail
     if tail is None:
         return None
@@ -162,7 +162,7 @@ def _tail(layout: Layout, known: _Fields) -> dict[str, Any] | None:
     return {"name": layout.tail_name, "kind": tail.kind, "filter": found, "numbers": numbers}
 
 
-def _row(row: Layout, known: _Fields) -> dict[str, Any]:
+def _row(row: MessageLayout, known: _Fields) -> dict[str, Any]:
     meaning = " ".join((inspect.getdoc(row.message) or "").split())
     return {
         "filter": known.add("row", row.name.lower(), meaning, kind="row"),
@@ -172,7 +172,7 @@ def _row(row: Layout, known: _Fields) -> dict[str, Any]:
     }
 
 
-def _reads(layout: Layout) -> list[dict[str, Any]]:
+def _reads(layout: MessageLayout) -> list[dict[str, Any]]:
     return [
         {
             "texts": list(phrase.texts),

@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
-from analysis.sql.questions import Answer
+from analysis.sql.questions import QueryResult
 from experiments.files.sanitize import sanitize
 
 ROWS_SHOWN: Final = 200
@@ -21,7 +21,7 @@ WIDTH_MAX: Final = 80
 """Characters of a value in a text table; longer ones are shortened."""
 
 
-class Form(StrEnum):
+class OutputFormat(StrEnum):
     """The output format of rows."""
 
     TABLE = "table"
@@ -30,7 +30,7 @@ class Form(StrEnum):
     PARQUET = "parquet"
 
 
-def lines(answer: Answer, *, rows_max: int = ROWS_SHOWN) -> Iterator[str]:
+def lines(answer: QueryResult, *, rows_max: int = ROWS_SHOWN) -> Iterator[str]:
     """Yield the lines of a text table: aligned columns, numbers to the right, and the number of rows."""
     shown: list[list[str]] = []
     count = 0
@@ -48,17 +48,17 @@ def lines(answer: Answer, *, rows_max: int = ROWS_SHOWN) -> Iterator[str]:
     yield f"({count} row{'' if count == 1 else 's'}{more})"
 
 
-def write(answer: Answer, form: Form, stream: BinaryIO) -> None:
+def write(answer: QueryResult, form: OutputFormat, stream: BinaryIO) -> None:
     """Write all rows, batch by batch. Raises OSError."""
     _WRITERS[form](answer, stream)
 
 
-def _write_table(answer: Answer, stream: BinaryIO) -> None:
+def _write_table(answer: QueryResult, stream: BinaryIO) -> None:
     for line in lines(answer):
         stream.write(f"{line}\n".encode())
 
 
-def _write_csv(answer: Answer, stream: BinaryIO) -> None:
+def _write_csv(answer: QueryResult, stream: BinaryIO) -> None:
     plain = pa.schema([pa.field(each.name, _plain_type(each.type)) for each in answer.columns])
     with pacsv.CSVWriter(stream, plain) as writer:
         for batch in answer.batches:
@@ -66,7 +66,7 @@ def _write_csv(answer: Answer, stream: BinaryIO) -> None:
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=plain))
 
 
-def _write_json(answer: Answer, stream: BinaryIO) -> None:
+def _write_json(answer: QueryResult, stream: BinaryIO) -> None:
     text = io.TextIOWrapper(stream, encoding="utf-8", write_through=True)
     try:
         for batch in answer.batches:
@@ -76,17 +76,17 @@ def _write_json(answer: Answer, stream: BinaryIO) -> None:
         text.detach()
 
 
-def _write_parquet(answer: Answer, stream: BinaryIO) -> None:
+def _write_parquet(answer: QueryResult, stream: BinaryIO) -> None:
     with pq.ParquetWriter(stream, answer.columns, compression="zstd") as writer:
         for batch in answer.batches:
             writer.write_batch(batch)
 
 
-_WRITERS: Final[Mapping[Form, Callable[[Answer, BinaryIO], None]]] = {
-    Form.TABLE: _write_table,
-    Form.CSV: _write_csv,
-    Form.JSON: _write_json,
-    Form.PARQUET: _write_parquet,
+_WRITERS: Final[Mapping[OutputFormat, Callable[[QueryResult, BinaryIO], None]]] = {
+    OutputFormat.TABLE: _write_table,
+    OutputFormat.CSV: _write_csv,
+    OutputFormat.JSON: _write_json,
+    OutputFormat.PARQUET: _write_parquet,
 }
 
 

@@ -17,8 +17,8 @@ from duckdb.sqltypes import DuckDBPyType
 from pyarrow import dataset
 
 from analysis.errors import AnalysisError
-from analysis.sql.functions import Function
-from analysis.sql.questions import Answer, Case, distinct, prepare
+from analysis.sql.functions import SqlFunction
+from analysis.sql.questions import QueryResult, RunCase, distinct, prepare
 
 Given = TypeVar("Given")
 
@@ -32,7 +32,7 @@ _CLOSED: Final = {
 
 
 @contextmanager
-def duckdb_engine(cases: Sequence[Case]) -> Iterator["DuckDbEngine"]:
+def duckdb_engine(cases: Sequence[RunCase]) -> Iterator["DuckDbEngine"]:
     """Open an in-memory engine with the tables of these runs."""
     with closing(duckdb.connect(config=dict(_CLOSED))) as connection, ThreadPoolExecutor(1) as thread:
         engine = DuckDbEngine(connection, thread)
@@ -43,7 +43,7 @@ def duckdb_engine(cases: Sequence[Case]) -> Iterator["DuckDbEngine"]:
 
 
 class DuckDbEngine:
-    """The engine of DuckDB; see `analysis.sql.questions.Engine`."""
+    """The engine of DuckDB; see `analysis.sql.questions.SqlEngine`."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, thread: ThreadPoolExecutor) -> None:
         self._connection, self._thread = connection, thread
@@ -63,7 +63,7 @@ class DuckDbEngine:
         """See `Engine`."""
         self._connection.execute(f"CREATE VIEW {name} AS {select}")
 
-    def add_function(self, name: str, function: Function) -> None:
+    def add_function(self, name: str, function: SqlFunction) -> None:
         """See `Engine`."""
         types: list[Any] = [DuckDBPyType(kind) for kind in function.parameters.values()]
         self._connection.create_function(
@@ -79,11 +79,11 @@ class DuckDbEngine:
         """See `Engine`."""
         return "'" + text.replace("'", "''") + "'"
 
-    def ask(self, query: str) -> Answer:
+    def ask(self, query: str) -> QueryResult:
         """See `Engine`. An interrupt also ends the query."""
         reader = self._done(lambda: self._open(query))
         columns = distinct(pa.schema([field.with_type(_narrow(field.type)) for field in reader.schema]))
-        return Answer(columns, self._read(reader, columns))
+        return QueryResult(columns, self._read(reader, columns))
 
     def _open(self, query: str) -> pa.RecordBatchReader:
         relation = self._connection.sql(query)

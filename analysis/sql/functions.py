@@ -25,7 +25,7 @@ _64_BITS: Final = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class SqlFunction:
     """An SQL function: parameters by name with their SQL types, the result's type, and the implementation."""
 
     parameters: Mapping[str, str]
@@ -34,7 +34,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RunSpan:
     """The time span of a run, its time 0, and the effects of its faults: name, from, to."""
 
     run: str
@@ -44,7 +44,7 @@ class Span:
     faults: tuple[tuple[str, int, int], ...]
 
 
-def span(run: str, record: RunRecord, faults: Sequence[Mapping[str, Any]]) -> Span | None:
+def span(run: str, record: RunRecord, faults: Sequence[Mapping[str, Any]]) -> RunSpan | None:
     """Return the span of a run, from its record and its rows of `faults`; None if it never began."""
     times = record.times
     if times.started_ns is None or times.zero_ns is None:
@@ -53,16 +53,16 @@ def span(run: str, record: RunRecord, faults: Sequence[Mapping[str, Any]]) -> Sp
     effects = tuple(
         (row["fault"], row["from_ns"], row["to_ns"] or end_ns) for row in faults if row["from_ns"] is not None
     )
-    return Span(run, times.started_ns, end_ns, times.zero_ns, effects)
+    return RunSpan(run, times.started_ns, end_ns, times.zero_ns, effects)
 
 
-def functions(spans: Sequence[Span]) -> dict[str, Function]:
+def functions(spans: Sequence[RunSpan]) -> dict[str, SqlFunction]:
     """Return all functions, for queries about these runs."""
     times = _RunTimes(tuple(sorted(spans, key=lambda each: each.begin_ns)))
     return {
-        "ip": Function({"hi": "BIGINT", "lo": "BIGINT"}, "VARCHAR", ip),
-        "since_start": Function({"t_ns": "BIGINT"}, "DOUBLE", times.since_start),
-        "during": Function({"fault": "VARCHAR", "t_ns": "BIGINT"}, "BOOLEAN", times.during),
+        "ip": SqlFunction({"hi": "BIGINT", "lo": "BIGINT"}, "VARCHAR", ip),
+        "since_start": SqlFunction({"t_ns": "BIGINT"}, "DOUBLE", times.since_start),
+        "during": SqlFunction({"fault": "VARCHAR", "t_ns": "BIGINT"}, "BOOLEAN", times.during),
     }
 
 
@@ -80,7 +80,7 @@ def ip(hi: Array, lo: Array) -> pa.Array:
 class _RunTimes:
     """Runs in order of their start."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[RunSpan, ...]
 
     def since_start(self, t_ns: Array) -> pa.Array:
         """Return seconds since time 0; null for times outside all runs."""

@@ -11,17 +11,17 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from analysis.errors import refuse
+from analysis.errors import raise_not_analysed
 from analysis.sql import records
-from analysis.sql.functions import Function, functions, span
-from analysis.sql.tables import TABLES, Table, has_bins
+from analysis.sql.functions import SqlFunction, functions, span
+from analysis.sql.tables import TABLES, SqlTable, has_bins
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RunCase:
     """A run in the database."""
 
     run: RunDirectory
@@ -39,7 +39,7 @@ class Case:
         return [str(each.absolute()) for each in found if each.is_file() and _is_text(each)]
 
 
-class Engine(Protocol):
+class SqlEngine(Protocol):
     """An SQL engine."""
 
     def add_files(self, name: str, files: Sequence[str], columns: pa.Schema) -> None:
@@ -51,18 +51,18 @@ class Engine(Protocol):
     def add_view(self, name: str, select: str) -> None:
         """Add a view."""
 
-    def add_function(self, name: str, function: Function) -> None:
+    def add_function(self, name: str, function: SqlFunction) -> None:
         """Add a function."""
 
     def literal(self, text: str) -> str:
         """Quote a text as an SQL literal."""
 
-    def ask(self, query: str) -> "Answer":
+    def ask(self, query: str) -> "QueryResult":
         """Execute a query. Raises AnalysisError if it is invalid or fails."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """The result of a query: columns, and batches of rows as they are computed."""
 
     columns: pa.Schema
@@ -73,24 +73,24 @@ class Answer:
         return pa.Table.from_batches(list(self.batches), self.columns)
 
 
-def read_cases(runs: Sequence[RunDirectory]) -> list[Case]:
+def read_cases(runs: Sequence[RunDirectory]) -> list[RunCase]:
     """Return the runs, each once. Raises InputError for a run that cannot be read or was not analysed, and
     for two different runs with the same name.
     """
-    cases: dict[str, Case] = {}
+    cases: dict[str, RunCase] = {}
     for run in runs:
-        case = Case(run, run.read_run())
+        case = RunCase(run, run.read_run())
         other = cases.setdefault(case.name, case)
         if not other.run.path.samefile(run.path):
             problem = f"has the same name as {other.run.path}: query one of them, or rename it"
             raise InputError(str(run.path), None, "", problem)
     for case in cases.values():
         if not case.run.summary_json.is_file():
-            refuse(case.run)
+            raise_not_analysed(case.run)
     return list(cases.values())
 
 
-def prepare(engine: Engine, cases: Sequence[Case]) -> None:
+def prepare(engine: SqlEngine, cases: Sequence[RunCase]) -> None:
     """Add all tables of these runs, and the functions, to an engine."""
     for name, table in TABLES.items():
         parts = [
@@ -112,9 +112,9 @@ RUNS = "runs"
 """The table that has the runs' settings in addition to its own columns."""
 
 
-def _add_part(engine: Engine, part: str, name: str, table: Table, case: Case) -> bool:
+def _add_part(engine: SqlEngine, part: str, name: str, table: SqlTable, case: RunCase) -> bool:
     if table.rows is not None:
-        engine.add_rows(part, table.of(case.run, case.record))
+        engine.add_rows(part, table.rows_of_run(case.run, case.record))
         return True
     files = case.files(name)
     if files:
@@ -122,7 +122,7 @@ def _add_part(engine: Engine, part: str, name: str, table: Table, case: Case) ->
     return bool(files)
 
 
-def _view(engine: Engine, table: Table, parts: Sequence[tuple[str, Case]]) -> str:
+def _view(engine: SqlEngine, table: SqlTable, parts: Sequence[tuple[str, RunCase]]) -> str:
     """Return the query of a view: all parts with the run's name and, if rows are bins, their start time.
 
     Values from runs are quoted as literals.
@@ -136,7 +136,7 @@ def _view(engine: Engine, table: Table, parts: Sequence[tuple[str, Case]]) -> st
     return " UNION ALL ".join(selects)
 
 
-def _add_settings(engine: Engine, cases: Sequence[Case]) -> None:
+def _add_settings(engine: SqlEngine, cases: Sequence[RunCase]) -> None:
     """Add the view `runs`: its columns, followed by every setting as a column."""
     settings = records.settings_table({case.name: records.settings(case.record) for case in cases})
     engine.add_rows("settings__all", settings)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from experiments.overrides import leaves
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from experiments.planned.plan import LinkPlan
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
@@ -128,7 +128,7 @@ def links(_: RunDirectory, record: RunRecord) -> Rows:
     """Yield links, a row for each direction: the initial configuration and the counters."""
     counted = {(each.link, each.direction): each for each in record.counters}
     for link in record.plan.links:
-        for direction in Direction:
+        for direction in LinkDirectionName:
             counts = counted.get((link.name, direction))
             yield {
                 "link": link.name,
@@ -149,7 +149,7 @@ def faults(_: RunDirectory, record: RunRecord) -> Rows:
     """Yield faults: planned times, when they were applied, and until when their effect lasted."""
     zero_ns = record.times.zero_ns or 0
     applied: dict[str, int] = {}
-    for change, carried in record.carried_out:
+    for change, carried in record.changes_applied:
         if carried.applied_ns is not None:
             applied[change.fault] = min(carried.applied_ns, applied.get(change.fault, carried.applied_ns))
     for fault in record.plan.faults:
@@ -179,12 +179,12 @@ def _findings(run: RunDirectory) -> dict[str, Any]:
     return {"verdict": str(summary.get("verdict")), "valid": valid if isinstance(valid, bool) else None}
 
 
-def _ends(link: LinkPlan, direction: Direction) -> dict[str, str]:
-    ends = (link.a, link.b) if direction is Direction.FORWARD else (link.b, link.a)
+def _ends(link: LinkPlan, direction: LinkDirectionName) -> dict[str, str]:
+    ends = (link.a, link.b) if direction is LinkDirectionName.FORWARD else (link.b, link.a)
     return dict(zip(("origin", "target"), ends, strict=True))
 
 
-def _parameters(link: LinkPlan, direction: Direction) -> dict[str, Any]:
+def _parameters(link: LinkPlan, direction: LinkDirectionName) -> dict[str, Any]:
     parameters = link.towards(direction)
     return {
         "delay_ms": parameters.delay_us / 1000,

@@ -13,13 +13,13 @@ from analysis.errors import AnalysisError
 from analysis.jobs.spark import cause
 from analysis.schemas import spark_schema
 from analysis.session import spark_session
-from analysis.sql.functions import Function
-from analysis.sql.questions import Answer, Case, distinct, prepare
+from analysis.sql.functions import SqlFunction
+from analysis.sql.questions import QueryResult, RunCase, distinct, prepare
 
 _TYPES: Final = {"VARCHAR": "string", "DOUBLE": "double", "BOOLEAN": "boolean", "BIGINT": "bigint"}
 
 
-def spark_engine(cases: Sequence[Case], master: str | None = None) -> "SparkEngine":
+def spark_engine(cases: Sequence[RunCase], master: str | None = None) -> "SparkEngine":
     """Open an engine with the tables of these runs, in a new session. Raises AnalysisError if Spark fails."""
     engine = SparkEngine(spark_session(master).newSession())
     prepare(engine, cases)
@@ -27,7 +27,7 @@ def spark_engine(cases: Sequence[Case], master: str | None = None) -> "SparkEngi
 
 
 class SparkEngine:
-    """The engine of Spark; see `analysis.sql.questions.Engine`."""
+    """The engine of Spark; see `analysis.sql.questions.SqlEngine`."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
@@ -45,7 +45,7 @@ class SparkEngine:
         """See `Engine`."""
         self._session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {select}")
 
-    def add_function(self, name: str, function: Function) -> None:
+    def add_function(self, name: str, function: SqlFunction) -> None:
         """See `Engine`."""
         call, kinds = function.call, tuple(function.parameters)
         over_arrays: Any = spark_functions
@@ -60,14 +60,14 @@ class SparkEngine:
         """Return a view as a Spark data frame."""
         return self._session.table(name)
 
-    def ask(self, query: str) -> Answer:
+    def ask(self, query: str) -> QueryResult:
         """See `Engine`."""
         try:
             table = self._session.sql(query).toArrow()
         except PySparkException as error:
             raise AnalysisError(cause(error)) from error
         columns = distinct(table.schema)
-        return Answer(columns, iter(table.rename_columns(columns.names).to_batches()))
+        return QueryResult(columns, iter(table.rename_columns(columns.names).to_batches()))
 
 
 def _plain(path: str) -> str:

@@ -20,21 +20,21 @@ RowsOf = Callable[[RunDirectory, RunRecord], records.Rows]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SqlTable:
     """A table. row: the meaning of a row. rows: for tables from run.json, the function that yields them."""
 
     row: str
     columns: pa.Schema
     rows: RowsOf | None = None
 
-    def of(self, run: RunDirectory, record: RunRecord) -> pa.Table:
+    def rows_of_run(self, run: RunDirectory, record: RunRecord) -> pa.Table:
         """Return the rows of one run, for a table from run.json."""
         assert self.rows is not None, "a table of the analysis is read from its files"
         return pa.Table.from_pylist(list(self.rows(run, record)), self.columns)
 
 
-TABLES: Final[Mapping[str, Table]] = {
-    "runs": Table(
+TABLES: Final[Mapping[str, SqlTable]] = {
+    "runs": SqlTable(
         "a run, with a column for each setting: `parameter_...` of its system, `workload_...`",
         table_schema(
             ("path", STRING, False, "of its directory"),
@@ -57,7 +57,7 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         records.runs,
     ),
-    "hosts": Table(
+    "hosts": SqlTable(
         "a host",
         table_schema(
             ("host", STRING, False, "name, as r2-proxy-0"),
@@ -69,7 +69,7 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         records.hosts,
     ),
-    "processes": Table(
+    "processes": SqlTable(
         "a process generation: a process from one of its starts to its end",
         table_schema(
             ("process", STRING, False, "name, as r2/proxy-0"),
@@ -85,7 +85,7 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         records.processes,
     ),
-    "streams": Table(
+    "streams": SqlTable(
         "a stream",
         table_schema(
             ("stream", BIGINT, False, "number"),
@@ -95,7 +95,7 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         records.streams,
     ),
-    "links": Table(
+    "links": SqlTable(
         "a direction of a link: its initial configuration and its counters",
         table_schema(
             ("link", STRING, False, "as r2-r3, or lan-r2-proxy-0"),
@@ -117,7 +117,7 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         records.links,
     ),
-    "faults": Table(
+    "faults": SqlTable(
         "a fault",
         table_schema(
             ("fault", STRING, False, "name"),
@@ -130,29 +130,31 @@ TABLES: Final[Mapping[str, Table]] = {
         ),
         records.faults,
     ),
-    "captures": Table("a capture file", schemas.CAPTURES),
-    "packets": Table(
+    "captures": SqlTable("a capture file", schemas.CAPTURES),
+    "packets": SqlTable(
         "a packet, once for every capture that has it: those of hosts, and of both sides of each link",
         schemas.PACKETS,
     ),
-    "messages": Table("a message, once for every host that saw it", schemas.MESSAGES),
-    "transfers": Table("a message from one process to another, with its fate", schemas.TRANSFERS),
-    "decoding": Table("a direction of a TCP connection, and how far it could be decoded", schemas.DECODING),
-    "gaps": Table("a range of a connection's bytes missing from a capture", schemas.GAPS),
-    "events": Table("a batch of events at a host, in a direction", timelines.EVENTS),
-    "deliveries": Table("a stream at a client: published and received events", timelines.DELIVERIES),
-    "publishers": Table("a publisher of a stream", timelines.PUBLISHERS),
-    "confirmations": Table("a client with subscriptions", timelines.CONFIRMATIONS),
-    "selectivity": Table("a number of subscriptions or clients that events match", timelines.SELECTIVITY),
-    "measures": Table("a value that a system measured itself", timelines.MEASURES),
-    "throughput": Table("a bin of 200 ms of a region, a stream or a link", timelines.THROUGHPUT),
-    "latency": Table("a bin of 200 ms of an origin", timelines.LATENCY),
-    "recovery": Table("a fault, for a stream at a client", timelines.RECOVERY),
-    "convergence": Table("a stream at a client, after the last change of the run", timelines.CONVERGENCE),
-    "chains": Table("a configuration of a region's chain", timelines.CHAINS),
-    "wan": Table("a direction of a link between regions, and its traffic", timelines.WAN),
-    "traffic": Table("a bin of 200 ms of background traffic on a link", timelines.TRAFFIC),
-    "fidelity": Table("a direction of a link during one configuration", timelines.FIDELITY),
+    "messages": SqlTable("a message, once for every host that saw it", schemas.MESSAGES),
+    "transfers": SqlTable("a message from one process to another, with its fate", schemas.TRANSFERS),
+    "decoding": SqlTable(
+        "a direction of a TCP connection, and how far it could be decoded", schemas.DECODING
+    ),
+    "gaps": SqlTable("a range of a connection's bytes missing from a capture", schemas.GAPS),
+    "events": SqlTable("a batch of events at a host, in a direction", timelines.EVENTS),
+    "deliveries": SqlTable("a stream at a client: published and received events", timelines.DELIVERIES),
+    "publishers": SqlTable("a publisher of a stream", timelines.PUBLISHERS),
+    "confirmations": SqlTable("a client with subscriptions", timelines.CONFIRMATIONS),
+    "selectivity": SqlTable("a number of subscriptions or clients that events match", timelines.SELECTIVITY),
+    "measures": SqlTable("a value that a system measured itself", timelines.MEASURES),
+    "throughput": SqlTable("a bin of 200 ms of a region, a stream or a link", timelines.THROUGHPUT),
+    "latency": SqlTable("a bin of 200 ms of an origin", timelines.LATENCY),
+    "recovery": SqlTable("a fault, for a stream at a client", timelines.RECOVERY),
+    "convergence": SqlTable("a stream at a client, after the last change of the run", timelines.CONVERGENCE),
+    "chains": SqlTable("a configuration of a region's chain", timelines.CHAINS),
+    "wan": SqlTable("a direction of a link between regions, and its traffic", timelines.WAN),
+    "traffic": SqlTable("a bin of 200 ms of background traffic on a link", timelines.TRAFFIC),
+    "fidelity": SqlTable("a direction of a link during one configuration", timelines.FIDELITY),
 }
 """Tables by name, in display order: the run, its packets, the results of the analysis."""
 
@@ -167,7 +169,7 @@ def has_bins(columns: pa.Schema) -> bool:
     return "start_s" in columns.names
 
 
-def described() -> str:
+def tables_as_markdown() -> str:
     """Return all tables with their columns, types and meanings, as Markdown."""
     parts = [_HEAD]
     for name, table in TABLES.items():

@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from analysis.pages.charting.chart_model import Axis, Series
+from analysis.pages.charting.chart_model import Axis, ChartSeries
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Results, Values
-from analysis.pages.study.study_page import Beside, Content
+from analysis.pages.study.results import StudyResults, Values
+from analysis.pages.study.study_page import PaperComparison, StudyContent
 
 NOT_SAID = "not in the paper"
 
 
-def page(results: Results) -> Content:
+def page(results: StudyResults) -> StudyContent:
     """Return the study's chart and numbers."""
     if not results.seeds:
-        return Content((), ())
+        return StudyContent((), ())
     variants = list(dict.fromkeys(results.column(results.seeds[0], "events", "variant").tolist()))
     beside = tuple(line for variant in variants for line in _comparisons(results, variant))
     notes = (
@@ -21,17 +21,17 @@ def page(results: Results) -> Content:
         " the time of the failure, and late if it took more than one second.",
         "Repaired: the publication time of the last event that a subscriber missed.",
     )
-    return Content((_missed(results, variants),), beside, notes)
+    return StudyContent((_missed(results, variants),), beside, notes)
 
 
-def _values(results: Results, seed: int, variant: str, column: str) -> Values:
+def _values(results: StudyResults, seed: int, variant: str, column: str) -> Values:
     found: Values = results.column(seed, "events", column)[
         results.column(seed, "events", "variant") == variant
     ]
     return found
 
 
-def _comparisons(results: Results, variant: str) -> tuple[Beside, ...]:
+def _comparisons(results: StudyResults, variant: str) -> tuple[PaperComparison, ...]:
     def part(column: str, seed: int) -> float:
         after = _values(results, seed, variant, "at_s") >= 0
         wanted = _values(results, seed, variant, "wanted")[after].sum()
@@ -42,18 +42,18 @@ def _comparisons(results: Results, variant: str) -> tuple[Beside, ...]:
         return max(0.0, float(at_s.max())) if len(at_s) else 0.0
 
     return (
-        Beside(
+        PaperComparison(
             f"Deliveries missed after the failure, {variant}, %",
             NOT_SAID,
             results.shown(lambda seed: part("missed", seed)),
         ),
-        Beside(
+        PaperComparison(
             f"Deliveries late after the failure, {variant}, %",
             NOT_SAID,
             results.shown(lambda seed: part("late", seed)),
         ),
-        Beside(f"Repaired after, {variant}, s", NOT_SAID, results.shown(repaired)),
-        Beside(
+        PaperComparison(f"Repaired after, {variant}, s", NOT_SAID, results.shown(repaired)),
+        PaperComparison(
             f"Messages, {variant}",
             NOT_SAID,
             results.shown(lambda seed: results.number(seed, f"sent {variant}"), 5),
@@ -61,10 +61,10 @@ def _comparisons(results: Results, variant: str) -> tuple[Beside, ...]:
     )
 
 
-def _missed(results: Results, variants: list[str]) -> SweepChart:
+def _missed(results: StudyResults, variants: list[str]) -> SweepChart:
     """Return the chart of missed and late deliveries by publication time."""
     seed = results.seeds[0]
-    series: list[Series] = []
+    series: list[ChartSeries] = []
     for variant in variants:
         at_s, wanted = _values(results, seed, variant, "at_s"), _values(results, seed, variant, "wanted")
         seconds, places = np.unique(np.floor(at_s), return_inverse=True)

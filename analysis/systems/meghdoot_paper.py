@@ -9,8 +9,8 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, Reference
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Results, Values
-from analysis.pages.study.study_page import Beside, Content
+from analysis.pages.study.results import StudyResults, Values
+from analysis.pages.study.study_page import PaperComparison, StudyContent
 
 STANDARD_SUBSCRIPTIONS, STANDARD_EVENTS = 14_029, 116_000
 """A study with more subscriptions is one of figures 10 and 13, with more events one of figures 11 and 14."""
@@ -33,15 +33,15 @@ DEGREE = {"uniform": {10_000: "20"}, "stocks": {10_000: "27"}}
 UNSAID = "only in the figure"
 
 
-def page(results: Results) -> Content:
+def page(results: StudyResults) -> StudyContent:
     """Return the study's charts and numbers."""
     if not results.seeds:
-        return Content((), ())
+        return StudyContent((), ())
     charts = (_contacted(results), _load(results), _degrees(results))
-    return Content(charts, (*_contact_numbers(results), *_load_numbers(results)), _notes(results))
+    return StudyContent(charts, (*_contact_numbers(results), *_load_numbers(results)), _notes(results))
 
 
-def _figures(results: Results) -> tuple[str, str]:
+def _figures(results: StudyResults) -> tuple[str, str]:
     """Return the names of the paper's figures of contacts and of load."""
     parameters = results.record.parameters
     if parameters["events"] > STANDARD_EVENTS:
@@ -52,13 +52,13 @@ def _figures(results: Results) -> tuple[str, str]:
     return f"figure 9{letter}", f"figure 12{letter}"
 
 
-def _shares(results: Results, seed: int) -> Values:
+def _shares(results: StudyResults, seed: int) -> Values:
     """Return the part of the present peers that each event visited."""
     found: Values = results.column(seed, "events", "visited") / results.column(seed, "events", "peers")
     return found
 
 
-def _loads(results: Results, seed: int) -> Values:
+def _loads(results: StudyResults, seed: int) -> Values:
     """Return each peer's part of all messages since it joined, in descending order."""
     total = results.column(seed, "peers", "of")
     loads = results.column(seed, "peers", "received") / np.maximum(total, 1)
@@ -66,15 +66,15 @@ def _loads(results: Results, seed: int) -> Values:
     return found
 
 
-def _deciles(results: Results, seed: int) -> list[float]:
+def _deciles(results: StudyResults, seed: int) -> list[float]:
     return [float(part.mean()) for part in np.array_split(_loads(results, seed), 10)]
 
 
-def _at_most(results: Results, share: float) -> Callable[[int], float]:
+def _at_most(results: StudyResults, share: float) -> Callable[[int], float]:
     return lambda seed: 100 * float((_shares(results, seed) <= share).mean())
 
 
-def _contact_numbers(results: Results) -> tuple[Beside, ...]:
+def _contact_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     parameters, (contacts, _) = results.record.parameters, _figures(results)
     papers = dict(CONTACTED[parameters["source"]].get(parameters["peers"], {}))
     if contacts == "figure 10":
@@ -82,7 +82,7 @@ def _contact_numbers(results: Results) -> tuple[Beside, ...]:
     if contacts == "figure 11":
         papers = {0.05: "more than 75 %, with 200,000 events", 0.15: "all"}
     return tuple(
-        Beside(
+        PaperComparison(
             f"Events that contact at most {share:.0%} of the peers, %",
             papers.get(share, UNSAID),
             results.shown(_at_most(results, share)),
@@ -91,7 +91,7 @@ def _contact_numbers(results: Results) -> tuple[Beside, ...]:
     )
 
 
-def _load_numbers(results: Results) -> tuple[Beside, ...]:
+def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     parameters, (_, load) = results.record.parameters, _figures(results)
     source, peers = parameters["source"], parameters["peers"]
     top = DECILE[source].get(peers, UNSAID) if load.startswith("figure 12") else "0.123 % at most"
@@ -99,47 +99,47 @@ def _load_numbers(results: Results) -> tuple[Beside, ...]:
     zones = str(ZONES[source].get(peers, UNSAID)) if is_standard else "not stated"
     degree = DEGREE[source].get(peers, UNSAID) if is_standard else "not stated"
     return (
-        Beside(
+        PaperComparison(
             "Mean load of the most loaded tenth of the peers, %",
             top,
             results.shown(lambda seed: 100 * _deciles(results, seed)[0]),
         ),
-        Beside(
+        PaperComparison(
             "Load of the most loaded peer, %",
             UNSAID,
             results.shown(lambda seed: 100 * float(_loads(results, seed)[0])),
         ),
-        Beside(
+        PaperComparison(
             "Unique zones", zones, results.shown(lambda seed: len(results.column(seed, "zones", "degree")), 5)
         ),
-        Beside(
+        PaperComparison(
             "Most peers of a zone",
             degree,
             results.shown(lambda seed: float(results.column(seed, "zones", "degree").max())),
         ),
-        Beside(
+        PaperComparison(
             "Repeated visits of a zone by an event",
             "0, except with the basic algorithm",
             results.shown(lambda seed: results.number(seed, "repeats")),
         ),
-        Beside(
+        PaperComparison(
             "Zones missed or visited unnecessarily, by one checked event in a hundred",
             "0",
             results.shown(lambda seed: results.number(seed, "missed")),
         ),
-        Beside(
+        PaperComparison(
             "Neighbours of a peer, mean",
             "not stated",
             results.shown(lambda seed: float(results.column(seed, "peers", "neighbours").mean())),
         ),
-        Beside(
+        PaperComparison(
             "Zone visits per second of a core, including all other work",
             "not stated",
             results.shown(
                 lambda seed: results.number(seed, "visits") / results.number(seed, "processor_s"), 3
             ),
         ),
-        Beside(
+        PaperComparison(
             "Zone visits per second of a core, without joins and subscriptions",
             "not stated",
             results.shown(
@@ -152,7 +152,7 @@ def _load_numbers(results: Results) -> tuple[Beside, ...]:
 # --- Plots
 
 
-def _contacted(results: Results) -> SweepChart:
+def _contacted(results: StudyResults) -> SweepChart:
     """Return the chart of events that contact at most a share of the peers."""
     marks = np.concatenate([np.arange(0, 20.5, 0.5), np.arange(22, 101, 2)])
     series = []
@@ -170,7 +170,7 @@ def _contacted(results: Results) -> SweepChart:
     )
 
 
-def _load(results: Results) -> SweepChart:
+def _load(results: StudyResults) -> SweepChart:
     """Return the chart of the mean load of each tenth of the peers."""
     series = [
         sweep_series(
@@ -193,7 +193,7 @@ def _load(results: Results) -> SweepChart:
     )
 
 
-def _degrees(results: Results) -> SweepChart:
+def _degrees(results: StudyResults) -> SweepChart:
     """Return the chart of zones by their number of peers."""
     series = []
     for number, seed in enumerate(results.seeds):
@@ -217,7 +217,7 @@ def _degrees(results: Results) -> SweepChart:
     )
 
 
-def _notes(results: Results) -> tuple[str, ...]:
+def _notes(results: StudyResults) -> tuple[str, ...]:
     notes = [
         "An event contacts a peer if it visits one of its zones. Shares are of the peers present then.",
         "Load: the part of all messages since a peer joined that it received; counted are messages that route"

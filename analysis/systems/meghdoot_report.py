@@ -15,16 +15,16 @@ from analysis.jobs import transfers
 from analysis.pages.report.formatting import count_of, number, percent, seconds
 from analysis.pages.report.instants import dead_at, instants_of
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.sections import Captioned, Panel, Row, Section, places
-from analysis.pages.report.tables import Cell, Column, Table, label, quantity, table
+from analysis.pages.report.sections import Captioned, Panel, PanelRow, ReportSection, places
+from analysis.pages.report.tables import Column, PageTable, TableCell, label, quantity, table
 from analysis.systems.meghdoot_slices import boxes, slices
-from analysis.systems.meghdoot_way import way_of_an_event
+from analysis.systems.meghdoot_way import path_of_event
 from analysis.systems.meghdoot_way_drawing import way_row
 from analysis.systems.meghdoot_zones import (
     Holding,
-    Takeover,
-    Unsettled,
-    Zones,
+    UnsettledPeriod,
+    ZoneHistory,
+    ZoneTakeover,
     covered,
     read_zones,
     unsettled,
@@ -49,7 +49,7 @@ HINT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Instant:
+class ZonesAtTime:
     """The state of all zones at one time. load: events/s that reached each host's zones."""
 
     at_s: float
@@ -60,7 +60,7 @@ class Instant:
     subscriptions: Mapping[str, float]
 
 
-def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
+def report(record: AnalysedRun, run: RunDirectory) -> Sequence[ReportSection]:
     """Return the sections of one run; none if no node logged its zones."""
     metadata = read_metadata(record.run, record.clocks)
     zones = read_zones(run, metadata)
@@ -69,9 +69,9 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
     instants = [_instant(each, zones, run, metadata) for each in instants_of(record)]
     apart = unsettled(zones.volumes(metadata.zero_ns))
     return (
-        Section(
+        ReportSection(
             key="zones",
-            title="Zones",
+            title="ZoneHistory",
             words=tuple(_words(metadata, instants, zones.takeovers, apart)),
             rows=tuple(_rows(record, run, metadata, zones, instants)),
             hint=HINT,
@@ -84,12 +84,14 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
     )
 
 
-def _instant(when: tuple[float, str], zones: Zones, run: RunDirectory, metadata: RunMetadata) -> Instant:
+def _instant(
+    when: tuple[float, str], zones: ZoneHistory, run: RunDirectory, metadata: RunMetadata
+) -> ZonesAtTime:
     at_s, description = when
     t_ns = metadata.zero_ns + round(at_s * 1e9)
     since_ns = t_ns - round(LOAD_S * 1e9)
     visits, subscriptions = (_measured(run, name, since_ns, t_ns) for name in ("visits", "subscriptions"))
-    return Instant(
+    return ZonesAtTime(
         at_s,
         description,
         zones.at(t_ns),
@@ -116,9 +118,9 @@ def _measured(run: RunDirectory, value: str, since_ns: int, until_ns: int) -> di
 
 def _words(
     metadata: RunMetadata,
-    instants: Sequence[Instant],
-    takeovers: Sequence[Takeover],
-    apart: Sequence[Unsettled],
+    instants: Sequence[ZonesAtTime],
+    takeovers: Sequence[ZoneTakeover],
+    apart: Sequence[UnsettledPeriod],
 ) -> Iterator[str]:
     states = [f"{each.when} ({seconds(each.at_s)}): {_held(each, metadata)}" for each in instants]
     yield f"Zones {'; '.join(states)}."
@@ -150,7 +152,7 @@ def _words(
         yield "At all times each point of the space had one owner, by the nodes' own logs."
 
 
-def _held(instant: Instant, metadata: RunMetadata) -> str:
+def _held(instant: ZonesAtTime, metadata: RunMetadata) -> str:
     holdings = [each for held in instant.held.values() for each in held]
     text = f"{count_of(len(holdings), 'zone')} of {count_of(len(instant.held), 'node')}"
     trust = [each for each in holdings if each.version]
@@ -161,7 +163,7 @@ def _held(instant: Instant, metadata: RunMetadata) -> str:
     return text + (f"; {', '.join(cut)}" if cut else "")
 
 
-def _cut_off(instant: Instant, metadata: RunMetadata) -> Iterator[str]:
+def _cut_off(instant: ZonesAtTime, metadata: RunMetadata) -> Iterator[str]:
     """Yield the part of the space that each region does not reach directly."""
     t_ns = metadata.zero_ns + round(instant.at_s * 1e9)
     volume: dict[str, float] = {}
@@ -190,16 +192,16 @@ def _rows(
     record: AnalysedRun,
     run: RunDirectory,
     metadata: RunMetadata,
-    zones: Zones,
-    instants: Sequence[Instant],
-) -> Iterator[Row]:
+    zones: ZoneHistory,
+    instants: Sequence[ZonesAtTime],
+) -> Iterator[PanelRow]:
     servers = metadata.having(Trait.SERVER)
     if len(servers) > HOSTS_DRAWN_MAX:
         return
     by_region = {region: metadata.of_region(region, Trait.SERVER) for region in record.regions}
     where = places(record, by_region)
     attributes = attributes_of(record.plan.workload)
-    way = way_of_an_event(record, run, metadata, zones)
+    way = path_of_event(record, run, metadata, zones)
     if way is not None:
         yield way_row(way, zones, metadata, attributes, where)
     first = [each.zone for held in instants[0].held.values() for each in held]
@@ -215,10 +217,10 @@ def _rows(
             panels.append(
                 Panel(when, f"{when}: {count_of(len(found) - 1, 'zone')}", (), (), drawn.labels, found)
             )
-        yield Row(title, tuple(panels))
+        yield PanelRow(title, tuple(panels))
 
 
-def _tooltip(host: str, instant: Instant, metadata: RunMetadata) -> str:
+def _tooltip(host: str, instant: ZonesAtTime, metadata: RunMetadata) -> str:
     text = f"{host}: {number(instant.load.get(host))} visits/s"
     held = instant.subscriptions.get(host)
     return text if held is None else f"{text}, {count_of(int(held), 'subscription')}"
@@ -227,13 +229,13 @@ def _tooltip(host: str, instant: Instant, metadata: RunMetadata) -> str:
 # --- Tables
 
 
-def _takeovers_table(metadata: RunMetadata, takeovers: Sequence[Takeover]) -> Table:
+def _takeovers_table(metadata: RunMetadata, takeovers: Sequence[ZoneTakeover]) -> PageTable:
     columns = (
         quantity("At", lambda each: metadata.seconds(each.t_ns), seconds, "seconds since start"),
         label("Node", "host", "the node that took over"),
         label("Took the zones of", "peer"),
         label("State of that node", lambda each: "alive, unreachable" if each.was_alive else "failed"),
-        quantity("Zones", lambda each: len(each.zones), number),
+        quantity("ZoneHistory", lambda each: len(each.zones), number),
         quantity("Part of the space", "volume", percent),
         quantity(
             "After detection",
@@ -251,7 +253,7 @@ def _takeovers_table(metadata: RunMetadata, takeovers: Sequence[Takeover]) -> Ta
     return table("takeovers-table", columns, [each for each in takeovers if each.t_ns >= metadata.zero_ns])
 
 
-def _unsettled_table(metadata: RunMetadata, apart: Sequence[Unsettled]) -> Table:
+def _unsettled_table(metadata: RunMetadata, apart: Sequence[UnsettledPeriod]) -> PageTable:
     columns = (
         quantity("From", lambda each: metadata.seconds(each.since_ns), seconds, "seconds since start"),
         quantity(
@@ -266,7 +268,7 @@ def _unsettled_table(metadata: RunMetadata, apart: Sequence[Unsettled]) -> Table
     return table("unsettled-table", columns, apart)
 
 
-def _nodes_table(run: RunDirectory, metadata: RunMetadata, instants: Sequence[Instant]) -> Table:
+def _nodes_table(run: RunDirectory, metadata: RunMetadata, instants: Sequence[ZonesAtTime]) -> PageTable:
     columns = [label("Node", lambda host: host), label("Region", lambda host: metadata.hosts[host].region)]
     for instant in instants:
         columns += _columns_at(instant)
@@ -277,16 +279,16 @@ def _nodes_table(run: RunDirectory, metadata: RunMetadata, instants: Sequence[In
     return table("zones-table", columns, metadata.having(Trait.SERVER))
 
 
-def _columns_at(instant: Instant) -> Iterator[Column]:
+def _columns_at(instant: ZonesAtTime) -> Iterator[Column]:
     when = f"{instant.when}, {seconds(instant.at_s)}"
 
     def held(host: str) -> tuple[Holding, ...]:
         return instant.held.get(host, ())
 
-    def zones(host: str) -> Cell:
+    def zones(host: str) -> TableCell:
         mine = held(host)
         volume = sum(each.zone.volume for each in mine)
-        return Cell(number(len(mine)), volume, below=percent(volume) if mine else "")
+        return TableCell(number(len(mine)), volume, below=percent(volume) if mine else "")
 
     help_text = f"number, and part of the space; {when}"
     yield Column(f"Zones, {seconds(instant.at_s)}", zones, numeric=True, help=help_text)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.pages.report.formatting import number
-from analysis.pages.report.sections import HEIGHT, WIDTH, Box, Label
+from analysis.pages.report.sections import HEIGHT, WIDTH, PanelBox, RegionLabel
 from analysis.systems.meghdoot_zones import Holding
 from analysis.timelines.arrays import Bools, Floats, Ints
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.protocols.can.zones import TOP, Point, Zone, whole_space
 
 SLICES_MAX = 3
@@ -40,7 +40,7 @@ class Slice:
         """Return whether the slice intersects a zone."""
         return zone.contains(self._with((zone.low[self.x], zone.low[self.y])))
 
-    def nobodys(self, met: Sequence[Zone]) -> list[Zone]:
+    def unowned_zones(self, met: Sequence[Zone]) -> list[Zone]:
         """Return the parts of the slice outside the zones that it meets; flat in all other dimensions."""
         rest = [whole_space(2)]
         for zone in met:
@@ -53,35 +53,35 @@ class Slice:
         at[self.x], at[self.y] = both
         return tuple(at)
 
-    def box(self, zone: Zone) -> Box:
+    def box(self, zone: Zone) -> PanelBox:
         """Return the rectangle of a zone in the drawing."""
         left, right = (LEFT + SIDE * edge[self.x] for edge in (zone.low, zone.high))
         bottom, top = (TOP_EDGE + SIDE * (1 - edge[self.y]) for edge in (zone.low, zone.high))
         size = round(right - left, 2), round(bottom - top, 2)
-        return Box(round(left, 2), round(top, 2), *size, "transparent", 0.0, "held", "")
+        return PanelBox(round(left, 2), round(top, 2), *size, "transparent", 0.0, "held", "")
 
     def point(self, point: Point) -> tuple[float, float]:
         """Return the position of a point in the drawing."""
         return round(LEFT + SIDE * point[self.x], 2), round(TOP_EDGE + SIDE * (1 - point[self.y]), 2)
 
     @property
-    def labels(self) -> tuple[Label, ...]:
+    def labels(self) -> tuple[RegionLabel, ...]:
         """The labels of the axes, which range from the least value to the greatest."""
         middle, bottom = LEFT + SIDE / 2, TOP_EDGE + SIDE
         return (
-            Label(middle, bottom + _BELOW, f"{self.names[0]} →"),
-            Label(LEFT / 2 - _ASIDE, TOP_EDGE + SIDE / 2 - _BELOW, "↑"),
-            Label(LEFT / 2 - _ASIDE / 2, TOP_EDGE + SIDE / 2, self.names[1].partition(" ")[0]),
-            Label(LEFT / 2 - _ASIDE / 2, TOP_EDGE + SIDE / 2 + _BELOW, self.names[1].partition(" ")[2]),
+            RegionLabel(middle, bottom + _BELOW, f"{self.names[0]} →"),
+            RegionLabel(LEFT / 2 - _ASIDE, TOP_EDGE + SIDE / 2 - _BELOW, "↑"),
+            RegionLabel(LEFT / 2 - _ASIDE / 2, TOP_EDGE + SIDE / 2, self.names[1].partition(" ")[0]),
+            RegionLabel(LEFT / 2 - _ASIDE / 2, TOP_EDGE + SIDE / 2 + _BELOW, self.names[1].partition(" ")[2]),
         )
 
 
-def names_of(attributes: Sequence[Attribute]) -> tuple[str, ...]:
+def names_of(attributes: Sequence[ContentAttribute]) -> tuple[str, ...]:
     """Return the names of the dimensions: the lower and upper bounds of subscriptions to each attribute."""
     return tuple(f"{each.name} {bound}" for each in attributes for bound in ("from", "to"))
 
 
-def slices(zones: Sequence[Zone], attributes: Sequence[Attribute]) -> list[Slice]:
+def slices(zones: Sequence[Zone], attributes: Sequence[ContentAttribute]) -> list[Slice]:
     """Return slices that meet the most zones not met before; ties prefer the bounds of one attribute."""
     names = names_of(attributes)
     left, found = list(zones), list[Slice]()
@@ -100,7 +100,7 @@ def slices(zones: Sequence[Zone], attributes: Sequence[Attribute]) -> list[Slice
     return found
 
 
-def through(point: Point, zones: Sequence[Zone], attributes: Sequence[Attribute]) -> Slice | None:
+def through(point: Point, zones: Sequence[Zone], attributes: Sequence[ContentAttribute]) -> Slice | None:
     """Return the slice through a point that meets most of these zones."""
     if not zones:
         return None
@@ -110,7 +110,7 @@ def through(point: Point, zones: Sequence[Zone], attributes: Sequence[Attribute]
     return Slice(x, y, point, (names[x], names[y]))
 
 
-def _value(attribute: Attribute, coordinate: float) -> str:
+def _value(attribute: ContentAttribute, coordinate: float) -> str:
     value = attribute.low + coordinate * (attribute.high - attribute.low)
     return attribute.text(round(value) if attribute.is_whole else float(f"{value:.3g}"))
 
@@ -162,14 +162,14 @@ def boxes(
     colours: Mapping[str, str],
     load: Mapping[str, float],
     says: Mapping[str, str],
-) -> Iterator[Box]:
+) -> Iterator[PanelBox]:
     """Yield the areas without an owner, then every zone that the slice meets, those held for others last.
 
     load: of each host. says: the tooltip of each host.
     """
     most = max(load.values(), default=0.0) or 1.0
     met = [each for several in held.values() for each in several if drawn.meets(each.zone)]
-    for zone in drawn.nobodys([each.zone for each in met]):
+    for zone in drawn.unowned_zones([each.zone for each in met]):
         yield replace(drawn.box(zone), kind="nobody", says="without an owner")
     for each in sorted(met, key=lambda each: each.version):
         shade = PALEST + (DARKEST - PALEST) * load.get(each.host, 0.0) / most

@@ -16,17 +16,17 @@ from analysis.messages.label import address_text
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ENDS_COLUMNS
-from analysis.systems.meghdoot_zones import Holding, Zones
+from analysis.systems.meghdoot_zones import Holding, ZoneHistory
 from analysis.timelines.arrays import Ints
-from analysis.timelines.delivery.content import Content, ContentFiles
+from analysis.timelines.delivery.content import ContentFiles, ContentRecords
 from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.under_way import UnderWay
+from analysis.timelines.under_way import InFlightSpans
 from experiments.records.rundir import RunDirectory
 from node.core.content.content import attributes_of, event_ranges
 from node.core.deliveries import RecordKind
 from node.protocols.can.zones import Point
-from node.protocols.meghdoot.region import NextZones, Region, affected
+from node.protocols.meghdoot.region import NextZones, SpaceRegion, affected
 from node.protocols.meghdoot.space import Space
 
 PASSED_ON, TOLD = "EVENT", "NOTIFY"
@@ -35,7 +35,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class EventPath:
     """The path of one event. zones: the affected ones at its publication. wanted: hosts that had to get it.
     got: hosts that did. told: senders and receivers of notifications; empty without packets.
     """
@@ -45,7 +45,7 @@ class Way:
     t_ns: int
     says: str
     point: Point
-    region: Region
+    region: SpaceRegion
     zones: tuple[Holding, ...]
     passed_on: tuple[Pair, ...]
     told: tuple[Pair, ...]
@@ -65,11 +65,11 @@ class Way:
         return frozenset(first | {each for pair in self.passed_on for each in pair})
 
 
-def way_of_an_event(
-    record: AnalysedRun, run: RunDirectory, metadata: RunMetadata, zones: Zones
-) -> Way | None:
+def path_of_event(
+    record: AnalysedRun, run: RunDirectory, metadata: RunMetadata, zones: ZoneHistory
+) -> EventPath | None:
     """Return the path of the event with the most subscribers; None if no event had any."""
-    files = ContentFiles.of(run, metadata, metadata.clients)
+    files = ContentFiles.from_run(run, metadata, metadata.clients)
     content = files.read(metadata.clocks) if files is not None else None
     chosen = _choose(record, metadata, content) if content is not None else None
     if content is None or chosen is None:
@@ -84,7 +84,7 @@ def way_of_an_event(
     touched = tuple(each for each in holdings if region.touches(each.zone))
     sent = _sent(run, stream, seq, metadata)
     named = zip(attributes, values, strict=True)
-    return Way(
+    return EventPath(
         stream,
         seq,
         t_ns,
@@ -100,7 +100,9 @@ def way_of_an_event(
     )
 
 
-def _choose(record: AnalysedRun, metadata: RunMetadata, content: Content) -> tuple[int, list[int]] | None:
+def _choose(
+    record: AnalysedRun, metadata: RunMetadata, content: ContentRecords
+) -> tuple[int, list[int]] | None:
     """Return the event with the most subscribers, of the first outage if possible, and these clients."""
     outages = bands(record)[:1]
     for band in (*outages, None):
@@ -115,9 +117,11 @@ def _choose(record: AnalysedRun, metadata: RunMetadata, content: Content) -> tup
     return None
 
 
-def _most_wanted(content: Content, metadata: RunMetadata, places: Ints) -> tuple[int, list[int]] | None:
+def _most_wanted(
+    content: ContentRecords, metadata: RunMetadata, places: Ints
+) -> tuple[int, list[int]] | None:
     streams = np.unique(content.stream[places]).tolist()
-    pairs = content.matched(metadata.declared.contract, streams, UnderWay.of(metadata))
+    pairs = content.matched(metadata.declared.contract, streams, InFlightSpans.from_metadata(metadata))
     wanted: dict[tuple[int, int], set[int]] = {}
     for client, stream, seq in zip(pairs.client[pairs.must].tolist(), pairs.stream[pairs.must].tolist(),
                                    pairs.seq[pairs.must].tolist(), strict=True):  # fmt: skip
@@ -154,7 +158,7 @@ def pairs_of(rows: Iterable[Mapping[str, Any]], host_at: Mapping[str, str]) -> d
     return {kind: tuple(pairs) for kind, pairs in found.items()}
 
 
-def _computed(touched: Sequence[Holding], all_of: Sequence[Holding], region: Region) -> tuple[Pair, ...]:
+def _computed(touched: Sequence[Holding], all_of: Sequence[Holding], region: SpaceRegion) -> tuple[Pair, ...]:
     """Compute from zones which host had to forward the event to which."""
     found: dict[Pair, None] = {}
     for each in touched:

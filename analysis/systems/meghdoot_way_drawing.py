@@ -4,26 +4,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from analysis.pages.report.formatting import count_of, seconds
-from analysis.pages.report.sections import Box, Dot, Edge, Panel, Places, Row
+from analysis.pages.report.sections import Dot, HostPlaces, Panel, PanelBox, PanelEdge, PanelRow
 from analysis.systems.meghdoot_slices import Slice, boxes, through
-from analysis.systems.meghdoot_way import Way
-from analysis.systems.meghdoot_zones import Holding, Zones
+from analysis.systems.meghdoot_way import EventPath
+from analysis.systems.meghdoot_zones import Holding, ZoneHistory
 from analysis.timelines.run_metadata import RunMetadata
-from node.core.content.content import Attribute
-from node.core.epochs import written
+from node.core.content.content import ContentAttribute
+from node.core.epochs import format_seq
 from node.protocols.can.zones import Zone
 
 AFFECTED = 0.75  # shade of zones
 
 
 def way_row(
-    way: Way, zones: Zones, metadata: RunMetadata, attributes: Sequence[Attribute], where: Places
-) -> Row:
+    way: EventPath,
+    zones: ZoneHistory,
+    metadata: RunMetadata,
+    attributes: Sequence[ContentAttribute],
+    where: HostPlaces,
+) -> PanelRow:
     """Return both drawings of an event's path."""
     name = metadata.stream_names.get(way.stream, f"stream {way.stream}")
     how = "" if way.is_captured else "; computed from the zones, without packets"
     title = (
-        f"Path of event {written(way.seq)} of {name}, {seconds(metadata.seconds(way.t_ns))} ({way.says}):"
+        f"Path of event {format_seq(way.seq)} of {name}, {seconds(metadata.seconds(way.t_ns))} ({way.says}):"
         f" {count_of(len(way.zones), 'zone')}, {count_of(len(way.contacted), 'node')} contacted,"
         f" {len(way.got & way.wanted)} of {count_of(len(way.wanted), 'subscriber')} notified{how}"
     )
@@ -31,10 +35,10 @@ def way_row(
     drawn = through(way.point, [each.zone for each in way.zones], attributes)
     if drawn is not None:
         panels.insert(0, _over_zones(way, drawn, zones, where))
-    return Row(title, tuple(panels))
+    return PanelRow(title, tuple(panels))
 
 
-def _over_zones(way: Way, drawn: Slice, zones: Zones, where: Places) -> Panel:
+def _over_zones(way: EventPath, drawn: Slice, zones: ZoneHistory, where: HostPlaces) -> Panel:
     held = zones.at(way.t_ns)
     load = dict.fromkeys((each.host for each in way.zones), AFFECTED)
     says = {host: f"{host}{': affected' if host in load else ''}" for host in held}
@@ -51,29 +55,29 @@ def _over_zones(way: Way, drawn: Slice, zones: Zones, where: Places) -> Panel:
     )
 
 
-def _outline(way: Way, drawn: Slice) -> Box:
+def _outline(way: EventPath, drawn: Slice) -> PanelBox:
     region = Zone(way.region.low, way.region.high)
     return replace(drawn.box(region), kind="outline")
 
 
-def _between(way: Way, drawn: Slice) -> Iterator[Edge]:
+def _between(way: EventPath, drawn: Slice) -> Iterator[PanelEdge]:
     """Yield the edges between zones that are both in the slice."""
     met: dict[str, Holding] = {each.host: each for each in way.zones if drawn.meets(each.zone)}
     for sender, taker in way.passed_on:
         if sender in met and taker in met:
             ends = (drawn.point(_part(way, met[each].zone)) for each in (sender, taker))
             (x1, y1), (x2, y2) = ends
-            yield Edge(x1, y1, x2, y2, "kept")
+            yield PanelEdge(x1, y1, x2, y2, "kept")
 
 
-def _part(way: Way, zone: Zone) -> tuple[float, ...]:
+def _part(way: EventPath, zone: Zone) -> tuple[float, ...]:
     """Return the middle of the affected part of a zone."""
     low = map(max, zone.low, way.region.low)
     high = map(min, zone.high, way.region.high)
     return tuple((one + other) / 2 for one, other in zip(low, high, strict=True))
 
 
-def _over_regions(way: Way, where: Places) -> Panel:
+def _over_regions(way: EventPath, where: HostPlaces) -> Panel:
     edges = [*_lines(way.passed_on, where, "kept"), *_lines(way.told, where, "told")]
     title = f"from node to node: {count_of(len(way.passed_on), 'hop')}"
     if way.is_captured:
@@ -82,13 +86,13 @@ def _over_regions(way: Way, where: Places) -> Panel:
     return Panel(title, title, dots, tuple(edges), where.labels)
 
 
-def _lines(pairs: Sequence[tuple[str, str]], where: Places, kind: str) -> Iterator[Edge]:
+def _lines(pairs: Sequence[tuple[str, str]], where: HostPlaces, kind: str) -> Iterator[PanelEdge]:
     for one, other in pairs:
         if one in where.of and other in where.of:
-            yield Edge(*where.of[one], *where.of[other], kind)
+            yield PanelEdge(*where.of[one], *where.of[other], kind)
 
 
-def _dot(way: Way, host: str) -> tuple[str, str]:
+def _dot(way: EventPath, host: str) -> tuple[str, str]:
     states = [
         word
         for word, holds in (

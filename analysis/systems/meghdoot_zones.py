@@ -35,7 +35,7 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ZoneChange:
     """A host's zones from `t_ns` on."""
 
     t_ns: int
@@ -44,7 +44,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Takeover:
+class ZoneTakeover:
     """A host took over the zones of another host. noticed_ns: when it detected the failure, if logged.
     was_alive: whether the other process ran. until_ns: when it had returned or passed on the last zone.
     """
@@ -64,7 +64,7 @@ class Takeover:
 
 
 @dataclass(frozen=True, slots=True)
-class Volumes:
+class OwnedVolumes:
     """The volume without an owner, and with several, from `t_ns` on; the space has volume 1."""
 
     t_ns: int
@@ -73,11 +73,11 @@ class Volumes:
 
 
 @dataclass(frozen=True)
-class Zones:
+class ZoneHistory:
     """All changes of all hosts, in order of time, and the takeovers."""
 
-    changes: tuple[Change, ...]
-    takeovers: tuple[Takeover, ...] = ()
+    changes: tuple[ZoneChange, ...]
+    takeovers: tuple[ZoneTakeover, ...] = ()
 
     def at(self, t_ns: int) -> dict[str, tuple[Holding, ...]]:
         """Return the zones of each host that has any at a time."""
@@ -86,11 +86,11 @@ class Zones:
             last[change.host] = change.holdings
         return {host: last[host] for host in sorted(last) if last[host]}
 
-    def volumes(self, since_ns: int) -> list[Volumes]:
+    def volumes(self, since_ns: int) -> list[OwnedVolumes]:
         """Return the volumes after each change from a time on; at most SAMPLES_MAX, spread evenly."""
         times = sorted({since_ns, *(each for each in self._times_ns if each > since_ns)})
         step = -(-len(times) // SAMPLES_MAX)
-        return [Volumes(t_ns, *covered(self._all_at(t_ns))) for t_ns in times[::step]]
+        return [OwnedVolumes(t_ns, *covered(self._all_at(t_ns))) for t_ns in times[::step]]
 
     def _all_at(self, t_ns: int) -> list[Zone]:
         return [each.zone for held in self.at(t_ns).values() for each in held]
@@ -129,23 +129,23 @@ def _disjoint(zones: Sequence[Zone]) -> list[Zone]:
 # --- Reading
 
 
-def read_zones(run: RunDirectory, metadata: RunMetadata) -> Zones:
+def read_zones(run: RunDirectory, metadata: RunMetadata) -> ZoneHistory:
     """Read the zones from the logs of all nodes."""
-    changes: list[Change] = []
+    changes: list[ZoneChange] = []
     taken: list[tuple[int, str, str]] = []
     failed: list[tuple[int, str, str]] = []
     for host in metadata.having(Trait.SERVER):
         for record in log_records(run.log(host), (ZONES, TAKEOVER, FAILED)):
-            t_ns = metadata.clocks.of(host).at(record["t_ns"])
+            t_ns = metadata.clocks.clock_of_host(host).at(record["t_ns"])
             if record["event"] == ZONES:
-                changes.append(Change(t_ns, host, tuple(_holdings(record, host))))
+                changes.append(ZoneChange(t_ns, host, tuple(_holdings(record, host))))
             elif (peer := _peer(record, metadata)) is not None:
                 (taken if record["event"] == TAKEOVER else failed).append((t_ns, host, peer))
     changes += _deaths(metadata)
     changes.sort(key=lambda change: change.t_ns)
-    zones = Zones(tuple(changes))
+    zones = ZoneHistory(tuple(changes))
     takeovers = [_takeover(each, zones, failed, metadata) for each in sorted(taken)]
-    return Zones(zones.changes, tuple(takeovers))
+    return ZoneHistory(zones.changes, tuple(takeovers))
 
 
 def _holdings(record: Mapping[str, Any], host: str) -> Iterator[Holding]:
@@ -158,19 +158,19 @@ def _peer(record: Mapping[str, Any], metadata: RunMetadata) -> str | None:
     return metadata.host_at.get(address_text(address)) if isinstance(address, int) else None
 
 
-def _deaths(metadata: RunMetadata) -> Iterator[Change]:
+def _deaths(metadata: RunMetadata) -> Iterator[ZoneChange]:
     for fault in metadata.applied_changes:
         if fault.kind in {"kill", "leave"}:
             for host in fault.processes:
-                yield Change(fault.t_ns, host, ())
+                yield ZoneChange(fault.t_ns, host, ())
 
 
 def _takeover(
     taken: tuple[int, str, str],
-    zones: Zones,
+    zones: ZoneHistory,
     failed: Sequence[tuple[int, str, str]],
     metadata: RunMetadata,
-) -> Takeover:
+) -> ZoneTakeover:
     t_ns, host, peer = taken
     own = [change for change in zones.changes if change.host == host]
     before = next((each for each in reversed(own) if each.t_ns < t_ns), None)
@@ -185,12 +185,12 @@ def _takeover(
         ),
         None,
     )
-    return Takeover(
+    return ZoneTakeover(
         t_ns, host, peer, gained, max(noticed, default=None), peer not in _dead(metadata, t_ns), until
     )
 
 
-def _gained(before: Change | None, after: Change | None) -> tuple[Zone, ...]:
+def _gained(before: ZoneChange | None, after: ZoneChange | None) -> tuple[Zone, ...]:
     rest = [each.zone for each in after.holdings if each.version] if after is not None else []
     for earlier in before.holdings if before is not None else ():
         rest = [part for each in rest for part in each.without(earlier.zone)]
@@ -213,7 +213,7 @@ def _dead(metadata: RunMetadata, t_ns: int) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsettled:
+class UnsettledPeriod:
     """A period in which not all volume had exactly one owner. until_ns: None if it lasted to the end."""
 
     since_ns: int
@@ -222,10 +222,10 @@ class Unsettled:
     several: float
 
 
-def unsettled(volumes: Sequence[Volumes]) -> list[Unsettled]:
+def unsettled(volumes: Sequence[OwnedVolumes]) -> list[UnsettledPeriod]:
     """Return the periods in which not all volume had one owner, each with the greatest volumes."""
-    found: list[Unsettled] = []
-    group: list[Volumes] = []
+    found: list[UnsettledPeriod] = []
+    group: list[OwnedVolumes] = []
     for each, following in pairwise([*volumes, None]):
         if each is not None and (each.without or each.several):
             group.append(each)
@@ -233,7 +233,9 @@ def unsettled(volumes: Sequence[Volumes]) -> list[Unsettled]:
         if group and is_over:
             without, several = max(one.without for one in group), max(one.several for one in group)
             found.append(
-                Unsettled(group[0].t_ns, following.t_ns if following is not None else None, without, several)
+                UnsettledPeriod(
+                    group[0].t_ns, following.t_ns if following is not None else None, without, several
+                )
             )
             group = []
     return found

@@ -9,22 +9,22 @@ import pyarrow.parquet as pq
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.report.formatting import number
-from analysis.pages.study.results import Results
-from analysis.pages.study.study_page import Beside, Content
+from analysis.pages.study.results import StudyResults
+from analysis.pages.study.study_page import PaperComparison, StudyContent
 
 VARIANTS = ("exactly-once", "best-effort")
 NOT_THERE = "not measured"
 Row = dict[str, Any]
 
 
-def page(results: Results) -> Content:
+def page(results: StudyResults) -> StudyContent:
     """Return the study's charts and numbers."""
     rows: list[Row] = [
         row
         for seed in results.seeds
         for row in pq.read_table(results.directory.seed(seed) / "scenarios.parquet").to_pylist()
     ]
-    beside: list[Beside] = []
+    beside: list[PaperComparison] = []
     for minutes in sorted({row["session_min"] for row in rows}, key=lambda each: (each == 0, each)):
         for variant in VARIANTS:
             mine = [row for row in rows if (row["session_min"], row["variant"]) == (minutes, variant)]
@@ -39,15 +39,15 @@ def page(results: Results) -> Content:
         "Nodes fail without notice; a new node immediately replaces each and follows its topics.",
         "The cut affects all links of one transit domain to others; routes do not change during it.",
     )
-    return Content(charts if rows else (), tuple(beside), notes)
+    return StudyContent(charts if rows else (), tuple(beside), notes)
 
 
-def _of_case(what: str, variant: str, rows: Sequence[Row]) -> list[Beside]:
+def _of_case(what: str, variant: str, rows: Sequence[Row]) -> list[PaperComparison]:
     if not rows:
         return []
 
-    def line(name: str, value: str) -> Beside:
-        return Beside(f"{what}, {variant}: {name}", NOT_THERE, value)
+    def line(name: str, value: str) -> PaperComparison:
+        return PaperComparison(f"{what}, {variant}: {name}", NOT_THERE, value)
 
     middle = {name: median(row[name] for row in rows) for name in rows[0] if name != "variant"}
     return [

@@ -5,19 +5,19 @@ from statistics import fmean
 
 import numpy as np
 
-from analysis.pages.charting.chart_model import Axis, Reference, Series
+from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Results, Values
-from analysis.pages.study.study_page import Beside, Content
+from analysis.pages.study.results import StudyResults, Values
+from analysis.pages.study.study_page import PaperComparison, StudyContent
 
 DIGIT_VALUES = 16
 """The number of values of a four-bit digit."""
 
 
-def page(results: Results) -> Content:
+def page(results: StudyResults) -> StudyContent:
     """Return the study's figure and numbers."""
     if not results.seeds:
-        return Content((), ())
+        return StudyContent((), ())
     count, bound = results.record.parameters["nodes"], results.record.parameters["entries_max"]
     expected = math.log(count, DIGIT_VALUES)
 
@@ -25,40 +25,46 @@ def page(results: Results) -> Content:
         return results.shown(lambda seed: _values(results, seed, column, c)[-1])
 
     beside = (
-        Beside(
+        PaperComparison(
             "Mean depth with c = 0, all subscribe",
             f"{expected:.2f}, log16 N",
             last("mean", 0),
             "the last hop uses the leaf set, which may resolve several digits",
         ),
-        Beside(
+        PaperComparison(
             "Mean depth with c = 0, over all numbers of subscribers",
             "the same",
             results.shown(lambda seed: fmean(_values(results, seed, "mean", 0).tolist())),
         ),
-        Beside("Greatest depth with c = 0", f"{math.ceil(expected)}", last("most", 0)),
-        Beside(
+        PaperComparison("Greatest depth with c = 0", f"{math.ceil(expected)}", last("most", 0)),
+        PaperComparison(
             f"Mean depth with c = {bound}, all subscribe",
             f"log_c N = {math.log(count, bound):.2f}",
             last("mean", bound),
             "a join ends at the first node of its route that is in the tree, so only early nodes hang higher"
             " than without a limit, and they have no children",
         ),
-        Beside(
+        PaperComparison(
             f"Least mean depth of any tree with {bound + 1} entries per node",
             "",
             f"{_least(count, bound + 1):.2f}",
             "each node has the maximum number of children",
         ),
-        Beside("Nodes with children, all subscribe, c = 0", "", last("inner", 0)),
-        Beside(f"Nodes with children, all subscribe, c = {bound}", "", last("inner", bound)),
-        Beside(f"Nodes with {bound} entries or more", "", last("full", bound)),
-        Beside("Nodes that hang higher than without a limit", "", last("lifted", bound)),
-        Beside("Nodes with children that hang higher than without a limit", "", last("lifted_inner", bound)),
-        Beside(f"Greatest depth with c = {bound}, all subscribe", "only in the figure", last("most", bound)),
-        Beside(f"Most entries of a node with c = {bound}", f"about {bound}", last("entries_most", bound)),
+        PaperComparison("Nodes with children, all subscribe, c = 0", "", last("inner", 0)),
+        PaperComparison(f"Nodes with children, all subscribe, c = {bound}", "", last("inner", bound)),
+        PaperComparison(f"Nodes with {bound} entries or more", "", last("full", bound)),
+        PaperComparison("Nodes that hang higher than without a limit", "", last("lifted", bound)),
+        PaperComparison(
+            "Nodes with children that hang higher than without a limit", "", last("lifted_inner", bound)
+        ),
+        PaperComparison(
+            f"Greatest depth with c = {bound}, all subscribe", "only in the figure", last("most", bound)
+        ),
+        PaperComparison(
+            f"Most entries of a node with c = {bound}", f"about {bound}", last("entries_most", bound)
+        ),
     )
-    return Content((_figure_3(results, bound),), beside, ("A subscriber's depth is 0 at the root.",))
+    return StudyContent((_figure_3(results, bound),), beside, ("A subscriber's depth is 0 at the root.",))
 
 
 def _least(count: int, entries: int) -> float:
@@ -71,14 +77,14 @@ def _least(count: int, entries: int) -> float:
     return total / (count - 1)
 
 
-def _values(results: Results, seed: int, column: str, c: int) -> Values:
+def _values(results: StudyResults, seed: int, column: str, c: int) -> Values:
     found: Values = results.column(seed, "depths", column)[results.column(seed, "depths", "c") == c]
     return found
 
 
-def _figure_3(results: Results, bound: int) -> SweepChart:
+def _figure_3(results: StudyResults, bound: int) -> SweepChart:
     seed, count = results.seeds[0], results.record.parameters["nodes"]
-    series: list[Series] = []
+    series: list[ChartSeries] = []
     for number, (c, column, name) in enumerate(
         (c, column, name) for c in (0, bound) for column, name in (("mean", "mean"), ("most", "most"))
     ):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from analysis.pages.charting.chart_model import Axis, Series
+from analysis.pages.charting.chart_model import Axis, ChartSeries
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Results, Values
-from analysis.pages.study.study_page import Beside, Content
+from analysis.pages.study.results import StudyResults, Values
+from analysis.pages.study.study_page import PaperComparison, StudyContent
 
 CURVE_POINTS = 400
 PAPER_NODES = 100_000
@@ -21,35 +21,37 @@ LAN_TO = "each node's LAN link counts as two link directions"
 Measure = Callable[[int], float]
 
 
-def page(results: Results) -> Content:
+def page(results: StudyResults) -> StudyContent:
     """Return the study's charts and numbers."""
     if not results.seeds:
-        return Content((), ())
+        return StudyContent((), ())
     parameters = results.record.parameters
     if parameters["group_size"]:
         return _small_groups(results)
     return _bounded(results) if parameters["entries_max"] else _many_groups(results)
 
 
-def _many_groups(results: Results) -> Content:
+def _many_groups(results: StudyResults) -> StudyContent:
     charts = (_delays(results), _rdp(results), *_nodes(results, "8", "9"), _links(results, "figure 10"))
-    return Content(
+    return StudyContent(
         charts, (*_delay_numbers(results), *_node_numbers(results), *_link_numbers(results)), _notes(results)
     )
 
 
-def _bounded(results: Results) -> Content:
+def _bounded(results: StudyResults) -> StudyContent:
     largest = _statistic(results, "nodes", "entries", np.max)
     joins = _number(results, "members")
     beside = (
-        Beside("Most children table entries of a node", "64", results.shown(largest)),
-        Beside("Packets over a link direction, mean", "2.7", results.shown(_per_link(results, "scribe"))),
-        Beside(
+        PaperComparison("Most children table entries of a node", "64", results.shown(largest)),
+        PaperComparison(
+            "Packets over a link direction, mean", "2.7", results.shown(_per_link(results, "scribe"))
+        ),
+        PaperComparison(
             "Most packets over a link direction",
             "4,728",
             results.shown(_statistic(results, "links", "scribe", np.max)),
         ),
-        Beside(
+        PaperComparison(
             "Probes per join",
             "3",
             results.shown(lambda seed: _number(results, "probes")(seed) / joins(seed)),
@@ -57,106 +59,108 @@ def _bounded(results: Results) -> Content:
         ),
     )
     charts = (_delays(results), *_nodes(results, "8", "11"), _links(results, "figure 10"))
-    return Content(charts, (*beside, *_delay_numbers(results)), _notes(results))
+    return StudyContent(charts, (*beside, *_delay_numbers(results)), _notes(results))
 
 
-def _small_groups(results: Results) -> Content:
+def _small_groups(results: StudyResults) -> StudyContent:
     collapsed = results.record.parameters["collapse"]
     beside = (
-        Beside(
+        PaperComparison(
             "Children table entries of a node, mean",
             "8.5" if collapsed else "21.2",
             results.shown(_statistic(results, "nodes", "entries", np.mean)),
         ),
-        Beside(
+        PaperComparison(
             "The same with unicasts from the root",
             "6.6",
             results.shown(lambda seed: _number(results, "members")(seed) / _count(results)),
         ),
-        Beside(
+        PaperComparison(
             "Packets over a link direction, mean",
             "3.3" if collapsed else "6.1",
             results.shown(_per_link(results, "scribe")),
             "",
         ),
-        Beside("The same, IP multicast", "1.6", results.shown(_per_link(results, "ip")), _FEWER),
-        Beside("The same, unicasts", "2.9", results.shown(_per_link(results, "naive"))),
-        Beside(
+        PaperComparison("The same, IP multicast", "1.6", results.shown(_per_link(results, "ip")), _FEWER),
+        PaperComparison("The same, unicasts", "2.9", results.shown(_per_link(results, "naive"))),
+        PaperComparison(
             "Ratio of packets to those of IP multicast",
             "2.1" if collapsed else "3.8",
             results.shown(lambda seed: _per_link(results, "scribe")(seed) / _per_link(results, "ip")(seed)),
         ),
         *_link_facts(results),
     )
-    return Content((*_nodes(results, "12", "13"), _links(results, "figure 14")), beside, _notes(results))
+    return StudyContent((*_nodes(results, "12", "13"), _links(results, "figure 14")), beside, _notes(results))
 
 
 # --- Numbers
 
 
-def _count(results: Results) -> int:
+def _count(results: StudyResults) -> int:
     return int(results.record.parameters["nodes"])
 
 
-def _number(results: Results, name: str) -> Measure:
+def _number(results: StudyResults, name: str) -> Measure:
     return lambda seed: results.number(seed, name)
 
 
-def _statistic(results: Results, table: str, column: str, statistic: Callable[[Values], float]) -> Measure:
+def _statistic(
+    results: StudyResults, table: str, column: str, statistic: Callable[[Values], float]
+) -> Measure:
     return lambda seed: float(statistic(results.column(seed, table, column)))
 
 
-def _per_link(results: Results, kind: str) -> Measure:
+def _per_link(results: StudyResults, kind: str) -> Measure:
     return lambda seed: results.number(seed, f"{kind}_packets") / results.number(seed, "link_directions")
 
 
-def _ratios(results: Results, seed: int) -> Values:
+def _ratios(results: StudyResults, seed: int) -> Values:
     found: Values = results.column(seed, "members", "scribe_us") / results.column(seed, "members", "ip_us")
     return found
 
 
-def _delay_numbers(results: Results) -> tuple[Beside, ...]:
+def _delay_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     def rdp(statistic: Callable[[Values], float]) -> Measure:
         return lambda seed: float(statistic(_ratios(results, seed)))
 
     network = "GT-ITM's graphs are not available: here each domain is a random graph of the average size"
     return (
-        Beside(
+        PaperComparison(
             "RAD at half of the groups",
             "1.68",
             results.shown(_statistic(results, "groups", "rad", np.median)),
             network,
         ),
-        Beside(
+        PaperComparison(
             "RMD at half of the groups",
             "1.69",
             results.shown(_statistic(results, "groups", "rmd", np.median)),
         ),
-        Beside(
+        PaperComparison(
             "Greatest RAD",
             "2",
             results.shown(_statistic(results, "groups", "rad", np.max)),
             "a group of about eleven members with a near root: an extreme value of a long tail",
         ),
-        Beside("Greatest RMD", "4.26", results.shown(_statistic(results, "groups", "rmd", np.max))),
-        Beside(
+        PaperComparison("Greatest RMD", "4.26", results.shown(_statistic(results, "groups", "rmd", np.max))),
+        PaperComparison(
             "RDP of the largest group, mean",
             "1.81",
             results.shown(rdp(np.mean)),
             "depends on the place of its root",
         ),
-        Beside("RDP of the largest group, median", "1.65", results.shown(rdp(np.median))),
-        Beside(
+        PaperComparison("RDP of the largest group, median", "1.65", results.shown(rdp(np.median))),
+        PaperComparison(
             "Members with RDP below 2.25",
             "> 80 %",
             results.shown(rdp(lambda each: 100 * (each < 2.25).mean())) + " %",
         ),
-        Beside(
+        PaperComparison(
             "Members with RDP below 4",
             "> 98 %",
             results.shown(rdp(lambda each: 100 * (each < 4).mean())) + " %",
         ),
-        Beside(
+        PaperComparison(
             "Members that Scribe reaches faster than IP",
             "2.2 %",
             results.shown(rdp(lambda each: 100 * (each < 1).mean()), 2) + " %",
@@ -164,14 +168,14 @@ def _delay_numbers(results: Results) -> tuple[Beside, ...]:
     )
 
 
-def _node_numbers(results: Results) -> tuple[Beside, ...]:
+def _node_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     papers = (
         ("tables", "Children tables of a node", "2.4", "2", "40"),
         ("entries", "Entries of a node", "6.2", "3", "1,059"),
     )
     why = "an extreme value of a long tail: the number of routes of the largest groups that meet at one node"
     return tuple(
-        Beside(
+        PaperComparison(
             f"{what}, {name}",
             paper,
             results.shown(_statistic(results, "nodes", column, statistic)),
@@ -186,38 +190,40 @@ def _node_numbers(results: Results) -> tuple[Beside, ...]:
     )
 
 
-def _link_numbers(results: Results) -> tuple[Beside, ...]:
+def _link_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     packets = _number(results, "scribe_packets")
     return (
-        Beside("Packets over all links, Scribe", "2,489,824", results.shown(packets, 7)),
-        Beside(
+        PaperComparison("Packets over all links, Scribe", "2,489,824", results.shown(packets, 7)),
+        PaperComparison(
             "Packets over all links, IP multicast",
             "758,853",
             results.shown(_number(results, "ip_packets"), 6),
         ),
-        Beside(
+        PaperComparison(
             "Their ratio",
             "3.28",
             results.shown(lambda seed: packets(seed) / results.number(seed, "ip_packets")),
         ),
-        Beside(
+        PaperComparison(
             "Most packets over a link direction, Scribe",
             "4,031",
             results.shown(_statistic(results, "links", "scribe", np.max)),
         ),
-        Beside("The same, IP multicast", "950", results.shown(_statistic(results, "links", "ip", np.max))),
-        Beside(
+        PaperComparison(
+            "The same, IP multicast", "950", results.shown(_statistic(results, "links", "ip", np.max))
+        ),
+        PaperComparison(
             "The same, unicasts from the root",
             "≥ 100,000",
             results.shown(_statistic(results, "links", "naive", np.max)),
         ),
-        Beside(
+        PaperComparison(
             "Packets over a link direction, mean, Scribe",
             "2.4",
             results.shown(_per_link(results, "scribe")),
             _FEWER,
         ),
-        Beside("The same, IP multicast", "0.7", results.shown(_per_link(results, "ip")), _FEWER),
+        PaperComparison("The same, IP multicast", "0.7", results.shown(_per_link(results, "ip")), _FEWER),
         *_link_facts(results),
     )
 
@@ -225,10 +231,12 @@ def _link_numbers(results: Results) -> tuple[Beside, ...]:
 _FEWER = "the paper divides by 1,035,295 links; its description explains about 220,000; totals agree"
 
 
-def _link_facts(results: Results) -> tuple[Beside, ...]:
+def _link_facts(results: StudyResults) -> tuple[PaperComparison, ...]:
     return (
-        Beside("Link directions", "1,035,295", results.shown(_number(results, "link_directions"), 7), LAN_TO),
-        Beside(
+        PaperComparison(
+            "Link directions", "1,035,295", results.shown(_number(results, "link_directions"), 7), LAN_TO
+        ),
+        PaperComparison(
             "Delay of links between routers, mean, ms",
             "40.7",
             results.shown(_number(results, "mean_link_delay_ms")),
@@ -236,7 +244,7 @@ def _link_facts(results: Results) -> tuple[Beside, ...]:
     )
 
 
-def _notes(results: Results) -> tuple[str, ...]:
+def _notes(results: StudyResults) -> tuple[str, ...]:
     found = [
         "IP multicast is computed: the union of unicast routes from the root to the members. Joins use the"
         " same links as multicasts in the opposite direction.",
@@ -260,12 +268,12 @@ def _cumulative(values: Values) -> tuple[list[float], list[float]]:
     return ordered[at].tolist(), (at + 1).tolist()
 
 
-def _curve(name: str, number: int, values: Values) -> Series:
+def _curve(name: str, number: int, values: Values) -> ChartSeries:
     x, y = _cumulative(values)
     return sweep_series(name, number, x=tuple(x), y=tuple(y))
 
 
-def _delays(results: Results) -> SweepChart:
+def _delays(results: StudyResults) -> SweepChart:
     seed, count = results.seeds[0], int(_number(results, "groups")(results.seeds[0]))
     return SweepChart(
         "figure-7",
@@ -286,13 +294,13 @@ def _delays(results: Results) -> SweepChart:
     )
 
 
-def _paper_points(name: str, number: int, points: Sequence[tuple[float, float]]) -> Series:
+def _paper_points(name: str, number: int, points: Sequence[tuple[float, float]]) -> ChartSeries:
     """Return the points that the paper's text gives."""
     x, y = zip(*points, strict=True)
     return sweep_series(name, number, x=x, y=y, form="dots")
 
 
-def _rdp(results: Results) -> SweepChart:
+def _rdp(results: StudyResults) -> SweepChart:
     ratios = _ratios(results, results.seeds[0])
     return SweepChart(
         "rdp",
@@ -306,7 +314,7 @@ def _rdp(results: Results) -> SweepChart:
     )
 
 
-def _nodes(results: Results, tables: str, entries: str) -> tuple[SweepChart, ...]:
+def _nodes(results: StudyResults, tables: str, entries: str) -> tuple[SweepChart, ...]:
     seed = results.seeds[0]
     return tuple(
         SweepChart(
@@ -324,13 +332,13 @@ def _nodes(results: Results, tables: str, entries: str) -> tuple[SweepChart, ...
     )
 
 
-def _histogram(values: Values) -> Series:
+def _histogram(values: Values) -> ChartSeries:
     found, counts = np.unique(values, return_counts=True)
-    series: Series = sweep_series("nodes", 0, x=tuple(found.tolist()), y=tuple(counts.tolist()))
+    series: ChartSeries = sweep_series("nodes", 0, x=tuple(found.tolist()), y=tuple(counts.tolist()))
     return series
 
 
-def _links(results: Results, figure: str) -> SweepChart:
+def _links(results: StudyResults, figure: str) -> SweepChart:
     seed = results.seeds[0]
     named = (("Scribe", "scribe"), ("IP multicast", "ip"), ("unicasts", "naive"))
     series = []

@@ -7,18 +7,18 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import Results, Values
-from analysis.pages.study.study_page import Beside, Content
+from analysis.pages.study.results import StudyResults, Values
+from analysis.pages.study.study_page import PaperComparison, StudyContent
 
 DIGIT_VALUES = 16
 MADE = ("joins", "at once")
 Measure = Callable[[int], float]
 
 
-def page(results: Results) -> Content:
+def page(results: StudyResults) -> StudyContent:
     """Return the study's charts and numbers."""
     if not results.seeds:
-        return Content((), ())
+        return StudyContent((), ())
     count = results.record.parameters["nodes"]
     papers = {
         "hops": f"fewer than {math.ceil(math.log(count, DIGIT_VALUES))} on average",
@@ -26,9 +26,10 @@ def page(results: Results) -> Content:
         "entries": "",
     }
 
-    def rows(what: str, key: str, measure: Callable[[str], Measure]) -> tuple[Beside, ...]:
+    def rows(what: str, key: str, measure: Callable[[str], Measure]) -> tuple[PaperComparison, ...]:
         return tuple(
-            Beside(f"{what}, {_named(made)}", papers[key], results.shown(measure(made))) for made in MADE
+            PaperComparison(f"{what}, {_named(made)}", papers[key], results.shown(measure(made)))
+            for made in MADE
         )
 
     beside = (
@@ -38,7 +39,7 @@ def page(results: Results) -> Content:
             "Entries of a routing table", "entries", lambda made: _mean(results, "tables", "entries", made)
         ),
         *(
-            Beside(what, paper, results.shown(lambda seed, name=name: results.number(seed, name)))  # type: ignore[misc]
+            PaperComparison(what, paper, results.shown(lambda seed, name=name: results.number(seed, name)))  # type: ignore[misc]
             for what, paper, name in (
                 ("Messages per join", "O(log N)", "messages_a_join"),
                 ("Leaf sets that differ from the neighbours on the ring", "0", "wrong_leaf_sets"),
@@ -51,23 +52,23 @@ def page(results: Results) -> Content:
         _chart(results, "tables", "entries", "Entries"),
     )
     notes = ("Each node joins through the nearest present node; there are no failures.",)
-    return Content(charts, beside, notes)
+    return StudyContent(charts, beside, notes)
 
 
 def _named(made: str) -> str:
     return {"joins": "by joins", "at once": "constructed directly"}[made]
 
 
-def _values(results: Results, seed: int, table: str, column: str, made: str) -> Values:
+def _values(results: StudyResults, seed: int, table: str, column: str, made: str) -> Values:
     found: Values = results.column(seed, table, column)[results.column(seed, table, "made") == made]
     return found
 
 
-def _mean(results: Results, table: str, column: str, made: str) -> Measure:
+def _mean(results: StudyResults, table: str, column: str, made: str) -> Measure:
     return lambda seed: float(_values(results, seed, table, column, made).mean())
 
 
-def _distance(results: Results, made: str) -> Measure:
+def _distance(results: StudyResults, made: str) -> Measure:
     def ratio(seed: int) -> float:
         took = _values(results, seed, "routes", "took_us", made)
         return float(took.sum() / _values(results, seed, "routes", "direct_us", made).sum())
@@ -75,7 +76,7 @@ def _distance(results: Results, made: str) -> Measure:
     return ratio
 
 
-def _chart(results: Results, table: str, column: str, title: str) -> SweepChart:
+def _chart(results: StudyResults, table: str, column: str, title: str) -> SweepChart:
     series = []
     for number, made in enumerate(MADE):
         found, counts = np.unique(_values(results, results.seeds[0], table, column, made), return_counts=True)

@@ -12,9 +12,18 @@ from analysis.messages.label import key_text
 from analysis.pages.report.formatting import count_of, number, seconds
 from analysis.pages.report.instants import dead_at, instants_of
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.sections import Captioned, Dot, Edge, Panel, Places, Row, Section, places
-from analysis.pages.report.tables import Table, label, quantity, table
-from analysis.systems.scribe_trees import Tree, read_trees
+from analysis.pages.report.sections import (
+    Captioned,
+    Dot,
+    HostPlaces,
+    Panel,
+    PanelEdge,
+    PanelRow,
+    ReportSection,
+    places,
+)
+from analysis.pages.report.tables import PageTable, label, quantity, table
+from analysis.systems.scribe_trees import TopicTree, read_trees
 from analysis.timelines.delivery.confirmations import Planned, planned_subscriptions
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.declared import Trait
@@ -31,17 +40,17 @@ HINT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Instant:
+class TreesAtTime:
     """The state of all trees at one time."""
 
     at_s: float
     when: str
-    trees: Mapping[int, Tree]
+    trees: Mapping[int, TopicTree]
     dead: frozenset[str]
     following: frozenset[tuple[str, int]]  # hosts and topics
 
 
-def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
+def report(record: AnalysedRun, run: RunDirectory) -> Sequence[ReportSection]:
     """Return the sections of one run; none if no node logged changes of trees."""
     metadata = read_metadata(record.run, record.clocks)
     trees = read_trees(run, metadata)
@@ -52,9 +61,9 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[Section]:
     for at_s, when in instants_of(record):
         t_ns = metadata.zero_ns + round(at_s * 1e9)
         dead = dead_at(metadata, t_ns)
-        instants.append(Instant(at_s, when, trees.at(t_ns, dead), dead, _following(planned, at_s)))
+        instants.append(TreesAtTime(at_s, when, trees.at(t_ns, dead), dead, _following(planned, at_s)))
     regions = {host.name: host.region for host in metadata.hosts.values()}
-    found = Section(
+    found = ReportSection(
         key="trees",
         title="Trees",
         words=(_shape(instants, regions), *_cost(record)),
@@ -82,7 +91,7 @@ def _following(planned: Planned, at_s: float) -> frozenset[tuple[str, int]]:
 # --- Words
 
 
-def _shape(instants: Sequence[Instant], regions: Mapping[str, str]) -> str:
+def _shape(instants: Sequence[TreesAtTime], regions: Mapping[str, str]) -> str:
     texts = []
     for before, instant in zip([None, *instants], instants, strict=False):
         crossing = sum(tree.crossing(regions) for tree in instant.trees.values())
@@ -115,7 +124,7 @@ def _cost(record: AnalysedRun) -> Iterator[str]:
 # --- Drawings
 
 
-def _rows(record: AnalysedRun, metadata: RunMetadata, instants: Sequence[Instant]) -> Iterator[Row]:
+def _rows(record: AnalysedRun, metadata: RunMetadata, instants: Sequence[TreesAtTime]) -> Iterator[PanelRow]:
     """Yield drawings of the topics, those with most changes first."""
     servers = metadata.having(Trait.SERVER)
     if len(servers) > HOSTS_DRAWN_MAX:
@@ -134,14 +143,14 @@ def _rows(record: AnalysedRun, metadata: RunMetadata, instants: Sequence[Instant
             for before, instant in zip([None, *instants], instants, strict=False)
         ]
         changes = count_of(changed(topic), "changed edge")
-        yield Row(
+        yield PanelRow(
             f"{_named(metadata, topic)} {_key(metadata, topic)}: {changes}",
             tuple(panels),
         )
 
 
 def _panel(
-    metadata: RunMetadata, before: Instant | None, instant: Instant, topic: int, where: Places
+    metadata: RunMetadata, before: TreesAtTime | None, instant: TreesAtTime, topic: int, where: HostPlaces
 ) -> Panel:
     tree = instant.trees[topic]
     new = {} if before is None else _new(before, instant, topic)
@@ -160,17 +169,17 @@ def _panel(
     )
 
 
-def _edges(tree: Tree, child: str, where: Places, *, is_new: bool) -> Iterator[Edge]:
+def _edges(tree: TopicTree, child: str, where: HostPlaces, *, is_new: bool) -> Iterator[PanelEdge]:
     """Yield the edges from a child to its parent, over the relay if there is one."""
     relay, parent = tree.relays.get(child), tree.parents[child]
     way = [child, parent] if relay is None else [child, relay, parent]
     kind = "relayed" if relay is not None else "new" if is_new else "kept"
     for one, other in pairwise(way):
         if one in where.of and other in where.of:
-            yield Edge(*where.of[one], *where.of[other], kind)
+            yield PanelEdge(*where.of[one], *where.of[other], kind)
 
 
-def _dot(topic: int, tree: Tree, instant: Instant, host: str) -> tuple[str, str]:
+def _dot(topic: int, tree: TopicTree, instant: TreesAtTime, host: str) -> tuple[str, str]:
     """Return the kind of a host's dot, and its tooltip."""
     children = tree.children[host]
     text = f"{host}: {children} {'child' if children == 1 else 'children'}"
@@ -188,7 +197,7 @@ def _dot(topic: int, tree: Tree, instant: Instant, host: str) -> tuple[str, str]
     return kind, f"{text}, parent {tree.parents[host]}"
 
 
-def _new(before: Instant, instant: Instant, topic: int) -> dict[str, str]:
+def _new(before: TreesAtTime, instant: TreesAtTime, topic: int) -> dict[str, str]:
     """Return the new edges of a topic's tree, by child."""
     old = before.trees[topic].parents
     return {
@@ -207,7 +216,9 @@ def _key(metadata: RunMetadata, stream: int) -> str:
     return key_text(topic_key(metadata.topic_of(stream)))
 
 
-def _trees_table(metadata: RunMetadata, instants: Sequence[Instant], regions: Mapping[str, str]) -> Table:
+def _trees_table(
+    metadata: RunMetadata, instants: Sequence[TreesAtTime], regions: Mapping[str, str]
+) -> PageTable:
     rows = [
         {
             "topic": _named(metadata, topic),
@@ -239,7 +250,7 @@ def _trees_table(metadata: RunMetadata, instants: Sequence[Instant], regions: Ma
     return table("trees-table", columns, rows)
 
 
-def _children_table(metadata: RunMetadata, instants: Sequence[Instant]) -> Table:
+def _children_table(metadata: RunMetadata, instants: Sequence[TreesAtTime]) -> PageTable:
     def tables_of(host: str, place: int) -> list[int]:
         return [tree.children[host] for tree in instants[place].trees.values() if host in tree.children]
 

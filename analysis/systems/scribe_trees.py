@@ -24,7 +24,7 @@ DEPTH_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TreeChange:
     """A node's place in a topic's tree from `t_ns` on: its parent, the root, or neither."""
 
     t_ns: int
@@ -35,7 +35,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Relay:
+class RelayChange:
     """The relay through which `host` sends to `peer` from `t_ns` on; None: directly."""
 
     t_ns: int
@@ -45,7 +45,7 @@ class Relay:
 
 
 @dataclass(frozen=True)
-class Tree:
+class TopicTree:
     """A topic's tree at one time."""
 
     parents: Mapping[str, str]
@@ -80,20 +80,20 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Trees:
+class TreeHistory:
     """All changes of all trees, and of relays, in order of time."""
 
-    changes: tuple[Change, ...]
-    relays: tuple[Relay, ...] = ()
+    changes: tuple[TreeChange, ...]
+    relays: tuple[RelayChange, ...] = ()
 
     @property
     def topics(self) -> tuple[int, ...]:
         """The topics in the nodes' logs."""
         return tuple(sorted({change.topic for change in self.changes}))
 
-    def at(self, t_ns: int, dead: frozenset[str] = frozenset()) -> dict[int, Tree]:
+    def at(self, t_ns: int, dead: frozenset[str] = frozenset()) -> dict[int, TopicTree]:
         """Return each topic's tree at a time, without the `dead` hosts."""
-        last: dict[tuple[int, str], Change] = {}
+        last: dict[tuple[int, str], TreeChange] = {}
         for change in self.changes:
             if change.t_ns > t_ns:
                 break
@@ -107,39 +107,39 @@ class Trees:
             relays = {
                 child: relay for child, parent in parents.items() if (relay := through.get((parent, child)))
             }
-            found[topic] = Tree(parents, tuple(each.host for each in mine if each.is_root), relays)
+            found[topic] = TopicTree(parents, tuple(each.host for each in mine if each.is_root), relays)
         return found
 
 
-def read_trees(run: RunDirectory, metadata: RunMetadata) -> Trees:
+def read_trees(run: RunDirectory, metadata: RunMetadata) -> TreeHistory:
     """Read the trees from the logs of all nodes; none for runs of versions that did not log them."""
-    changes: list[Change] = []
-    relays: list[Relay] = []
+    changes: list[TreeChange] = []
+    relays: list[RelayChange] = []
     for host in metadata.having(Trait.SERVER):
         for record in log_records(run.log(host), (ADOPTED, ROOT, *ALONE, RELAY, *NO_RELAY)):
             if record["event"] in (RELAY, *NO_RELAY):
                 relays += _relay(record, host, metadata)
             else:
                 changes += _change(record, host, metadata)
-    return Trees(
+    return TreeHistory(
         tuple(sorted(changes, key=lambda change: change.t_ns)),
         tuple(sorted(relays, key=lambda relay: relay.t_ns)),
     )
 
 
-def _change(record: Mapping[str, Any], host: str, metadata: RunMetadata) -> Iterator[Change]:
+def _change(record: Mapping[str, Any], host: str, metadata: RunMetadata) -> Iterator[TreeChange]:
     topic = metadata.stream_at.get(parse_key(str(record.get("topic"))))
     if topic is not None:
-        event, t_ns = record["event"], metadata.clocks.of(host).at(record["t_ns"])
+        event, t_ns = record["event"], metadata.clocks.clock_of_host(host).at(record["t_ns"])
         parent = _host(record, "peer", metadata) if event == ADOPTED else None
-        yield Change(t_ns, topic, host, parent, event == ROOT)
+        yield TreeChange(t_ns, topic, host, parent, event == ROOT)
 
 
-def _relay(record: Mapping[str, Any], host: str, metadata: RunMetadata) -> Iterator[Relay]:
+def _relay(record: Mapping[str, Any], host: str, metadata: RunMetadata) -> Iterator[RelayChange]:
     peer = _host(record, "peer", metadata)
     if peer is not None:
-        t_ns = metadata.clocks.of(host).at(record["t_ns"])
-        yield Relay(t_ns, host, peer, _host(record, "relay", metadata))
+        t_ns = metadata.clocks.clock_of_host(host).at(record["t_ns"])
+        yield RelayChange(t_ns, host, peer, _host(record, "relay", metadata))
 
 
 def _host(record: Mapping[str, Any], name: str, metadata: RunMetadata) -> str | None:

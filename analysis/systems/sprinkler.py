@@ -1,11 +1,11 @@
 """How Sprinkler is read: the messages that carry events, the signs of noticed faults, ranks in diagrams."""
 
 from node.core.declaration import Reading
-from node.protocols.sprinkler.messages import Kind
+from node.protocols.sprinkler.messages import EventKind
 
 READING = Reading(
     carries=("EVENTS", "SPARSE_EVENTS"),
-    placeholder=int(Kind.TOMBSTONE),
+    placeholder=int(EventKind.TOMBSTONE),
     publish=("PUBLISH", "PUBLISHED"),
     asks=("SUBSCRIBE", "REQUEST", "FOLLOW"),
     rerouted=("SUBSCRIBE",),

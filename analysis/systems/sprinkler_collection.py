@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.pages.charting.chart_model import Axis, Reference, Series
+from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import Comparison, SweepChart, sweep_series
 from analysis.pages.report.formatting import large, number, percent
-from analysis.sweeps import Sweep, SweepRunResult
+from analysis.sweeps import SweepResults, SweepRunResult
 from analysis.timelines.recovering.failover_events import log_records
 from experiments.declared import Trait
 from node.protocols.sprinkler.storage.key_popularity import invalidations_by_age
@@ -32,10 +32,10 @@ SAVED_FROM_DECADE = 5
 PAPER_SAVED = {"zeta": "roughly three-fourths", "zipf": "roughly 85 % at skew 1.1, more with a higher skew"}
 
 
-def figure_9(sweep: Sweep) -> tuple[SweepChart, ...]:
+def figure_9(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Plot invalidations by the keys' age, both logarithmic, for the skews of the sweep."""
     runs = [run for run in _once(sweep) if run.workload("keys")]
-    lines: list[Series] = []
+    lines: list[ChartSeries] = []
     slopes: list[Comparison] = []
     for skew in sorted({float(run.workload("keys")["skew"]) for run in runs}):
         for per_insertion in LAMBDAS:
@@ -61,11 +61,11 @@ def figure_9(sweep: Sweep) -> tuple[SweepChart, ...]:
     )
 
 
-def figure_10(sweep: Sweep) -> tuple[SweepChart, ...]:
+def figure_10(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Plot stored against generated events, both logarithmic. a: unbounded keys, b: a bounded set."""
     charts = []
     for part, kind in (("a", "zeta"), ("b", "zipf")):
-        lines: list[Series] = []
+        lines: list[ChartSeries] = []
         comparisons: list[Comparison] = []
         for run in _once(sweep):
             if (run.workload("keys") or {}).get("distribution") != kind:
@@ -133,7 +133,7 @@ def _saved(points: Sequence[tuple[float, float]]) -> str:
     return ", ".join(f"{percent(saved)} of {n}" for n, saved in savings) + " events"
 
 
-def _once(sweep: Sweep) -> tuple[SweepRunResult, ...]:
+def _once(sweep: SweepResults) -> tuple[SweepRunResult, ...]:
     """Return one run of each combination, since repetitions have the same curve."""
     return tuple(run for run in sweep.runs if run.plan and run.point.repetition == 0)
 
@@ -144,7 +144,7 @@ def _name(run: SweepRunResult) -> str:
     return f"{keys.get('distribution', 'keys')} {keys.get('skew', math.nan):g}{inserted}"
 
 
-def _line(name: str, place: int, points: list[tuple[float, float]]) -> Series:
+def _line(name: str, place: int, points: list[tuple[float, float]]) -> ChartSeries:
     xs, ys = zip(*points, strict=True)
     return sweep_series(name, place, x=tuple(map(float, xs)), y=tuple(map(float, ys)))
 

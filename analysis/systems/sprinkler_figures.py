@@ -7,7 +7,7 @@ graphics (Sprinkler 5.1, 5.2, 5.4).
 
 from collections.abc import Callable, Mapping, Sequence
 
-from analysis.pages.charting.chart_model import Axis, Reference, Series
+from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import (
     Comparison,
     SweepChart,
@@ -17,7 +17,7 @@ from analysis.pages.report.charts.sweep_charts import (
     lines_of,
 )
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_unit
-from analysis.sweeps import Sweep, SweepRunResult, grouped
+from analysis.sweeps import SweepResults, SweepRunResult, grouped
 from analysis.systems.sprinkler_collection import figure_9, figure_10
 
 SPRINKLER = "sprinkler-2013"
@@ -28,7 +28,7 @@ SATURATED = 0.97
 """A system that delivers less than this part of the offered load is saturated."""
 
 
-def charts(sweep: Sweep) -> tuple[SweepChart, ...]:
+def charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Return the plots of a sweep: the paper's figures, or else the generic ones."""
     paper = sweep.experiment.get("paper") or {}
     names = [str(name) for name in paper.get("figures") or ()] if paper.get("document") == SPRINKLER else []
@@ -39,7 +39,7 @@ def charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     return tuple(found) or tuple(chart for chart in generic if chart.series)
 
 
-def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:
+def figure_4(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Plot throughput, and throughput per driver, against the number of drivers per proxy."""
     runs = [run for run in sweep.measured if run.regions and run.drivers]
     proxies = sorted({len(run.regions) for run in runs})
@@ -97,7 +97,7 @@ def figure_4(sweep: Sweep) -> tuple[SweepChart, ...]:
     return whole, each
 
 
-def figure_5(sweep: Sweep) -> tuple[SweepChart, ...]:
+def figure_5(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Plot mean throughput against the shuffle time, with a line per fanout."""
     runs = [run for run in sweep.measured if run.parameter("shuffle_time_us") and run.parameter("fanout")]
     if len({run.parameter("shuffle_time_us") for run in runs}) < 2:
@@ -131,7 +131,7 @@ def figure_5(sweep: Sweep) -> tuple[SweepChart, ...]:
     )
 
 
-def figure_6(sweep: Sweep) -> tuple[SweepChart, ...]:
+def figure_6(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Plot mean latency against throughput by load, with a line per fanout and a plot per source region."""
     runs = [run for run in sweep.measured if run.offered_per_s and run.latency_ms]
     if len({run.offered_per_s for run in runs}) < 2:
@@ -161,7 +161,7 @@ def figure_6(sweep: Sweep) -> tuple[SweepChart, ...]:
     )
 
 
-def _by_load(runs: list[SweepRunResult], region: str) -> tuple[Series, ...]:
+def _by_load(runs: list[SweepRunResult], region: str) -> tuple[ChartSeries, ...]:
     """Return a line per fanout, with points of latency by throughput in order of the load."""
     found = []
     fanouts = sorted({run.parameter("fanout") or 0 for run in runs})
@@ -186,7 +186,7 @@ def _offered(runs: Sequence[SweepRunResult]) -> tuple[Reference, ...]:
     return (Reference(f"offered: {large(load, 'events/s')}", load, load),) if load else ()
 
 
-Builder = Callable[[Sweep], tuple[SweepChart, ...]]
+Builder = Callable[[SweepResults], tuple[SweepChart, ...]]
 _FIGURES: Mapping[str, Builder] = {
     **dict.fromkeys(("4", "4a", "4b"), figure_4),
     **dict.fromkeys(("5", "5b"), figure_5),

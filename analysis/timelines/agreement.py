@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import of_roles, rows
+from analysis.timelines.arrays import rows, rows_of_roles
 from analysis.timelines.delivery.sequence_intervals import common, digest, total, union
 from analysis.timelines.delivery.stream_groups import batches, by_host
 from analysis.timelines.run_metadata import RunMetadata
@@ -42,7 +42,7 @@ def coverage(stream: int, events: pa.Table, got: pa.Table, metadata: RunMetadata
     got: the clients' records of the stream. If subscribers also forward other subscribers' events, only
     events in their own records count in their packets; a publisher's delivery to itself appears in no packet.
     """
-    arrived = of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SUBSCRIBER))
+    arrived = rows_of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SUBSCRIBER))
     runs = {host: union(mine) for host, mine in by_host(arrived, metadata.clients).items()}
     if metadata.by_host:
         events_got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))

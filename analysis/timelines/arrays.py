@@ -25,7 +25,7 @@ def rows(table: pa.Table, **wanted: str | int) -> pa.Table:
     return table
 
 
-def of_roles(table: pa.Table, roles: Sequence[str]) -> pa.Table:
+def rows_of_roles(table: pa.Table, roles: Sequence[str]) -> pa.Table:
     """Return the rows whose hosts have any of these roles."""
     return table.filter(pc.is_in(table.column("role"), value_set=pa.array(roles, pa.string())))
 
@@ -36,7 +36,7 @@ def codes(column: pa.ChunkedArray, values: list[str]) -> Ints:
     return found.astype(np.int64)
 
 
-def named(places: Ints, values: list[str]) -> pa.Array:
+def decoded_values(places: Ints, values: list[str]) -> pa.Array:
     """Invert `codes`: return the values, null for -1."""
     return pa.array(values, pa.string()).take(pa.array(places, mask=places < 0))
 

@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, codes, concatenated, ints, named, rows
+from analysis.timelines.arrays import Ints, codes, concatenated, decoded_values, ints, rows
 from analysis.timelines.coded_texts import coded_schema, one_text
-from analysis.timelines.recovering.passing import end_hosts, own, without_ends
-from analysis.timelines.run_metadata import Host, RunMetadata, refuse_unplanned
+from analysis.timelines.recovering.passing import end_hosts, own_and_forwarded, without_ends
+from analysis.timelines.run_metadata import Host, RunMetadata, check_planned_streams
 from experiments.declared import Trait
 
 MESSAGE_COLUMNS = (
@@ -50,14 +50,14 @@ def from_messages(messages: Iterable[pa.Table], host: Host, metadata: RunMetadat
     found, handed_over = [], []
     for part in messages:
         complete = part.filter(pc.is_valid(part.column("t_complete_ns")))
-        mine, passed = own(complete, metadata)
+        mine, passed = own_and_forwarded(complete, metadata)
         found += _carried(mine, passed, host, metadata)
         if publish is not None:
             handed_over.append(mine.filter(pc.is_in(mine.column("type"), value_set=pa.array(publish))))
     if publish is not None and handed_over:
         found.append(_published(pa.concat_tables(handed_over), host, metadata, publish))
     events = concatenated(found, CODED_EVENTS).unify_dictionaries().sort_by("t_ns")
-    refuse_unplanned(events, metadata, "sent or received")
+    check_planned_streams(events, metadata, "sent or received")
     return events
 
 
@@ -124,7 +124,7 @@ def _published(messages: pa.Table, host: Host, metadata: RunMetadata, types: tup
     return _table(
         host,
         kind=one_text("published", len(chosen)),
-        peer=named(peer[chosen], places),
+        peer=decoded_values(peer[chosen], places),
         stream=stream[chosen],
         first_seq=first_seq[once],
         count=_counts(asked).to_numpy()[chosen],
@@ -196,7 +196,7 @@ def _connection_peers(messages: pa.Table, direction: str, metadata: RunMetadata)
     """Return the host at the other end of each message's connection."""
     hosts = list(metadata.hosts.values())
     addresses = [host.address for host in hosts]
-    return named(
+    return decoded_values(
         codes(messages.column("src" if direction == "in" else "dst"), addresses),
         [host.name for host in hosts],
     )

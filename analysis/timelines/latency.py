@@ -61,7 +61,7 @@ def samples(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: Run
     return pa.Table.from_arrays([pa.array(column) for column in columns], schema=schemas.SAMPLES)
 
 
-def gathered(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
+def merge_similar(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
     """Return the samples of one stream, with similar ones merged if there are many.
 
     Merged samples have the mean latency and the time of the first.

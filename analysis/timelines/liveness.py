@@ -25,7 +25,7 @@ def read_presence(record: RunRecord) -> Liveness:
     """Return the lifetimes in a record, whose changes are sorted by time. Changes that failed do not
     count.
     """
-    done = (change for change, applied in record.carried_out if applied.applied_ns is not None)
+    done = (change for change, applied in record.changes_applied if applied.applied_ns is not None)
     died = (process.name for process in record.processes if process.died)
     return _presence(record.plan, done, died)
 

@@ -8,7 +8,7 @@ from statistics import median
 from analysis.timelines.links.periods import Period
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.planned.changes import LinkChange
-from experiments.records.observations import CaptureRecord, Probe
+from experiments.records.observations import CaptureRecord, RoundTripProbe
 from experiments.records.run_record import RunRecord
 
 CPU_LIMIT = 0.95
@@ -111,7 +111,7 @@ def _stalls(record: RunRecord, metadata: RunMetadata) -> list[str]:
 
 def _late_changes(record: RunRecord) -> list[str]:
     problems = []
-    for change, applied in record.carried_out:
+    for change, applied in record.changes_applied:
         what = f"{change.link} {change.direction}" if isinstance(change, LinkChange) else change.process
         if applied.applied_ns is None:
             problems.append(f"fault {change.fault} could not be applied to {what}")
@@ -152,7 +152,7 @@ def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
     return problems
 
 
-def _delays_us(probe: Probe, period: Period) -> tuple[int, int]:
+def _delays_us(probe: RoundTripProbe, period: Period) -> tuple[int, int]:
     """Return the shortest and the longest delay that a direction may have at the time of a probe."""
     if probe.when == "before" or period.delay_trace is None:
         return period.delay_us, period.delay_us

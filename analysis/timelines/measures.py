@@ -43,7 +43,7 @@ def measures_in(
     for (name, *columns), rows, cells in (reader or BlockReader()).read(data):
         t_ns = np.frombuffer(cells, ">i8", rows).astype(np.int64)
         values = np.frombuffer(cells, ">f8", rows * len(columns), t_ns.nbytes)
-        clock = clocks.of(host)
+        clock = clocks.clock_of_host(host)
         corrected = t_ns if clock.is_reference else clock.corrected(t_ns)
         found[name].append((columns, corrected, values.reshape(len(columns), rows).astype(float)))
     return found

@@ -20,8 +20,8 @@ from analysis.messages.marked import known_reading
 from analysis.timelines.links.periods import LinkDirection, Period, period_at, read_periods
 from analysis.timelines.liveness import read_presence
 from analysis.timelines.run_window import RunWindow, window_of
-from experiments.declared import Declared, Trait, oldest
-from experiments.planned.changes import MENDING, Direction, LinkChange, ProcessChange
+from experiments.declared import Declared, Trait, default_declaration
+from experiments.planned.changes import ENDING_KINDS, LinkChange, LinkDirectionName, ProcessChange
 from experiments.planned.plan import GATEWAY_ROLE, FaultPlan, Plan, Strike, TrafficPlan
 from experiments.planned.plan_routes import hops
 from experiments.records.run_record import RunRecord
@@ -46,7 +46,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class RunFault:
     """A fault as requested, and when its strike was applied (None: never)."""
 
     name: str
@@ -73,7 +73,7 @@ class Fault:
     @property
     def mends(self) -> bool:
         """Whether it reverts a disturbance rather than making one."""
-        return self.kind in MENDING
+        return self.kind in ENDING_KINDS
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class RunMetadata:
     link_of: Mapping[Hop, LinkDirection] = field(default_factory=dict)
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)  # between any two regions
     periods: Mapping[LinkDirection, tuple[Period, ...]] = field(default_factory=dict)
-    faults: tuple[Fault, ...] = ()
-    churn: tuple[Fault, ...] = ()  # each applied arrival and departure, by time
+    faults: tuple[RunFault, ...] = ()
+    churn: tuple[RunFault, ...] = ()  # each applied arrival and departure, by time
     host_of: Mapping[str, str] = field(default_factory=dict)  # process -> host
     disturbed: frozenset[str] = frozenset()  # hosts whose process did not run from beginning to end
     gone: frozenset[str] = frozenset()  # of these, those whose process was absent at the end
@@ -115,8 +115,8 @@ class RunMetadata:
     last_change_ns: int = 0  # when the last change by a fault was applied; time 0 if none
     clocks: MachineClocks = ONE_CLOCK  # of the machines; corrects times to the reference clock
     started_ns: int | None = None  # when the run was planned, before time 0
-    declared: Declared = field(default_factory=oldest)  # the system's declaration
-    reading: Reading = field(default_factory=lambda: reading_of(oldest().name) or Reading())
+    declared: Declared = field(default_factory=default_declaration)  # the system's declaration
+    reading: Reading = field(default_factory=lambda: reading_of(default_declaration().name) or Reading())
     traffic: tuple[TrafficPlan, ...] = ()  # background traffic
 
     def having(self, *traits: str) -> tuple[str, ...]:
@@ -173,22 +173,22 @@ class RunMetadata:
         return stream // self.topic_streams
 
     @cached_property
-    def applied_faults(self) -> tuple[Fault, ...]:
+    def applied_faults(self) -> tuple[RunFault, ...]:
         """The faults that were applied, sorted by time."""
         applied = [fault for fault in self.faults if fault.applied_ns is not None]
         return tuple(sorted(applied, key=lambda fault: fault.t_ns))
 
     @cached_property
-    def applied_changes(self) -> tuple[Fault, ...]:
+    def applied_changes(self) -> tuple[RunFault, ...]:
         """The applied faults, and each arrival and departure, sorted by time: all that decides what a client
         is to get.
         """
         return tuple(sorted((*self.applied_faults, *self.churn), key=lambda fault: fault.t_ns))
 
     @cached_property
-    def instants(self) -> tuple[tuple[Fault, ...], ...]:
+    def instants(self) -> tuple[tuple[RunFault, ...], ...]:
         """The applied faults, grouped by instant, sorted by time."""
-        found: list[tuple[Fault, ...]] = []
+        found: list[tuple[RunFault, ...]] = []
         for fault in self.applied_faults:
             if found and _at_once(found[-1][0], fault):
                 found[-1] = (*found[-1], fault)
@@ -206,7 +206,7 @@ class RunMetadata:
         """The index of the instant of each applied fault."""
         return tuple(number for number, faults in enumerate(self.instants) for _ in faults)
 
-    def instant_number(self, fault: Fault) -> int:
+    def instant_number(self, fault: RunFault) -> int:
         """Return the index of the instant of an applied fault."""
         return self._instants[fault.name]
 
@@ -214,7 +214,7 @@ class RunMetadata:
     def _instants(self) -> dict[str, int]:
         return {fault.name: number for number, faults in enumerate(self.instants) for fault in faults}
 
-    def next_fault_ns(self, fault: Fault) -> int | None:
+    def next_fault_ns(self, fault: RunFault) -> int | None:
         """Return when the first fault of a later instant was applied; None for the last."""
         later = self.instant_starts_ns[self.instant_number(fault) + 1 :]
         return later[0] if later else None
@@ -358,7 +358,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
     )
 
 
-def refuse_unplanned(table: pa.Table, metadata: RunMetadata, did: str) -> None:
+def check_planned_streams(table: pa.Table, metadata: RunMetadata, did: str) -> None:
     """Check that all rows (`host`, `stream`) are of the run's streams. Raises AnalysisError if not."""
     planned = pa.array(list(metadata.owner), pa.int32())
     unplanned = table.filter(pc.invert(pc.is_in(table.column("stream"), value_set=planned)))
@@ -392,18 +392,18 @@ def _links_by_hop(plan: Plan) -> dict[Hop, LinkDirection]:
     found: dict[Hop, LinkDirection] = {}
     for link in plan.links:
         if link.kind == "wan":
-            found[link.a, link.b] = (link.name, Direction.FORWARD)
-            found[link.b, link.a] = (link.name, Direction.BACKWARD)
+            found[link.a, link.b] = (link.name, LinkDirectionName.FORWARD)
+            found[link.b, link.a] = (link.name, LinkDirectionName.BACKWARD)
     return found
 
 
-def _churn(record: RunRecord) -> Iterator[Fault]:
+def _churn(record: RunRecord) -> Iterator[RunFault]:
     """Yield one fault for each process that joined or left as part of a group."""
     groups = {each.name for each in record.plan.churn}
     hosts = {process.name: process.host for process in record.plan.processes}
-    for change, applied in record.carried_out:
+    for change, applied in record.changes_applied:
         if change.fault in groups and isinstance(change, ProcessChange) and applied.applied_ns is not None:
-            yield Fault(
+            yield RunFault(
                 name=change.fault,
                 kind=str(change.action),
                 target=change.process,
@@ -413,7 +413,7 @@ def _churn(record: RunRecord) -> Iterator[Fault]:
             )
 
 
-def _at_once(fault: Fault, other: Fault) -> bool:
+def _at_once(fault: RunFault, other: RunFault) -> bool:
     """Return whether two faults share an instant: planned for the same time, or applied at the same time."""
     planned = fault.struck_at_us is not None and fault.struck_at_us == other.struck_at_us
     return planned or fault.t_ns == other.t_ns
@@ -455,7 +455,7 @@ class _Applied:
             times.stopped_ns or times.ended_ns,
         )
 
-    def fault(self, fault: FaultPlan) -> Fault:
+    def fault(self, fault: FaultPlan) -> RunFault:
         """Return a fault with the time when its strike was applied."""
         strike, waits = fault.strike, self._waits(fault)
         strike = self._strike_by_name(fault) if strike is None else strike
@@ -463,7 +463,7 @@ class _Applied:
         on_processes = {each: self._on_process(each, strike.at_us, fault.name) for each in strike.processes}
         held = [t_ns for t_ns in (*on_links.values(), *on_processes.values()) if t_ns is not None]
         hops = {self.hop_of[each]: t_ns for each, t_ns in on_links.items() if each in self.hop_of}
-        return Fault(
+        return RunFault(
             name=fault.name,
             kind=fault.kind,
             target=fault.target,

@@ -43,7 +43,7 @@ from analysis.timelines.delivery import confirmations, selectivity
 from analysis.timelines.delivery.sequence_intervals import sums
 from analysis.timelines.event_figures import event_figures, stream_figures
 from analysis.timelines.links.fidelity import PROVEN, UNPROVEN, VIOLATED
-from analysis.timelines.links.link_evidence import LinkEvidence, place
+from analysis.timelines.links.link_evidence import LinkEvidence, period_text
 from analysis.timelines.links.periods import Json
 from analysis.timelines.machine_health import capture_drops, cpu_max, machine_problems
 from analysis.timelines.run_metadata import RunMetadata
@@ -63,7 +63,7 @@ LATENCY = tuple(METRICS["latency"])
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class RunFindings:
     """Results of all timelines; rows are those of `schemas`. None: not measured, and a note gives the
     reason.
     """
@@ -88,7 +88,7 @@ class Findings:
     traffic: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
-def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
+def summarize(record: RunRecord, metadata: RunMetadata, findings: RunFindings) -> dict[str, Any]:
     """Return the content of summary.json."""
     throughput, notes = _throughput(metadata, findings.deliveries)
     summary: dict[str, Any] = {
@@ -110,14 +110,14 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: Findings) -> d
         "problems": list(record.problems),
         **_optional_sections(record, metadata, findings),
     }
-    wanted = wanted_of(record, metadata, summary["events"]["published"])
+    wanted = run_expectations(record, metadata, summary["events"]["published"])
     evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata)
     summary["expectations"] = [_expectation(text, summary, evidence) for text in wanted]
     summary["verdict"] = _verdict(summary, metadata, died=any(process.died for process in record.processes))
     return summary
 
 
-def _fidelity(record: RunRecord, metadata: RunMetadata, findings: Findings, notes: list[str]) -> Json:
+def _fidelity(record: RunRecord, metadata: RunMetadata, findings: RunFindings, notes: list[str]) -> Json:
     """Return whether the testbed behaved as configured. notes: on values that could not be measured."""
     invalid = [
         *_unfinished(metadata),
@@ -146,7 +146,7 @@ def _fidelity(record: RunRecord, metadata: RunMetadata, findings: Findings, note
     }
 
 
-def _optional_sections(record: RunRecord, metadata: RunMetadata, findings: Findings) -> dict[str, Any]:
+def _optional_sections(record: RunRecord, metadata: RunMetadata, findings: RunFindings) -> dict[str, Any]:
     """Return the sections that only some runs have."""
     found: dict[str, Any] = {}
     if streams := stream_figures(findings.deliveries, findings.publishers, metadata.stream_names):
@@ -175,7 +175,7 @@ def _loosened(record: RunRecord) -> list[str]:
     return [f"the contract was loosened: {name} {value}" for name, value in asked.items()]
 
 
-def wanted_of(record: RunRecord, metadata: RunMetadata, published: int | None) -> list[str]:
+def run_expectations(record: RunRecord, metadata: RunMetadata, published: int | None) -> list[str]:
     """Return the expectations of the run: its own, and implied ones for figures that it does not mention.
 
     Implied are that something was published, that it was delivered if it was for any client, and that
@@ -224,15 +224,15 @@ def _unfinished(metadata: RunMetadata) -> list[str]:
     return [f"the run {'was interrupted' if metadata.outcome == 'interrupted' else 'did not complete'}"]
 
 
-def _link_problems(findings: Findings) -> list[str]:
+def _link_problems(findings: RunFindings) -> list[str]:
     return [
-        f"{place(row)}: {row['reason']}" + (f" ({row['cause']})" if row.get("cause") else "")
+        f"{period_text(row)}: {row['reason']}" + (f" ({row['cause']})" if row.get("cause") else "")
         for row in findings.fidelity or ()
         if not row["valid"]
     ]
 
 
-def _unmeasured_links(findings: Findings) -> list[str]:
+def _unmeasured_links(findings: RunFindings) -> list[str]:
     """Return why a link's delay is null; only for links without any measured period."""
     measured = {row["link"] for row in findings.fidelity or () if row["delay_p50_ms"] is not None}
     return [
@@ -242,12 +242,12 @@ def _unmeasured_links(findings: Findings) -> list[str]:
     ]
 
 
-def _link_notes(findings: Findings) -> list[str]:
+def _link_notes(findings: RunFindings) -> list[str]:
     """Return notes on links that packets could not prove."""
     return [*_unmeasured_links(findings), *_vague_links(findings)]
 
 
-def _vague_links(findings: Findings) -> list[str]:
+def _vague_links(findings: RunFindings) -> list[str]:
     """Return one note on links that were measured, but with clock errors too large for a verdict."""
     vague = [
         row for row in findings.fidelity or () if row["verdict"] == UNPROVEN and row.get("bar_ms") is not None
@@ -278,7 +278,7 @@ def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "lost": {what: sum(each[f"lost_{what}"] for each in mine) for what in LOST},
                 "state": max((each["verdict"] for each in mine), key=STATES.index),
                 "unproven": [
-                    f"{place(each)}: {each['reason']}" for each in mine if each["verdict"] == UNPROVEN
+                    f"{period_text(each)}: {each['reason']}" for each in mine if each["verdict"] == UNPROVEN
                 ],
                 "valid": all(each["valid"] for each in mine),
             }
@@ -290,7 +290,7 @@ def _excess(row: Json) -> float:
     return float("-inf") if row["excess_p99_ms"] is None else float(row["excess_p99_ms"])
 
 
-def _not_compared(findings: Findings) -> list[str]:
+def _not_compared(findings: RunFindings) -> list[str]:
     """Return a note if most deliveries could not be checked for corruption.
 
     Only batches that are the same as the publisher's can be checked.

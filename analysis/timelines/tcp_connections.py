@@ -25,7 +25,7 @@ HALF = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class TcpDirection:
     """One direction of a connection; CLOCK_REALTIME ns, ascending.
 
     sent_ns: segments with data as they left their host. repeated: which of them had only retransmitted data.
@@ -60,7 +60,7 @@ class TcpConnection:
     tries_ns: tuple[int, ...] = ()
     answered_ns: int | None = None
     ending: Ending | None = None
-    ways: tuple[Way, ...] = ()  # from the client, and to it
+    ways: tuple[TcpDirection, ...] = ()  # from the client, and to it
 
     @property
     def begun_ns(self) -> int | None:
@@ -207,11 +207,11 @@ def _ending(here: dict[str, Ints], mine: Bools, host: str) -> Ending | None:
     return Ending(int(here["t_ns"][first]), host, "RST" if here["flags"][first] & RST else "FIN")
 
 
-def _way(here: dict[str, Ints], mine: Bools) -> Way:
+def _way(here: dict[str, Ints], mine: Bools) -> TcpDirection:
     data = mine & (here["payload_length"] > 0)
     sent = np.flatnonzero(data & (here["left"] != 0))
     arrived = np.flatnonzero(data & (here["left"] == 0))
-    return Way(here["t_ns"][sent], _repeated(here, sent), here["t_ns"][arrived])
+    return TcpDirection(here["t_ns"][sent], _repeated(here, sent), here["t_ns"][arrived])
 
 
 def _repeated(here: dict[str, Ints], sent: Ints) -> Bools:

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints, rows
-from analysis.timelines.delivery.epochs import layout
-from analysis.timelines.delivery.sequence_intervals import repeats, shifted
+from analysis.timelines.delivery.epochs import epoch_layout
+from analysis.timelines.delivery.sequence_intervals import in_group_spans, repeats
 from analysis.timelines.links.periods import LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
@@ -37,10 +37,10 @@ def arrivals(events: pa.Table, metadata: RunMetadata) -> pa.Table:
     event, it counts once.
     """
     arrived = rows(events, kind="arrived")
-    arrived = layout([arrived]).laid_out(arrived)
+    arrived = epoch_layout([arrived]).laid_out(arrived)
     hosts = pc.unique(arrived.column("host")).to_pylist()
     place = codes(arrived.column("host"), hosts) + len(hosts) * ints(arrived, "stream")
-    batches = shifted(place, ints(arrived, "first_seq"), ints(arrived, "count"))
+    batches = in_group_spans(place, ints(arrived, "first_seq"), ints(arrived, "count"))
     subscribers = pa.array(metadata.declared.having(Trait.SUBSCRIBER), pa.string())
     at_client = pc.is_in(arrived.column("role"), value_set=subscribers).to_numpy()
     new = np.minimum(ints(arrived, "events"), batches.count - np.where(at_client, repeats(batches), 0))
@@ -153,7 +153,7 @@ def table(
     )
 
 
-def of_regions(arrived: pa.Table, metadata: RunMetadata, bins: range) -> dict[str, Floats]:
+def region_rates(arrived: pa.Table, metadata: RunMetadata, bins: range) -> dict[str, Floats]:
     """Return the events a second at one client of each region in some bins, from rows of
     `schemas.ARRIVALS`.
     """

@@ -10,18 +10,18 @@ import numpy as np
 
 from analysis.timelines.arrays import Ints
 from analysis.timelines.delivery.sequence_intervals import NEVER
-from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.run_metadata import RunFault, RunMetadata
 
 
 @dataclass(frozen=True, slots=True)
-class UnderWay:
+class InFlightSpans:
     """spans_ns: when faults began and were mended, sorted by beginning, latest first."""
 
     settle_ns: int
     spans_ns: tuple[tuple[int, int], ...] = ()
 
     @classmethod
-    def of(cls, metadata: RunMetadata) -> Self:
+    def from_metadata(cls, metadata: RunMetadata) -> Self:
         """Return the spans of a run. A system also settles after faults that are never mended; churn delays
         nothing.
         """
@@ -43,7 +43,7 @@ class UnderWay:
         return found
 
 
-def mended_ns(fault: Fault, metadata: RunMetadata) -> int:
+def mended_ns(fault: RunFault, metadata: RunMetadata) -> int:
     """Return when everything that a fault changed was restored; NEVER if it was not."""
     ends = [fault.t_ns]
     for hop in fault.hops:

@@ -14,13 +14,13 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, ints, rows
 from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
-from analysis.timelines.delivery.epochs import layout
+from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import (
     SPAN_BITS,
     Batches,
-    behind,
+    in_group_spans,
+    late_numbers,
     repeats,
-    shifted,
     sums,
     totals,
     union,
@@ -35,7 +35,7 @@ UNIQUE_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VerificationCounts:
     """Counts of events, by batch. unpublished: known to no publisher; invented: the part of these that equals
     no known event, either.
     """
@@ -48,13 +48,13 @@ class Verdict:
 
 def verify(
     stream: Ints, got: RecordedDeliveries, known: RecordedPublications, new: Ints, metadata: RunMetadata
-) -> Verdict:
+) -> VerificationCounts:
     """Compare each delivered batch with the published ones.
 
     stream: each batch's index in the run's list of streams. new: how many of its events are new to its
     client.
     """
-    batches = shifted(stream, got.first, got.reach)
+    batches = in_group_spans(stream, got.first, got.reach)
     at = np.clip(np.searchsorted(known.batches.first_seq, batches.first_seq), 0, max(len(known.crc) - 1, 0))
     same = np.zeros(len(stream), bool)
     wrong = np.zeros(len(stream), bool)
@@ -72,7 +72,9 @@ def verify(
     twice = np.where(complete | repeated, unacknowledged, 0)
     unverified = np.where(same, 0, got.events - np.minimum(twice, got.events))
     comparable = _tells_events_apart(metadata) & got.whole & ~repeated
-    return Verdict(np.where(wrong, got.events, 0), unverified, twice, np.where(comparable, twice, 0))
+    return VerificationCounts(
+        np.where(wrong, got.events, 0), unverified, twice, np.where(comparable, twice, 0)
+    )
 
 
 def _like_any(first_seq: Ints, count: Ints, crc: Ints, known: RecordedPublications) -> Bools:
@@ -184,14 +186,14 @@ def published_twice(stream: Ints, batches: Batches, streams: int) -> Ints:
 def check_order(driver: str, records: pa.Table) -> pa.Table:
     """Return `schemas.PUBLISHERS` of one driver, from its rows of `schemas.RECORDS` sorted by position."""
     published = rows(records, kind=int(RecordKind.PUBLISHED))
-    published = layout([published]).laid_out(published)
+    published = epoch_layout([published]).laid_out(published)
     streams, place = np.unique(ints(published, "stream"), return_inverse=True)
-    batches = shifted(place, ints(published, "first_seq"), ints(published, "count"))
+    batches = in_group_spans(place, ints(published, "first_seq"), ints(published, "count"))
     columns = [
         pa.repeat(pa.scalar(driver), len(streams)),
         pa.array(streams.astype(np.int32)),
         pa.array(totals(union(batches), len(streams))),
-        pa.array(sums(place, behind(batches) - repeats(batches), len(streams))),
+        pa.array(sums(place, late_numbers(batches) - repeats(batches), len(streams))),
         pa.array(published_twice(place, batches, len(streams))),
     ]
     return pa.table(columns, schema=schemas.PUBLISHERS)

@@ -12,14 +12,14 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from experiments.archives.packing import ENDING, RUN, SWEEP
-from experiments.archives.stores import COPIED_BYTES, copy, name_of, reached, told
+from experiments.archives.stores import COPIED_BYTES, copy, store_and_path, store_errors, url_name
 from experiments.archives.unpacking import (
     DEPTH_MAX,
     FREE_SHARE,
     JSON_BYTES_MAX,
     MEMBERS_MAX,
+    already_unpacked,
     check_same,
-    here_already,
     unpacked,
 )
 from experiments.campaigns.sweepdir import SweepDirectory
@@ -43,14 +43,14 @@ COPIES = 8
 """Files of a directory that are downloaded at the same time."""
 
 
-def bring(url: str, into: Path) -> tuple[Path, bool]:
+def download_run(url: str, into: Path) -> tuple[Path, bool]:
     """Download the run or sweep at this URL; return its directory below `into`, and whether it is new.
 
     Raises InputError if there is none, if it cannot be read, or as `unpacking.unpacked`.
     """
     into.mkdir(parents=True, exist_ok=True)
-    with told(url), scratch(BRINGING, into) as folder, _named(url):
-        return (_unpacked if name_of(url).endswith(ENDING) else _copied_directory)(url, folder, into)
+    with store_errors(url), scratch(BRINGING, into) as folder, _named(url):
+        return (_unpacked if url_name(url).endswith(ENDING) else _copied_directory)(url, folder, into)
 
 
 def _unpacked(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
@@ -59,15 +59,15 @@ def _unpacked(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
     if size > BEGINNING_BYTES:
         beginning = folder / "beginning"
         copy(store, path, beginning, BEGINNING_BYTES)
-        if (found := here_already(beginning, into)) is not None:
+        if (found := already_unpacked(beginning, into)) is not None:
             return found, False
     return unpacked(_fetched(url, folder), into)
 
 
 def _copied_directory(url: str, folder: Path, into: Path) -> tuple[Path, bool]:
     """Download a run that is stored as a directory, file by file."""
-    store, path = reached(url)
-    path, name = path.rstrip("/"), name_of(url)
+    store, path = store_and_path(url)
+    path, name = path.rstrip("/"), url_name(url)
     kind = next((kind for kind in (RUN, SWEEP) if store.get_file_info(f"{path}/{kind}").is_file), None)
     if kind is None or not is_run_name(name):
         raise InputError(url, None, "", f"is neither a run's directory nor a packed run (*{ENDING})")
@@ -125,23 +125,23 @@ def _files(store: "FileSystem", path: str, url: str) -> list[tuple[str, int]]:
 
 
 @contextmanager
-def fetched(url: str, near: Path) -> Iterator[Path]:
+def downloaded_archive(url: str, near: Path) -> Iterator[Path]:
     """Download the archive at this URL into a folder below `near`, and remove it when the block ends.
 
     Raises InputError if there is none, or if it cannot be read or does not fit; errors about the local copy
     name the URL.
     """
     with scratch(BRINGING, near) as folder:
-        with told(url):
+        with store_errors(url):
             archive = _fetched(url, folder)
         with _named(url):
             yield archive
 
 
-def send(archive: Path, url: str) -> None:
+def upload_archive(archive: Path, url: str) -> None:
     """Upload an archive to this URL, completely or not at all. Raises InputError."""
-    with told(url):
-        there, path = reached(url)
+    with store_errors(url):
+        there, path = store_and_path(url)
         if there.type_name == "s3" and archive.stat().st_size > MOVED_BYTES_MAX:
             problem = (
                 f"S3 moves no more than {MOVED_BYTES_MAX / 1e9:.1f} GB at once; --no-captures is smaller"
@@ -158,16 +158,16 @@ def send(archive: Path, url: str) -> None:
             raise
 
 
-def is_there(url: str) -> bool:
+def url_exists(url: str) -> bool:
     """Return whether anything exists at this URL. Raises InputError if the store cannot be queried."""
-    with told(url):
-        there, path = reached(url)
+    with store_errors(url):
+        there, path = store_and_path(url)
         return bool(there.get_file_info(path).type.value)
 
 
 def _found(url: str) -> tuple["FileSystem", str, int]:
     """Return the store, path and size in bytes of an archive. Raises InputError if there is none."""
-    there, path = reached(url)
+    there, path = store_and_path(url)
     size = there.get_file_info(path).size
     if size is None:
         raise InputError(url, None, "", "there is no such packed run")
@@ -178,7 +178,7 @@ def _fetched(url: str, folder: Path) -> Path:
     """Download an archive into a folder and return its path. Raises InputError if it does not fit."""
     there, path, size = _found(url)
     _check_room(url, size, folder)
-    archive = folder / name_of(url)
+    archive = folder / url_name(url)
     copy(there, path, archive, size)
     return archive
 

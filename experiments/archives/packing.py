@@ -27,7 +27,7 @@ from experiments.archives.crate import CLAIMS, CRATE, PackedFile, crate
 from experiments.files.whole_files import BEGUN, replacing
 from experiments.records.json_files import read_json
 from experiments.records.run_record import RunRecord
-from experiments.records.rundir import IN_THE_MAKING, INDEX, POINTS, RunDirectory, is_key_log, is_run_name
+from experiments.records.rundir import INDEX, POINTS, UNFINISHED_SUFFIX, RunDirectory, is_key_log, is_run_name
 from topologies.errors import InputError
 
 ENDING: Final = ".tar.zst"
@@ -35,7 +35,7 @@ COUNT: Final = "CUTSET.members"  # in the archive's global header
 RUN, SWEEP = "run.json", "sweep.json"
 STAYED_BEHIND: Final = "left out when the run was packed"
 _LEVEL: Final = 3
-_MOMENTARY: Final = (IN_THE_MAKING, BEGUN, ".reserve")
+_MOMENTARY: Final = (UNFINISHED_SUFFIX, BEGUN, ".reserve")
 LEFT_OUT: Final = "left_out"
 CAPTURES: Final = "captures"
 KEYS: Final = "keys"
@@ -190,7 +190,7 @@ def left_out(content: Mapping[str, Any]) -> dict[str, str]:
     return dict(found) if isinstance(found, Mapping) else {}
 
 
-def without(record: RunRecord, part: str, why: str) -> RunRecord:
+def with_left_out(record: RunRecord, part: str, why: str) -> RunRecord:
     """Add a part to the record's `left_out`."""
     return replace(record, left_out={part: why, **record.left_out})
 

@@ -26,12 +26,12 @@ def is_url(name: str) -> bool:
     return _URL.match(name) is not None
 
 
-def name_of(url: str) -> str:
+def url_name(url: str) -> str:
     """Return the last part of the URL's path."""
     return PurePosixPath(url.partition("://")[2].partition("?")[0]).name
 
 
-def reached(url: str) -> tuple["FileSystem", str]:
+def store_and_path(url: str) -> tuple["FileSystem", str]:
     """Return the store of a URL, and the path in it. Raises OSError, ValueError, NotImplementedError."""
     from pyarrow.fs import FileSystem  # noqa: PLC0415  (slow to import, and rarely needed)
 
@@ -48,7 +48,7 @@ def copy(store: "FileSystem", path: str, file: Path, size: int) -> None:
 
 
 @contextmanager
-def told(url: str) -> Iterator[None]:
+def store_errors(url: str) -> Iterator[None]:
     """Convert Arrow's errors to a one-line InputError. Arrow raises ValueError for an unknown URL."""
     try:
         yield

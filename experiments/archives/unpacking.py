@@ -66,7 +66,7 @@ def unpacked(archive: Path, into: Path) -> tuple[Path, bool]:
     return place, True
 
 
-def here_already(beginning: Path, into: Path) -> Path | None:
+def already_unpacked(beginning: Path, into: Path) -> Path | None:
     """Return the directory below `into` of the packed run whose archive begins with this file.
 
     None if there is none, or the file is too short. Raises InputError as `unpacked`.

@@ -22,12 +22,12 @@ from experiments.records.validated_json import STRICT, Count, Name, Seed, Text, 
 from topologies.errors import InputError
 
 SCHEMA = 2
-Verdict = Literal["passed", "failed", "invalid", "crashed"]
+CampaignVerdict = Literal["passed", "failed", "invalid", "crashed"]
 """Verdicts in summary.json."""
 DurationS = Annotated[float, Field(ge=0)]
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     """The state of a run within its campaign."""
 
     PENDING = "pending"
@@ -37,7 +37,7 @@ class State(StrEnum):
     SKIPPED = "skipped"  # the campaign's time ran out first
 
 
-class Failure(StrEnum):
+class FailureKind(StrEnum):
     """The category of a failure."""
 
     EXPECTATION = "expectation"  # the run is sound, but an expectation did not hold
@@ -47,7 +47,7 @@ class Failure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Headline:
+class RunHeadline:
     """The headline figures of a run, for the slowest client; None if not measured."""
 
     events_per_s: float | None = None
@@ -55,7 +55,7 @@ class Headline:
     lost: Count | None = None
 
     @classmethod
-    def of(cls, summary: Mapping[str, Any]) -> Self:
+    def from_summary(cls, summary: Mapping[str, Any]) -> Self:
         """Read the figures from a summary.json; without a slowest client, take the mean over clients."""
         throughput, latency, events = (summary.get(key) or {} for key in ("throughput", "latency", "events"))
         slowest = throughput.get("slowest_client_events_per_s")
@@ -84,15 +84,15 @@ class CampaignRun:
     name: Name
     repetition: Count = 0
     seed: Seed
-    state: State = State.PENDING
+    state: RunState = RunState.PENDING
     run: Text | None = None
     started_ns: TimeNs | None = None
     duration_s: DurationS | None = None
-    verdict: Verdict | None = None
-    failure: Failure | None = None
+    verdict: CampaignVerdict | None = None
+    failure: FailureKind | None = None
     allow_failure: bool = False
     problem: Text | None = None
-    headline: Headline = Headline()
+    headline: RunHeadline = RunHeadline()
 
     def going_on(self, known: Self) -> Self:
         """Return this planned run with the progress that the record holds for it."""
@@ -101,7 +101,7 @@ class CampaignRun:
     @property
     def ended(self) -> bool:
         """Whether the run needs no further work."""
-        return self.state not in {State.PENDING, State.RUNNING}
+        return self.state not in {RunState.PENDING, RunState.RUNNING}
 
     @property
     def label(self) -> str:
@@ -179,12 +179,12 @@ def write_campaign(path: Path, record: CampaignRecord[Any]) -> None:
     write_json(path, to_json(record))
 
 
-def renamed(content: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def with_renamed_fields(content: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Rename the fields of a JSON object of schema 1. names: old name to new name, "" for a removed field."""
     return {names.get(key, key): value for key, value in content.items() if names.get(key, key)}
 
 
-def schema_1_as_now(
+def upgraded_from_schema_1(
     content: Mapping[str, Any],
     names: Mapping[str, str],
     run_as_now: Callable[[dict[str, Any]], dict[str, Any]],
@@ -194,7 +194,7 @@ def schema_1_as_now(
 
     run_as_now: converts one run.
     """
-    now = _on_one_line(renamed(content, names))
+    now = _on_one_line(with_renamed_fields(content, names))
     runs = now.get("runs")
     if isinstance(runs, list) and all(isinstance(run, dict) for run in runs):
         now["runs"] = [run_as_now(_on_one_line(run)) for run in runs]

@@ -20,10 +20,10 @@ from experiments.campaigns.campaign import (
     CampaignRecord,
     CampaignRun,
     DurationS,
-    State,
+    RunState,
     record_from_json,
-    renamed,
-    schema_1_as_now,
+    upgraded_from_schema_1,
+    with_renamed_fields,
     write_campaign,
 )
 from experiments.records.json_files import read_json
@@ -105,7 +105,7 @@ class NightDirectory:
     path: Path
 
     @classmethod
-    def of(cls, runs: Path, night: date, suite: str) -> Self:
+    def for_night(cls, runs: Path, night: date, suite: str) -> Self:
         """Return the folder of that night without creating it. runs: the folder of runs."""
         return cls(runs / NIGHTS / f"{night:%Y-%m-%d}-{suite}")
 
@@ -148,13 +148,13 @@ class NightDirectory:
             name = f"{left.name}{TORN}"
             left.path.rename(left.path.with_name(name))
             torn = (*torn, name)
-        return replace(run, state=State.PENDING, run=None, torn=torn)
+        return replace(run, state=RunState.PENDING, run=None, torn=torn)
 
     def read(self) -> NightRecord:
         """Read night.json. Raises InputError if it cannot be read."""
         content = read_json(self.night_json)
         if content.get("schema") == 1:
-            content = schema_1_as_now(content, {}, _run_as_now)
+            content = upgraded_from_schema_1(content, {}, _run_as_now)
         return record_from_json(NightRecord, content, self.night_json)
 
     def write(self, record: NightRecord) -> None:
@@ -170,5 +170,5 @@ def run_title(entry: str, repetition: int) -> str:
 
 def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
     """Convert a run of schema 1, which had no name field."""
-    now = renamed(run, {"repeat": "repetition", "place": "backend"})
+    now = with_renamed_fields(run, {"repeat": "repetition", "place": "backend"})
     return {"name": f"{run.get('entry')} r{run.get('repeat')}", **now}

@@ -7,7 +7,7 @@ from node.systems import studies_of, systems
 from topologies.errors import InputError
 
 
-def listed(document: str | None = None) -> Iterator[tuple[str, str]]:
+def listed_studies(document: str | None = None) -> Iterator[tuple[str, str]]:
     """Yield names and descriptions: of all studies, or of those after a paper of this name."""
     for system in systems():
         if document is not None and not document.startswith(system):
@@ -16,7 +16,7 @@ def listed(document: str | None = None) -> Iterator[tuple[str, str]]:
             yield name, study.description
 
 
-def chosen(study: str, overrides: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
+def chosen_study(study: str, overrides: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
     """Return system, name and all parameters of a study. overrides: `name=value`. Raises InputError."""
     import yaml  # noqa: PLC0415 - keeps listing quick
     from pydantic_core import PydanticCustomError  # noqa: PLC0415

@@ -79,7 +79,7 @@ class GroupJudgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class SweepJudgement:
     """The result of an expectation. value: that of the group furthest from holding; None if one is unknown.
     groups: empty without `by`.
     """
@@ -111,7 +111,9 @@ class Statistic:
 
     def value(self, results: Sequence[Result]) -> float | None:
         """Compute it over these runs; None if there are none, or one lacks the figure."""
-        chosen = [each for each in results if all(has(each, *condition) for condition in self.where)]
+        chosen = [
+            each for each in results if all(ran_with_value(each, *condition) for condition in self.where)
+        ]
         found = [value_at(each.summary, self.path) for each in chosen]
         known = [float(value) for value in found if number_of(value)]
         return STATISTICS[self.name](known) if known and len(known) == len(found) else None
@@ -163,7 +165,9 @@ class Best:
 
         None if the statistic is unknown for a value.
         """
-        found = [(at, self.of.value(group)) for (at,), group in grouped(results, (self.along,)).items()]
+        found = [
+            (at, self.of.value(group)) for (at,), group in grouped_by_values(results, (self.along,)).items()
+        ]
         known = [(at, value) for at, value in found if value is not None]
         if not known or len(known) < len(found):
             return None
@@ -196,13 +200,13 @@ class SweepExpectation:
         by = f" by {', '.join(self.by)}" if self.by else ""
         return f"{self.left.text}{by} {self.op} {self.value}"
 
-    def evaluate(self, results: Sequence[Result]) -> Judgement:
+    def evaluate(self, results: Sequence[Result]) -> SweepJudgement:
         """Evaluate it on the results of the runs."""
         groups = tuple(
             self._judged(members, " ".join(map("=".join, zip(self.by, key, strict=True))))
-            for key, members in grouped(results, self.by).items()
+            for key, members in grouped_by_values(results, self.by).items()
         )
-        return Judgement(
+        return SweepJudgement(
             self.text,
             self._worst([group.value for group in groups]),
             bool(groups) and all(group.held for group in groups),
@@ -245,7 +249,7 @@ class SweepExpectation:
                 yield f"the sweep does not try {path}={value}: it tries {', '.join(tried)}"
 
 
-def grouped(results: Sequence[Result], paths: Sequence[str]) -> dict[tuple[str, ...], list[Result]]:
+def grouped_by_values(results: Sequence[Result], paths: Sequence[str]) -> dict[tuple[str, ...], list[Result]]:
     """Group the runs by their values for these fields, as text, in order of first appearance."""
     found: dict[tuple[str, ...], list[Result]] = {}
     for each in results:
@@ -253,7 +257,7 @@ def grouped(results: Sequence[Result], paths: Sequence[str]) -> dict[tuple[str, 
     return found
 
 
-def has(result: Result, path: str, value: str) -> bool:
+def ran_with_value(result: Result, path: str, value: str) -> bool:
     """Return whether a run had this value, as text, for a swept field."""
     return value_text(result.values.get(path)) == value
 

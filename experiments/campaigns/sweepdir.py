@@ -25,14 +25,14 @@ from pydantic import AfterValidator, Field
 from experiments.campaigns.campaign import (
     CampaignRecord,
     CampaignRun,
-    State,
+    RunState,
     record_from_json,
-    renamed,
-    schema_1_as_now,
+    upgraded_from_schema_1,
+    with_renamed_fields,
     write_campaign,
 )
 from experiments.campaigns.sweep import points, value_text, values_text
-from experiments.campaigns.sweep_expectations import Judgement, SweepExpectation
+from experiments.campaigns.sweep_expectations import SweepExpectation, SweepJudgement
 from experiments.files.plain_name import check_folder, plain_name, refuse_link
 from experiments.records.json_files import read_json
 from experiments.records.run_record import read_request
@@ -76,20 +76,20 @@ class SweepRecord(CampaignRecord[SweepRun]):
     seed: Seed
     repeat: Count
     runs: tuple[SweepRun, ...]
-    expectations: tuple[Judgement, ...] = ()
+    expectations: tuple[SweepJudgement, ...] = ()
 
     @property
     def complete(self) -> bool:
         """Whether each run is done or skipped, so that there is nothing to resume."""
-        return all(run.state in {State.DONE, State.SKIPPED} for run in self.runs)
+        return all(run.state in {RunState.DONE, RunState.SKIPPED} for run in self.runs)
 
     @property
     def made(self) -> list[SweepRun]:
         """The runs that were not skipped."""
-        return [run for run in self.runs if run.state is not State.SKIPPED]
+        return [run for run in self.runs if run.state is not RunState.SKIPPED]
 
     @property
-    def missed(self) -> list[Judgement]:
+    def missed(self) -> list[SweepJudgement]:
         """The expectations on all runs together that did not hold."""
         return [expectation for expectation in self.expectations if not expectation.held]
 
@@ -227,7 +227,7 @@ class SweepDirectory:
         """Read sweep.json. Raises InputError if it cannot be read."""
         content = read_json(self.sweep_json)
         if content.get("schema") == 1:
-            content = schema_1_as_now(content, {"place": "backend", "points": "runs"}, _run_as_now)
+            content = upgraded_from_schema_1(content, {"place": "backend", "points": "runs"}, _run_as_now)
         record = record_from_json(SweepRecord, content, self.sweep_json)
         read_request(record.experiment, self.sweep_json)
         swept = {each.name: record.experiment.get(each.name) for each in fields(_Swept)}
@@ -254,10 +254,10 @@ def replay_command(experiment: str, overrides: Sequence[str], run: SweepRun, bac
 
 def _run_as_now(run: dict[str, Any]) -> dict[str, Any]:
     """Convert a run of schema 1, whose `outcome` was a state and which listed paths of pending runs."""
-    states = {"None": State.PENDING, "completed": State.DONE, "crashed": State.FAILED}
+    states = {"None": RunState.PENDING, "completed": RunState.DONE, "crashed": RunState.FAILED}
     state = states.get(str(run.get("outcome")), run.get("outcome"))
-    made = None if state is State.PENDING else f"{POINTS}/{run.get('name')}"
-    now = renamed(run, {"run": "", "summary": "", "outcome": ""})
+    made = None if state is RunState.PENDING else f"{POINTS}/{run.get('name')}"
+    now = with_renamed_fields(run, {"run": "", "summary": "", "outcome": ""})
     return {**now, "state": state, "run": made}
 
 

@@ -27,7 +27,7 @@ NO_LOCKS: Final = frozenset(
 """Errors of locking where locks are not supported; EBADF: a folder on NFS, which is not open for writing."""
 
 
-class HeldError(Exception):
+class LockHeldError(Exception):
     """Another process holds the lock; the text names it, if known."""
 
 
@@ -45,7 +45,7 @@ def file_lock(path: Path, *, who: str) -> Iterator[None]:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):  # fcntl(2) allows either
             other = os.pread(descriptor, NOTE_BYTES_MAX, 0).decode(errors="replace")
-            raise HeldError(sanitize(other).strip() or "unknown") from None
+            raise LockHeldError(sanitize(other).strip() or "unknown") from None
         except OSError as error:
             raise _explained(error, path) from None
         os.ftruncate(descriptor, 0)
@@ -72,7 +72,7 @@ def folder_lock(folder: Path, *, wait: bool, shared: bool = False, needed: bool 
         try:
             fcntl.flock(descriptor, how if wait else how | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise HeldError(_holder(descriptor)) from None
+            raise LockHeldError(_holder(descriptor)) from None
         except OSError as error:
             if needed or error.errno not in NO_LOCKS:
                 raise _explained(error, folder) from None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from experiments.child_python import program_command
-from experiments.files.locks import HeldError, folder_lock
+from experiments.files.locks import LockHeldError, folder_lock
 
 _TRIES: Final = 10
 _REMOVER: Final = """
@@ -74,7 +74,7 @@ def _remover(folder: Path) -> "subprocess.Popen[bytes]":
 def _remove_left_over(prefix: str, inside: Path) -> None:
     for folder in inside.glob(f"{prefix}*"):
         with (
-            contextlib.suppress(OSError, HeldError),  # another user's, in use, or being removed
+            contextlib.suppress(OSError, LockHeldError),  # another user's, in use, or being removed
             folder_lock(folder, wait=False) as lock,
         ):
             if os.fstat(lock).st_uid == os.geteuid():

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 
 from experiments.checks import problems, role_of
-from experiments.declared import Trait, known, programs_of
+from experiments.declared import Trait, known_system, programs_of
 from experiments.hunting.case import (
     COMING_AND_GOING,
     FOR_GOOD,
@@ -35,11 +35,11 @@ from experiments.hunting.case import (
     ON_LINKS,
     ON_PROCESSES,
     ON_REGIONS,
-    Case,
-    Disturbance,
+    HuntCase,
+    HuntDisturbance,
     Kind,
 )
-from experiments.hunting.ground import Ground, ground_of
+from experiments.hunting.ground import HuntTargets, hunt_targets
 from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
@@ -54,7 +54,7 @@ TAKING: tuple[Kind, ...] = ("crash", "die", "pause", "fill", *COMING_AND_GOING, 
 Span = tuple[int, int]
 
 
-def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
+def unsurvivable_reason(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> str | None:
     """Return why a system need not survive these disturbances, or None."""
     all_processes = {name for names in ground.of_region.values() for name in names}
     for each in disturbances:
@@ -91,11 +91,11 @@ def breach(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
     )
 
 
-def is_valid(case: Case, base: Experiment, nemesis: Nemesis) -> bool:
+def is_valid(case: HuntCase, base: Experiment, nemesis: Nemesis) -> bool:
     """Return whether a case can be run and its system must survive it."""
     try:
-        ground = ground_of(base, case.settings, nemesis)
-        if breach(case.disturbances, ground) is not None:
+        ground = hunt_targets(base, case.settings, nemesis)
+        if unsurvivable_reason(case.disturbances, ground) is not None:
             return False
         for _ in problems(experiment_of(base, case, ground.topology), ground.topology):
             return False
@@ -104,17 +104,17 @@ def is_valid(case: Case, base: Experiment, nemesis: Nemesis) -> bool:
     return True
 
 
-def _is_link(target: tuple[str, ...], ground: Ground) -> bool:
+def _is_link(target: tuple[str, ...], ground: HuntTargets) -> bool:
     return target in ground.links or target[::-1] in ground.links
 
 
-def _jitter_us(target: tuple[str, ...], ground: Ground) -> int:
+def _jitter_us(target: tuple[str, ...], ground: HuntTargets) -> int:
     link = ground.topology.link_between(target)
     assert link is not None  # `_is_link` was checked before
     return max(link.forward_parameters.jitter_us, link.backward_parameters.jitter_us)
 
 
-def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span, Kind]]:
+def _taken(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> Iterator[tuple[str, Span, Kind]]:
     for each in disturbances:
         if each.kind in TAKING:
             targets = ground.of_region[each.target[0]] if each.kind in ON_REGIONS else each.target
@@ -122,18 +122,18 @@ def _taken(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tupl
                 yield process, _span(each, ground), each.kind
 
 
-def _span(each: Disturbance, ground: Ground) -> Span:
+def _span(each: HuntDisturbance, ground: HuntTargets) -> Span:
     """Return the period in which its processes cannot have another disturbance: they are absent or settle."""
     begin_us, end_us = _over(each, ground)
     return 0 if each.kind == "join" else begin_us, end_us + ground.nemesis.settle_us
 
 
-def _over(each: Disturbance, ground: Ground) -> Span:
+def _over(each: HuntDisturbance, ground: HuntTargets) -> Span:
     """Return the period of the disturbance."""
     return each.at_us, ground.experiment.duration_us if each.kind in FOR_GOOD else each.end_us
 
 
-def _away(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span]]:
+def _away(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> Iterator[tuple[str, Span]]:
     """Yield replicas that the coordinator cannot reach, with the period: it continues without them."""
     declared = ground.declared
     for each in disturbances:
@@ -145,7 +145,7 @@ def _away(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple
 
 
 def _lost_replicas(
-    taken: Sequence[tuple[str, Span, Kind]], away: Sequence[tuple[str, Span]], ground: Ground
+    taken: Sequence[tuple[str, Span, Kind]], away: Sequence[tuple[str, Span]], ground: HuntTargets
 ) -> str | None:
     single = [each for each in taken if each[2] not in ON_REGIONS]
     for role in ground.groups:
@@ -161,7 +161,7 @@ def _lost_replicas(
     return f"{lone[0]} has no replica" if lone else None
 
 
-def _is_lone_replica(process: str, ground: Ground) -> bool:
+def _is_lone_replica(process: str, ground: HuntTargets) -> bool:
     role = role_of(process)
     return ground.declared.has(role, Trait.REPLICATED) and not any(
         process in group for group in ground.groups.get(role, ())
@@ -169,7 +169,7 @@ def _is_lone_replica(process: str, ground: Ground) -> bool:
 
 
 def _lost_memory(
-    taken: Sequence[tuple[str, Span, Kind]], disturbances: Sequence[Disturbance], ground: Ground
+    taken: Sequence[tuple[str, Span, Kind]], disturbances: Sequence[HuntDisturbance], ground: HuntTargets
 ) -> str | None:
     declared = ground.declared
     if declared.having(Trait.REPLICATED):
@@ -182,14 +182,14 @@ def _lost_memory(
     ]
     experiment, most = ground.experiment, FORGETTING_MAX
     if declared.contract.audience == "content" and experiment.workload.is_changing:
-        most = known(experiment.system).copies(experiment.all_parameters())
+        most = known_system(experiment.system).copies(experiment.all_parameters())
     if _most_at_once([span for _, span in spans]) > most:
         return "too many servers lose their memory at once"
     return _lost_apart(spans, disturbances, ground)
 
 
 def _lost_apart(
-    spans: Sequence[tuple[str, Span]], disturbances: Sequence[Disturbance], ground: Ground
+    spans: Sequence[tuple[str, Span]], disturbances: Sequence[HuntDisturbance], ground: HuntTargets
 ) -> str | None:
     """Return a breach if all servers of some regions lose their memory at once while those are cut off.
 
@@ -215,7 +215,7 @@ def _lost_apart(
     return None
 
 
-def _alone(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tuple[str, Span, Kind]]:
+def _alone(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> Iterator[tuple[str, Span, Kind]]:
     """Yield processes separated from others of their region while the region is cut off from another one.
 
     The only other copies of their data may be with the few processes that they still reach.
@@ -230,7 +230,7 @@ def _alone(disturbances: Sequence[Disturbance], ground: Ground) -> Iterator[tupl
             yield from ((process, _span(each, ground), each.kind) for process in each.target)
 
 
-def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
+def _divided(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> str | None:
     for_good = [each for each in disturbances if each.kind == "sever"]
     if not _are_connected(for_good, ground):
         return "regions are cut off from each other for good"
@@ -247,12 +247,12 @@ def _divided(disturbances: Sequence[Disturbance], ground: Ground) -> str | None:
     return None
 
 
-def _are_connected(outages: Sequence[Disturbance], ground: Ground) -> bool:
+def _are_connected(outages: Sequence[HuntDisturbance], ground: HuntTargets) -> bool:
     """Return whether links that are up in both directions connect all regions during these outages."""
     return connected(tuple(ground.topology.regions), _links_left(outages, ground))
 
 
-def _links_left(outages: Sequence[Disturbance], ground: Ground) -> list[tuple[str, str]]:
+def _links_left(outages: Sequence[HuntDisturbance], ground: HuntTargets) -> list[tuple[str, str]]:
     """Return the links that none of these outages affects."""
     left = ground.links
     for each in outages:

@@ -69,7 +69,7 @@ Direction = Literal["both", "forward", "backward"]
 
 
 @dataclass(frozen=True, slots=True)
-class After:
+class DisturbanceTrigger:
     """The trigger of a disturbance: a process sends its n-th such message since `since_us`."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -81,7 +81,7 @@ class After:
 
 
 @dataclass(frozen=True, slots=True)
-class Disturbance:
+class HuntDisturbance:
     """A fault that is repaired `for_us` later.
 
     target: two regions of a link, a region (its links or all its processes), the regions of one side of a
@@ -101,7 +101,7 @@ class Disturbance:
     others: tuple[Name, ...] = ()
     direction: Direction = "both"
     amount: Annotated[int, Field(ge=0)] = 0
-    after: After | None = None
+    after: DisturbanceTrigger | None = None
 
     @property
     def end_us(self) -> int:
@@ -115,14 +115,14 @@ class Disturbance:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class HuntCase:
     """One run of a hunt: fields of the experiment by dotted path, disturbances by time, and a seed."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     seed: Seed
     settings: Mapping[str, Any]
-    disturbances: Annotated[tuple[Disturbance, ...], Field(max_length=DISTURBANCES_MAX)]
+    disturbances: Annotated[tuple[HuntDisturbance, ...], Field(max_length=DISTURBANCES_MAX)]
 
     def key(self) -> str:
         """Return a text that is equal for equal cases."""
@@ -130,12 +130,12 @@ class Case:
         return repr((self.seed, settings, self.disturbances))
 
 
-def by_time(disturbances: Any) -> tuple[Disturbance, ...]:
+def by_time(disturbances: Any) -> tuple[HuntDisturbance, ...]:
     """Return disturbances in the order of a case."""
     return tuple(sorted(disturbances, key=lambda each: (each.at_us, each.kind, each.target)))
 
 
-def case_to_json(case: Case) -> dict[str, Any]:
+def case_to_json(case: HuntCase) -> dict[str, Any]:
     """Convert a case to plain JSON."""
     return {
         "seed": case.seed,
@@ -144,6 +144,6 @@ def case_to_json(case: Case) -> dict[str, Any]:
     }
 
 
-def case_from_json(content: Any, file: object = "case") -> Case:
+def case_from_json(content: Any, file: object = "case") -> HuntCase:
     """Read the case that `case_to_json` wrote. Raises InputError with the field."""
-    return from_json(Case, content, file)
+    return from_json(HuntCase, content, file)

@@ -8,11 +8,18 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
-from experiments.hunting.case import Case, Kind, by_time
-from experiments.hunting.ground import Ground, ground_of
-from experiments.hunting.knobs import costly, hasty, meanwhile, pressed, servers, sooner
-from experiments.hunting.networks import DRAWN, network, pair
-from experiments.hunting.placing import ANYWHERE, Place, draw, ended, thinned
+from experiments.hunting.case import HuntCase, Kind, by_time
+from experiments.hunting.ground import HuntTargets, hunt_targets
+from experiments.hunting.knobs import (
+    cost_settings,
+    halved_periods,
+    late_subscriptions,
+    server_counts,
+    shortened_long_periods,
+    small_limits,
+)
+from experiments.hunting.networks import DRAWN, random_network, random_pair
+from experiments.hunting.placing import ANYWHERE, DisturbancePlace, draw, ended_servers, thinning_cuts
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from topologies.errors import InputError
@@ -62,41 +69,41 @@ the first may be among them.
 """
 
 
-class Drawing:
+class CaseGenerator:
     """Draws cases. knobs: those of `knobs_of`."""
 
     def __init__(self, base: Experiment, nemesis: Nemesis, knobs: Mapping[str, Sequence[Any]]) -> None:
         self._base, self._nemesis, self._knobs = base, nemesis, knobs
-        self._costly = costly(base)
-        self._servers = servers(base)
+        self._costly = cost_settings(base)
+        self._servers = server_counts(base)
         self._together = (
-            (meanwhile(base, nemesis), MEANWHILE),
-            (hasty(base, nemesis), HASTY),
-            (sooner(base, nemesis), SOONER),
-            (pressed(base, nemesis), PRESSED),
+            (late_subscriptions(base, nemesis), MEANWHILE),
+            (halved_periods(base, nemesis), HASTY),
+            (shortened_long_periods(base, nemesis), SOONER),
+            (small_limits(base, nemesis), PRESSED),
         )
 
-    def case(self, seed: int) -> Case:
+    def case(self, seed: int) -> HuntCase:
         """Return the case of a seed."""
         rng = Random(f"hunt {seed}")  # noqa: S311  reproducible, not secret
         ground, settings = self._ground(rng)
         if not ground.kinds:  # no disturbance is possible: vary only settings and sizes
-            return Case(rng.randrange(1 << 32), settings, ())
+            return HuntCase(rng.randrange(1 << 32), settings, ())
         kinds = _few(rng, ground.kinds)
         place = ANYWHERE
         if rng.random() < IN_ONE_REGION:
-            place = Place(frozenset({rng.choice(list(ground.of_region))}))
-        disturbances = thinned(rng, ground, ()) if "cut" in kinds and rng.random() < THINNED else []
-        disturbances += ended(rng, ground, disturbances) if rng.random() < ENDED else []
+            place = DisturbancePlace(frozenset({rng.choice(list(ground.of_region))}))
+        disturbances = thinning_cuts(rng, ground, ()) if "cut" in kinds and rng.random() < THINNED else []
+        disturbances += ended_servers(rng, ground, disturbances) if rng.random() < ENDED else []
         for _ in range(rng.choice(COUNTS)):
             found = draw(rng, ground, kinds, disturbances, place)
             if found is not None:
                 disturbances.append(found)
-        return Case(rng.randrange(1 << 32), settings, by_time(disturbances))
+        return HuntCase(rng.randrange(1 << 32), settings, by_time(disturbances))
 
-    def ground(self, settings: Mapping[str, Any]) -> Ground:
+    def ground(self, settings: Mapping[str, Any]) -> HuntTargets:
         """Return the targets of cases with these settings. Raises InputError."""
-        return ground_of(self._base, settings, self._nemesis)
+        return hunt_targets(self._base, settings, self._nemesis)
 
     def settings(self, rng: Random) -> dict[str, Any]:
         """Draw some settings, which may be impossible together."""
@@ -118,7 +125,7 @@ class Drawing:
             return _topology(rng, values)
         return values[min(rng.randrange(len(values)) for _ in range(LEAST_OF if path in self._costly else 1))]
 
-    def _ground(self, rng: Random) -> tuple[Ground, dict[str, Any]]:
+    def _ground(self, rng: Random) -> tuple[HuntTargets, dict[str, Any]]:
         for _ in range(ATTEMPTS):
             settings = self.settings(rng)
             try:
@@ -130,8 +137,8 @@ class Drawing:
 
 def _topology(rng: Random, names: Sequence[str]) -> Any:
     if rng.random() < DRAWN:
-        return network(rng)
-    return pair(rng) if rng.random() < SMALLEST else rng.choice(names)
+        return random_network(rng)
+    return random_pair(rng) if rng.random() < SMALLEST else rng.choice(names)
 
 
 def _outermost(path: str) -> tuple[int, str]:

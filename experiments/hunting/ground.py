@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from experiments.checks import problems, role_of
-from experiments.declared import Declared, Trait, known, programs_of
+from experiments.declared import Declared, Trait, known_system, programs_of
 from experiments.hunting.case import (
     COMING_AND_GOING,
     FAULTS,
@@ -35,7 +35,7 @@ LONGEST_US = 6_000_000
 
 
 @dataclass(frozen=True)
-class Ground:
+class HuntTargets:
     """The base of all cases with the same settings: the experiment, its topology and limits of time."""
 
     experiment: Experiment
@@ -156,7 +156,7 @@ class Ground:
     @cached_property
     def timeouts_us(self) -> tuple[int, ...]:
         """Times of the system that serve as a disturbance's duration or as the time between two."""
-        parameters, system = self.experiment.all_parameters(), known(self.experiment.system)
+        parameters, system = self.experiment.all_parameters(), known_system(self.experiment.system)
         times = [
             int(value)
             for name, value in parameters.items()
@@ -174,19 +174,19 @@ class Ground:
         another disturbance follows.
         """
         longest_us = max(self.nemesis.longest_us, *(time * 6 // 5 for time in self.timeouts_us), 0)
-        remembered_us = known(self.experiment.system).remembers(self.experiment.all_parameters())
+        remembered_us = known_system(self.experiment.system).remembers(self.experiment.all_parameters())
         return longest_us if remembered_us is None else min(longest_us, remembered_us // 2)
 
 
-def ground_of(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis) -> Ground:
+def hunt_targets(base: Experiment, settings: Mapping[str, object], nemesis: Nemesis) -> HuntTargets:
     """Return the base of cases with these settings. Raises InputError if the settings are impossible."""
     experiment = with_settings(base, settings)
     topology = load_topology(experiment.topology)
     for path, said in problems(experiment, topology):
         raise InputError(experiment.name, None, ".".join(map(str, path)), said)
-    ground = Ground(experiment, topology, nemesis)
+    ground = HuntTargets(experiment, topology, nemesis)
     if ground.first_us + nemesis.shortest_us > ground.last_us:
         raise InputError(experiment.name, None, "duration", "leaves no time for any disturbance")
-    if ground.burden > 1 and ground.burden > Ground(base, load_topology(base.topology), nemesis).burden:
+    if ground.burden > 1 and ground.burden > HuntTargets(base, load_topology(base.topology), nemesis).burden:
         raise InputError(experiment.name, None, "workload.rate", "is more than a link can carry")
     return ground

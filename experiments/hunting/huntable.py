@@ -9,7 +9,7 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 
-def usual_place(experiment: Experiment) -> str:
+def default_backend(experiment: Experiment) -> str:
     """Return the default backend: virtual time if the system can run there, otherwise this machine."""
     return SIMULATOR if programs_of(experiment.system) is None else LOCAL
 

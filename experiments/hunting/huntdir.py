@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field
 
-from experiments.hunting.case import Case
+from experiments.hunting.case import HuntCase
 from experiments.records.json_files import read_json
 from experiments.records.validated_json import STRICT, Count, Free, from_json
 from topologies.errors import InputError
@@ -24,19 +24,19 @@ FINDINGS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenCase:
     """A case whose run had a breach, before it is shrunk. number: of the run. violations: from the oracle.
     directory: of a run on real processes.
     """
 
     number: Count
-    case: Case
+    case: HuntCase
     violations: tuple[Free, ...]
     directory: str | None = None
 
 
 @dataclass(slots=True)
-class Progress:
+class HuntProgress:
     """The progress of a hunt.
 
     elapsed_s: over all sessions. invalid: runs on real processes for which the machine was too slow. causes:
@@ -54,7 +54,7 @@ class Progress:
     unconfirmed: Count = 0
     causes: dict[str, Count] = field(default_factory=dict)
     shrunk: dict[str, Count] = field(default_factory=dict)
-    waiting: list[Broken] = field(default_factory=list)
+    waiting: list[BrokenCase] = field(default_factory=list)
 
     @property
     def of_use(self) -> int:
@@ -100,7 +100,7 @@ class HuntDirectory:
 
     @property
     def others(self) -> list[str]:
-        """What is there and of no hunt."""
+        """Names of files in the folder that belong to no hunt."""
         ours = {self.hunt_json, self.progress_json, self.findings, self.runs}
         there = self.path.iterdir() if self.path.is_dir() else ()
         return sorted(each.name for each in there if each not in ours and not each.name.startswith("."))
@@ -110,11 +110,11 @@ class HuntDirectory:
         for folder in (self.path, self.findings):
             folder.mkdir(parents=True, exist_ok=True)
 
-    def progress(self) -> Progress:
+    def progress(self) -> HuntProgress:
         """Read the progress, which is empty before the start. Raises InputError."""
         if not self.progress_json.exists():
-            return Progress()
-        return from_json(Progress, _read(self.progress_json), self.progress_json)
+            return HuntProgress()
+        return from_json(HuntProgress, _read(self.progress_json), self.progress_json)
 
     def found(self) -> list[tuple[Path, dict[str, Any]]]:
         """Return the folder of each finding and its finding.json, in order. Raises InputError."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from experiments.declared import Trait, known, programs_of
-from experiments.hunting.ground import ground_of
+from experiments.declared import Trait, known_system, programs_of
+from experiments.hunting.ground import hunt_targets
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.planned.draining import LOSSLESS
@@ -47,7 +47,7 @@ SHORTEST_US = 4_000_000
 """Least time for disturbances."""
 
 
-def knobs_of(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
+def drawn_settings(base: Experiment, nemesis: Nemesis) -> dict[str, list[Any]]:
     """Return the values of each setting to draw, by dotted path; each value is possible by itself."""
     ours = {} if programs_of(base.system) is not None else dict(_parameters(base))
     asked = {**ours, **nemesis.vary}
@@ -78,7 +78,7 @@ def _limits(base: Experiment) -> dict[str, tuple[str, Any]]:
     """Return the parameters that may be small: name and value by path."""
     if programs_of(base.system) is not None:
         return {}
-    system, current = known(base.system), base.all_parameters()
+    system, current = known_system(base.system), base.all_parameters()
     names = (each.name for each in fields(system.parameters))
     return {
         f"parameters.{yaml_name(name)}": (name, current[name])
@@ -94,7 +94,7 @@ def _may_be_small(name: str, value: Any, system: Any) -> bool:
     return is_large and name not in (*system.promise_limits, *system.declared.ports)
 
 
-def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
+def shortened_long_periods(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     """Shorten all long periods of the parameters together, so that they end within a run.
 
     Shortening one alone is often impossible. Periods that limit a promise stay.
@@ -106,12 +106,12 @@ def sooner(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     return [settings for settings in asked if settings and _is_possible(base, settings, nemesis)]
 
 
-def hasty(base: Experiment, nemesis: Nemesis) -> list[Settings]:
+def halved_periods(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     """Halve all periods of the parameters, as far as that is possible together.
 
     Exceptions are batching periods, which determine a run's cost, and periods that limit a promise.
     """
-    batching = {f"parameters.{yaml_name(name)}" for name in known(base.system).batching}
+    batching = {f"parameters.{yaml_name(name)}" for name in known_system(base.system).batching}
     together: Settings = {}
     for path, us in _periods(base).items():
         shorter = {path: DURATION.format(round(us / 2))}
@@ -124,7 +124,7 @@ def _periods(base: Experiment) -> dict[str, int]:
     """Return the times among the parameters by path, without those that limit a promise; {} for programs."""
     if programs_of(base.system) is not None:
         return {}
-    system, current = known(base.system), base.all_parameters()
+    system, current = known_system(base.system), base.all_parameters()
     names = (each.name for each in fields(system.parameters))
     return {
         f"parameters.{yaml_name(name)}": current[name]
@@ -133,7 +133,7 @@ def _periods(base: Experiment) -> dict[str, int]:
     }
 
 
-def meanwhile(base: Experiment, nemesis: Nemesis) -> list[Settings]:
+def late_subscriptions(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     """Return settings with subscribers that subscribe or change subscriptions during disturbances."""
     within = DURATION.format(nemesis.start_us + SHORTEST_US)
     later = {"workload.subscriptions.within": within}
@@ -141,7 +141,7 @@ def meanwhile(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     return [settings for settings in asked if _is_possible(base, settings, nemesis)]
 
 
-def pressed(base: Experiment, nemesis: Nemesis) -> list[Settings]:
+def small_limits(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     """Make all limits of memory and large counts small at once, with a rate high enough to reach them.
 
     The effects of several limits then meet.
@@ -164,14 +164,14 @@ def pressed(base: Experiment, nemesis: Nemesis) -> list[Settings]:
     return found
 
 
-def servers(base: Experiment) -> tuple[str, ...]:
+def server_counts(base: Experiment) -> tuple[str, ...]:
     """Return the paths of settings that count servers."""
-    return tuple(f"roles.{role}" for role in known(base.system).declared.having(Trait.SERVER))
+    return tuple(f"roles.{role}" for role in known_system(base.system).declared.having(Trait.SERVER))
 
 
-def costly(base: Experiment) -> tuple[str, ...]:
+def cost_settings(base: Experiment) -> tuple[str, ...]:
     """Return the paths of settings that determine a run's cost."""
-    system = known(base.system)
+    system = known_system(base.system)
     roles = system.declared.having(Trait.SUBSCRIBER)
     batching = (f"parameters.{yaml_name(name)}" for name in system.batching)
     return ("duration", "workload.rate", *batching, *(f"roles.{role}" for role in roles))
@@ -179,7 +179,7 @@ def costly(base: Experiment) -> tuple[str, ...]:
 
 def _is_possible(base: Experiment, settings: Settings, nemesis: Nemesis) -> bool:
     try:
-        ground = ground_of(base, settings, nemesis)
+        ground = hunt_targets(base, settings, nemesis)
     except InputError:
         return False
     was, now = base.declared().contract, ground.declared.contract
@@ -188,7 +188,7 @@ def _is_possible(base: Experiment, settings: Settings, nemesis: Nemesis) -> bool
 
 def _parameters(base: Experiment) -> Iterator[tuple[str, list[Any]]]:
     """Yield values of the system's own parameters."""
-    system = known(base.system)
+    system = known_system(base.system)
     types = get_type_hints(system.parameters)
     current = base.all_parameters()
     for each in fields(system.parameters):
@@ -254,7 +254,7 @@ def _streams(base: Experiment) -> Iterator[tuple[str, Sequence[Any]]]:
 
 
 def _counts(base: Experiment, counts: Mapping[str, int]) -> Iterator[tuple[str, Sequence[int]]]:
-    declared = known(base.system).declared
+    declared = known_system(base.system).declared
     fixed = (Trait.COORDINATOR,) if programs_of(base.system) is None else (Trait.COORDINATOR, Trait.SERVER)
     for role, count in counts.items():
         if count and not any(declared.has(role, each) for each in fixed):

@@ -26,12 +26,12 @@ RATES = ("10mbit", "100mbit")
 LOSSES = ("0.1%", "0.5%", "1%")
 
 
-def network(rng: Random) -> Network:
+def random_network(rng: Random) -> Network:
     """Draw a network; small ones are more frequent."""
     return _linked(rng, rng.choice((_counted, _counted, _counted, _counted, _grid, _cliques))(rng))
 
 
-def pair(rng: Random) -> Network:
+def random_pair(rng: Random) -> Network:
     """Draw a network of two regions."""
     return _linked(rng, {"kind": "mesh", "regions": 2})
 
@@ -67,7 +67,7 @@ def smaller(given: Network) -> Iterator[Network]:
         yield {**given, "delays": {**delays, "to": delays["from"]}}
 
 
-def told(topology: str | Network) -> str:
+def network_text(topology: str | Network) -> str:
     """Describe a topology in a few words, for a sentence."""
     if isinstance(topology, str):
         return topology

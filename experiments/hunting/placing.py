@@ -12,17 +12,17 @@ from typing import Literal, NamedTuple
 
 from experiments.checks import role_of
 from experiments.declared import Trait
-from experiments.hunting.bounds import breach
+from experiments.hunting.bounds import unsurvivable_reason
 from experiments.hunting.case import (
     AT_ONCE,
     ON_LINKS,
     ON_REGIONS,
     STEP_US,
     Direction,
-    Disturbance,
+    HuntDisturbance,
     Kind,
 )
-from experiments.hunting.ground import Ground
+from experiments.hunting.ground import HuntTargets
 
 ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
 NARROW: tuple[Direction, ...] = ("forward", "backward")
@@ -42,7 +42,7 @@ SYNCS = (1, 2, 5, 20, 100)
 SIZES: tuple[Size, ...] = ("one", "one", "one", "one", "some", "most", "all")
 
 
-class Place(NamedTuple):
+class DisturbancePlace(NamedTuple):
     """Preferred regions and processes of a disturbance: in or from these regions if there are any, and on
     these processes as often as on others.
     """
@@ -51,30 +51,32 @@ class Place(NamedTuple):
     processes: frozenset[str] = frozenset()
 
 
-ANYWHERE = Place()
+ANYWHERE = DisturbancePlace()
 
 
 def draw(
     rng: Random,
-    ground: Ground,
+    ground: HuntTargets,
     kinds: Sequence[Kind],
-    others: Sequence[Disturbance],
-    place: Place = ANYWHERE,
-) -> Disturbance | None:
+    others: Sequence[HuntDisturbance],
+    place: DisturbancePlace = ANYWHERE,
+) -> HuntDisturbance | None:
     """Draw one more disturbance within the bounds, or return None if none was found."""
     for _ in range(ATTEMPTS):
         kind = rng.choice(kinds)
         beside = rng.choice(others) if others and rng.random() < BESIDE else None
         where = place
         if beside is not None and rng.random() < IN_PLACE:
-            where = Place(place.regions or beside.regions, frozenset(beside.target))
+            where = DisturbancePlace(place.regions or beside.regions, frozenset(beside.target))
         found = _disturbance(rng, ground, kind, span(rng, ground, others, beside), where)
-        if breach([*others, found], ground) is None:
+        if unsurvivable_reason([*others, found], ground) is None:
             return found
     return None
 
 
-def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Disturbance]:
+def thinning_cuts(
+    rng: Random, ground: HuntTargets, others: Sequence[HuntDisturbance]
+) -> list[HuntDisturbance]:
     """Cut links at the same time, often for good, until the rest only just connects all regions.
 
     Stay within the bounds; return [] if no link is redundant.
@@ -82,20 +84,22 @@ def thinned(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[
     at_us, for_us = span(rng, ground, others, None)
     kind: Kind = "sever" if rng.random() < FOR_GOOD_THEN else "cut"
     for_us = 0 if kind in AT_ONCE else for_us
-    cuts: list[Disturbance] = []
+    cuts: list[HuntDisturbance] = []
     parts = {region: region for region in ground.topology.regions}
     for link in rng.sample(ground.links, len(ground.links)):
         one, other = (parts[region] for region in link)
         if one != other:
             parts = {region: one if part == other else part for region, part in parts.items()}
             continue
-        cut = Disturbance(kind, at_us, for_us, link)
-        if breach([*others, *cuts, cut], ground) is None:
+        cut = HuntDisturbance(kind, at_us, for_us, link)
+        if unsurvivable_reason([*others, *cuts, cut], ground) is None:
             cuts.append(cut)
     return cuts
 
 
-def ended(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Disturbance]:
+def ended_servers(
+    rng: Random, ground: HuntTargets, others: Sequence[HuntDisturbance]
+) -> list[HuntDisturbance]:
     """End servers at once or shortly after each other, in any regions.
 
     Some, or as many as the bounds allow, each for a time of its own or for good.
@@ -113,7 +117,7 @@ def ended(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Di
     at_us, _ = span(rng, ground, others, None)
     within_us = rng.choice((0, 0, rng.choice(ground.timeouts_us or (0,))))
     most = rng.choice((2, 2, len(names)))
-    found: list[Disturbance] = []
+    found: list[HuntDisturbance] = []
     for name in rng.sample(names, len(names)):
         fitting = [kind for kind in kinds if role_of(name) in ground.of_kind(kind)]
         if not fitting:
@@ -121,8 +125,8 @@ def ended(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Di
         kind = rng.choice(fitting)
         begin_us = min(at_us + rng.randint(0, within_us), ground.last_us - ground.nemesis.shortest_us)
         for_us = length(rng, ground, min(ground.longest_us, ground.last_us - begin_us))
-        each = Disturbance(kind, _step(begin_us), 0 if kind in AT_ONCE else _step(for_us), (name,))
-        if breach([*others, *found, each], ground) is None:
+        each = HuntDisturbance(kind, _step(begin_us), 0 if kind in AT_ONCE else _step(for_us), (name,))
+        if unsurvivable_reason([*others, *found, each], ground) is None:
             found.append(each)
         if len(found) == most:
             break
@@ -130,7 +134,7 @@ def ended(rng: Random, ground: Ground, others: Sequence[Disturbance]) -> list[Di
 
 
 def span(
-    rng: Random, ground: Ground, others: Sequence[Disturbance], beside: Disturbance | None
+    rng: Random, ground: HuntTargets, others: Sequence[HuntDisturbance], beside: HuntDisturbance | None
 ) -> tuple[int, int]:
     """Draw a start and a duration. beside: the disturbance near which to start."""
     window_us = ground.last_us - ground.first_us
@@ -146,7 +150,7 @@ def span(
     return _step(begin_us), _step(for_us)
 
 
-def length(rng: Random, ground: Ground, longest_us: int) -> int:
+def length(rng: Random, ground: HuntTargets, longest_us: int) -> int:
     """Draw a duration: any, or close to one of the system's own times."""
     shortest_us = min(ground.nemesis.shortest_us, longest_us)
     times = [time for time in ground.timeouts_us if time <= longest_us]
@@ -156,7 +160,9 @@ def length(rng: Random, ground: Ground, longest_us: int) -> int:
     return rng.randint(shortest_us, longest_us)
 
 
-def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], where: Place) -> Disturbance:
+def _disturbance(
+    rng: Random, ground: HuntTargets, kind: Kind, over: tuple[int, int], where: DisturbancePlace
+) -> HuntDisturbance:
     """Draw a disturbance of one kind. over: start and duration."""
     at_us, for_us = over
     near = where.regions
@@ -165,7 +171,7 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int],
     if kind in ON_REGIONS:
         regions = [name for name, processes in ground.of_region.items() if processes]
         region = rng.choice([name for name in regions if name in near] or regions)
-        return Disturbance(kind, at_us, for_us, (region,))
+        return HuntDisturbance(kind, at_us, for_us, (region,))
     groups = ground.groups[rng.choice(ground.of_kind(kind))]
     group = rng.choice(groups)
     if near:
@@ -178,17 +184,17 @@ def _disturbance(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int],
     return _on_processes(rng, kind, over, rng.sample(group, _size(rng, len(group))))
 
 
-def _on_processes(rng: Random, kind: Kind, over: tuple[int, int], group: Sequence[str]) -> Disturbance:
+def _on_processes(rng: Random, kind: Kind, over: tuple[int, int], group: Sequence[str]) -> HuntDisturbance:
     """Return a disturbance of all processes of the group."""
     at_us, for_us = over
     chosen = tuple(sorted(group))
     if kind == "slow-disk":
         slower_us = max(STEP_US, _step(for_us // rng.choice(SYNCS)))
-        return Disturbance(kind, at_us, for_us, chosen, amount=slower_us)
-    return Disturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
+        return HuntDisturbance(kind, at_us, for_us, chosen, amount=slower_us)
+    return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
 
 
-def _group_near(rng: Random, ground: Ground, kind: Kind, where: Place) -> list[str] | None:
+def _group_near(rng: Random, ground: HuntTargets, kind: Kind, where: DisturbancePlace) -> list[str] | None:
     """Draw a group of processes of one role at that place, or return None."""
     groups = [group for role in ground.of_kind(kind) for group in ground.groups[role] if group]
     groups = [group for group in groups if group[0].partition("/")[0] in where.regions]
@@ -197,16 +203,18 @@ def _group_near(rng: Random, ground: Ground, kind: Kind, where: Place) -> list[s
     return rng.choice(same if is_same else groups) if groups else None
 
 
-def _separated(rng: Random, ground: Ground, group: Sequence[str], over: tuple[int, int]) -> Disturbance:
+def _separated(
+    rng: Random, ground: HuntTargets, group: Sequence[str], over: tuple[int, int]
+) -> HuntDisturbance:
     """A process kept from all others of its region, from one, or from those of one role."""
     at_us, for_us = over
     process = rng.choice(group)
     others = [name for name in ground.of_region[process.partition("/")[0]] if name != process]
     if not others:
-        return Disturbance("reset", at_us, 0, (process,))
+        return HuntDisturbance("reset", at_us, 0, (process,))
     of_one_role = _of_one_role(rng, others)
     kept = rng.choice((others, [rng.choice(others)], of_one_role))
-    return Disturbance("separate", at_us, for_us, (process,), tuple(kept), _direction(rng))
+    return HuntDisturbance("separate", at_us, for_us, (process,), tuple(kept), _direction(rng))
 
 
 def _of_one_role(rng: Random, processes: Sequence[str]) -> list[str]:
@@ -214,7 +222,9 @@ def _of_one_role(rng: Random, processes: Sequence[str]) -> list[str]:
     return [name for name in processes if role_of(name) == role]
 
 
-def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], near: Set[str]) -> Disturbance:
+def _on_links(
+    rng: Random, ground: HuntTargets, kind: Kind, over: tuple[int, int], near: Set[str]
+) -> HuntDisturbance:
     """Draw a disturbance of links, in or from the regions `near` if possible."""
     at_us, for_us = over
     regions = tuple(ground.topology.regions)
@@ -222,22 +232,22 @@ def _on_links(rng: Random, ground: Ground, kind: Kind, over: tuple[int, int], ne
     link = rng.choice(between or [link for link in ground.links if near & set(link)] or ground.links)
     if kind == "isolate":
         region = rng.choice([name for name in regions if name in near] or regions)
-        return Disturbance(kind, at_us, for_us, (region,), (), _direction(rng))
+        return HuntDisturbance(kind, at_us, for_us, (region,), (), _direction(rng))
     if kind == "partition":
         side = rng.sample(regions, rng.randint(1, len(regions) - 1))
         rest = [region for region in regions if region not in side]
         if len(regions) > 2 and rng.random() < 0.5:  # partial: some regions reach both sides
             rest = rng.sample(rest, rng.randint(1, len(rest)))
-        return Disturbance(kind, at_us, for_us, tuple(sorted(side)), tuple(sorted(rest)))
+        return HuntDisturbance(kind, at_us, for_us, tuple(sorted(side)), tuple(sorted(rest)))
     if kind == "flap":
         down_us = _step(max(STEP_US, for_us // rng.randint(2, 8)))
-        return Disturbance(kind, at_us, for_us, link, amount=down_us)
+        return HuntDisturbance(kind, at_us, for_us, link, amount=down_us)
     amount = 0
     if kind == "delay":
         amount = rng.randint(1, max(1, ground.nemesis.delay_us // STEP_US)) * STEP_US
     elif kind == "loss":
         amount = rng.randint(1, max(1, round(ground.nemesis.loss * 1_000)))
-    return Disturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, link, (), _direction(rng), amount)
+    return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, link, (), _direction(rng), amount)
 
 
 def _direction(rng: Random) -> Direction:

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from experiments.hunting import networks
 from experiments.hunting.bounds import is_valid
-from experiments.hunting.case import ON_PROCESSES, STEP_US, Case, Disturbance
+from experiments.hunting.case import ON_PROCESSES, STEP_US, HuntCase, HuntDisturbance
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.roles import DEFAULT
@@ -28,7 +28,7 @@ FEW = 3
 """Number of disturbances that needs no further reduction."""
 SEEDS = 6
 """Number of other seeds for each smaller case."""
-FirstFailing = Callable[[Sequence[Case]], int | None]
+FirstFailing = Callable[[Sequence[HuntCase]], int | None]
 """Returns the index of the first case that still breaks, or None."""
 SMALLER = ("two-regions", "three-regions")
 RATES = (5, 10, 50)
@@ -37,7 +37,7 @@ CHEAP = ("duration", "workload.rate")
 
 
 @dataclass(slots=True)
-class Shrinking:
+class CaseShrinking:
     """The shrinking of one case. runs: cases tried so far."""
 
     base: Experiment
@@ -47,7 +47,7 @@ class Shrinking:
     together: int = 2
     runs: int = 0
 
-    def shrink(self, case: Case) -> Case:
+    def shrink(self, case: HuntCase) -> HuntCase:
         """Return the smallest case found. `case` must break."""
         for cheaper in (self._shorter, self._slower):
             case = self._taken(case, cheaper)
@@ -64,7 +64,7 @@ class Shrinking:
         case = self._taken(case, self._usual)
         return self._taken(case, self._shorter)
 
-    def _taken(self, case: Case, candidates: Callable[[Case], Iterator[Case]]) -> Case:
+    def _taken(self, case: HuntCase, candidates: Callable[[HuntCase], Iterator[HuntCase]]) -> HuntCase:
         """Apply steps of one kind until none still breaks."""
         while True:
             smaller = self._first(list(candidates(case)))
@@ -72,7 +72,7 @@ class Shrinking:
                 return case
             case = smaller
 
-    def _first(self, candidates: Sequence[Case]) -> Case | None:
+    def _first(self, candidates: Sequence[HuntCase]) -> HuntCase | None:
         valid = [each for each in candidates if is_valid(each, self.base, self.nemesis)]
         for at in range(0, len(valid), self.together):
             some = valid[at : at + self.together]
@@ -84,7 +84,7 @@ class Shrinking:
                 return some[found]
         return None
 
-    def _fewer(self, case: Case) -> Case:
+    def _fewer(self, case: HuntCase) -> HuntCase:
         """Minimize the disturbances (ddmin)."""
         parts = 2
         nothing = self._first([replace(case, disturbances=())]) if case.disturbances else None
@@ -108,7 +108,7 @@ class Shrinking:
                 parts = min(parts * 2, len(case.disturbances))
         return case
 
-    def _fewer_otherwise(self, case: Case) -> Case:
+    def _fewer_otherwise(self, case: HuntCase) -> HuntCase:
         """Minimize the disturbances, also with other seeds."""
         while len(case.disturbances) > FEW:
             pieces = _pieces(case.disturbances, 2)
@@ -125,7 +125,7 @@ class Shrinking:
             case = smaller
         return case
 
-    def _shorter(self, case: Case) -> Iterator[Case]:
+    def _shorter(self, case: HuntCase) -> Iterator[HuntCase]:
         """Yield runs that end soon after the last disturbance."""
         ends_us = max((each.end_us for each in case.disturbances), default=self.nemesis.start_us)
         least_us = ends_us + self.nemesis.quiet_us + self.nemesis.shortest_us
@@ -135,12 +135,12 @@ class Shrinking:
             if rounded_us <= now_us * 0.9:
                 yield _with(case, "duration", DURATION.format(rounded_us))
 
-    def _slower(self, case: Case) -> Iterator[Case]:
+    def _slower(self, case: HuntCase) -> Iterator[HuntCase]:
         """Yield a run with few events, so that all further runs are short."""
         if self._rate(case) > SLOW_PER_S:
             yield _with(case, "workload.rate", EVENT_RATE.format(SLOW_PER_S))
 
-    def _plainer(self, case: Case) -> Iterator[Case]:
+    def _plainer(self, case: HuntCase) -> Iterator[HuntCase]:
         """Yield cases with settings as in the experiment."""
         odd = [path for path in case.settings if path not in CHEAP]
         if len(odd) > 1:
@@ -150,7 +150,7 @@ class Shrinking:
         for path in odd:
             yield replace(case, settings={key: value for key, value in case.settings.items() if key != path})
 
-    def _usual(self, case: Case) -> Iterator[Case]:
+    def _usual(self, case: HuntCase) -> Iterator[HuntCase]:
         """Yield cases with one parameter as in the experiment: earlier steps may have made it unnecessary."""
         for path in case.settings:
             if path.startswith("parameters."):
@@ -158,7 +158,7 @@ class Shrinking:
                     case, settings={key: case.settings[key] for key in case.settings if key != path}
                 )
 
-    def _smaller(self, case: Case) -> Iterator[Case]:
+    def _smaller(self, case: HuntCase) -> Iterator[HuntCase]:
         """Yield cases with fewer regions, processes and events."""
         topology = case.settings.get("topology", self.base.topology)
         for name in SMALLER:
@@ -178,7 +178,7 @@ class Shrinking:
             if slower < self._rate(case):
                 yield _with(case, "workload.rate", EVENT_RATE.format(slower))
 
-    def _single(self, case: Case) -> Iterator[Case]:
+    def _single(self, case: HuntCase) -> Iterator[HuntCase]:
         """Yield cases with a disturbance of one process only, or separated from one other only."""
         for at, each in enumerate(case.disturbances):
             if each.kind in ON_PROCESSES and len(each.target) > 1:
@@ -188,7 +188,7 @@ class Shrinking:
                 for process in each.others:
                     yield _with_one(case, at, replace(each, others=(process,)))
 
-    def _brief(self, case: Case) -> Iterator[Case]:
+    def _brief(self, case: HuntCase) -> Iterator[HuntCase]:
         """Yield cases with shorter disturbances, down to the nemesis's shortest."""
         for at, each in enumerate(case.disturbances):
             for part in (4, 2):
@@ -196,7 +196,7 @@ class Shrinking:
                 if for_us >= self.nemesis.shortest_us:
                     yield _with_one(case, at, replace(each, for_us=for_us))
 
-    def _rate(self, case: Case) -> float:
+    def _rate(self, case: HuntCase) -> float:
         """Return the events per second; 0 if the workload has no rate."""
         written = case.settings.get("workload.rate")
         whole = case.settings.get("workload")
@@ -206,25 +206,27 @@ class Shrinking:
             return float(EVENT_RATE.parse(written))
         return float(getattr(self.base.workload, "rate_per_s", None) or 0)
 
-    def _duration_us(self, case: Case) -> int:
+    def _duration_us(self, case: HuntCase) -> int:
         written = case.settings.get("duration")
         return int(DURATION.parse(written)) if written is not None else self.base.duration_us
 
 
-def _with(case: Case, path: str, value: object) -> Case:
+def _with(case: HuntCase, path: str, value: object) -> HuntCase:
     settings = {**case.settings, path: value}
     ordered = sorted(settings.items(), key=lambda item: (item[0].count("."), item[0]))
     return replace(case, settings=dict(ordered))
 
 
-def _with_one(case: Case, at: int, each: Disturbance) -> Case:
+def _with_one(case: HuntCase, at: int, each: HuntDisturbance) -> HuntCase:
     return replace(case, disturbances=(*case.disturbances[:at], each, *case.disturbances[at + 1 :]))
 
 
-def _pieces(some: Sequence[Disturbance], parts: int) -> list[tuple[Disturbance, ...]]:
+def _pieces(some: Sequence[HuntDisturbance], parts: int) -> list[tuple[HuntDisturbance, ...]]:
     ends = [len(some) * part // parts for part in range(parts + 1)]
     return [tuple(some[low:high]) for low, high in pairwise(ends) if high > low]
 
 
-def _without(some: Sequence[Disturbance], piece: Sequence[Disturbance]) -> tuple[Disturbance, ...]:
+def _without(
+    some: Sequence[HuntDisturbance], piece: Sequence[HuntDisturbance]
+) -> tuple[HuntDisturbance, ...]:
     return tuple(each for each in some if each not in piece)

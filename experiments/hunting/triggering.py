@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.hunting.case import ON_LINKS, After, Case, Disturbance
+from experiments.hunting.case import ON_LINKS, DisturbanceTrigger, HuntCase, HuntDisturbance
 
 OF_PROCESSES = ("crash", "die", "pause", "leave", "reset", "separate")
 OF_LINKS = ("cut", "isolate", "partition", "delay", "loss", "sever")
@@ -15,7 +15,7 @@ NEAR_US = 50_000
 """A message triggers a disturbance if it was sent at most this long before."""
 
 
-def triggered(case: Case, messages: Sequence[Mapping[str, Any]], since_us: int) -> Case | None:
+def triggered(case: HuntCase, messages: Sequence[Mapping[str, Any]], since_us: int) -> HuntCase | None:
     """Return the case with triggers instead of times, or None if no disturbance can have one.
 
     The trigger of a disturbance on one process is the last message that it sent before; for links it is the
@@ -29,7 +29,7 @@ def triggered(case: Case, messages: Sequence[Mapping[str, Any]], since_us: int) 
     return None if found == case.disturbances else replace(case, disturbances=found)
 
 
-def _meets_another(each: Disturbance, case: Case) -> bool:
+def _meets_another(each: HuntDisturbance, case: HuntCase) -> bool:
     """Return whether another disturbance of links, or another separation, overlaps it, so that it cannot
     wait.
     """
@@ -41,7 +41,9 @@ def _meets_another(each: Disturbance, case: Case) -> bool:
     )
 
 
-def _triggered(each: Disturbance, messages: Sequence[Mapping[str, Any]], since_us: int) -> Disturbance:
+def _triggered(
+    each: HuntDisturbance, messages: Sequence[Mapping[str, Any]], since_us: int
+) -> HuntDisturbance:
     earlier = [message for message in messages if since_us <= message["time_us"] <= each.at_us]
     if each.kind in OF_LINKS:
         process = earlier[-1]["source"] if earlier else ""
@@ -54,7 +56,7 @@ def _triggered(each: Disturbance, messages: Sequence[Mapping[str, Any]], since_u
         return each
     name = _innermost(mine[-1]["kind"])
     times = sum(name in message["kind"].split(":") for message in mine)
-    return replace(each, after=After(process, name, times, since_us))
+    return replace(each, after=DisturbanceTrigger(process, name, times, since_us))
 
 
 def _innermost(kind: str) -> str:

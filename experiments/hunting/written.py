@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from experiments.expectations import Expectation
-from experiments.hunting.case import FOR_GOOD, ON_LINKS, ON_REGIONS, STEP_US, Case, Disturbance
+from experiments.hunting.case import FOR_GOOD, ON_LINKS, ON_REGIONS, STEP_US, HuntCase, HuntDisturbance
 from experiments.model import Experiment
 from experiments.overrides import with_value
 from experiments.parameters import is_durable
@@ -28,7 +28,7 @@ LOST, TWICE = "lost", "duplicated"
 OF_MANY_RUNS = ("sweep", "variants", "repeat", "expect_sweep")
 
 
-def base_of(experiment: Experiment) -> Experiment:
+def hunt_base(experiment: Experiment) -> Experiment:
     """Return the base of all cases: the experiment without sweeps and without faults of its own."""
     data = experiment.to_json()
     for field in (*OF_MANY_RUNS, "nemesis", "faults", "arrivals", "departures"):
@@ -37,14 +37,16 @@ def base_of(experiment: Experiment) -> Experiment:
     return Experiment.model_validate(_shorter(data))
 
 
-def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experiment:
+def experiment_of(base: Experiment, case: HuntCase, topology: Topology) -> Experiment:
     """Return the experiment of a case. Raises InputError if its settings are impossible."""
     experiment = with_settings(base, case.settings)
     of_region = regions_of(experiment.roles, topology, ())
-    faults = [fault for each in named(case.disturbances) for fault in faults_of(*each, of_region)]
+    faults = [
+        fault for each in named_disturbances(case.disturbances) for fault in faults_of(*each, of_region)
+    ]
     faults.sort(key=lambda fault: DURATION.parse(fault["at"]))
     data = _shorter(experiment.to_json())
-    if forgetful := forgetting(experiment, case):
+    if forgetful := forgetting_regions(experiment, case):
         spared = (LOST, TWICE) if _is_outlived(experiment, topology) else (LOST,)
         theirs, others = _streams(experiment, topology, forgetful)
         excused = {f"{where}.{name}" for where in ("events", *theirs) for name in spared}
@@ -54,7 +56,7 @@ def experiment_of(base: Experiment, case: Case, topology: Topology) -> Experimen
     return _validated({**data, "seed": case.seed, "faults": faults})
 
 
-def forgetting(experiment: Experiment, case: Case) -> frozenset[str]:
+def forgetting_regions(experiment: Experiment, case: HuntCase) -> frozenset[str]:
     """Return the regions that lose data that only they had: losses in their streams are no breach.
 
     experiment: with the case's settings.
@@ -101,13 +103,13 @@ def with_settings(base: Experiment, settings: Mapping[str, Any]) -> Experiment:
     return _validated(document.data)
 
 
-def named(disturbances: tuple[Disturbance, ...]) -> Iterator[tuple[str, Disturbance]]:
+def named_disturbances(disturbances: tuple[HuntDisturbance, ...]) -> Iterator[tuple[str, HuntDisturbance]]:
     """Yield each disturbance with the name of its faults."""
     for number, each in enumerate(disturbances, 1):
         yield f"h{number:02}-{each.kind}", each
 
 
-def faults_of(name: str, each: Disturbance, of_region: Mapping[str, Sequence[str]]) -> Iterator[Given]:
+def faults_of(name: str, each: HuntDisturbance, of_region: Mapping[str, Sequence[str]]) -> Iterator[Given]:
     """Yield the faults of a disturbance in order of time. of_region: the processes of each region."""
     at, lasting = _text(each.at_us), _text(each.for_us)
     over = {"name": name, "at": at, "for": lasting}
@@ -158,7 +160,9 @@ def faults_of(name: str, each: Disturbance, of_region: Mapping[str, Sequence[str
             yield from _of_processes(each, name, of_region)
 
 
-def _of_processes(each: Disturbance, name: str, of_region: Mapping[str, Sequence[str]]) -> Iterator[Given]:
+def _of_processes(
+    each: HuntDisturbance, name: str, of_region: Mapping[str, Sequence[str]]
+) -> Iterator[Given]:
     first, then = {
         "crash": ("kill", "restart"),
         "pause": ("stop", "continue"),
@@ -177,7 +181,7 @@ def _of_processes(each: Disturbance, name: str, of_region: Mapping[str, Sequence
         yield {"name": f"{one}-end", "at": _text(each.end_us), then: process}
 
 
-def _begin(each: Disturbance) -> Given:
+def _begin(each: HuntDisturbance) -> Given:
     """Return the fields that start a fault: its time, or its trigger."""
     after = each.after
     if after is None:
@@ -186,7 +190,7 @@ def _begin(each: Disturbance) -> Given:
     return {"at": _text(after.since_us), "when": when}
 
 
-def _each(each: Disturbance, name: str) -> Iterator[tuple[str, str]]:
+def _each(each: HuntDisturbance, name: str) -> Iterator[tuple[str, str]]:
     """Yield its processes, each with the name of its fault."""
     for process in each.target:
         yield process, name if len(each.target) == 1 else f"{name}-{process.replace('/', '-')}"

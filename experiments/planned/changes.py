@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag
 from experiments.planned.plan_values import Impairments, Port
 from experiments.records.validated_json import Name, TimeUs
 
-MENDING = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
+ENDING_KINDS = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
 """Kinds of faults that end a disturbance or add a process."""
 
 
@@ -24,7 +24,7 @@ class LinkState(StrEnum):
     DOWN = "down"
 
 
-class Direction(StrEnum):
+class LinkDirectionName(StrEnum):
     """FORWARD is from `LinkPlan.a` to `LinkPlan.b`; a host's LAN link is forward from host to region."""
 
     FORWARD = "forward"
@@ -93,7 +93,7 @@ class LinkChange:
     at_us: TimeUs
     fault: Name
     link: Name
-    direction: Direction
+    direction: LinkDirectionName
     state: LinkState
     parameters: Annotated[Impairments, Field(alias="shape")]  # the name in run.json
     when: Trigger | None = None

@@ -13,37 +13,37 @@ from typing import Any
 
 from experiments.faults import (
     Block,
-    Cut,
+    CutFault,
     DiskFault,
-    Fault,
+    ExperimentFault,
     Flap,
     Isolate,
     LastingFault,
     Outage,
-    Partition,
+    PartitionFault,
     Replace,
     Restore,
     Separate,
     SetLink,
 )
-from experiments.planned.changes import Direction, LinkState
+from experiments.planned.changes import LinkDirectionName, LinkState
 from topologies.model import Link, Topology
 
 FOREVER_US = 1 << 62
 STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
 
 LastingProcessFault = Separate | Block | DiskFault
-LinkDirection = tuple[str, Direction]  # one direction of the link of this name
+LinkDirection = tuple[str, LinkDirectionName]  # one direction of the link of this name
 Order = tuple[int, int]  # start time of a fault, and its number in the file
 ProcessPair = tuple[str, str]  # from one process to another
-Span = tuple[int, int | None, str, str]  # start, end (None: never), the faults that begin and end it
+EffectSpan = tuple[int, int | None, str, str]  # start, end (None: never), the faults that begin and end it
 
 
 @dataclass(slots=True)
 class LinkEffect:
     """The effect of one fault on one link direction, from `start_us` until just before `end_us`."""
 
-    fault: Fault
+    fault: ExperimentFault
     order: Order
     link_direction: LinkDirection
     start_us: int
@@ -73,7 +73,7 @@ class LinkEffect:
             self.restores[restore] = max(at_us, self.start_us)
 
 
-def link_effects(faults: Sequence[Fault], topology: Topology) -> list[LinkEffect]:
+def link_effects(faults: Sequence[ExperimentFault], topology: Topology) -> list[LinkEffect]:
     """Return the effects of all faults, including those that restores end early."""
     effects = [
         effect
@@ -115,7 +115,7 @@ def _link_directions(fault: LastingFault, topology: Topology) -> list[LinkDirect
         return []
     link_directions = []
     for link, leads_forward in _links(fault, topology):
-        forward, backward = Direction.FORWARD, Direction.BACKWARD
+        forward, backward = LinkDirectionName.FORWARD, LinkDirectionName.BACKWARD
         if not leads_forward:
             forward, backward = backward, forward
         if fault.direction != "backward":
@@ -130,16 +130,16 @@ def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
     if isinstance(fault, Isolate):
         others = [region for region in topology.regions if region != fault.region]
         return topology.cut_set([[fault.region], others])
-    if isinstance(fault, Partition):
+    if isinstance(fault, PartitionFault):
         return topology.cut_set(fault.groups)
-    if isinstance(fault, (Cut, Flap, SetLink)) and (link := topology.link_between(fault.link)):
+    if isinstance(fault, (CutFault, Flap, SetLink)) and (link := topology.link_between(fault.link)):
         return [(link, link.between[0] == fault.link[0])]
     return []
 
 
-def separations(faults: Sequence[Fault]) -> dict[ProcessPair, list[Span]]:
+def separations(faults: Sequence[ExperimentFault]) -> dict[ProcessPair, list[EffectSpan]]:
     """Return the periods in which each ordered pair of processes is separated, by start."""
-    found: defaultdict[ProcessPair, list[Span]] = defaultdict(list)
+    found: defaultdict[ProcessPair, list[EffectSpan]] = defaultdict(list)
     for fault in sorted((each for each in faults if isinstance(each, Separate)), key=lambda each: each.at_us):
         end_us, ended_by = ending(fault, faults)
         for other in fault.others:
@@ -150,7 +150,7 @@ def separations(faults: Sequence[Fault]) -> dict[ProcessPair, list[Span]]:
     return dict(found)
 
 
-def ending(fault: LastingProcessFault, faults: Sequence[Fault]) -> tuple[int | None, str]:
+def ending(fault: LastingProcessFault, faults: Sequence[ExperimentFault]) -> tuple[int | None, str]:
     """Return the time at which such a fault ends (None: never), and the fault that ends it."""
     ends = [(fault.at_us + fault.for_us, fault.name)] if fault.for_us is not None else []
     ends += [

@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from experiments.declared import Declared, Trait
-from experiments.faults import Fault, Faults, ProcessFault
+from experiments.faults import ExperimentFault, Faults, ProcessFault
 from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, LosableLinks, Nemesis
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Topology
@@ -41,10 +41,10 @@ def expand(
     duration_us: int,
     *,
     declared: Declared,
-    others: Sequence[Fault] = (),
+    others: Sequence[ExperimentFault] = (),
     spared: Collection[str] = (),
     seed: int,
-) -> tuple[Fault, ...]:
+) -> tuple[ExperimentFault, ...]:
     """Return the faults of a seed by time. Pure: the same arguments give the same faults.
 
     declared: the system's roles. others: the experiment's own faults. spared: further processes to leave
@@ -61,7 +61,7 @@ def expand(
 
 
 @cache
-def _reader() -> TypeAdapter[tuple[Fault, ...]]:
+def _reader() -> TypeAdapter[tuple[ExperimentFault, ...]]:
     """Return the parser of faults in the form of a file; cached, because it is slow to build."""
     return TypeAdapter(Faults)
 
@@ -79,7 +79,7 @@ class _Schedule:
         *,
         declared: Declared,
         regions: Mapping[str, Sequence[str]],
-        others: Sequence[Fault],
+        others: Sequence[ExperimentFault],
     ) -> None:
         self._nemesis = nemesis
         self._declared = declared

@@ -13,11 +13,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 
-from experiments.declared import Declared, oldest
+from experiments.declared import Declared, default_declaration
 from experiments.planned.changes import (
     Change,
-    Direction,
     LinkChange,
+    LinkDirectionName,
     ProcessAction,
     ProcessChange,
 )
@@ -36,7 +36,7 @@ from experiments.records.validated_json import (
 )
 from experiments.workload_fields import workload_problems
 from node.core.program import Programs
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
@@ -99,11 +99,11 @@ class LinkPlan:
 
     def trace(self, direction: str) -> LinkTrace | None:
         """Return the trace that this direction follows from time 0 on."""
-        return self.forward_trace if direction == Direction.FORWARD else self.backward_trace
+        return self.forward_trace if direction == LinkDirectionName.FORWARD else self.backward_trace
 
     def towards(self, direction: str) -> LinkParameters:
         """Return the impairments of this direction."""
-        return self.forward if direction == Direction.FORWARD else self.backward
+        return self.forward if direction == LinkDirectionName.FORWARD else self.backward
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class ProcessPlan:
     role: Name
     index: Number
     seed: Seed
-    subscriptions: tuple[Subscription, ...] = ()  # for a subscriber, if the workload has subscriptions
+    subscriptions: tuple[PlannedSubscription, ...] = ()  # for a subscriber, if the workload has subscriptions
     rows: Text = ""  # for a publisher, if events are from a file: `experiments.workloads.workload`
 
 
@@ -140,7 +140,7 @@ class Strike:
     """
 
     at_us: TimeUs
-    directions: tuple[tuple[Name, Direction], ...] = ()  # link and direction
+    directions: tuple[tuple[Name, LinkDirectionName], ...] = ()  # link and direction
     processes: tuple[Name, ...] = ()
 
 
@@ -232,7 +232,9 @@ class Plan:
     changes: tuple[Change, ...]  # sorted by time
     churn: tuple[ChurnPlan, ...] = ()
     streams: tuple[StreamPlan, ...] = ()  # by number
-    declared: Declared = field(default_factory=oldest)  # the system's declaration: roles, contract
+    declared: Declared = field(
+        default_factory=default_declaration
+    )  # the system's declaration: roles, contract
     programs: Programs | None = None  # for a system whose nodes are programs
     traffic: tuple[TrafficPlan, ...] = ()  # background traffic, between hosts of its own
 
@@ -313,12 +315,12 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 def plan_from_json(content: Any, file: object = "run.json") -> Plan:
     """Read and check the plan that `plan_to_json` wrote. Raises InputError with the field."""
-    plan = from_json(Plan, as_now(content), file)
+    plan = from_json(Plan, plan_json_upgraded(content), file)
     check_plan(plan, file)
     return plan
 
 
-def as_now(content: Any) -> Any:
+def plan_json_upgraded(content: Any) -> Any:
     """Convert a plan in JSON to this version's form.
 
     Older plans list streams in their regions and, for systems of programs, the text form of events.

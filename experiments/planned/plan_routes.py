@@ -1,7 +1,7 @@
 """The routes between a plan's regions (`topologies.routes`), by the plan's own links."""
 
 from experiments.planned.plan import LinkPlan, Plan
-from topologies.routes import Edge, Hop, next_edges, routes
+from topologies.routes import Hop, RouteEdge, next_edges, routes
 
 
 def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
@@ -22,9 +22,9 @@ def _names(plan: Plan) -> list[str]:
     return [region.name for region in plan.regions]
 
 
-def _edges(plan: Plan) -> list[Edge]:
+def _edges(plan: Plan) -> list[RouteEdge]:
     return [
-        Edge(link.name, link.a, link.b, link.forward.delay_us, link.backward.delay_us, link.weight)
+        RouteEdge(link.name, link.a, link.b, link.forward.delay_us, link.backward.delay_us, link.weight)
         for link in plan.links
         if link.kind == "wan"
     ]

@@ -20,7 +20,7 @@ from typing import Any
 
 from experiments.faults import (
     Block,
-    Fault,
+    ExperimentFault,
     Outage,
     ProcessFault,
     Restore,
@@ -28,7 +28,7 @@ from experiments.faults import (
     SetLink,
     TriggeredFault,
 )
-from experiments.planned.changes import MENDING, Direction
+from experiments.planned.changes import ENDING_KINDS, LinkDirectionName
 from experiments.planned.effects import (
     FOREVER_US,
     LastingProcessFault,
@@ -46,7 +46,9 @@ State = Mapping[str, Any] | None  # the values that faults set; None: no packet 
 Begins = dict[str, dict[LinkDirection, int]]  # by fault: the link directions and start times
 
 
-def strikes(faults: Sequence[Fault], topology: Topology, duration_us: int = FOREVER_US) -> dict[str, Strike]:
+def strikes(
+    faults: Sequence[ExperimentFault], topology: Topology, duration_us: int = FOREVER_US
+) -> dict[str, Strike]:
     """Return the strike of each fault by name; one at or after `duration_us` has no place."""
     effects_of: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
     for effect in link_effects(faults, topology):
@@ -69,7 +71,7 @@ def strikes(faults: Sequence[Fault], topology: Topology, duration_us: int = FORE
 
 
 def strike_problems(
-    faults: Sequence[Fault], topology: Topology, duration_us: int, asked: Container[str]
+    faults: Sequence[ExperimentFault], topology: Topology, duration_us: int, asked: Container[str]
 ) -> Iterator[tuple[int, str]]:
     """Yield the faults without figures of their own, by number, and why.
 
@@ -124,7 +126,9 @@ def _state(active: Iterable[LinkEffect]) -> State:
     return values
 
 
-def _struck_processes(fault: Fault, faults: Sequence[Fault]) -> tuple[int, tuple[str, ...]]:
+def _struck_processes(
+    fault: ExperimentFault, faults: Sequence[ExperimentFault]
+) -> tuple[int, tuple[str, ...]]:
     """Return the time at which a fault strikes processes, and which; none for a fault on links."""
     if isinstance(fault, Restore):
         ended = next((each for each in faults if each.name == fault.what), None)
@@ -140,7 +144,7 @@ def _struck_processes(fault: Fault, faults: Sequence[Fault]) -> tuple[int, tuple
 
 
 def _rejoined(
-    restore: Restore, ended: LastingProcessFault, faults: Sequence[Fault]
+    restore: Restore, ended: LastingProcessFault, faults: Sequence[ExperimentFault]
 ) -> tuple[int, tuple[str, ...]]:
     """Return the strike of a restore of a process fault: when no other fault still separates them."""
     if ending(ended, faults) != (restore.at_us, restore.name):
@@ -162,10 +166,10 @@ def _rejoined(
     return first_us, tuple(process for process in processes if until.get(process) == first_us)
 
 
-def _shared(fault: Fault, other: Fault, mine: Strike, theirs: Strike) -> str | None:
+def _shared(fault: ExperimentFault, other: ExperimentFault, mine: Strike, theirs: Strike) -> str | None:
     """Return where two faults cannot be distinguished, or None."""
     same_start = mine.at_us == theirs.at_us and _waits(fault) == _waits(other)
-    if not same_start or (fault.kind in MENDING) is not (other.kind in MENDING):
+    if not same_start or (fault.kind in ENDING_KINDS) is not (other.kind in ENDING_KINDS):
         return None
     if isinstance(fault, SetLink) and isinstance(other, SetLink):
         both: tuple[LinkDirection, ...] = tuple(each for each in mine.directions if each in theirs.directions)
@@ -174,11 +178,11 @@ def _shared(fault: Fault, other: Fault, mine: Strike, theirs: Strike) -> str | N
     return _text(mine.directions, mine.processes) if is_same else None
 
 
-def _waits(fault: Fault) -> object:
+def _waits(fault: ExperimentFault) -> object:
     return fault.when if isinstance(fault, TriggeredFault) else None
 
 
-def _alike(fault: Fault, other: Fault, strike: Strike, where: str) -> str:
+def _alike(fault: ExperimentFault, other: ExperimentFault, strike: Strike, where: str) -> str:
     at = DURATION.format(strike.at_us)
     hidden = [each.name for each in (other, fault) if each.at_us < strike.at_us]
     before = f" ({' and '.join(hidden)} changes nothing before)" if hidden else ""
@@ -189,7 +193,7 @@ def _alike(fault: Fault, other: Fault, strike: Strike, where: str) -> str:
     )
 
 
-def _idle(fault: Fault, faults: Sequence[Fault], topology: Topology) -> str:
+def _idle(fault: ExperimentFault, faults: Sequence[ExperimentFault], topology: Topology) -> str:
     """Explain why a fault never acts."""
     said = f"{fault.name}: {fault.kind} {fault.target} would change nothing"
     effects = link_effects(faults, topology)
@@ -208,9 +212,9 @@ def _idle(fault: Fault, faults: Sequence[Fault], topology: Topology) -> str:
     return f"{said} ({remedy}): let it happen at another time, or leave it out"
 
 
-def _text(directions: Iterable[tuple[str, Direction]], processes: Iterable[str]) -> str:
+def _text(directions: Iterable[tuple[str, LinkDirectionName]], processes: Iterable[str]) -> str:
     """Return `a-b forward, b-c`: a link with both directions has no suffix."""
-    of_link: defaultdict[str, list[Direction]] = defaultdict(list)
+    of_link: defaultdict[str, list[LinkDirectionName]] = defaultdict(list)
     for link, direction in directions:
         of_link[link].append(direction)
     links = [name if len(found) > 1 else f"{name} {found[0]}" for name, found in of_link.items()]

@@ -1,1 +1,1 @@
-"""What a run records: run.json, summary.json, and the paths of its directory."""
+"""Records of a run: run.json, summary.json, and the paths of its directory."""

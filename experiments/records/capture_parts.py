@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from experiments.files.locks import HeldError, folder_lock
+from experiments.files.locks import LockHeldError, folder_lock
 from topologies.errors import InputError
 
 SUFFIX = ".parts"
@@ -54,7 +54,7 @@ def number(part: Path) -> int:
 
 
 @contextmanager
-def held(captures: Path) -> Iterator[None]:
+def parts_lock(captures: Path) -> Iterator[None]:
     """Hold the lock on a run's folder of captures while parts are written below it or joined.
 
     Raises InputError if another process holds it.
@@ -62,7 +62,7 @@ def held(captures: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(folder_lock(captures, wait=False, needed=False))
-        except HeldError:
+        except LockHeldError:
             raise InputError(
                 str(captures), None, "", "is still being written by a run that goes on"
             ) from None
@@ -77,7 +77,7 @@ def join_all(captures: Path) -> int:
     found = folders(captures)
     if not found:
         return 0
-    with held(captures):
+    with parts_lock(captures):
         for folder in found:
             try:
                 join(folder)

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from experiments.files.plain_name import plain_name
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from experiments.records.validated_json import Count, FileName, Name, Text, TimeNs
 from topologies.errors import InputError
 
@@ -99,7 +99,7 @@ class CaptureRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class RoundTripProbe:
     """Round trips from one region to another, before the nodes start or after they end."""
 
     when: When
@@ -131,7 +131,7 @@ class LinkCounts(LinkCounters):
     """The counters of one direction of a link."""
 
     link: Name
-    direction: Direction
+    direction: LinkDirectionName
     machine: Name | None = None
 
 

@@ -1,7 +1,7 @@
 """The record of a run: run.json as one typed, validated model. All readers and writers use it.
 
 Reading checks types, ranges, names and references; an error is one line with the field. An applied change
-names its planned change by index; only `carried_out` joins the two. Records of schema 1 describe the
+names its planned change by index; only `changes_applied` joins the two. Records of schema 1 describe the
 change instead: they are joined when they are read.
 """
 
@@ -19,7 +19,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 from experiments.expectations import Expectation
 from experiments.files.whole_files import write_whole
 from experiments.planned.changes import Change
-from experiments.planned.plan import Plan, as_now, check_plan
+from experiments.planned.plan import Plan, check_plan, plan_json_upgraded
 from experiments.records.json_files import parse_json, read_text
 from experiments.records.observations import (
     CaptureRecord,
@@ -27,8 +27,8 @@ from experiments.records.observations import (
     CpuSample,
     LinkCounts,
     MachineShare,
-    Probe,
     ProcessRecord,
+    RoundTripProbe,
     Shipment,
 )
 from experiments.records.validated_json import (
@@ -52,7 +52,7 @@ _OF_APPLIED = ("index", "requested_ns", "applied_ns", "machine")
 _OPTIONAL = ("simulation", "inventory", "shaping", "shell", "assignment")
 
 
-class Phase(StrEnum):
+class RunPhase(StrEnum):
     """The progress of a run."""
 
     PLANNED = "planned"
@@ -100,7 +100,7 @@ class TcpRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
+class SimulationCost:
     """The cost of a run in virtual time."""
 
     wall_s: Annotated[float, Field(ge=0)] = 0.0
@@ -138,7 +138,7 @@ def _comparison(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExperimentRequest:
     """The fields of an experiment's file that readers of a run need."""
 
     name: Text = ""
@@ -169,28 +169,28 @@ class RunRecord:
     versions: dict[Text, Text | None] = field(default_factory=dict)
     machine: MachineRecord = MachineRecord()
     tcp: TcpRecord = TcpRecord()
-    phase: Phase = Phase.PLANNED
+    phase: RunPhase = RunPhase.PLANNED
     outcome: Outcome | None = None
     times: Times = Times()
     problems: tuple[str, ...] = ()
     changes: tuple[ChangeRecord, ...] = ()
     processes: tuple[ProcessRecord, ...] = ()
     captures: tuple[CaptureRecord, ...] = ()
-    probes: tuple[Probe, ...] = ()
+    probes: tuple[RoundTripProbe, ...] = ()
     counters: tuple[LinkCounts, ...] = ()
     cpu: tuple[CpuSample, ...] = ()
     links_without_emulator: tuple[Name, ...] = ()
     machines: tuple[MachineShare, ...] = ()
     shipped: tuple[Shipment, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
-    simulation: Simulation | None = None
+    simulation: SimulationCost | None = None
     inventory: InventoryRecord | None = None
     shaping: Text | None = None
     shell: ShellRecord | None = None
     assignment: Free | None = None
 
     @property
-    def carried_out(self) -> tuple[tuple[Change, ChangeRecord], ...]:
+    def changes_applied(self) -> tuple[tuple[Change, ChangeRecord], ...]:
         """Each applied change with its planned one, in the order in which they were recorded."""
         return tuple((self.plan.changes[applied.index], applied) for applied in self.changes)
 
@@ -218,7 +218,7 @@ class RunRecord:
         return self.simulation is not None or self.links == SIMULATOR
 
     @property
-    def request(self) -> Request:
+    def request(self) -> ExperimentRequest:
         """The fields of the experiment's file that readers need."""
         return read_request(self.experiment, "run.json")
 
@@ -226,7 +226,7 @@ class RunRecord:
 def record_from_json(content: Any, file: object = "run.json") -> RunRecord:
     """Read a record of this or an older version. Raises InputError with file and field."""
     if isinstance(content, dict):
-        content = {**content, "plan": as_now(content["plan"])} if "plan" in content else content
+        content = {**content, "plan": plan_json_upgraded(content["plan"])} if "plan" in content else content
         content = _indexed(content) if content.get("schema", 1) == 1 else content
     return _consistent(from_json(RunRecord, content, file), file)
 
@@ -246,11 +246,11 @@ def _consistent(record: RunRecord, file: object) -> RunRecord:
     return replace(record, schema=SCHEMA)
 
 
-def read_request(experiment: Mapping[str, Any], file: object) -> Request:
+def read_request(experiment: Mapping[str, Any], file: object) -> ExperimentRequest:
     """Read the fields of an experiment that readers need. file: named in errors. Raises InputError."""
-    known = {each.name for each in fields(Request)}
+    known = {each.name for each in fields(ExperimentRequest)}
     asked = {key: value for key, value in experiment.items() if key in known and value is not None}
-    return from_json(Request, asked, file)
+    return from_json(ExperimentRequest, asked, file)
 
 
 def _contradictions(record: RunRecord) -> Iterator[tuple[str, str]]:

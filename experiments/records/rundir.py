@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CAPTURE_ENDINGS = tuple(kind + packed for packed in ("", ".zst", ".gz") for kind in (".pcap", ".pcapng"))
 """Suffixes of captures; if a capture exists in several forms, the first counts."""
 
-IN_THE_MAKING = ".part"
+UNFINISHED_SUFFIX = ".part"
 """Suffix of folders that exist in the analysis folder only while the analysis works."""
 
 INDEX = ".index"
@@ -238,7 +238,7 @@ class RunDirectory:
 
     def table_in_the_making(self, name: str) -> Path:
         """Return the folder in which a table's files are collected until it is complete."""
-        return self.analysis / f"{name}{IN_THE_MAKING}"
+        return self.analysis / f"{name}{UNFINISHED_SUFFIX}"
 
     def figure(self, name: str, extension: str) -> Path:
         """Return a figure's path, as "png" or "svg"."""

@@ -12,7 +12,7 @@ from topologies.strict import suggestion
 Better = Literal["lower", "higher", ""]
 
 
-class Figure(NamedTuple):
+class SummaryFigure(NamedTuple):
     """A figure of summary.json: its title, which direction is better, and whether nights follow it.
 
     meaning: for a recovery time, the event that ends it; figures with a meaning are in reports and
@@ -25,74 +25,76 @@ class Figure(NamedTuple):
     meaning: str = ""
 
 
-METRICS: Mapping[str, Mapping[str, Figure]] = {
+METRICS: Mapping[str, Mapping[str, SummaryFigure]] = {
     "throughput": {
-        "events_per_s": Figure("Throughput", "higher"),
-        "slowest_client_events_per_s": Figure("Throughput of the slowest client", "higher"),
-        "bytes_per_s": Figure("Throughput in bytes", "higher"),
+        "events_per_s": SummaryFigure("Throughput", "higher"),
+        "slowest_client_events_per_s": SummaryFigure("Throughput of the slowest client", "higher"),
+        "bytes_per_s": SummaryFigure("Throughput in bytes", "higher"),
     },
     "latency": {
-        "mean_ms": Figure("Latency, mean", "lower"),
-        "p50_ms": Figure("Latency p50", "lower"),
-        "p95_ms": Figure("Latency p95", "lower"),
-        "p99_ms": Figure("Latency p99", "lower"),
-        "max_ms": Figure("Latency, longest", "lower"),
+        "mean_ms": SummaryFigure("Latency, mean", "lower"),
+        "p50_ms": SummaryFigure("Latency p50", "lower"),
+        "p95_ms": SummaryFigure("Latency p95", "lower"),
+        "p99_ms": SummaryFigure("Latency p99", "lower"),
+        "max_ms": SummaryFigure("Latency, longest", "lower"),
         **{
-            f"{phase}_p{percent}_ms": Figure(f"Latency p{percent} {phase} faults", "lower", followed=False)
+            f"{phase}_p{percent}_ms": SummaryFigure(
+                f"Latency p{percent} {phase} faults", "lower", followed=False
+            )
             for phase in ("before", "during", "after")
             for percent in (50, 95)
         },
     },
     "events": {
-        "published": Figure("Events published"),
-        "delivered": Figure("Deliveries"),
-        "tombstoned": Figure("Came as tombstones"),
-        "lost": Figure("Events lost", "lower"),
-        "unacknowledged": Figure("Missing events of publishers that died before the acknowledgement"),
-        "stray": Figure("Events at clients that must not get them", "lower"),
-        "duplicated": Figure("Events duplicated", "lower"),
-        "out_of_order": Figure("Events out of order", "lower"),
-        "resurrected": Figure("Events resurrected", "lower"),
-        "corrupted": Figure("Events corrupted", "lower"),
-        "unverified": Figure("Events not compared", followed=False),
-        "unordered_publishers": Figure("Events against their publisher's order", "lower"),
-        "published_twice": Figure("Event numbers published twice", "lower"),
+        "published": SummaryFigure("Events published"),
+        "delivered": SummaryFigure("Deliveries"),
+        "tombstoned": SummaryFigure("Came as tombstones"),
+        "lost": SummaryFigure("Events lost", "lower"),
+        "unacknowledged": SummaryFigure("Missing events of publishers that died before the acknowledgement"),
+        "stray": SummaryFigure("Events at clients that must not get them", "lower"),
+        "duplicated": SummaryFigure("Events duplicated", "lower"),
+        "out_of_order": SummaryFigure("Events out of order", "lower"),
+        "resurrected": SummaryFigure("Events resurrected", "lower"),
+        "corrupted": SummaryFigure("Events corrupted", "lower"),
+        "unverified": SummaryFigure("Events not compared", followed=False),
+        "unordered_publishers": SummaryFigure("Events against their publisher's order", "lower"),
+        "published_twice": SummaryFigure("Event numbers published twice", "lower"),
     },
     "subscriptions": {
-        "asked": Figure("Subscriptions asked for"),
-        "unconfirmed": Figure("Subscriptions not confirmed in time", "lower"),
-        "wait_max_s": Figure("Longest wait for a subscription", "lower"),
+        "asked": SummaryFigure("Subscriptions asked for"),
+        "unconfirmed": SummaryFigure("Subscriptions not confirmed in time", "lower"),
+        "wait_max_s": SummaryFigure("Longest wait for a subscription", "lower"),
     },
     "churn": {
-        "came": Figure("Processes that came, or came back"),
-        "went": Figure("Processes that went"),
+        "came": SummaryFigure("Processes that came, or came back"),
+        "went": SummaryFigure("Processes that went"),
     },
     "convergence": {
-        "last_change_s": Figure("Last change", followed=False),
-        "connected": Figure("Regions connected", followed=False),
-        "full_s": Figure("Every stream flows again", "lower"),
-        "median_s": Figure("A stream flows again, median", "lower"),
-        "beyond_way_s": Figure("Every stream flows again, less its path's delay", "lower"),
-        "wait_max_s": Figure("Longest wait after the last change", "lower"),
-        "missed": Figure("Missed after the last change", "lower"),
-        "stalled": Figure("Streams that stay stalled", "lower"),
-        "late_switches": Figure("Changes of source at rest", "lower"),
+        "last_change_s": SummaryFigure("Last change", followed=False),
+        "connected": SummaryFigure("Regions connected", followed=False),
+        "full_s": SummaryFigure("Every stream flows again", "lower"),
+        "median_s": SummaryFigure("A stream flows again, median", "lower"),
+        "beyond_way_s": SummaryFigure("Every stream flows again, less its path's delay", "lower"),
+        "wait_max_s": SummaryFigure("Longest wait after the last change", "lower"),
+        "missed": SummaryFigure("Missed after the last change", "lower"),
+        "stalled": SummaryFigure("Streams that stay stalled", "lower"),
+        "late_switches": SummaryFigure("Changes of source at rest", "lower"),
     },
     "wan": {
-        "messages": Figure("Messages over links"),
-        "bytes": Figure("Bytes over links", "lower"),
-        "stress_max": Figure("Messages over the busiest link"),
-        "copies_mean": Figure("Copies of an event over a link, mean", "lower"),
-        "copies_max": Figure("Copies of an event over a link, most", "lower"),
+        "messages": SummaryFigure("Messages over links"),
+        "bytes": SummaryFigure("Bytes over links", "lower"),
+        "stress_max": SummaryFigure("Messages over the busiest link"),
+        "copies_mean": SummaryFigure("Copies of an event over a link, mean", "lower"),
+        "copies_max": SummaryFigure("Copies of an event over a link, most", "lower"),
     },
-    "fidelity": {"cpu_max": Figure("Processors, busiest")},
+    "fidelity": {"cpu_max": SummaryFigure("Processors, busiest")},
 }
 """The figures by section, in the order in which they are shown."""
 OF_STREAMS = tuple(name for name in METRICS["events"] if name != "unordered_publishers")
 """The event figures of each stream, if there are few streams."""
 STREAMS_MAX = 100
 """Largest number of streams for which each has figures of its own."""
-WRONG = tuple(name for name, figure in METRICS["events"].items() if figure.better == "lower")
+WRONG_EVENT_FIGURES = tuple(name for name, figure in METRICS["events"].items() if figure.better == "lower")
 """Figures that count wrong events."""
 SECTION_TITLES: Mapping[str, str] = {
     "throughput": "Throughput",
@@ -106,52 +108,54 @@ SECTION_TITLES: Mapping[str, str] = {
     "measures": "Measured by the system",
 }
 """Titles of the sections on pages, in their order."""
-RECOVERY: Mapping[str, Figure] = {
-    "detect_s": Figure(
+RECOVERY: Mapping[str, SummaryFigure] = {
+    "detect_s": SummaryFigure(
         "Noticed",
         "lower",
         meaning="the first node acts on the silence",
     ),
-    "resubscribe_s": Figure(
+    "resubscribe_s": SummaryFigure(
         "Subscribed again", "lower", meaning="the last affected region has asked another one for the stream"
     ),
-    "switch_s": Figure(
+    "switch_s": SummaryFigure(
         "Events flow again",
         "lower",
         meaning="every affected stream has brought an event published after the fault",
     ),
-    "catch_up_s": Figure("Caught up", "lower", meaning="no event published in the gap is missing any more"),
-    "settled_s": Figure(
+    "catch_up_s": SummaryFigure(
+        "Caught up", "lower", meaning="no event published in the gap is missing any more"
+    ),
+    "settled_s": SummaryFigure(
         "Latency settled", "lower", meaning="p95 stays within 20 % of what the path allows, for 2 s"
     ),
-    "returned_s": Figure(
+    "returned_s": SummaryFigure(
         "Direct again",
         "lower",
         meaning="every affected stream comes from its owner again",
     ),
-    "backlog_events": Figure("Backlog", "lower"),
-    "lost": Figure("Lost", "lower"),
-    "duplicated": Figure("Duplicated", "lower"),
-    "out_of_order": Figure("Out of order", "lower"),
-    "affected_pairs": Figure("Affected pairs"),
+    "backlog_events": SummaryFigure("Backlog", "lower"),
+    "lost": SummaryFigure("Lost", "lower"),
+    "duplicated": SummaryFigure("Duplicated", "lower"),
+    "out_of_order": SummaryFigure("Out of order", "lower"),
+    "affected_pairs": SummaryFigure("Affected pairs"),
     # The same recovery by other methods: followed, but judged only once, by the figures above.
-    "first_route_s": Figure("First stream again"),
-    "rate_derived_s": Figure("Full convergence, by rates"),
-    "loss_derived_s": Figure("Convergence by losses"),
-    "connectivity_lost_s": Figure("Longest silence"),
-    "impaired": Figure("Impaired"),
+    "first_route_s": SummaryFigure("First stream again"),
+    "rate_derived_s": SummaryFigure("Full convergence, by rates"),
+    "loss_derived_s": SummaryFigure("Convergence by losses"),
+    "connectivity_lost_s": SummaryFigure("Longest silence"),
+    "impaired": SummaryFigure("Impaired"),
 }
 """The figures of each fault."""
 FAULT_FIELDS = tuple(RECOVERY)
-TRAFFIC: Mapping[str, Figure] = {
-    "asked_bits_per_s": Figure("Asked for"),
-    "achieved_bits_per_s": Figure("Arrived"),
-    "sent_bytes": Figure("Bytes sent"),
-    "received_bytes": Figure("Bytes received"),
-    "arrived_bytes": Figure("Bytes that came over the last link"),
-    "retransmissions": Figure("Segments sent again"),
-    "loss": Figure("Datagrams lost"),
-    "wan_bytes": Figure("Bytes over links"),
+TRAFFIC: Mapping[str, SummaryFigure] = {
+    "asked_bits_per_s": SummaryFigure("Asked for"),
+    "achieved_bits_per_s": SummaryFigure("Arrived"),
+    "sent_bytes": SummaryFigure("Bytes sent"),
+    "received_bytes": SummaryFigure("Bytes received"),
+    "arrived_bytes": SummaryFigure("Bytes that came over the last link"),
+    "retransmissions": SummaryFigure("Segments sent again"),
+    "loss": SummaryFigure("Datagrams lost"),
+    "wan_bytes": SummaryFigure("Bytes over links"),
 }
 """The figures of each entry of background traffic (`analysis.timelines.links.traffic`)."""
 OPEN = ("fidelity", "agreement", "recovery", "measures")

@@ -102,9 +102,9 @@ def to_json(value: Any) -> dict[str, Any]:
 def _problem(details: ErrorDetails) -> str:
     if details["type"] == "unexpected_keyword_argument":
         return "no such field is known: was it written by another version of Cutset?"
-    from topologies.document import said_of  # noqa: PLC0415 - as above
+    from topologies.document import validation_message  # noqa: PLC0415 - as above
 
-    return said_of(details, details["input"])
+    return validation_message(details, details["input"])
 
 
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}

@@ -43,7 +43,7 @@ Value = Annotated[
 Label = Annotated[str, Field(min_length=1, max_length=LABEL_LENGTH_MAX)]
 
 
-class Drawn(StrictModel):
+class ValueDistribution(StrictModel):
     """A distribution of values."""
 
     distribution: Literal["uniform", "zipf"] = "zipf"
@@ -55,20 +55,20 @@ class Drawn(StrictModel):
     peak: Value | None = None
     """The most popular value; popularity falls with the distance from it. Default: the lowest value."""
 
-    def as_plan(self, attribute: content.Attribute) -> dict[str, Any]:
+    def as_plan(self, attribute: content.ContentAttribute) -> dict[str, Any]:
         """Return the plan's form. Raises a problem if the peak is not a value of the attribute."""
         peak = None if self.peak is None else number(self.peak, attribute, "peak")
         return {"kind": self.distribution, "skew": self.skew, "parts": self.parts, "peak": peak}
 
 
-class Wanted(Drawn):
+class SubscriptionDistribution(ValueDistribution):
     """The distribution of the values in subscriptions."""
 
     distribution: Literal["uniform", "zipf", "events"] = "zipf"  # type: ignore[assignment]
     """Also events: the value of an event of the stream, the same event for all such attributes."""
 
 
-class Attribute(StrictModel):
+class WorkloadAttribute(StrictModel):
     """An attribute of events."""
 
     name: Name
@@ -83,9 +83,9 @@ class Attribute(StrictModel):
     """The possible strings in order, instead of all words from min to max."""
     unspecified: Fraction = 0.0
     """The share of events without this attribute."""
-    drawn: Drawn | None = None
+    drawn: ValueDistribution | None = None
     """The distribution of values in events; default: uniform."""
-    wanted: Wanted | None = None
+    wanted: SubscriptionDistribution | None = None
     """The distribution of values in subscriptions; default: uniform."""
 
     @model_validator(mode="after")
@@ -105,7 +105,7 @@ class Attribute(StrictModel):
                     distribution.as_plan(attribute)
         return self
 
-    def core(self) -> content.Attribute:
+    def core(self) -> content.ContentAttribute:
         """Return the attribute as nodes know it. Raises a problem if its bounds are invalid."""
         if self.values is not None:
             return self._labelled(self.values)
@@ -118,20 +118,20 @@ class Attribute(StrictModel):
             length = max(len(str(low)), len(str(high)))
             if length > LENGTH_MAX:
                 raise problem(f"has more than {LENGTH_MAX} letters; values: [...] lists other strings")
-            widest = content.Attribute(self.name, self.type, 0.0, float("inf"), length)
+            widest = content.ContentAttribute(self.name, self.type, 0.0, float("inf"), length)
         else:
-            widest = content.Attribute(self.name, self.type, float("-inf"), float("inf"))
+            widest = content.ContentAttribute(self.name, self.type, float("-inf"), float("inf"))
         ends = (number(low, widest, "min"), number(high, widest, "max"))
-        return content.Attribute(self.name, self.type, *ends, length=widest.length)
+        return content.ContentAttribute(self.name, self.type, *ends, length=widest.length)
 
-    def _labelled(self, labels: tuple[str, ...]) -> content.Attribute:
+    def _labelled(self, labels: tuple[str, ...]) -> content.ContentAttribute:
         if self.type != "string":
             raise problem(f"are for type: string, not {self.type}", "values")
         if self.min is not None or self.max is not None:
             raise problem("cannot be together with min and max: take one of them away", "values")
         if twice := next((each for place, each in enumerate(labels) if each in labels[:place]), None):
             raise problem(f"has {twice!r} twice", "values")
-        return content.Attribute(self.name, self.type, 0.0, len(labels) - 1.0, labels=labels)
+        return content.ContentAttribute(self.name, self.type, 0.0, len(labels) - 1.0, labels=labels)
 
     def as_plan(self) -> dict[str, Any]:
         """Return {"name", "kind", "low", "high"} and, if given, "length", "labels", "unspecified", "drawn"
@@ -149,7 +149,7 @@ class Attribute(StrictModel):
         return plain | {name: value for name, value in more.items() if value}
 
 
-def number(value: float | str, attribute: content.Attribute, *path: str | int) -> float:
+def number(value: float | str, attribute: content.ContentAttribute, *path: str | int) -> float:
     """Return the value as a number. Raises a problem at `path` if the attribute has no such value."""
     is_text = attribute.kind in {"string", "date"}
     if isinstance(value, str) != is_text:

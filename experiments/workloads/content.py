@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from experiments.workloads.attributes import Attribute
+from experiments.workloads.attributes import WorkloadAttribute
 from experiments.workloads.templates import ATTRIBUTES_MAX, Template
 from experiments.workloads.workload import (
     RATE_PER_S_MAX,
     SKEW_MAX,
-    Stream,
-    Subscribing,
+    SubscriptionTimes,
     Workload,
+    WorkloadStream,
 )
 from node.core.content import content
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 from topologies.document import FieldPath, shown_path
 from topologies.errors import InputError
 from topologies.strict import (
@@ -52,7 +52,7 @@ ROWS_TEXT_MAX = 6 << 20
 US_PER_S = 1_000_000
 
 
-class Asking(Subscribing):
+class ContentSubscriptions(SubscriptionTimes):
     """The subscriptions of subscribers."""
 
     each: WholeNumber = Field(1, ge=1, le=EACH_MAX)
@@ -61,7 +61,7 @@ class Asking(Subscribing):
     """The templates; default: the preset's."""
 
 
-class Events(StrictModel):
+class EventSourceSettings(StrictModel):
     """The source of events, unless they are drawn from the attributes' distributions."""
 
     file: Annotated[str, Field(max_length=4096)] | None = None
@@ -99,13 +99,13 @@ class ContentWorkload(Workload):
     """The kind: events with values, for subscribers whose subscriptions match."""
     preset: Literal["stock-quotes", "stock-quotes-uniform"] | None = None
     """Attributes and templates of Meghdoot's evaluation, with its events or with uniform ones."""
-    attributes: tuple[Attribute, ...] = Field((), max_length=ATTRIBUTES_MAX)
+    attributes: tuple[WorkloadAttribute, ...] = Field((), max_length=ATTRIBUTES_MAX)
     """The attributes of events; default: the preset's."""
-    events: Events = Field(default_factory=lambda: Events.model_validate({}))
+    events: EventSourceSettings = Field(default_factory=lambda: EventSourceSettings.model_validate({}))
     """The source of events; default: drawn from the attributes' distributions."""
     rate_per_s: EventRatePerS = Field(gt=0, le=RATE_PER_S_MAX)
     """Events per second of each publisher."""
-    subscriptions_: Asking = Field(alias="subscriptions")
+    subscriptions_: ContentSubscriptions = Field(alias="subscriptions")
     """The subscriptions and their times."""
 
     @property
@@ -164,7 +164,7 @@ class ContentWorkload(Workload):
             given["templates"] = list(self._templates(attributes))
         return given
 
-    def _templates(self, attributes: dict[str, content.Attribute]) -> Iterator[dict[str, Any]]:
+    def _templates(self, attributes: dict[str, content.ContentAttribute]) -> Iterator[dict[str, Any]]:
         for place, template in enumerate(self.subscriptions_.templates):
             with problems_under("subscriptions", "templates", place):
                 for name in template.ranges:
@@ -187,13 +187,13 @@ class ContentWorkload(Workload):
             "closed_loop": False,
         }
 
-    def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
+    def streams_in(self, regions: Sequence[str]) -> tuple[WorkloadStream, ...]:
         """Return one stream per region."""
-        return tuple(Stream(region=region) for region in regions)
+        return tuple(WorkloadStream(region=region) for region in regions)
 
     def subscriptions(
         self, subscribers: Sequence[str], duration_us: int, seed: int
-    ) -> Mapping[str, tuple[Subscription, ...]]:
+    ) -> Mapping[str, tuple[PlannedSubscription, ...]]:
         """Return the subscriptions of each subscriber, numbered per subscriber: see
         `Workload.subscriptions`.
         """
@@ -257,22 +257,24 @@ class ContentWorkload(Workload):
 
 def _numbered(
     times_us: Sequence[int], wishes: Sequence[Sequence[tuple[content.Range, ...]]]
-) -> list[list[Subscription]]:
+) -> list[list[PlannedSubscription]]:
     """Return the subscriptions of each wish."""
     number, found = 0, []
     for at_us, wish in zip(times_us, wishes, strict=True):
-        found.append([Subscription(at_us, number + n, ranges=ranges) for n, ranges in enumerate(wish)])
+        found.append([PlannedSubscription(at_us, number + n, ranges=ranges) for n, ranges in enumerate(wish)])
         number += len(wish)
     return found
 
 
-def _with_ends(wishes: Sequence[Sequence[Subscription]], each: int, rng: Random) -> Iterator[Subscription]:
+def _with_ends(
+    wishes: Sequence[Sequence[PlannedSubscription]], each: int, rng: Random
+) -> Iterator[PlannedSubscription]:
     """Yield the subscriptions; each later wish replaces an earlier one, which ends."""
     now = list(wishes[:each])
     for wish in now:
         yield from wish
     for new in wishes[each:]:
         for old in now.pop(rng.randrange(each)):
-            yield Subscription(new[0].at_us, old.number, False, old.ranges)
+            yield PlannedSubscription(new[0].at_us, old.number, False, old.ranges)
         now.append(new)
         yield from new

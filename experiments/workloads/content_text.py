@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.declared import Trait
 from experiments.planned.plan import Plan, ProcessPlan
-from node.core.content.content import Attribute, Range, attributes_of
+from node.core.content.content import ContentAttribute, Range, attributes_of
 from node.core.content.content_matching import EventIndex
 from node.core.content.event_values import EventValues
 from node.core.content.value_distributions import Floats
@@ -35,7 +35,7 @@ def attribute_rows(plan: Plan) -> Iterator[Row]:
         yield attribute.name, attribute.kind, "; ".join(filter(None, parts))
 
 
-def _distribution(whose: str, given: Mapping[str, Any] | None, attribute: Attribute) -> str:
+def _distribution(whose: str, given: Mapping[str, Any] | None, attribute: ContentAttribute) -> str:
     if given is None or given["kind"] == "uniform":
         return ""
     if given["kind"] == "events":
@@ -96,7 +96,9 @@ def subscription_rows(plan: Plan) -> Iterator[Row]:
         yield "", _selectivity(plan, np.array([asked.ranges for _, asked in first], float))
 
 
-def _predicates(wanted: Sequence[Mapping[str, Any]], attributes: Sequence[Attribute], name: str) -> str:
+def _predicates(
+    wanted: Sequence[Mapping[str, Any]], attributes: Sequence[ContentAttribute], name: str
+) -> str:
     [attribute] = [each for each in attributes if each.name == name]
     said = []
     for each in wanted:
@@ -109,7 +111,7 @@ def _predicates(wanted: Sequence[Mapping[str, Any]], attributes: Sequence[Attrib
     return " or ".join(said)
 
 
-def _ranges(ranges: Sequence[Range], attributes: Sequence[Attribute]) -> str:
+def _ranges(ranges: Sequence[Range], attributes: Sequence[ContentAttribute]) -> str:
     """Describe the ranges that exclude a value."""
     said = [
         f"{each.name} {_range(wanted, each)}"
@@ -119,7 +121,7 @@ def _ranges(ranges: Sequence[Range], attributes: Sequence[Attribute]) -> str:
     return ", ".join(said) or "everything"
 
 
-def _range(wanted: Range, attribute: Attribute) -> str:
+def _range(wanted: Range, attribute: ContentAttribute) -> str:
     low, high = (attribute.shown(each) for each in wanted)
     if wanted[0] == wanted[1]:
         return f"= {low}"

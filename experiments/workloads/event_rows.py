@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from node.core.content.content import UNSPECIFIED, Attribute
+from node.core.content.content import UNSPECIFIED, ContentAttribute
 from node.core.content.value_distributions import Floats
 from topologies.document import shown_path
 from topologies.errors import InputError
@@ -31,7 +31,7 @@ SEPARATORS = (";", "\t", "|")
 NO_UTF_8 = "invalid utf8"
 """Part of Arrow's error message for a cell in another encoding."""
 
-Columns = tuple[tuple[Attribute, str], ...]
+Columns = tuple[tuple[ContentAttribute, str], ...]
 """Attributes and the names of their columns."""
 
 
@@ -125,7 +125,7 @@ def _refuse_missing(there: Sequence[str], names: Sequence[str], file: str) -> No
             raise InputError(file, None, "", f"has several columns {name}")
 
 
-def _values(cells: pa.Array, attribute: Attribute) -> Floats:
+def _values(cells: pa.Array, attribute: ContentAttribute) -> Floats:
     """Parse the values of one column. Raises _CellError."""
     numeric = pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type)
     if numeric and attribute.kind in {"real", "integer"}:
@@ -144,7 +144,7 @@ def _values(cells: pa.Array, attribute: Attribute) -> Floats:
     return found
 
 
-def _numbers(cells: pa.Array, attribute: Attribute) -> Floats:
+def _numbers(cells: pa.Array, attribute: ContentAttribute) -> Floats:
     found: Floats = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     wrong = ~np.isnan(found) & ~((attribute.low <= found) & (found <= attribute.high))
     if attribute.is_whole:
@@ -157,6 +157,6 @@ def _numbers(cells: pa.Array, attribute: Attribute) -> Floats:
     return found
 
 
-def columns_of(attributes: Sequence[Attribute], named: Mapping[str, str]) -> Columns:
+def columns_of(attributes: Sequence[ContentAttribute], named: Mapping[str, str]) -> Columns:
     """Pair the attributes with their columns."""
     return tuple((each, named.get(each.name, each.name)) for each in attributes)

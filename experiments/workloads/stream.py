@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from experiments.workloads.workload import RATE_PER_S_MAX, SKEW_MAX, STREAMS_MAX, Stream, Workload
+from experiments.workloads.workload import RATE_PER_S_MAX, SKEW_MAX, STREAMS_MAX, Workload, WorkloadStream
 from topologies.strict import (
     DurationUs,
     EventRatePerS,
@@ -25,7 +25,7 @@ ONE_OF_MAX = 1_000_000_000
 KEYS_MAX = 1_000_000_000
 
 
-class Collect(StrictModel):
+class CollectRule(StrictModel):
     """The predicate of garbage collection events that drivers publish: exactly one rule, and its
     frequency.
     """
@@ -60,7 +60,7 @@ class Collect(StrictModel):
         return {"predicate": predicate, "argument": argument, **told}
 
 
-class Keys(StrictModel):
+class KeySettings(StrictModel):
     """The keys at the beginning of events, by popularity (paper 5.4)."""
 
     distribution: Literal["zipf", "zeta", "uniform"] = "zipf"
@@ -81,7 +81,7 @@ class Keys(StrictModel):
 
 Streams = Annotated[
     Annotated[WholeNumber, Field(ge=1, le=STREAMS_MAX), Tag("<number>")]
-    | Annotated[tuple[Stream, ...], Field(min_length=1, max_length=STREAMS_MAX), Tag("<list>")],
+    | Annotated[tuple[WorkloadStream, ...], Field(min_length=1, max_length=STREAMS_MAX), Tag("<list>")],
     Discriminator(lambda given: "<list>" if isinstance(given, list | tuple) else "<number>"),
 ]
 
@@ -97,9 +97,9 @@ class StreamWorkload(Workload):
     """Open loop: events per second of each driver, whether or not the system keeps up."""
     closed_loop: Flag = False
     """Closed loop: each driver publishes as fast as its events are acknowledged."""
-    collect: Collect | None = None
+    collect: CollectRule | None = None
     """The events that an event collects: it is then a garbage collection event. Default: none."""
-    keys: Keys | None = None
+    keys: KeySettings | None = None
     """The keys of events. Default: every event has a key of its own."""
 
     @property
@@ -109,11 +109,11 @@ class StreamWorkload(Workload):
             return self.streams
         return max(Counter(stream.region for stream in self.streams).values())
 
-    def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
+    def streams_in(self, regions: Sequence[str]) -> tuple[WorkloadStream, ...]:
         """Return the listed streams, or the given number for each region, region by region."""
         if not isinstance(self.streams, int):
             return self.streams
-        return tuple(Stream(region=region) for region in regions for _ in range(self.streams))
+        return tuple(WorkloadStream(region=region) for region in regions for _ in range(self.streams))
 
     def as_plan(self) -> dict[str, Any]:
         """Return {"event_size_bytes", "rate_per_s", "closed_loop"} for the nodes.

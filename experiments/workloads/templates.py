@@ -32,7 +32,7 @@ class Range(StrictModel):
             raise problem("should have a value, or min, max or both")
         return self
 
-    def as_plan(self, attribute: content.Attribute) -> dict[str, Any]:
+    def as_plan(self, attribute: content.ContentAttribute) -> dict[str, Any]:
         """Return a predicate on the attribute. Raises a problem if it has no such values."""
         if self.value is not None:
             low = high = number(self.value, attribute, "value")
@@ -94,7 +94,7 @@ class Template(StrictModel):
             raise problem(f"makes {combinations} subscriptions of one: {COMBINATIONS_MAX} at most", "ranges")
         return self
 
-    def as_plan(self, attributes: dict[str, content.Attribute]) -> dict[str, Any]:
+    def as_plan(self, attributes: dict[str, content.ContentAttribute]) -> dict[str, Any]:
         """Return {"weight", "ranges": {attribute: [predicate]}}, see `node.core.content.subscription_draws`.
 
         Raises a problem if a range has values that its attribute does not have.
@@ -107,7 +107,7 @@ class Template(StrictModel):
         return {"weight": self.weight, "ranges": ranges}
 
 
-def _predicate(wish: str | float | Range, attribute: content.Attribute) -> dict[str, Any]:
+def _predicate(wish: str | float | Range, attribute: content.ContentAttribute) -> dict[str, Any]:
     if isinstance(wish, str):
         return {"kind": wish}
     if isinstance(wish, Range):

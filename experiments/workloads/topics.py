@@ -20,11 +20,11 @@ from experiments.workloads.workload import (
     RATE_PER_S_MAX,
     SKEW_MAX,
     STREAMS_MAX,
-    Stream,
-    Subscribing,
+    SubscriptionTimes,
     Workload,
+    WorkloadStream,
 )
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 from topologies.document import FieldPath
 from topologies.strict import EventRatePerS, WholeNumber, problem
 
@@ -35,7 +35,7 @@ weight.
 """
 
 
-class Following(Subscribing):
+class TopicSubscriptions(SubscriptionTimes):
     """How subscribers choose topics: a number per subscriber, or a number per topic."""
 
     each: WholeNumber | None = Field(None, ge=1, le=STREAMS_MAX)
@@ -71,7 +71,7 @@ class TopicsWorkload(Workload):
     """The number of regions that publish in each topic."""
     rate_per_s: EventRatePerS = Field(gt=0, le=RATE_PER_S_MAX)
     """Events per second of each publisher, over its region's streams."""
-    subscriptions_: Following = Field(alias="subscriptions")
+    subscriptions_: TopicSubscriptions = Field(alias="subscriptions")
     """The followed topics and the times."""
 
     @property
@@ -101,10 +101,10 @@ class TopicsWorkload(Workload):
             "closed_loop": False,
         }
 
-    def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
+    def streams_in(self, regions: Sequence[str]) -> tuple[WorkloadStream, ...]:
         """Return the streams topic by topic; regions own topics in turn."""
         return tuple(
-            Stream(
+            WorkloadStream(
                 name=f"t{topic}" if self.publishers == 1 else f"t{topic}-{number}",
                 region=regions[(topic + number) % len(regions)],
             )
@@ -114,7 +114,7 @@ class TopicsWorkload(Workload):
 
     def subscriptions(
         self, subscribers: Sequence[str], duration_us: int, seed: int
-    ) -> Mapping[str, tuple[Subscription, ...]]:
+    ) -> Mapping[str, tuple[PlannedSubscription, ...]]:
         """Return the subscriptions of each subscriber: see `Workload.subscriptions`."""
         following = self.subscriptions_
         following.refuse_too_many(duration_us)
@@ -125,7 +125,7 @@ class TopicsWorkload(Workload):
             rng = Random(f"subscriptions {seed} {name}")  # noqa: S311  reproducible, not secret
             begin_us, changes_us = following.times(duration_us, rng)
             topics = members[name] if following.each is None else popularity.drawn(following.each, rng)
-            first = [Subscription(begin_us, topic) for topic in topics]
+            first = [PlannedSubscription(begin_us, topic) for topic in topics]
             asked = (*first, *popularity.changes(topics, changes_us, rng))
             found[name] = tuple(each for topic in asked for each in self._streams_of(topic))
         return found
@@ -134,7 +134,7 @@ class TopicsWorkload(Workload):
         """Yield what does not fit the run: see `Workload.problems`."""
         return self.subscriptions_.problems(duration_us)
 
-    def _streams_of(self, topic: Subscription) -> Iterator[Subscription]:
+    def _streams_of(self, topic: PlannedSubscription) -> Iterator[PlannedSubscription]:
         """Return the subscriptions to a topic's streams."""
         first = topic.number * self.publishers
         return (replace(topic, number=first + number) for number in range(self.publishers))
@@ -148,7 +148,7 @@ class _Popularity:
     up_to: Sequence[float]
 
     @classmethod
-    def of_topics(cls, topics: int, following: Following) -> Self:
+    def of_topics(cls, topics: int, following: TopicSubscriptions) -> Self:
         """Compute the weights, from the most popular topic on."""
         weights = [following.popularity(rank) for rank in range(1, topics + 1)]
         return cls(weights, list(accumulate(weights)))
@@ -178,12 +178,14 @@ class _Popularity:
                 found[name].append(topic)
         return found
 
-    def changes(self, topics: Sequence[int], times_us: Sequence[int], rng: Random) -> Iterator[Subscription]:
+    def changes(
+        self, topics: Sequence[int], times_us: Sequence[int], rng: Random
+    ) -> Iterator[PlannedSubscription]:
         """Yield one topic left and one joined at each time, if there are other topics."""
         following = list(topics)
         for at_us in times_us if len(following) < len(self.weights) else ():
             [joined] = self.drawn(1, rng, following)
             left = following.pop(rng.randrange(len(following)))
             following.append(joined)
-            yield Subscription(at_us, left, on=False)
-            yield Subscription(at_us, joined)
+            yield PlannedSubscription(at_us, left, on=False)
+            yield PlannedSubscription(at_us, joined)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 from topologies.document import FieldPath
 from topologies.quantities import DURATION
 from topologies.strict import DurationUs, Name, SizeBytes, StrictModel, problem
@@ -23,7 +23,7 @@ SKEW_MAX = 10.0
 """Limit of the exponent in Zipf's law."""
 
 
-class Stream(StrictModel):
+class WorkloadStream(StrictModel):
     """A stream of the run: its region, which numbers the events, and its publishers."""
 
     name: Name | None = None
@@ -34,7 +34,7 @@ class Stream(StrictModel):
     """Regions, each for all its drivers, or drivers such as r1/driver-0; default: the owner's."""
 
 
-def named_streams(streams: Sequence[Stream]) -> Iterator[tuple[str, Stream]]:
+def named_streams(streams: Sequence[WorkloadStream]) -> Iterator[tuple[str, WorkloadStream]]:
     """Yield each stream with its name; default: its region, with a number if the region has several."""
     owned, before = Counter(stream.region for stream in streams), Counter[str]()
     for stream in streams:
@@ -44,7 +44,7 @@ def named_streams(streams: Sequence[Stream]) -> Iterator[tuple[str, Stream]]:
         yield stream.name or own_name, stream
 
 
-class Subscribing(StrictModel):
+class SubscriptionTimes(StrictModel):
     """The times of subscriptions and of their changes."""
 
     within_us: DurationUs = Field(0, ge=0)
@@ -87,12 +87,12 @@ class Workload(StrictModel, ABC):
         """Return the form for the nodes: plain data, names with units."""
 
     @abstractmethod
-    def streams_in(self, regions: Sequence[str]) -> tuple[Stream, ...]:
+    def streams_in(self, regions: Sequence[str]) -> tuple[WorkloadStream, ...]:
         """Return the streams of a run in these regions, by number."""
 
     def subscriptions(
         self, subscribers: Sequence[str], duration_us: int, seed: int
-    ) -> Mapping[str, tuple[Subscription, ...]]:
+    ) -> Mapping[str, tuple[PlannedSubscription, ...]]:
         """Return the subscriptions of each process, in order of time; {} if all processes get all events."""
         return {}
 

@@ -222,7 +222,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class ReplyTimeout:
     """How long nodes wait for a reply from any other node before they assume that none will come.
 
     us: all attempts together. parameter: the name of the one that sets the wait of one attempt, as in
@@ -244,14 +244,14 @@ Code = Any
 class Study:
     """An experiment with very many machines in virtual time, which no plan lists one by one.
 
-    parameters: a dataclass with the defaults. carry_out: a function of (parameters,
-    `node.core.study.Surroundings`). page: a function of `analysis.pages.study.results.Results` that returns a
-    `study_page.Content`.
+    parameters: a dataclass with the defaults. execute: a function of (parameters,
+    `node.core.study.StudyContext`). page: a function of `analysis.pages.study.results.StudyResults` that
+    returns a `study_page.Content`.
     """
 
     description: str
     parameters: Any
-    carry_out: Code
+    execute: Code
     page: Code
 
 
@@ -260,7 +260,7 @@ def _any_roles(counts: Mapping[str, int]) -> str | None:
     return None
 
 
-def _no_waits(parameters: Mapping[str, Any]) -> Iterable[Wait]:
+def _no_waits(parameters: Mapping[str, Any]) -> Iterable[ReplyTimeout]:
     """Return no waits: any round trip is accepted."""
     return ()
 
@@ -312,7 +312,7 @@ class System:
     report: Code = None
     roles_problem: Callable[[Mapping[str, int]], str | None] = _any_roles
     promise: Callable[[Mapping[str, Any]], Contract] | None = None
-    waits: Callable[[Mapping[str, Any]], Iterable[Wait]] = _no_waits
+    waits: Callable[[Mapping[str, Any]], Iterable[ReplyTimeout]] = _no_waits
     is_durable: Callable[[Mapping[str, Any]], bool] = _never
     studies: Code = None
     distributions: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ boundaries, so that a driver's records and a client's match one to one: same str
 count and CRC. Readers skip a record that a crash cut short; a writer that continues the file truncates it.
 `RECORD_FIELDS` also reads as a NumPy dtype; NumPy itself is not needed here.
 
-`joined_crc` computes the CRC-32 of two parts from the CRC of each, so that bytes that count twice are read
+`combined_crc` computes the CRC-32 of two parts from the CRC of each, so that bytes that count twice are read
 once. Appending n zero bytes to a message multiplies its CRC, as a polynomial over GF(2), by x to the power
 8n; the CRC of the second part is then added. This is `crc32_combine` of zlib, which Python does not offer.
 Bits are reflected, as in all of CRC-32: the highest one is x to the power 0.
@@ -134,7 +134,7 @@ def read_records(data: bytes) -> tuple[list[DeliveryRecord], int]:
     return records, len(data) - end
 
 
-def joined_crc(first: int, second: int, second_bytes: int) -> int:
+def combined_crc(first: int, second: int, second_bytes: int) -> int:
     """Return the CRC-32 of two parts, the second of `second_bytes`, given the CRC-32 of each."""
     return _product(_shift(second_bytes), first) ^ second
 

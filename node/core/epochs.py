@@ -23,18 +23,18 @@ def number_of(seq: int) -> int:
     return seq & ((1 << NUMBER_BITS) - 1)
 
 
-def first_of(epoch: int) -> int:
+def first_seq_of_epoch(epoch: int) -> int:
     """Return the sequence number of an epoch's first event; its predecessor represents all earlier events."""
     return (epoch << NUMBER_BITS) + 1
 
 
-def parsed(text: str) -> int:
-    """Parse the result of `written`. Raises ValueError."""
+def parse_seq(text: str) -> int:
+    """Parse the result of `format_seq`. Raises ValueError."""
     epoch, colon, number = text.rpartition(":")
     return (int(epoch) << NUMBER_BITS) + int(number) if colon else int(text)
 
 
-def written(seq: int) -> str:
+def format_seq(seq: int) -> str:
     """Format a sequence number for users: 17, or 3:17 for event 17 of epoch 3."""
     epoch = epoch_of(seq)
     return f"{epoch}:{number_of(seq)}" if epoch else str(seq)

@@ -47,7 +47,7 @@ class SegmentHeader:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class SegmentScan:
     """The valid part of a segment's bytes: all before `end`. `problem` describes what follows it, if
     anything.
     """
@@ -59,7 +59,7 @@ class Scan:
     problem: str = ""
 
 
-class RecordWriter:
+class LogRecordWriter:
     """Encodes the records of one segment in order. `number` is that of the next record."""
 
     def __init__(self, header: SegmentHeader, number: int = 1) -> None:
@@ -92,7 +92,7 @@ def encode_segment(
 
     limit_bytes: of a frame; LocalProtocolError is raised for a longer message.
     """
-    writer = RecordWriter(header)
+    writer = LogRecordWriter(header)
     records = [buffer for message in messages for buffer in writer.encode(codec, message, limit_bytes)]
     return b"".join([header.encode(), *records, writer.encode_end()])
 
@@ -113,25 +113,25 @@ def scan_header(data: bytes | memoryview) -> SegmentHeader | None:
     return SegmentHeader(first, last)
 
 
-def scan(data: bytes | memoryview, limit_bytes: int = FRAME_LIMIT_BYTES) -> Scan:
+def scan(data: bytes | memoryview, limit_bytes: int = FRAME_LIMIT_BYTES) -> SegmentScan:
     """Return the valid part of a segment's bytes. `limit_bytes` bounds a frame. Raises as `scan_header`."""
     view = memoryview(data)
     header = scan_header(view)
     if header is None:
-        return Scan(None, (), 0, False, "no whole header")
+        return SegmentScan(None, (), 0, False, "no whole header")
     seed = zlib.crc32(view[:HEADER_BYTES])
     frames: list[memoryview] = []
     at = HEADER_BYTES
     while at < len(view):
         frame, problem = _record_at(view, at, len(frames) + 1, seed, limit_bytes)
         if frame is None:
-            return Scan(header, frames, at, False, problem)
+            return SegmentScan(header, frames, at, False, problem)
         at += PREFIX_BYTES + len(frame)
         if not len(frame):
             problem = f"{len(view) - at} bytes after the end mark" if at < len(view) else ""
-            return Scan(header, frames, at, True, problem)
+            return SegmentScan(header, frames, at, True, problem)
         frames.append(frame)
-    return Scan(header, frames, at, False)
+    return SegmentScan(header, frames, at, False)
 
 
 def decode_frames(codec: Codec, frames: Iterable[memoryview]) -> list[Any]:

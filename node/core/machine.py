@@ -358,7 +358,7 @@ Effect = (
 
 
 @value
-class Progress:
+class NodeProgress:
     """Progress of a node: the last sequence numbers acknowledged to it and delivered to it, by stream. If
     events go to subscribers by content, delivered is a count, because sequence numbers cannot show it.
 
@@ -378,7 +378,7 @@ class Machine(Protocol):
     def handle(self, given: Input, now_us: int) -> Sequence[Effect]:
         """Process one input at time `now_us` and return the effects, in order."""
 
-    def progress(self) -> Progress:
+    def progress(self) -> NodeProgress:
         """Return the progress of this node."""
 
     def check(self) -> None:

@@ -5,11 +5,11 @@
       stream: Annotated[int, Field("I", "", "the stream")]
       cnt: Annotated[int, Field("Q", "events", "how far the subscriber got")]
 
-`Layout` derives from that one declaration the encoder, the decoder and a table (`fields`, with offsets). The
-analysis extracts fields in bulk by this table; documentation and dissectors are generated from it. Every
-message has a head of fixed size and at most one tail, which fills the rest of the body: bytes, UTF-8 text,
-rows of one fixed layout, or another message of the same codec, its type (u8) before its body. Framing is in
-`node.core.framing`.
+`MessageLayout` derives from that one declaration the encoder, the decoder and a table (`fields`, with
+offsets). The analysis extracts fields in bulk by this table; documentation and dissectors are generated
+from it. Every message has a head of fixed size and at most one tail, which fills the rest of the body:
+bytes, UTF-8 text, rows of one fixed layout, or another message of the same codec, its type (u8) before its
+body. Framing is in `node.core.framing`.
 
 A message may define its one-line summary, as phrases that follow its name. A phrase is omitted if one of its
 values is unknown, or is 0 and marked by `?`; `{a+n}` is the last of n numbers from a on:
@@ -43,7 +43,7 @@ SEQ = "seq"  # the unit of sequence numbers, which `node.core.epochs` formats
 ADDRESS = "IPv4"  # the unit of addresses that are numbers
 
 
-class Values(IntEnum):
+class NamedValues(IntEnum):
     """Named values of a field; each may have a meaning: `LAST = 2, "only the last stay"`."""
 
     meaning: str
@@ -67,12 +67,12 @@ class Field:
     format: str
     unit: str
     meaning: str
-    values: type[Values] | None = None
+    values: type[NamedValues] | None = None
     columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NumberList:
     """A list of u32 at the start of a bytes tail; the head field `count` gives its length.
 
     If `if_zero` names a head field, the list is present only if that field is 0. `column`, if given, is the
@@ -88,7 +88,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class TailField:
     """The rest of a message's body. Rows are dataclasses of fixed fields.
 
     `numbers` are at the beginning of bytes. The codec leaves them in the bytes: nodes forward most batches
@@ -98,7 +98,7 @@ class Tail:
     kind: Literal["bytes", "text", "rows", "message"]
     meaning: str
     row: type | None = None
-    numbers: tuple[Numbers, ...] = ()
+    numbers: tuple[NumberList, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +110,18 @@ class HeadField:
     offset: int
     unit: str
     meaning: str
-    values: type[Values] | None = None
+    values: type[NamedValues] | None = None
     columns: tuple[str, ...] = ()
 
 
-class Layout:
+class MessageLayout:
     """Layout of one message (or one row) on the wire; built once per class, at import."""
 
     def __init__(self, message: type, message_type: int = 0) -> None:
         hints = get_type_hints(message, include_extras=True)
         marks = [(field.name, hints[field.name].__metadata__[0]) for field in fields(message)]
         heads = [(name, mark) for name, mark in marks if isinstance(mark, Field)]
-        tails = [(name, mark) for name, mark in marks if isinstance(mark, Tail)]
+        tails = [(name, mark) for name, mark in marks if isinstance(mark, TailField)]
         if len(tails) > 1 or [name for name, _ in heads + tails] != [name for name, _ in marks]:
             raise TypeError(f"{message.__name__}: a message has at most one tail, and it stands last")
         self.message = message
@@ -130,10 +130,10 @@ class Layout:
         self.head = struct.Struct(">" + "".join("16s" if m.format == KEY else m.format for _, m in heads))
         self.fields = _table(heads)
         self.tail_name = tails[0][0] if tails else ""
-        self.tail: Tail | None = tails[0][1] if tails else None
+        self.tail: TailField | None = tails[0][1] if tails else None
         self._keys = tuple(place for place, (_, mark) in enumerate(heads) if mark.format == KEY)
         self._values = _with_keys(_values_of([name for name, _ in heads]), self._keys)
-        self.row = Layout(self.tail.row) if self.tail and self.tail.row else None
+        self.row = MessageLayout(self.tail.row) if self.tail and self.tail.row else None
         self.reads: tuple[str, ...] = getattr(message, "reads", ())
         self.column: str = getattr(message, "column", "")
         self.codec: Codec | None = (
@@ -248,7 +248,7 @@ class Layout:
 class Codec:
     """All messages of one protocol: from message to buffers, from frame to message."""
 
-    def __init__(self, layouts: Iterable[Layout]) -> None:
+    def __init__(self, layouts: Iterable[MessageLayout]) -> None:
         self.by_type = {layout.type: layout for layout in layouts}
         self.by_name = {layout.name: layout for layout in self.by_type.values()}
         if len(self.by_name) < len(self.by_type):
@@ -262,7 +262,7 @@ class Codec:
                 layout.codec = self
 
     def encode(self, message: Any, limit_bytes: int = FRAME_LIMIT_BYTES) -> list[bytes | memoryview]:
-        """See `Layout.encode`. A message that is sent to several peers in a row is encoded once."""
+        """See `MessageLayout.encode`. A message that is sent to several peers in a row is encoded once."""
         last, last_limit_bytes, buffers = self._last
         if message is last and limit_bytes == last_limit_bytes:
             return buffers
@@ -286,7 +286,7 @@ class Codec:
         """Return whether a message or one nested in it has this name."""
         return any(layout.name == name for layout, _ in self.within(message))
 
-    def within(self, message: Any) -> Iterator[tuple[Layout, Any]]:
+    def within(self, message: Any) -> Iterator[tuple[MessageLayout, Any]]:
         """Yield a message with its layout, then each message nested in it, from the outside in."""
         layout = self._by_class.get(type(message))
         while layout is not None:

@@ -42,7 +42,7 @@ class Stopping:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ResourceLimits:
     """Resource limits. memory_bytes: writable memory of each of its processes. processors: how many it may
     run on. storage_bytes: the size of its /var/lib, which then is a file system of its own.
     """
@@ -66,7 +66,7 @@ class Program:
     files: Mapping[str, str] = field(default_factory=dict)
     ready: Readiness = field(default_factory=Readiness)
     stop: Stopping = field(default_factory=Stopping)
-    limits: Limits = field(default_factory=Limits)
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
     is_client: bool = False
     keeps_storage: bool = True
     user: str = ""
@@ -81,7 +81,7 @@ class Program:
                 "run": tuple(given["run"]),
                 "ready": Readiness(**{**ready, "command": tuple(ready["command"])}),
                 "stop": Stopping(**given["stop"]),
-                "limits": Limits(**given["limits"]),
+                "limits": ResourceLimits(**given["limits"]),
             }
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from node.core.machine import Go
-from node.core.specification import NodeSpec, Subscription
+from node.core.specification import NodeSpec, PlannedSubscription
 
 
 class Schedule:
@@ -18,7 +18,7 @@ class Schedule:
         self.is_stopped = False
         self._spec = spec
         self._asked = 0  # of the plan's subscriptions
-        self._wanted: dict[int, Subscription] = {}
+        self._wanted: dict[int, PlannedSubscription] = {}
 
     def begin(self, go: Go) -> None:
         """Set the start."""
@@ -30,7 +30,7 @@ class Schedule:
             return 0
         return max(0, int((now_us - self.start_us) * self._spec.workload["rate_per_s"] / 1e6))
 
-    def due_subscriptions(self, now_us: int) -> Iterator[Subscription]:
+    def due_subscriptions(self, now_us: int) -> Iterator[PlannedSubscription]:
         """Yield the changes of subscriptions that are due since the start; each once.
 
         A process that is started later receives only the state that it should have by then.

@@ -21,7 +21,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class PlannedSubscription:
     """A subscription that a subscriber makes (`on`) or ends at a time of the run.
 
     number: the topic; for a subscription by content, the subscriber's own number for it. ranges: by content,
@@ -35,7 +35,7 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class SendWatch:
     """A message at which a process stops and reports: the `times`-th with a name since a time of the run.
 
     index: identifies the watch.
@@ -70,7 +70,7 @@ class NodeSpec:
     publishers: tuple[
         tuple[str, ...], ...
     ] = ()  # likewise the publishers of each stream: regions or single processes
-    subscriptions: tuple[Subscription, ...] = ()  # ordered by time, if the workload has any
+    subscriptions: tuple[PlannedSubscription, ...] = ()  # ordered by time, if the workload has any
     rows: str = ""  # values of its events, if they come from a file: see `node.core.content.event_values`
     start: int = 0  # number of earlier starts of this process
     netns: str | None = None  # path of the network namespace; None stays in the launcher's
@@ -78,7 +78,7 @@ class NodeSpec:
     deliveries: str | None = None
     storage: str | None = None  # directory that survives the process; None: nothing does
     watches: tuple[
-        Watch, ...
+        SendWatch, ...
     ] = ()  # faults that are triggered when this or another process has sent something
     slow_disk: bool = False  # whether its calls that sync a disk are delayed: `node.tcp.sync_filter`
     program: Mapping[str, Any] | None = (
@@ -99,8 +99,10 @@ class NodeSpec:
                     "members": tuple(Member(**member) for member in given["members"]),
                     "homes": tuple(given.get("homes", ())),
                     "publishers": tuple(map(tuple, given.get("publishers", ()))),
-                    "watches": tuple(Watch(**each) for each in given.get("watches", ())),
-                    "subscriptions": tuple(Subscription(**each) for each in given.get("subscriptions", ())),
+                    "watches": tuple(SendWatch(**each) for each in given.get("watches", ())),
+                    "subscriptions": tuple(
+                        PlannedSubscription(**each) for each in given.get("subscriptions", ())
+                    ),
                 }
             )
         except (KeyError, TypeError) as error:

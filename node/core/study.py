@@ -43,7 +43,7 @@ class RouterPaths(Protocol):
         """Return, for each pair of routers, whether the route crosses one of these links."""
 
 
-class Surroundings(Protocol):
+class StudyContext(Protocol):
     """Context of one execution of a study; the same seed gives the same results."""
 
     seed: int

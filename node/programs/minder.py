@@ -24,17 +24,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from node.core.machine import Log, Progress
+from node.core.machine import Log, NodeProgress
 from node.core.program import Program
 from node.core.specification import NodeSpec
 from node.programs.client_channel import ClientChannel
 from node.programs.host_view import enter_view
 from node.programs.launch import Launch
-from node.programs.output import Output
+from node.programs.output import ProgramOutput
 from node.programs.readiness import NotReadyError, ReadyWatch
 from node.programs.surroundings import environment, prepare
-from node.tcp.child import PR_SET_PDEATHSIG, become, log_line, open_append
-from node.tcp.privileges import OF_PROGRAMS, bound, give_up
+from node.tcp.child import PR_SET_PDEATHSIG, enter_host, log_line, open_append
+from node.tcp.privileges import OF_PROGRAMS, drop_capabilities, limit_bounding_set
 from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
@@ -49,7 +49,7 @@ def run_program(given: dict[str, Any], control: socket.socket) -> int:
     """Run one program until it has ended; return the exit code."""
     spec = NodeSpec.from_json(given)
     assert spec.program is not None
-    become(spec)
+    enter_host(spec)
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     launch = Launch.from_json(spec.program)
     number = signal.Signals[f"SIG{launch.program.stop.signal}"]
@@ -82,7 +82,7 @@ class Minder:
             self._fail(f"cannot start {self._program.run[0]}: {error}")
             return FAILED
         self._watch = ReadyWatch(self._program.ready, self._spec.address, env, str(self._launch.folder))
-        self._output = Output(self.log, self._watch.saw_line)
+        self._output = ProgramOutput(self.log, self._watch.saw_line)
         self._control.setblocking(False)
         loop.add_reader(self._control, self._read_control, channel)
         assert self._process.stdout is not None
@@ -123,7 +123,7 @@ class Minder:
             stderr=subprocess.STDOUT,
             env=env,
             cwd=self._launch.folder,
-            preexec_fn=becoming(self._program),  # noqa: PLW1509 - this process has one thread
+            preexec_fn=child_setup(self._program),  # noqa: PLW1509 - this process has one thread
         )
         self.log(Log("started", {"run": list(self._program.run), "pid": self._process.pid}))
         return env
@@ -209,7 +209,7 @@ class Minder:
                     {int(stream): int(seq) for stream, seq in message[what].items()}
                     for what in ("published", "delivered")
                 ]
-                progress = Progress(counts[0], counts[1], silent=bool(message["silent"]))
+                progress = NodeProgress(counts[0], counts[1], silent=bool(message["silent"]))
                 for report in progress_reports(progress):
                     self._send(report)
 
@@ -235,7 +235,7 @@ class Minder:
             )
 
 
-def becoming(program: Program) -> Callable[[], None]:
+def child_setup(program: Program) -> Callable[[], None]:
     """Return the function that prepares the forked child. Raises KeyError for an unknown user."""
     user = pwd.getpwnam(program.user) if program.user and os.geteuid() == 0 else None
     limits, own = program.limits, signal.Signals[f"SIG{program.stop.signal}"]
@@ -250,12 +250,12 @@ def becoming(program: Program) -> Callable[[], None]:
             resource.setrlimit(resource.RLIMIT_DATA, (limits.memory_bytes, limits.memory_bytes))
         if limits.processors is not None:
             os.sched_setaffinity(0, processors)
-        bound(OF_PROGRAMS)
+        limit_bounding_set(OF_PROGRAMS)
         if user is not None:
             os.initgroups(user.pw_name, user.pw_gid)
             os.setgid(user.pw_gid)
             os.setuid(user.pw_uid)
-        give_up(OF_PROGRAMS)
+        drop_capabilities(OF_PROGRAMS)
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
     return become_it

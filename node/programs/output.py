@@ -10,7 +10,7 @@ OUTPUT_BYTES_MAX = 64 << 20
 """Limit for one process generation of a program; the rest is omitted and the log reports that."""
 
 
-class Output:
+class ProgramOutput:
     """Splits a program's output into lines. log: takes log lines. seen: called with each line."""
 
     def __init__(self, log: Callable[[Log], None], seen: Callable[[str], None]) -> None:

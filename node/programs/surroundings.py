@@ -58,7 +58,7 @@ def environment(spec: NodeSpec, launch: Launch, channel: str) -> dict[str, str]:
         own[KEY_LOG_VARIABLE] = str(launch.key_log)
     if launch.program.is_client:
         client_file = launch.folder / CLIENT_FILE
-        client_file.write_text(json.dumps(client_words(spec, launch, channel)))
+        client_file.write_text(json.dumps(client_parameters(spec, launch, channel)))
         own[CLIENT_VARIABLE] = str(client_file)
     return {**given, **own, **launch.program.env}
 
@@ -75,7 +75,7 @@ def _begin_key_log(path: Path, user: str) -> None:
         os.chown(path, pwd.getpwnam(user).pw_uid, -1)
 
 
-def client_words(spec: NodeSpec, launch: Launch, channel: str) -> Mapping[str, object]:
+def client_parameters(spec: NodeSpec, launch: Launch, channel: str) -> Mapping[str, object]:
     """Return the parameters of `cutset_client`: see `cutset_client.session`."""
     return {
         "name": spec.name,

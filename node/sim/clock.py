@@ -12,7 +12,7 @@ from typing import Any
 Action = Callable[[Any], None]
 
 
-class Clock:
+class VirtualClock:
     """Virtual clock. Time is in microseconds and moves only from one action to the next."""
 
     __slots__ = ("_moments", "_planned", "_serial", "now_us")

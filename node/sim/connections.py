@@ -11,10 +11,10 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.message_layout import Codec
-from node.sim.clock import Clock
+from node.sim.clock import VirtualClock
 from node.sim.pipe import Pipe, WidePipe
 from node.sim.process import End, Node
-from node.sim.wires import Hop, Line, LinkDirection, Port, Region, Wires
+from node.sim.wires import Hop, LinkLine, Region, SimulatedLinkDirection, SimulatedPort, Wires
 
 CLOSED = "closed by peer"
 REFUSED = "refused"
@@ -26,7 +26,7 @@ Give = Callable[[Node, m.Input], None]
 class Connections:
     """All connections of a network. give: hands an input to a node."""
 
-    def __init__(self, clock: Clock, wires: Wires, codec: Codec, seed: int, give: Give) -> None:
+    def __init__(self, clock: VirtualClock, wires: Wires, codec: Codec, seed: int, give: Give) -> None:
         self.ends: dict[int, End] = {}
         self._clock = clock
         self._wires = wires
@@ -34,8 +34,8 @@ class Connections:
         self._give = give
         self._random = Random(seed).random  # noqa: S311 - simulation, not secrets
         self._numbers = 0
-        self._ports: dict[str, tuple[Port, Port]] = {}  # outward and inward, by host
-        self._links: dict[Hop, LinkDirection] = {}
+        self._ports: dict[str, tuple[SimulatedPort, SimulatedPort]] = {}  # outward and inward, by host
+        self._links: dict[Hop, SimulatedLinkDirection] = {}
 
     # --- Faults of links
 
@@ -55,15 +55,15 @@ class Connections:
             for pipe in list(link.pipes):
                 pipe.note_heal()
 
-    def change(self, hop: Hop, line: Line) -> None:
+    def change(self, hop: Hop, line: LinkLine) -> None:
         """Change a link's parameters for traffic that enters it from now on."""
         self.link(hop).change(line)
 
-    def link(self, hop: Hop) -> LinkDirection:
+    def link(self, hop: Hop) -> SimulatedLinkDirection:
         """Return the direction of a hop. Raises ValueError if no link joins its ends."""
         link = self._links.get(hop)
         if link is None:
-            link = self._links[hop] = LinkDirection(hop, self._wires.line(hop), self._random)
+            link = self._links[hop] = SimulatedLinkDirection(hop, self._wires.line(hop), self._random)
         return link
 
     def longest_wait(self) -> tuple[Hop, int] | None:
@@ -240,20 +240,20 @@ class Connections:
 
     # --- Places
 
-    def _outward(self, host: str, region: Region) -> Port:
+    def _outward(self, host: str, region: Region) -> SimulatedPort:
         return self._ports_of(host, region)[0]
 
-    def _inward(self, host: str, region: Region) -> Port:
+    def _inward(self, host: str, region: Region) -> SimulatedPort:
         return self._ports_of(host, region)[1]
 
-    def _ports_of(self, host: str, region: Region) -> tuple[Port, Port]:
+    def _ports_of(self, host: str, region: Region) -> tuple[SimulatedPort, SimulatedPort]:
         ports = self._ports.get(host)
         if ports is None:
             lan = self._wires.lan(region)
-            ports = self._ports[host] = (Port(lan.outward), Port(lan.inward))
+            ports = self._ports[host] = (SimulatedPort(lan.outward), SimulatedPort(lan.inward))
         return ports
 
-    def _route(self, here: HostAndRegion, there: HostAndRegion) -> tuple[LinkDirection, ...]:
+    def _route(self, here: HostAndRegion, there: HostAndRegion) -> tuple[SimulatedLinkDirection, ...]:
         """Return the links between two hosts; none within a region, unless the two hosts may be separated."""
         if (here[0], there[0]) in self._wires.apart:
             return (self.link((here[0], there[0])),)

@@ -23,16 +23,16 @@ from node.core.peers.peer_pool import (
     SendTo,
     Unreachable,
 )
-from node.sim.clock import Clock
-from node.sim.storage import Disk
+from node.sim.clock import VirtualClock
+from node.sim.storage import SimulatedDisk
 
 Delay = Callable[[Address, Address], int]
 """Microseconds from one address to another."""
 Reaches = Callable[[Address, Address], bool]
 """Returns whether the route between two addresses is not cut."""
-Told = Callable[[Address, int, m.Effect], None]
+EffectObserver = Callable[[Address, int, m.Effect], None]
 """Receives a node's Record, Measure or Log: address, time, effect."""
-Watch = Callable[[Address, Address, Sequence[Any]], None]
+SendObserver = Callable[[Address, Address, Sequence[Any]], None]
 """Observes messages as they are sent: sender, receiver, messages."""
 
 
@@ -57,13 +57,13 @@ class FlatNetwork:
     `reaches` may be set at any time to cut routes, and `watch` to observe sent messages.
     """
 
-    def __init__(self, delay_us: Delay, told: Told = _ignore) -> None:
-        self.clock = Clock()
+    def __init__(self, delay_us: Delay, told: EffectObserver = _ignore) -> None:
+        self.clock = VirtualClock()
         self.nodes: dict[Address, FlatNode] = {}
         self.reaches: Reaches | None = None
-        self.watch: Watch | None = None
+        self.watch: SendObserver | None = None
         self.sent = 0
-        self.disks: dict[Address, Disk] = {}
+        self.disks: dict[Address, SimulatedDisk] = {}
         self._delay_us = delay_us
         self._told = told
         self._serial = 0
@@ -149,7 +149,7 @@ class FlatNetwork:
             elif kind in {m.Record, m.Measure, m.Log}:
                 self._told(node.address, now_us, effect)
             elif kind in {m.Append, m.Rewrite}:
-                self.disks.setdefault(node.address, Disk()).carry_out(effect)
+                self.disks.setdefault(node.address, SimulatedDisk()).execute(effect)
             elif kind is m.Ready:
                 node.is_ready = True
             elif kind is m.Finished:

@@ -24,8 +24,8 @@ from collections.abc import Callable
 from typing import Any
 
 from node.core import machine as m
-from node.sim.clock import Clock
-from node.sim.wires import SEGMENT_BYTES, LinkDirection, Port, wire_bytes
+from node.sim.clock import VirtualClock
+from node.sim.wires import SEGMENT_BYTES, SimulatedLinkDirection, SimulatedPort, wire_bytes
 
 RETRANSMIT_US = 200_000  # the kernel's minimum retransmission timeout
 LOW_WATER_BYTES = 65_536  # a pipe with less unsent data than this can take more
@@ -65,7 +65,9 @@ class Pipe:
         "target",
     )
 
-    def __init__(self, clock: Clock, ports: tuple[Port, Port], target: Any, deliver: Deliver) -> None:
+    def __init__(
+        self, clock: VirtualClock, ports: tuple[SimulatedPort, SimulatedPort], target: Any, deliver: Deliver
+    ) -> None:
         self.target = target
         self._clock = clock
         self._out, self._in = ports
@@ -205,11 +207,11 @@ class WidePipe(Pipe):
 
     def __init__(
         self,
-        clock: Clock,
-        ports: tuple[Port, Port],
+        clock: VirtualClock,
+        ports: tuple[SimulatedPort, SimulatedPort],
         target: Any,
         deliver: Deliver,
-        links: tuple[tuple[LinkDirection, ...], tuple[LinkDirection, ...]],
+        links: tuple[tuple[SimulatedLinkDirection, ...], tuple[SimulatedLinkDirection, ...]],
     ) -> None:
         super().__init__(clock, ports, target, deliver)
         self._links, self._back = links
@@ -236,7 +238,7 @@ class WidePipe(Pipe):
         else:
             self._fly(parcel)
 
-    def note_cut(self, link: LinkDirection) -> None:
+    def note_cut(self, link: SimulatedLinkDirection) -> None:
         """Handle a cut of a link of this pipe: data in flight must be sent again."""
         self._cut_links += 1
         if link in self._links:
@@ -331,7 +333,7 @@ class WidePipe(Pipe):
             self._flying.popleft()
             self._deliver(self.target, parcel[2], parcel[0])
 
-    def _lost_us(self, link: LinkDirection, size_bytes: int) -> int:
+    def _lost_us(self, link: SimulatedLinkDirection, size_bytes: int) -> int:
         """Return the additional delay of a message due to lost segments."""
         segments = 1 + size_bytes // SEGMENT_BYTES
         late_us = 0

@@ -85,4 +85,4 @@ def ignore(_: Node) -> None:
     """Do nothing: the node's own attributes show that it is ready or finished."""
 
 
-KEEPING = Observer(keep_record, keep_log, keep_measure, ignore, ignore)
+RETAINING_OBSERVER = Observer(keep_record, keep_log, keep_measure, ignore, ignore)

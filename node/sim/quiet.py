@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def cyclic_gc_disabled() -> Iterator[None]:
     """Disable cyclic garbage collection during the context.
 
     A hundred thousand nodes exist until their study ends, and messages are freed by reference counts;

@@ -16,11 +16,11 @@ from typing import Any
 from node.core import machine as m
 from node.core.errors import NodeFailureError, failure_text
 from node.core.specification import Member, NodeSpec
-from node.sim.clock import Clock
+from node.sim.clock import VirtualClock
 from node.sim.connections import Connections
-from node.sim.process import KEEPING, Node, Observer, TraceEntry
+from node.sim.process import RETAINING_OBSERVER, Node, Observer, TraceEntry
 from node.sim.storage import Disks
-from node.sim.wires import Line, Region, Wires
+from node.sim.wires import LinkLine, Region, Wires
 from node.systems import build_machine, codecs
 
 Build = Callable[[NodeSpec, m.Randomness], m.Machine]
@@ -34,7 +34,7 @@ def _as_it_is(spec: NodeSpec) -> NodeSpec:
     return spec
 
 
-class Network:
+class SimulatedNetwork:
     """All nodes and their connections.
 
     trace_limit: number of messages kept in `trace`. observer: receives records and logs; by default the nodes
@@ -50,13 +50,13 @@ class Network:
         build: Build = build_machine,
         start: bool = True,
         trace_limit: int = 0,
-        observer: Observer = KEEPING,
+        observer: Observer = RETAINING_OBSERVER,
         seed: int = 0,
         uptimes_us: Mapping[str, int] | None = None,
         renewed: Callable[[NodeSpec], NodeSpec] = _as_it_is,
         sent: Sent | None = None,
     ) -> None:
-        self.clock = Clock()
+        self.clock = VirtualClock()
         self._uptimes_us = uptimes_us or {}
         self._renewed = renewed
         self.nodes: dict[str, Node] = {}
@@ -184,7 +184,7 @@ class Network:
         for hop in [(a, b), (b, a)] if both else [(a, b)]:
             self._connections.heal(hop)
 
-    def change(self, a: Region, b: Region, line: Line) -> None:
+    def change(self, a: Region, b: Region, line: LinkLine) -> None:
         """Give the link from `a` to `b` these parameters from now on."""
         self._connections.change((a, b), line)
 

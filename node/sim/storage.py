@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from node.core import machine as m
-from node.sim.clock import Clock
+from node.sim.clock import VirtualClock
 from node.sim.process import Node
 
 Operation = m.Append | m.Rewrite
@@ -19,7 +19,7 @@ SYNC_US = 1_000  # duration of a sync of any size
 
 
 @dataclass(slots=True)
-class Disk:
+class SimulatedDisk:
     """The disk of one process. `segments` has the durable data, by number, in order."""
 
     segments: dict[int, list[Any]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Disk:
         self.appended = self.syncing = 0
         self.life += 1
 
-    def carry_out(self, operation: Operation) -> None:
+    def execute(self, operation: Operation) -> None:
         """Make one Append or Rewrite durable."""
         if isinstance(operation, m.Append):
             self.segments.setdefault(operation.segment, []).extend(operation.messages)
@@ -55,42 +55,46 @@ class Disks:
     """The disks of all processes. give: hands a process an input. seed: decides what crashes leave."""
 
     def __init__(
-        self, clock: Clock, give: Callable[[Node, m.Input], None], seed: int = 0, sync_us: int = SYNC_US
+        self,
+        clock: VirtualClock,
+        give: Callable[[Node, m.Input], None],
+        seed: int = 0,
+        sync_us: int = SYNC_US,
     ) -> None:
         self.sync_us = sync_us
         self._clock = clock
         self._give = give
         self._rng = Random(f"disks {seed}")  # noqa: S311 - simulation, not secrets
-        self._disks: dict[str, Disk] = {}
+        self._disks: dict[str, SimulatedDisk] = {}
 
-    def of(self, name: str) -> Disk:
+    def disk_of(self, name: str) -> SimulatedDisk:
         """Return the disk of a process."""
-        return self._disks.setdefault(name, Disk())
+        return self._disks.setdefault(name, SimulatedDisk())
 
     def stored(self, name: str) -> Iterable[m.StoredSegment]:
         """Return what a process finds when it starts: after an orderly end, everything that it appended."""
-        disk = self.of(name)
+        disk = self.disk_of(name)
         for operation in disk.waiting:
-            disk.carry_out(operation)
+            disk.execute(operation)
         disk.end()
         return (m.StoredSegment(number, tuple(stored)) for number, stored in list(disk.segments.items()))
 
     def take(self, node: Node, operation: Operation) -> None:
         """Execute an Append or a Rewrite, after those before it."""
-        disk = self.of(node.spec.name)
+        disk = self.disk_of(node.spec.name)
         disk.waiting.append(operation)
         self._sync(node, disk)
 
     def crash(self, name: str) -> None:
         """Drop a random part of the unsynced operations of a killed process."""
-        disk = self.of(name)
+        disk = self.disk_of(name)
         kept = self._rng.randrange(len(disk.waiting) + 1)
         for operation in disk.waiting[:kept]:
-            disk.carry_out(operation)
+            disk.execute(operation)
         if kept < len(disk.waiting) and isinstance(torn := disk.waiting[kept], m.Append):
             whole = self._rng.randrange(len(torn.messages) + 1)
             if whole:
-                disk.carry_out(m.Append(torn.segment, torn.messages[:whole]))
+                disk.execute(m.Append(torn.segment, torn.messages[:whole]))
         disk.end()
 
     def lose(self, *names: str) -> None:
@@ -100,15 +104,15 @@ class Disks:
 
     def fill(self, node: Node) -> None:
         """Make this process's disk full from now on; a sync that has begun still succeeds."""
-        self.of(node.spec.name).is_full = True
+        self.disk_of(node.spec.name).is_full = True
 
     def free(self, node: Node) -> None:
         """Make space on this process's disk again."""
-        disk = self.of(node.spec.name)
+        disk = self.disk_of(node.spec.name)
         disk.is_full = False
         self._sync(node, disk)
 
-    def _sync(self, node: Node, disk: Disk) -> None:
+    def _sync(self, node: Node, disk: SimulatedDisk) -> None:
         if disk.syncing or not disk.waiting:
             return
         if disk.is_full:
@@ -119,7 +123,7 @@ class Disks:
             self._clock.now_us + self.sync_us + disk.slower_us, self._synced, (node, disk, disk.life)
         )
 
-    def _synced(self, planned: tuple[Node, Disk, int]) -> None:
+    def _synced(self, planned: tuple[Node, SimulatedDisk, int]) -> None:
         node, disk, life = planned
         if disk.life != life:
             return
@@ -127,7 +131,7 @@ class Disks:
         disk.syncing = 0
         disk.syncs += 1
         for operation in done:
-            disk.carry_out(operation)
+            disk.execute(operation)
         appended = sum(isinstance(operation, m.Append) for operation in done)
         disk.appended += appended
         if appended:

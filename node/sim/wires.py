@@ -25,7 +25,7 @@ HEADERS_BYTES = 66  # of Ethernet, IP and TCP with a timestamp, before each segm
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinkLine:
     """Parameters of one direction of a link.
 
     loss: share of MTU-sized segments, 0 to 1. bursts: if losses come in bursts, the probabilities that a
@@ -47,11 +47,11 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Lan:
+class SimulatedLan:
     """A region's LAN: the links from and to each of its hosts."""
 
-    outward: Line
-    inward: Line
+    outward: LinkLine
+    inward: LinkLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +66,16 @@ class Wires:
     lan_us: int
     wan_us: Mapping[Hop, int]
     rate_bits_per_s: float | None = None
-    lans: Mapping[Region, Lan] = field(default_factory=dict)
-    lines: Mapping[Hop, Line] = field(default_factory=dict)
+    lans: Mapping[Region, SimulatedLan] = field(default_factory=dict)
+    lines: Mapping[Hop, LinkLine] = field(default_factory=dict)
     routes: Mapping[Hop, tuple[Hop, ...]] = field(default_factory=dict)
     apart: frozenset[Hop] = frozenset()
 
-    def lan(self, region: Region) -> Lan:
+    def lan(self, region: Region) -> SimulatedLan:
         """Return the links between the hosts of a region and its LAN."""
-        return self.lans.get(region) or Lan(Line(self.lan_us), Line(self.lan_us))
+        return self.lans.get(region) or SimulatedLan(LinkLine(self.lan_us), LinkLine(self.lan_us))
 
-    def line(self, hop: Hop) -> Line:
+    def line(self, hop: Hop) -> LinkLine:
         """Return the parameters of this hop's link. Raises ValueError if no link joins its ends."""
         line = self.lines.get(hop)
         if line is not None:
@@ -83,7 +83,7 @@ class Wires:
         delay_us = self.wan_us.get(hop, self.wan_us.get((hop[1], hop[0])))
         if delay_us is None:
             raise ValueError(f"no link between {hop[0]} and {hop[1]}")
-        return Line(delay_us, self.rate_bits_per_s)
+        return LinkLine(delay_us, self.rate_bits_per_s)
 
     def route(self, a: Region, b: Region) -> tuple[Hop, ...]:
         """Return the hops from a region to another; none within a region."""
@@ -102,12 +102,12 @@ def us_per_byte(rate_bits_per_s: float | None) -> float:
     return 8 * US_PER_S / rate_bits_per_s if rate_bits_per_s else 0.0
 
 
-class Port:
+class SimulatedPort:
     """One direction of a host's port. `free_us`: when everything sent so far has passed."""
 
     __slots__ = ("delay_us", "free_us", "us_per_byte")
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: LinkLine) -> None:
         self.delay_us = line.delay_us
         self.us_per_byte = us_per_byte(line.rate_bits_per_s)
         self.free_us = 0.0
@@ -116,14 +116,14 @@ class Port:
 class Traversal(Protocol):
     """A connection's direction that crosses links and is notified of their cuts."""
 
-    def note_cut(self, link: "LinkDirection") -> None:
+    def note_cut(self, link: "SimulatedLinkDirection") -> None:
         """Handle a cut of the link."""
 
     def note_heal(self) -> None:
         """Handle the end of a cut of one of its links."""
 
 
-class LinkDirection:
+class SimulatedLinkDirection:
     """One direction of a link between two regions. `cuts`: number of cuts in effect; `pipes`: the connections
     that cross it.
 
@@ -149,7 +149,7 @@ class LinkDirection:
         "us_per_byte",
     )
 
-    def __init__(self, hop: Hop, line: Line, random: Callable[[], float]) -> None:
+    def __init__(self, hop: Hop, line: LinkLine, random: Callable[[], float]) -> None:
         self.hop = hop
         self.random = random
         self.cuts = 0
@@ -159,7 +159,7 @@ class LinkDirection:
         self.pipes: dict[Traversal, None] = {}
         self.change(line)
 
-    def change(self, line: Line) -> None:
+    def change(self, line: LinkLine) -> None:
         """Use these parameters from now on."""
         self.delay_us = line.delay_us
         self.us_per_byte = us_per_byte(line.rate_bits_per_s)

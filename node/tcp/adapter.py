@@ -17,10 +17,10 @@ from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.collection_marks import MARKS_SUFFIX
-from node.core.deliveries import DeliveryRecord, RecordKind, encode_record, joined_crc
+from node.core.deliveries import DeliveryRecord, RecordKind, combined_crc, encode_record
 from node.core.measures import MEASURES_SUFFIX, Columns
 from node.core.message_layout import Codec
-from node.tcp.connection import Connection
+from node.tcp.connection import NodeConnection
 from node.tcp.log_files import LogFiles
 from node.tcp.storage import Storage
 
@@ -29,7 +29,7 @@ JOINED_FROM_BYTES = 32_768  # from this size on, combining CRCs is faster than r
 CLOSE_LIMIT_S = 1.0  # to flush written data at the end
 
 
-class Surroundings(Protocol):
+class NodeOutputs(Protocol):
     """Destinations of a node's log lines and records."""
 
     def log(self, line: m.Log) -> None:
@@ -58,7 +58,7 @@ class Adapter:
         machine: m.Machine,
         codec: Codec,
         address: str,
-        surroundings: Surroundings,
+        surroundings: NodeOutputs,
         storage: Path | None = None,
         *,
         dials_from_address: bool = False,
@@ -74,7 +74,7 @@ class Adapter:
         self._limit_bytes = machine.frame_limit_bytes
         self._surroundings = surroundings
         self._loop = asyncio.get_running_loop()
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, NodeConnection] = {}
         self._number = 0
         self._open = 0  # connections that the event loop still has, including those closed by this side
         self._all_gone = asyncio.Event()
@@ -144,7 +144,7 @@ class Adapter:
 
     # --- Notifications of connections (node.tcp.connection.Owner)
 
-    def connected(self, connection: Connection) -> None:
+    def connected(self, connection: NodeConnection) -> None:
         """Register an open connection and give it its number."""
         self._number += 1
         self._open += 1
@@ -153,17 +153,17 @@ class Adapter:
         self._connections[self._number] = connection
         self.give(m.Connected(connection.number, connection.peer, connection.accepted_from))
 
-    def received(self, connection: Connection, messages: Sequence[Any]) -> None:
+    def received(self, connection: NodeConnection, messages: Sequence[Any]) -> None:
         """Pass messages of a connection, in order, to the machine."""
         if connection.number in self._connections:
             self.give(m.Received(connection.number, messages))
 
-    def malformed(self, connection: Connection, problem: str) -> None:
+    def malformed(self, connection: NodeConnection, problem: str) -> None:
         """Report bytes that are not a message to the machine."""
         if connection.number in self._connections:
             self.give(m.Malformed(connection.number, problem))
 
-    def disconnected(self, connection: Connection, reason: str) -> None:
+    def disconnected(self, connection: NodeConnection, reason: str) -> None:
         """Remove a lost connection; the machine is notified unless this side closed it."""
         self._open -= 1
         if not self._open:
@@ -171,7 +171,7 @@ class Adapter:
         if self._connections.pop(connection.number, None) is not None:
             self.give(m.Disconnected(connection.number, reason))
 
-    def writable(self, connection: Connection) -> None:
+    def writable(self, connection: NodeConnection) -> None:
         """Report that a connection takes more."""
         if connection.number in self._connections:
             self.give(m.Writable(connection.number))
@@ -185,8 +185,8 @@ class Adapter:
     async def _serve(self, sock: socket.socket) -> None:
         self._servers.append(await self._loop.create_server(self._connection, sock=sock))
 
-    def _connection(self, peer: str | None = None) -> Connection:
-        return Connection(self, self._codec, self._limit_bytes, peer)
+    def _connection(self, peer: str | None = None) -> NodeConnection:
+        return NodeConnection(self, self._codec, self._limit_bytes, peer)
 
     def _connect(self, effect: m.Connect) -> None:
         self._start(self._dial(effect))
@@ -204,7 +204,9 @@ class Adapter:
             reason = os.strerror(error.errno) if error.errno else str(error)
             self._not_dialled(effect, connection, reason, error)
 
-    def _not_dialled(self, effect: m.Connect, connection: Connection, reason: str, error: OSError) -> None:
+    def _not_dialled(
+        self, effect: m.Connect, connection: NodeConnection, reason: str, error: OSError
+    ) -> None:
         """Report a failed attempt. If the connection opened at its timeout, uvloop has closed it without a
         callback.
         """
@@ -287,7 +289,7 @@ class Adapter:
         if payload_bytes < JOINED_FROM_BYTES:
             running_crc = zlib.crc32(effect.payload, before)
         else:
-            running_crc = joined_crc(before, batch_crc, payload_bytes)
+            running_crc = combined_crc(before, batch_crc, payload_bytes)
         self._running_crc[key] = running_crc
         record = DeliveryRecord(
             stream=effect.stream,

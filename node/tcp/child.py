@@ -18,7 +18,7 @@ PR_SET_NAME = 15
 NAME_BYTES_MAX = 15
 
 
-def become(spec: NodeSpec) -> None:
+def enter_host(spec: NodeSpec) -> None:
     """Enter the host's network namespace, set the process name, and die with the launcher."""
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

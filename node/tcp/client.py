@@ -19,7 +19,7 @@ from node.core import machine as m
 from node.core.errors import LocalProtocolError
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.messages import CODEC, Predicate
-from node.protocols.sprinkler.region.application import Event, Rejection
+from node.protocols.sprinkler.region.application import DeliveredEvent, Rejection
 from node.protocols.sprinkler.region.client import Client
 from node.tcp.adapter import Adapter
 
@@ -54,7 +54,7 @@ class SprinklerClient:
         self._machine = machine
         self._adapter = adapter
         self._waiting: dict[int, deque[Waiting]] = {}  # by stream
-        self._events: Iterator[Event] = iter(())  # of the current batch
+        self._events: Iterator[DeliveredEvent] = iter(())  # of the current batch
         self._arrived = asyncio.Event()
         self._flushing = False
 
@@ -82,7 +82,7 @@ class SprinklerClient:
             asyncio.get_running_loop().call_soon(self._flush)
         await done
 
-    async def get_event(self) -> Event:
+    async def get_event(self) -> DeliveredEvent:
         """Return the next event of any stream, each stream in its order."""
         while (event := next(self._events, None)) is None:
             await self._next_batch()

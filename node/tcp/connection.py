@@ -30,23 +30,23 @@ LINGER_S = 2.0  # for a peer that still sends to receive the reason for the clos
 class Owner(Protocol):
     """The node that owns a connection; receives its notifications."""
 
-    def connected(self, connection: "Connection") -> None:
+    def connected(self, connection: "NodeConnection") -> None:
         """Handle that the connection is open."""
 
-    def received(self, connection: "Connection", messages: Sequence[Any]) -> None:
+    def received(self, connection: "NodeConnection", messages: Sequence[Any]) -> None:
         """Handle messages that arrived together, in order; none, if so far there is only a part of one."""
 
-    def malformed(self, connection: "Connection", problem: str) -> None:
+    def malformed(self, connection: "NodeConnection", problem: str) -> None:
         """Handle bytes from the peer that are not a message."""
 
-    def disconnected(self, connection: "Connection", reason: str) -> None:
+    def disconnected(self, connection: "NodeConnection", reason: str) -> None:
         """Handle the loss of the connection."""
 
-    def writable(self, connection: "Connection") -> None:
+    def writable(self, connection: "NodeConnection") -> None:
         """Handle that the connection takes more, after `await_writable`."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class NodeConnection(asyncio.BufferedProtocol):
     """One TCP connection.
 
     peer: the name of the dialled process; None if the connection was accepted, from `accepted_from`.

@@ -42,7 +42,7 @@ COULD_NOT_RUN = 70  # EX_SOFTWARE of sysexits.h
 
 
 @dataclass(slots=True)
-class Child:
+class ChildProcess:
     """A running node process."""
 
     name: str
@@ -56,7 +56,7 @@ class Launcher:
     def __init__(self, requests_fd: int, reports_fd: int) -> None:
         self._requests_fd = requests_fd
         self._reports_fd = reports_fd
-        self._children: dict[str, Child] = {}
+        self._children: dict[str, ChildProcess] = {}
         self._line = b""
         self._listeners: set[int] = (
             set()
@@ -109,7 +109,7 @@ class Launcher:
                     if message.get("name", child.name) == child.name:
                         self._send(child, data)
 
-    def _send(self, child: Child, data: bytes) -> None:
+    def _send(self, child: ChildProcess, data: bytes) -> None:
         try:
             child.control.send(data)
         except (BlockingIOError, ConnectionError):
@@ -128,7 +128,7 @@ class Launcher:
         os.setpgid(pid, pid)  # before its pid is reported
         theirs.close()
         ours.setblocking(False)
-        self._children[name] = Child(name, pid, ours)
+        self._children[name] = ChildProcess(name, pid, ours)
         self._selector.register(ours, selectors.EVENT_READ, name)
         self._report({"did": "started", "name": name, "pid": pid})
 
@@ -157,7 +157,7 @@ class Launcher:
         finally:
             os._exit(code)
 
-    def _forward(self, child: Child) -> bool:
+    def _forward(self, child: ChildProcess) -> bool:
         """Forward one message of a child to standard output; return False if there is none."""
         try:
             data, descriptors, _, _ = socket.recv_fds(child.control, MESSAGE_BYTES_MAX, 1)
@@ -173,7 +173,7 @@ class Launcher:
         self._unregister(child)
         return False
 
-    def _unregister(self, child: Child) -> None:
+    def _unregister(self, child: ChildProcess) -> None:
         """Stop reading from a child. Idempotent: its socket and its process may end in either order."""
         if child.name in {key.data for key in self._selector.get_map().values()}:
             self._selector.unregister(child.control)

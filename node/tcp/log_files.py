@@ -206,7 +206,7 @@ class LogFiles:
             try:
                 self._files.cut(descriptor, found.end)
                 if not found.closed:
-                    end = log.RecordWriter(found.header, len(found.frames) + 1).encode_end()
+                    end = log.LogRecordWriter(found.header, len(found.frames) + 1).encode_end()
                     self._files.write(descriptor, end, found.end)
                 self._files.sync(descriptor)
             finally:
@@ -224,7 +224,7 @@ class LogFiles:
         if current is None:
             current = self._begin(segment)
         current.cut(self._files)
-        writer = log.RecordWriter(current.header, current.records + 1)
+        writer = log.LogRecordWriter(current.header, current.records + 1)
         records = [
             buffer
             for message in messages
@@ -245,7 +245,7 @@ class LogFiles:
 
     def _finish(self, current: "_OpenSegment") -> None:
         current.cut(self._files)
-        self._write(current, log.RecordWriter(current.header, current.records + 1).encode_end())
+        self._write(current, log.LogRecordWriter(current.header, current.records + 1).encode_end())
         os.close(current.descriptor)
         self._segments.append(current.header)
         self._current = None

@@ -48,7 +48,7 @@ class _Sets(ctypes.Structure):
     )
 
 
-def bound(kept: frozenset[int]) -> None:
+def limit_bounding_set(kept: frozenset[int]) -> None:
     """Limit the bounding set to these capabilities, for this process and its children.
 
     Needs CAP_SETPCAP; a process without it cannot pass capabilities on anyway.
@@ -58,7 +58,7 @@ def bound(kept: frozenset[int]) -> None:
             _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
 
 
-def give_up(kept: frozenset[int]) -> None:
+def drop_capabilities(kept: frozenset[int]) -> None:
     """Keep only these of the permitted capabilities, and gain none by execve(2).
 
     Raises OSError.
@@ -69,18 +69,18 @@ def give_up(kept: frozenset[int]) -> None:
     _set(permitted, permitted, 0)
 
 
-def give_up_all_but_reach(written: Iterable[Path], read: Iterable[Path]) -> None:
+def drop_capabilities_keeping_access(written: Iterable[Path], read: Iterable[Path]) -> None:
     """Drop all capabilities unless access to these folders, existing or not, needs CAP_DAC_OVERRIDE.
 
     That is so when root works in another user's folder which others cannot enter. Raises OSError.
     """
-    bound(frozenset())
+    limit_bounding_set(frozenset())
     _, permitted, _ = _masks()
     _set(0, permitted, 0)
     checks = [(path, os.R_OK | os.X_OK) for path in read] + [(path, os.W_OK | os.X_OK) for path in written]
     reached = all(os.access(_existing(path), mode, effective_ids=True) for path, mode in checks)
     _set(permitted, permitted, 0)
-    give_up(frozenset() if reached else frozenset({CAP_DAC_OVERRIDE}))
+    drop_capabilities(frozenset() if reached else frozenset({CAP_DAC_OVERRIDE}))
 
 
 def _existing(path: Path) -> Path:

@@ -24,8 +24,8 @@ from node.core.message_layout import Codec
 from node.core.specification import NodeSpec
 from node.systems import build_machine, codec_of
 from node.tcp.adapter import Adapter, now_us
-from node.tcp.child import become, log_line, open_append
-from node.tcp.privileges import give_up_all_but_reach
+from node.tcp.child import enter_host, log_line, open_append
+from node.tcp.privileges import drop_capabilities_keeping_access
 from node.tcp.watching import Watching
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
@@ -48,9 +48,9 @@ TELL_S = 1.0
 def run_node(given: dict[str, Any], control: socket.socket) -> int:
     """Run one node until it has finished or the launcher has ended; return the exit code."""
     spec = NodeSpec.from_json(given)
-    become(spec)
+    enter_host(spec)
     written = [Path(each).parent for each in (spec.log, spec.deliveries, spec.storage) if each is not None]
-    give_up_all_but_reach(written, [Path(__file__).parent])
+    drop_capabilities_keeping_access(written, [Path(__file__).parent])
     with (
         open_append(spec.log) as log,
         open_append(spec.deliveries, header=encode_file_header()) as deliveries,
@@ -61,7 +61,7 @@ def run_node(given: dict[str, Any], control: socket.socket) -> int:
 
 
 class _Node:
-    """One node process; its files and its messages to the launcher (`node.tcp.adapter.Surroundings`)."""
+    """One node process; its files and its messages to the launcher (`node.tcp.adapter.NodeOutputs`)."""
 
     def __init__(self, spec: NodeSpec, control: socket.socket, log: Any, deliveries: Any) -> None:
         self._spec = spec
@@ -199,7 +199,7 @@ class _Node:
         return bool(writable)
 
 
-def progress_reports(progress: m.Progress) -> Iterator[dict[str, Any]]:
+def progress_reports(progress: m.NodeProgress) -> Iterator[dict[str, Any]]:
     """Yield progress reports to the launcher, each small enough for one message.
 
     Reports add up. Only the last one may report that nothing more is published.

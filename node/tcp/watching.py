@@ -16,7 +16,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.message_layout import Codec
-from node.core.specification import Watch
+from node.core.specification import SendWatch
 
 GO_ON = signal.SIGRTMIN
 """The signal that resumes a paused process."""
@@ -24,7 +24,7 @@ GO_ON = signal.SIGRTMIN
 
 @dataclass(slots=True)
 class _PendingWatch:
-    watch: Watch
+    watch: SendWatch
     left: int
 
 
@@ -34,7 +34,7 @@ class Watching:
     """
 
     def __init__(
-        self, watches: Iterable[Watch], codec: Codec, tell: Callable[[dict[str, Any]], bool]
+        self, watches: Iterable[SendWatch], codec: Codec, tell: Callable[[dict[str, Any]], bool]
     ) -> None:
         self._waiting = [_PendingWatch(watch, watch.times) for watch in watches]
         self._codec = codec

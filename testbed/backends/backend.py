@@ -22,7 +22,7 @@ class Backend(Protocol):
         Raises MachineError if that fails, or if the backend lacks programs or disk space.
         """
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+    def execute(self, run: RunDirectory, follow: Follow) -> RunResult:
         """Execute the run whose plan is in run.json.
 
         Raises MachineError or TestbedError if the run left nothing to analyse, KeyboardInterrupt after a
@@ -41,6 +41,6 @@ class LocalBackend:
         """Check programs, and disk space for the captures; see `Backend`."""
         run_control.check_machine(out, plan)
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+    def execute(self, run: RunDirectory, follow: Follow) -> RunResult:
         """Execute a run; see `Backend`."""
-        return run_control.carry_out(run, follow)
+        return run_control.execute(run, follow)

@@ -18,9 +18,9 @@ from node.sim.sim_network import Build, Sent
 from node.systems import build_machine
 from testbed.backends.message_watcher import Clock, MessageWatcher
 from testbed.backends.simulated_files import Files, NodeFiles, time_ns
-from testbed.backends.simulator import Simulation, infrequent_collections
+from testbed.backends.simulator import PhasedSimulation, infrequent_collections
 from testbed.interrupts import noted_interrupts
-from testbed.runner.record import RecordWriter
+from testbed.runner.record import RunRecordWriter
 
 NOWHERE = Path("/nonexistent")  # path of a run without files; nothing is read or written there
 
@@ -79,18 +79,18 @@ def simulate_in_memory(
     sent: Sent | None = None if watcher is None else watcher.sent
     failure = None
     with infrequent_collections(), noted_interrupts() as interrupts:
-        simulation = Simulation(plan, record, files, build, interrupts, sent=sent)
+        simulation = PhasedSimulation(plan, record, files, build, interrupts, sent=sent)
         if watcher is not None:
             watcher.begin(Clock(simulation))
         try:
-            simulation.carry_out()
+            simulation.execute()
         except NodeFailureError as error:
             failure = str(error)
             record.note(outcome=Outcome.CRASHED)
     return RunInMemory(record.content, files.outputs(plan), files.lines, failure, simulation.overload)
 
 
-class _Record(RecordWriter):
+class _Record(RunRecordWriter):
     """A run's record that is not written to a file."""
 
     def __init__(self, plan: Plan, described: dict[str, Any]) -> None:

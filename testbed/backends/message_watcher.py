@@ -10,7 +10,7 @@ from node.core.errors import NodeFailureError
 from node.core.message_layout import Codec
 from node.sim.process import Node
 from node.systems import codec_of
-from testbed.backends.simulator import Simulation
+from testbed.backends.simulator import PhasedSimulation
 
 MESSAGES_MAX = 200_000
 """Messages kept for a diagram."""
@@ -22,7 +22,7 @@ SECOND_US = 1_000_000
 class Clock:
     """Read access to the time of a simulation, in microseconds."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: PhasedSimulation) -> None:
         self._simulation = simulation
 
     @property

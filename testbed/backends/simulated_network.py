@@ -5,8 +5,8 @@ from dataclasses import replace
 from random import Random
 
 from experiments.planned.changes import (
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
@@ -16,8 +16,8 @@ from experiments.planned.plan_routes import hops
 from experiments.records.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
 from node.sim.process import Observer
-from node.sim.sim_network import Build, Network, Sent
-from node.sim.wires import Hop, Lan, Line, Wires
+from node.sim.sim_network import Build, Sent, SimulatedNetwork
+from node.sim.wires import Hop, LinkLine, SimulatedLan, Wires
 from node.systems import build_machine
 from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
@@ -36,15 +36,15 @@ def make_network(
     observer: Observer,
     build: Build = build_machine,
     sent: Sent | None = None,
-) -> Network:
-    """Return the plan's network, before any process is started. sent: see `Network`."""
+) -> SimulatedNetwork:
+    """Return the plan's network, before any process is started. sent: see `SimulatedNetwork`."""
     contacts = Contacts(plan)
 
     def renewed(spec: NodeSpec) -> NodeSpec:
         members = contacts.told(spec.name, spec.start)
         return spec if members is None else replace(spec, members=tuple(Member(**each) for each in members))
 
-    return Network(
+    return SimulatedNetwork(
         make_specs(plan, run),
         make_wiring(plan),
         build=build,
@@ -87,16 +87,16 @@ def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
 
 def make_wiring(plan: Plan) -> Wires:
     """Return the links between hosts and regions."""
-    lans: dict[str, Lan] = {}
-    lines: dict[Hop, Line] = {}
+    lans: dict[str, SimulatedLan] = {}
+    lines: dict[Hop, LinkLine] = {}
     for link in plan.links:
         if link.kind == "lan":
-            lans[link.b] = Lan(line_of(link.forward), line_of(link.backward))
+            lans[link.b] = SimulatedLan(line_of(link.forward), line_of(link.backward))
         else:
             lines[link.a, link.b] = line_of(link.forward)
             lines[link.b, link.a] = line_of(link.backward)
     apart = frozenset(separated_pairs(plan))
-    lines |= dict.fromkeys(apart, Line(0))
+    lines |= dict.fromkeys(apart, LinkLine(0))
     return Wires(0, {}, lans=lans, lines=lines, routes=hops(plan), apart=apart)
 
 
@@ -110,13 +110,15 @@ def separated_pairs(plan: Plan) -> Iterator[Hop]:
                 yield hosts[peer], hosts[change.process]
 
 
-def line_of(parameters: LinkParameters, trace: LinkTrace | None = None, zero_us: int | None = None) -> Line:
+def line_of(
+    parameters: LinkParameters, trace: LinkTrace | None = None, zero_us: int | None = None
+) -> LinkLine:
     """Return the simulator's model of link parameters: without queue limits, and within regions without
     jitter.
 
     trace: the trace that it follows from `zero_us` on, if time 0 is known.
     """
-    line = Line(
+    line = LinkLine(
         parameters.delay_us,
         parameters.rate_bits_per_s,
         parameters.loss,
@@ -139,9 +141,9 @@ def line_of(parameters: LinkParameters, trace: LinkTrace | None = None, zero_us:
     return line
 
 
-def hop_of(link: LinkPlan, direction: Direction) -> Hop:
+def hop_of(link: LinkPlan, direction: LinkDirectionName) -> Hop:
     """Return the source and the destination region of a link direction."""
-    return (link.a, link.b) if direction is Direction.FORWARD else (link.b, link.a)
+    return (link.a, link.b) if direction is LinkDirectionName.FORWARD else (link.b, link.a)
 
 
 class SimulatedFaults:
@@ -152,7 +154,7 @@ class SimulatedFaults:
     silence.
     """
 
-    def __init__(self, plan: Plan, network: Network, processes: SimulatedProcesses) -> None:
+    def __init__(self, plan: Plan, network: SimulatedNetwork, processes: SimulatedProcesses) -> None:
         self._network, self._processes = network, processes
         self._hosts = {process.name: process.host for process in plan.processes}
         self._links = {link.name: link for link in plan.links}
@@ -174,12 +176,12 @@ class SimulatedFaults:
         """Make links follow their traces, which begin at `zero_us`."""
         self._zero_us = zero_us
         for link in self._links.values():
-            for direction in Direction:
+            for direction in LinkDirectionName:
                 if (trace := link.trace(direction)) is not None:
                     line = line_of(link.towards(direction), trace, zero_us)
                     self._network.change(*hop_of(link, direction), line)
 
-    def carry_out(self, index: int, change: Change, now_ns: int) -> AppliedChange:
+    def execute(self, index: int, change: Change, now_ns: int) -> AppliedChange:
         """Apply a change now, the `index`-th of the plan; return its result."""
         try:
             if isinstance(change, LinkChange):

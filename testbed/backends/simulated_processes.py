@@ -8,13 +8,13 @@ from experiments.planned.plan import Plan
 from experiments.records.observations import ProcessExit, ProcessRecord
 from node.core import machine as m
 from node.sim.process import Node
-from node.sim.sim_network import Network
+from node.sim.sim_network import SimulatedNetwork
 from testbed.backends.simulated_files import time_ns
 from testbed.errors import TestbedError
 
 
 @dataclass(slots=True)
-class Generation:
+class SimulatedGeneration:
     """One generation of a process, from its start to its end, as run.json records it."""
 
     name: str
@@ -24,11 +24,11 @@ class Generation:
 class SimulatedProcesses:
     """All processes that were started, and how each ended."""
 
-    def __init__(self, network: Network, declared: Declared) -> None:
+    def __init__(self, network: SimulatedNetwork, declared: Declared) -> None:
         self._network = network
         self._declared = declared
-        self._generations: list[Generation] = []
-        self._last: dict[str, Generation] = {}
+        self._generations: list[SimulatedGeneration] = []
+        self._last: dict[str, SimulatedGeneration] = {}
         self._leaving: set[str] = set()
         self._filled: dict[str, set[str]] = {}  # full disks, with the faults that filled them
         self._slowed: dict[str, dict[str, int]] = {}  # by how much disks are slower, by fault
@@ -41,7 +41,7 @@ class SimulatedProcesses:
             raise TestbedError(f"{name} still runs")
         self._note_published(name)
         self._network.start(name)
-        self._last[name] = Generation(name)
+        self._last[name] = SimulatedGeneration(name)
         self._generations.append(self._last[name])
         self._leaving.discard(name)
 
@@ -79,7 +79,7 @@ class SimulatedProcesses:
     def fill(self, name: str, fault: str) -> None:
         """Fill its disk until `fault` is over or the disk is replaced."""
         self._filled.setdefault(name, set()).add(fault)
-        self._network.disks.of(name).is_full = True
+        self._network.disks.disk_of(name).is_full = True
 
     def free(self, name: str, fault: str | None) -> None:
         """End a fault that filled its disk; it stays full while another one lasts."""
@@ -88,7 +88,7 @@ class SimulatedProcesses:
         if filled:
             return
         node = self._network.nodes.get(name)
-        self._network.disks.of(name).is_full = False
+        self._network.disks.disk_of(name).is_full = False
         if node is not None:
             self._network.disks.free(node)
 
@@ -98,7 +98,7 @@ class SimulatedProcesses:
         slowed.pop(fault, None)
         if slower_us is not None:
             slowed[fault] = slower_us
-        self._network.disks.of(name).slower_us = max(slowed.values(), default=0)
+        self._network.disks.disk_of(name).slower_us = max(slowed.values(), default=0)
 
     def leave(self, name: str) -> None:
         """Let a process finish in order. Raises TestbedError if it does not run."""

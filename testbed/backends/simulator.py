@@ -17,8 +17,8 @@ from pathlib import Path
 
 from experiments.planned.draining import settles_by_time
 from experiments.planned.plan import Plan
-from experiments.records.run_record import SIMULATOR, Outcome, Phase
-from experiments.records.run_record import Simulation as SimulationRecord
+from experiments.records.run_record import SIMULATOR, Outcome, RunPhase
+from experiments.records.run_record import SimulationCost as SimulationRecord
 from experiments.records.rundir import RunDirectory
 from node.core import machine as m
 from node.core.errors import NodeFailureError
@@ -32,7 +32,7 @@ from testbed.backends.triggers import Triggers
 from testbed.errors import TestbedError
 from testbed.interrupts import Interrupts, noted_interrupts
 from testbed.links.abilities import check_virtual
-from testbed.runner.record import RecordWriter
+from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_control import Follow, RunResult
 from topologies.errors import InputError
 
@@ -52,10 +52,10 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
     TestbedError if the run cannot start or a machine raises, KeyboardInterrupt when the user interrupts it.
     The run's directory then has the results so far, with that outcome.
     """
-    record = RecordWriter(run, _FollowerChannel(follow))
+    record = RunRecordWriter(run, _FollowerChannel(follow))
     try:
         with infrequent_collections(), noted_interrupts() as interrupts:
-            Simulation(record.content.plan, record, Files(run), build, interrupts).carry_out()
+            PhasedSimulation(record.content.plan, record, Files(run), build, interrupts).execute()
     except NodeFailureError as error:
         record.note(outcome=Outcome.CRASHED)
         record.problem(str(error))
@@ -93,7 +93,7 @@ class Simulator:
     def check(self, out: Path, plan: Plan) -> None:
         """Check nothing: there are no captures and no programs; see `Backend`."""
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+    def execute(self, run: RunDirectory, follow: Follow) -> RunResult:
         """Execute a run; see `Backend`."""
         simulate(run, follow)
         return RunResult(run.read_run(), by_user=False)
@@ -106,13 +106,13 @@ class _FollowerChannel:
         self.post = follow
 
 
-class Simulation:
+class PhasedSimulation:
     """One run, phase by phase. files: receives the nodes' records. sent: see `sim_network.Network`."""
 
     def __init__(
         self,
         plan: Plan,
-        record: RecordWriter,
+        record: RunRecordWriter,
         files: Files,
         build: Build,
         interrupts: Interrupts,
@@ -138,12 +138,12 @@ class Simulation:
         for process in plan.processes:
             self._files.begin(process.host)
 
-    def carry_out(self) -> None:
+    def execute(self) -> None:
         """Run all phases. Raises TestbedError if the nodes do not become ready."""
         self._record.note(links=SIMULATOR)
         self._record.time("started_ns", time_ns(0))
         self._record.time("network_ns", time_ns(0))
-        self._record.phase(Phase.BUILDING)
+        self._record.phase(RunPhase.BUILDING)
         try:
             self._start_all()
             self._run_workload()
@@ -175,7 +175,7 @@ class Simulation:
         for name in list(self._network.nodes):
             self._network.go(name, zero_us)
         self._runs = True
-        self._record.phase(Phase.RUNNING)
+        self._record.phase(RunPhase.RUNNING)
         duration_us = self._plan.duration_us
         self._record.tell("running", zero_ns=time_ns(zero_us), duration_us=duration_us)
         for index, change in enumerate(self._plan.changes):
@@ -192,7 +192,7 @@ class Simulation:
         self._record.time("stopped_ns", self._now_ns)
 
     def _drain(self) -> None:
-        self._record.phase(Phase.DRAINING)
+        self._record.phase(RunPhase.DRAINING)
         contract = self._plan.declared.contract
         if settles_by_time(contract):
             self._advance(self.now_us + min(contract.settle_us, self._plan.drain_us))
@@ -207,10 +207,10 @@ class Simulation:
         self._record.note(processes=self._processes.records(self._plan))
         self._record.time("ended_ns", self._now_ns)
         self._record.note(outcome=Outcome.COMPLETED)
-        self._record.phase(Phase.COLLECTED)
+        self._record.phase(RunPhase.COLLECTED)
 
     def _change(self, index: int) -> None:
-        self._record.change(self._faults.carry_out(index, self._plan.changes[index], self._now_ns))
+        self._record.change(self._faults.execute(index, self._plan.changes[index], self._now_ns))
 
     def _note_waits(self) -> None:
         """Record a problem if more is sent than a link carries, so that packets still wait for it."""

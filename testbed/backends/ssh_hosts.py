@@ -25,21 +25,21 @@ from testbed.links.abilities import with_links_that_can
 from testbed.machines.archive import NOTHING, Archive, machine_archive
 from testbed.machines.checks import ExaminedMachine, check_disk_space, examine, raise_if_unfit
 from testbed.machines.coordinator import Coordinator
-from testbed.machines.inventory import Inventory, Machine, ShippingTime
+from testbed.machines.inventory import Inventory, InventoryMachine, ShippingTime
 from testbed.machines.merging import machine_shares, merged
 from testbed.machines.placement import Placement, adapted, assignments, first_network, place
 from testbed.machines.run_folders import LEFT, agent_arguments
 from testbed.machines.shipping.fetching import state_there
-from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.parts import read_parts
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult, all_complete
 from testbed.machines.software.deploy import code_folder, deploy, our_python
-from testbed.machines.software.needed_programs import Versions, check_on_machines, together
+from testbed.machines.software.needed_programs import Versions, check_on_machines, versions_of_run
 from testbed.machines.software.program_files import DISTRIBUTIONS, SYSTEM_FOLDER, attached
 from testbed.machines.ssh.connection_pool import ConnectionPool, connected
-from testbed.machines.ssh.ssh import Connection
-from testbed.machines.started_runs import forget, note_started
+from testbed.machines.ssh.ssh import SshConnection
+from testbed.machines.started_runs import forget, record_started
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.run_control import Follow, RunResult, check_disk, interruptible
 from topologies.errors import InputError
@@ -83,7 +83,7 @@ class SshBackend:
             self.examined = examine(self._inventory, connections, archive)
             self._show(self.examined)
             raise_if_unfit(self.examined)
-            here = [connection for connection in connections if isinstance(connection, Connection)]
+            here = [connection for connection in connections if isinstance(connection, SshConnection)]
             self._connections = ConnectionPool(here)
             stack.callback(self._connections.close)
             sent = sum(deploy(here, archive))
@@ -132,11 +132,11 @@ class SshBackend:
             found = check_on_machines(plan, placement, self._connections, archive)
             self._versions[plan.system] = found
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+    def execute(self, run: RunDirectory, follow: Follow) -> RunResult:
         """Execute a run; see `Backend`."""
         system = run.read_run().plan.system
         archive, versions = self._archives.get(system, self._archive), self._versions.get(system, {})
-        return _Run(run, self._inventory, self._connections, archive, follow, versions=versions).carry_out()
+        return _Run(run, self._inventory, self._connections, archive, follow, versions=versions).execute()
 
     def _deploy(self, plan: Plan, placement: Placement) -> Archive:
         """Deploy the modules that the plan's nodes import, or the folder and modules of its programs.
@@ -199,7 +199,7 @@ class _Run:
         self._impatient = False  # the user does not wait for them
         self._shipped: dict[str, ShippingResult] = {}
 
-    def carry_out(self) -> RunResult:
+    def execute(self) -> RunResult:
         clients = {
             name: sum(process.host in assignment.hosts for process in self._plan.having(Trait.SUBSCRIBER))
             for name, assignment in self._assignments.items()
@@ -234,15 +234,15 @@ class _Run:
             self._record,
             inventory=InventoryRecord(file, self._archive.sha256),
             machines=machine_shares(self._placement, coordinator.zeros, {}, self._versions),
-            versions=self._record.versions | together(self._versions),
+            versions=self._record.versions | versions_of_run(self._versions),
             shaping=str(self._inventory.shaping),
         )
-        note_started(self._run, Path(file))
+        record_started(self._run, Path(file))
         write_record(self._run.run_json, self._record)
 
     # --- Machines
 
-    def _peer(self, machine: Machine) -> SupervisorClient:
+    def _peer(self, machine: InventoryMachine) -> SupervisorClient:
         def command(what: str) -> list[str]:
             ours = our_python(code_folder(machine, self._archive))
             return [*ours, *agent_arguments(what, machine.run_folder(self._run))]
@@ -299,7 +299,7 @@ class _Run:
             code = code_folder(machine, self._archive)
             folder = machine.run_folder(self._run)
             sources.append(MachineSource(machine, folder, code, self._lease_s, during_run=during_run))
-        limits = Limits(self._inventory.shipping.rate_bits_per_s, self._inventory.shipping.disk_bytes)
+        limits = ShippingLimits(self._inventory.shipping.rate_bits_per_s, self._inventory.shipping.disk_bytes)
         self._shipped = ship(
             sources,
             self._run.path,
@@ -313,7 +313,7 @@ class _Run:
             if machine.name in coordinator.unreachable and result is not None and result.complete:
                 self._shipped[machine.name] = replace(result, problem=self._not_over(machine))
 
-    def _not_over(self, machine: Machine) -> str:
+    def _not_over(self, machine: InventoryMachine) -> str:
         """Return why files may still grow on a machine that has not reported the run's end; "" if not."""
         try:
             state = state_there(self._connections.to(machine), self._archive, machine.run_folder(self._run))

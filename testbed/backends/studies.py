@@ -32,17 +32,17 @@ from topologies.generated.router_arrays import RouterArrays
 from topologies.generated.transit_stub import TransitStub
 
 TOLD_EVERY_S = 0.2
-Told = Callable[[int, str, float], None]
+ProgressCallback = Callable[[int, str, float], None]
 """Seed, current step, and completed part of the step, from 0 to 1."""
 
 
 @dataclass(slots=True)
-class Tables:
-    """The environment of a study (`node.core.study.Surroundings`), and its results. Must be closed."""
+class StudyTables:
+    """The environment of a study (`node.core.study.StudyContext`), and its results. Must be closed."""
 
     seed: int
     folder: Path
-    on_progress: Told
+    on_progress: ProgressCallback
     rng: random.Random = field(init=False)
     generator: np.random.Generator = field(init=False)
     numbers: dict[str, float] = field(default_factory=dict)
@@ -55,12 +55,12 @@ class Tables:
         self.generator = np.random.default_rng(self.seed)
 
     def routers(self) -> RouterArrays:
-        """Return the routers of a topology; see `node.core.study.Surroundings`."""
+        """Return the routers of a topology; see `node.core.study.StudyContext`."""
         asked = {"name": "routers", "kind": "transit-stub", "seed": self.seed}
         return RouterArrays(TransitStub.model_validate(asked).network())
 
     def write(self, table: str, columns: Mapping[str, Sequence[Any] | Ints]) -> None:
-        """Append rows to a table; see `node.core.study.Surroundings`."""
+        """Append rows to a table; see `node.core.study.StudyContext`."""
         rows = pa.table(dict(columns))
         writer = self._writers.get(table)
         if writer is None:
@@ -70,15 +70,15 @@ class Tables:
         writer.write_table(rows)
 
     def put(self, **numbers: float) -> None:
-        """Set single numbers; see `node.core.study.Surroundings`."""
+        """Set single numbers; see `node.core.study.StudyContext`."""
         self.numbers |= numbers
 
     def processor_s(self) -> float:
-        """Return the processor time of this process; see `node.core.study.Surroundings`."""
+        """Return the processor time of this process; see `node.core.study.StudyContext`."""
         return time.process_time()
 
     def tell(self, doing: str, done: float) -> None:
-        """Report progress; see `node.core.study.Surroundings`."""
+        """Report progress; see `node.core.study.StudyContext`."""
         if time.monotonic() - self._told_s >= TOLD_EVERY_S:
             self._told_s = time.monotonic()
             self.on_progress(self.seed, doing, done)
@@ -98,7 +98,7 @@ class StudyTask:
 
     def run(self) -> int:
         """Run the seed and return it."""
-        carry_out(StudyDirectory(self.directory), self.seed, _ignore_progress)
+        execute(StudyDirectory(self.directory), self.seed, _ignore_progress)
         return self.seed
 
 
@@ -106,16 +106,16 @@ def _ignore_progress(seed: int, doing: str, done: float) -> None:
     """Ignore progress reports: a Spark task has no follower."""
 
 
-def carry_out(directory: StudyDirectory, seed: int, on_progress: Told) -> None:
+def execute(directory: StudyDirectory, seed: int, on_progress: ProgressCallback) -> None:
     """Run one seed of a study in this process."""
     record = directory.read()
     study = studies_of(record.system)[record.study]
     parameters = replace(study.parameters, **record.parameters)
     folder = directory.seed(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    began_s, given = time.process_time(), Tables(seed, folder, on_progress)
+    began_s, given = time.process_time(), StudyTables(seed, folder, on_progress)
     try:
-        resolve(study.carry_out)(parameters, given)
+        resolve(study.execute)(parameters, given)
     finally:
         given.close()
     given.put(processor_s=round(time.process_time() - began_s, 1), memory_bytes=_peak_bytes())

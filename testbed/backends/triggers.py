@@ -17,7 +17,7 @@ from node.systems import codec_of
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _ArmedTrigger:
     index: int
     trigger: Trigger
     left: int
@@ -29,12 +29,12 @@ class Triggers:
     def __init__(self, plan: Plan, fire: Callable[[int], None], sent: Sent | None) -> None:
         self.any = bool(plan.triggered)
         self._fire, self._shown = fire, sent
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_ArmedTrigger] = []
         self._codec = codec_of(plan.system) or Codec([])
 
     def arm(self, index: int, trigger: Trigger) -> None:
         """Let a change wait from now on."""
-        self._waiting.append(_Waiting(index, trigger, trigger.times))
+        self._waiting.append(_ArmedTrigger(index, trigger, trigger.times))
 
     def disarm(self) -> None:
         """Stop waiting: no change is applied any more."""

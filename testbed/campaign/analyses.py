@@ -11,14 +11,14 @@ from analysis.jobs.choice import WorkersFor, workers_at
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze as run_analysis
 from experiments.archives.packing import check_captures
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord
 from experiments.records.capture_parts import join_all
 from experiments.records.rundir import RunDirectory
 from testbed.campaign import exit_codes
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.run_results import concluded
-from testbed.campaign.sweeps.sweep import Sweep
+from testbed.campaign.sweeps.sweep import RunningSweep
 from testbed.campaign.sweeps.sweep_outcome import show_sweep
 from testbed.campaign.sweeps.sweep_run import write_sweep_page
 from testbed.campaign.texts.campaign_text import run_line, title
@@ -49,7 +49,7 @@ def _code_of(found: RunDirectory | SweepDirectory, workers_for: WorkersFor) -> i
     try:
         return analyze(found, workers_for)
     except exit_codes.EXPECTED_ERRORS as error:
-        code = exit_codes.of(error)
+        code = exit_codes.exit_code_of(error)
         if code is None:
             raise
         click.echo(f"cutset: {exit_codes.line_of(error)}", err=True)
@@ -104,9 +104,9 @@ def _sweep(directory: SweepDirectory, workers_for: WorkersFor) -> int:
 
 
 def _analyzed(directory: SweepDirectory, workers_for: WorkersFor) -> SweepRecord:
-    sweep = Sweep(directory, directory.read())
+    sweep = RunningSweep(directory, directory.read())
     click.echo(f"sweep {directory.path}", err=True)
-    done = [run for run in sweep.record.runs if run.state is State.DONE]
+    done = [run for run in sweep.record.runs if run.state is RunState.DONE]
     for run in done:
         check_captures(directory.run_of(run))
     for number, run in enumerate(done, 1):

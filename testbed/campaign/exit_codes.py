@@ -34,7 +34,7 @@ EXPECTED_ERRORS = (InputError, AnalysisError, TestbedError, OSError)
 """Errors that are no defects: their message is sufficient without a traceback."""
 
 
-def of(error: Exception) -> int | None:
+def exit_code_of(error: Exception) -> int | None:
     """Return the exit code of an expected error; None for a defect."""
     if isinstance(error, OSError) and error.errno in REFUSED:
         return MACHINE

@@ -10,10 +10,10 @@ from testbed.campaign.in_use import sole_writer
 from testbed.campaign.texts.progress import Follower, follower
 from testbed.machines.archive import machine_archive
 from testbed.machines.inventory import Inventory, load_inventory
-from testbed.machines.shipping.fetching import Fetch, not_all_here
-from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.fetching import RunFetch, not_all_here
+from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.machine_receiver import Listener
-from testbed.machines.shipping.result import Progress, all_complete
+from testbed.machines.shipping.result import MachineProgress, all_complete
 from testbed.machines.started_runs import forget, inventory_of
 from topologies.errors import InputError
 from topologies.quantities import parse_rate_bits_per_s, parse_size_bytes
@@ -34,14 +34,16 @@ def _run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk
     if not not_all_here(run):
         return _all_here(run)
     machines = _loaded(run, inventory)
-    limits = Limits(
+    limits = ShippingLimits(
         _quantity("--rate", rate) if rate else machines.shipping.rate_bits_per_s,
         _quantity("--disk", disk) if disk else machines.shipping.disk_bytes,
     )
     again = f"to continue: cutset fetch {run.path}" + (f" --on {inventory}" if inventory else "")
     try:
         with follower() as follow:
-            shipped = Fetch(run, machines, machine_archive(), limits, _shown_by(follow), follow.say).fetch()
+            shipped = RunFetch(
+                run, machines, machine_archive(), limits, _shown_by(follow), follow.say
+            ).fetch()
     except KeyboardInterrupt:
         click.echo(f"The fetched files are kept; {again}")
         raise
@@ -88,7 +90,7 @@ def _quantity(option: str, text: str) -> int:
 
 
 def _shown_by(follow: Follower) -> Listener:
-    def show(progress: Progress) -> None:
+    def show(progress: MachineProgress) -> None:
         follow(progress.as_message())
 
     return show

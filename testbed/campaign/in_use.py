@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from experiments.files.locks import HeldError, folder_lock
-from experiments.records.run_record import Phase
+from experiments.files.locks import LockHeldError, folder_lock
+from experiments.records.run_record import RunPhase
 from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError
 from topologies.errors import InputError
@@ -41,7 +41,7 @@ def is_over(folder: Path) -> bool:
     try:
         with folder_lock(folder, wait=False, shared=True, needed=False):
             pass
-    except (HeldError, OSError):
+    except (LockHeldError, OSError):
         return False
     run = RunDirectory(folder)
     try:
@@ -52,7 +52,7 @@ def is_over(folder: Path) -> bool:
 
 def _has_begun(run: RunDirectory) -> bool:
     record = run.read_run()
-    return record.phase is not Phase.PLANNED or record.outcome is not None
+    return record.phase is not RunPhase.PLANNED or record.outcome is not None
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def _locked(folder: Path, *, shared: bool, doing: str, patience_s: float = PATIE
             try:
                 stack.enter_context(folder_lock(folder, wait=False, shared=shared, needed=False))
                 break
-            except HeldError as error:
+            except LockHeldError as error:
                 if time.monotonic() > until_s:
                     problem = f"another command {doing} ({error}): wait until it is over"
                     raise MachineError(f"{folder}: {problem}") from None

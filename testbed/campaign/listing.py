@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.declared import are_all_ours, declared_by
+from experiments.declared import declared_by, only_builtin_systems
 from experiments.files.whole_files import write_whole
 from topologies.errors import InputError
 
@@ -45,7 +45,7 @@ def sections() -> Sections:
         return kept
     found = _checked()
     usable = not any(isinstance(text, InputError) for part in found.values() for text in part.values())
-    if usable and are_all_ours():
+    if usable and only_builtin_systems():
         with suppress(OSError):  # the checkout is read-only: checked again next time
             KEPT.parent.mkdir(exist_ok=True)
             write_whole(KEPT, json.dumps({"digest": digest, "sections": found}), sync=False)
@@ -105,7 +105,7 @@ def question_of(experiment: "Experiment") -> str:
 
 def of_paper(document: str) -> Sections:
     """Return the experiments after papers whose names begin so, and the studies of the systems in them."""
-    from experiments.campaigns.studies import listed
+    from experiments.campaigns.studies import listed_studies
     from experiments.loader import experiment_names, load_experiment
 
     experiments: dict[str, str | InputError] = {}
@@ -116,7 +116,7 @@ def of_paper(document: str) -> Sections:
             figures = f", figures {', '.join(map(str, paper.figures))}" if paper.figures else ""
             place = f"section {paper.section}{figures}" if paper.section else paper.document
             experiments[name] = f"{place}: {experiment.description}"
-    studies: dict[str, str | InputError] = dict(listed(document))
+    studies: dict[str, str | InputError] = dict(listed_studies(document))
     return {title: part for title, part in (("Experiments", experiments), ("Studies", studies)) if part}
 
 

@@ -48,7 +48,7 @@ class RunRequest(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExperimentRunRequest:
     """The inputs of a run: an experiment, and its topology. also: further fields of its run.json."""
 
     experiment: Experiment
@@ -146,11 +146,11 @@ def perform(
         if watching is not None:
             watching.exchange(message, follow)
         if analyze and message.get("did") == "drained":
-            from analysis.jobs.choice import start_ahead
+            from analysis.jobs.choice import start_spark_early
 
-            start_ahead([run])  # nothing is measured any more while the run's files are closed
+            start_spark_early([run])  # nothing is measured any more while the run's files are closed
 
-    ended = backend.carry_out(run, hear)
+    ended = backend.execute(run, hear)
     if watching is not None:
         watching.read_rest(follow)
         _join_parts(run, follow)
@@ -218,7 +218,7 @@ def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = Fal
     """Make one run, print its result, and return the exit code. live: show the run while it goes on."""
 
     experiment = chosen.file.experiment
-    request = Request(experiment, load_topology(experiment.topology), chosen.seed, chosen.links)
+    request = ExperimentRunRequest(experiment, load_topology(experiment.topology), chosen.seed, chosen.links)
     with contextlib.ExitStack() as stack:
         backend = stack.enter_context(open_backend(chosen.backend, lambda text: click.echo(text, err=True)))
         plan = planned(request, backend, out, **({"adapt": watched} if live else {}))

@@ -24,7 +24,7 @@ from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.run_selection import RunSelection
 
 if TYPE_CHECKING:
-    from analysis.history import History, RunRecord
+    from analysis.history import History, HistoryRecord
     from experiments.records import run_record
     from experiments.records.rundir import RunDirectory
 ENTRY_MAX = 60
@@ -86,9 +86,9 @@ class Recorder:
 
     def note(self, made: MadeRun, chosen: RunSelection, settings: Mapping[str, Any]) -> None:
         """Add a run with a directory. Raises AnalysisError if the history cannot be written."""
-        from analysis.history import record_of
+        from analysis.history import record_from_run
 
-        record = record_of(
+        record = record_from_run(
             made.directory,
             night=self._night,
             suite=SUITE,
@@ -163,16 +163,16 @@ class RunsByHand:
             self._repeats[kept.night, kept.entry] = repeat
         return kept.night, added
 
-    def _record(self, run: "RunDirectory") -> "RunRecord":
+    def _record(self, run: "RunDirectory") -> "HistoryRecord":
         from dataclasses import replace
 
-        from analysis.errors import refuse
-        from analysis.history import record_of
+        from analysis.errors import raise_not_analysed
+        from analysis.history import record_from_run
 
         if not run.summary_json.exists():
-            refuse(run)
+            raise_not_analysed(run)
         name, settings = series_of(run.read_run())
-        kept = record_of(
+        kept = record_from_run(
             run,
             night=self._night or _DATE,
             suite=self._suite,

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from analysis.history.regressions.findings import failure_of, why
-from experiments.campaigns.campaign import CampaignRun, Failure, Headline, State
+from analysis.history.regressions.findings import failure_of, failure_reason
+from experiments.campaigns.campaign import CampaignRun, FailureKind, RunHeadline, RunState
 from experiments.expectations import missed_text
 from experiments.files.sanitize import sanitize
 from experiments.records.run_record import Outcome, RunRecord
@@ -24,12 +24,12 @@ def concluded(
     failure, reason = judgement(record, summary, problem)
     return replace(
         run,
-        state=State.DONE if record.outcome is Outcome.COMPLETED else State.FAILED,
+        state=RunState.DONE if record.outcome is Outcome.COMPLETED else RunState.FAILED,
         verdict=summary.get("verdict") if summary else None,
         failure=failure,
         problem=sanitize(reason) or None,
         duration_s=round(took_s, 3),
-        headline=Headline.of(summary or {}),
+        headline=RunHeadline.from_summary(summary or {}),
     )
 
 
@@ -37,18 +37,18 @@ def broken(run: Run, problem: str, took_s: float) -> Run:
     """Return a run that could not be made, or was not completed."""
     return replace(
         run,
-        state=State.FAILED,
+        state=RunState.FAILED,
         verdict=None,
-        failure=Failure.HARNESS,
+        failure=FailureKind.HARNESS,
         problem=sanitize(problem),
         duration_s=round(took_s, 3),
-        headline=Headline(),
+        headline=RunHeadline(),
     )
 
 
 def judgement(
     record: RunRecord, summary: Mapping[str, Any] | None, problem: str | None
-) -> tuple[Failure | None, str]:
+) -> tuple[FailureKind | None, str]:
     """Return the kind of failure and the reason in one line.
 
     The kind is None if the run passed, or ended well and was not to be analysed. problem: why it has no
@@ -63,7 +63,7 @@ def judgement(
     }
     expectations = (summary or {}).get("expectations") or ()
     missed = [missed_text(each) for each in expectations if not each["held"]]
-    return failure_of(row, missed), why(row, missed)
+    return failure_of(row, missed), failure_reason(row, missed)
 
 
 def why_not_analysed(ended: RunResult) -> str:

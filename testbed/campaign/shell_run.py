@@ -18,13 +18,13 @@ from experiments.records.run_record import ShellRecord
 from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import LocalBackend
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.one_run import Request, conclude, planned
+from testbed.campaign.one_run import ExperimentRunRequest, conclude, planned
 from testbed.campaign.texts.outcome import exit_code, show_outcome
 from testbed.campaign.texts.progress import Follower, follower
 from testbed.faults.interactive import PLANNED_FAULTS, open_ended
 from testbed.interrupts import handling
 from testbed.run_selection import RunSelection
-from testbed.runner.run_control import RunResult, carry_out, prepare
+from testbed.runner.run_control import RunResult, execute, prepare
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
@@ -60,7 +60,7 @@ def _prepare(chosen: RunSelection, out: Path, *, with_faults: bool) -> RunDirect
         click.echo(f"arrivals and departures of {experiment.name} happen only by command", err=True)
     experiment = open_ended(experiment, faults)
     also = {"shell": ShellRecord(with_faults)}
-    request = Request(experiment, topology, chosen.seed, chosen.links, also)
+    request = ExperimentRunRequest(experiment, topology, chosen.seed, chosen.links, also)
     return prepare(out, planned(request, LocalBackend(), out, adapt=_in_parts), request.described())
 
 
@@ -88,7 +88,7 @@ def _at_prompt(run: RunDirectory, prompt: str) -> RunResult:
             elif following and message.get("did") != "running":
                 following[0](message)
 
-        ended = carry_out(run, hear, prompt=prompt)
+        ended = execute(run, hear, prompt=prompt)
         join_all(run.captures)
         return ended
 

@@ -25,7 +25,7 @@ As root, tcpdump sets its user and group once more, which needs setuid and setgi
 
 
 @dataclass(frozen=True, slots=True)
-class CapturePoint:
+class TcpdumpPoint:
     """A planned capture's interface in the network namespace at `netns` (None: the sandbox's)."""
 
     capture: CapturePlan
@@ -45,7 +45,7 @@ def buffer_kib(captures: int, memory: int) -> int:
 
 
 def tcpdump_command(
-    point: CapturePoint, path: Path, *, snaplen_bytes: int | None, root: bool, buffer_kib: int = BUFFER_KIB
+    point: TcpdumpPoint, path: Path, *, snaplen_bytes: int | None, root: bool, buffer_kib: int = BUFFER_KIB
 ) -> list[str]:
     """Return the argument list of one capture.
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from experiments.planned.plan import CapturePlan
-from experiments.records.capture_parts import folder_of, held
+from experiments.records.capture_parts import folder_of, parts_lock
 from testbed.assignment import WIRE_SNAPLEN_BYTES
-from testbed.capturing.capture_commands import CapturePoint, buffer_kib, memory_bytes, tcpdump_command
+from testbed.capturing.capture_commands import TcpdumpPoint, buffer_kib, memory_bytes, tcpdump_command
 from testbed.errors import TestbedError
 
 FLUSH_S = 1.1
@@ -50,7 +50,7 @@ class CaptureResult:
 
 @dataclass(slots=True)
 class _Running:
-    point: CapturePoint
+    point: TcpdumpPoint
     process: asyncio.subprocess.Process
     output: bytearray = field(default_factory=bytearray)
     ending: bool = False
@@ -72,7 +72,7 @@ def has_all(output: str) -> bool:
     return by_kind["captured"][-1] + by_kind["dropped by kernel"][-1] >= by_kind["received by filter"][0]
 
 
-class Captures:
+class TcpdumpCaptures:
     """All captures of a run. `on_problem` is called when one ends by itself."""
 
     def __init__(self, directory: Path, *, root: bool, on_problem: Callable[[str], None]) -> None:
@@ -82,10 +82,10 @@ class Captures:
         self._running: list[_Running] = []
         self._held = contextlib.ExitStack()
 
-    async def start(self, points: Sequence[CapturePoint], *, snaplen_bytes: int | None) -> None:
+    async def start(self, points: Sequence[TcpdumpPoint], *, snaplen_bytes: int | None) -> None:
         """Start one tcpdump for each point and wait until all listen. Raises TestbedError if one does not."""
         if any(point.capture.in_parts for point in points):
-            self._held.enter_context(held(self._directory))
+            self._held.enter_context(parts_lock(self._directory))
         buffer = buffer_kib(len(points), memory_bytes())
         for point in points:
             path = self._directory / point.capture.file

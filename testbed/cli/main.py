@@ -185,7 +185,7 @@ def _complain(error: Exception, *, debug: bool) -> int:
     """Print one line about an expected error; print the traceback of any other error, which is a defect."""
     from testbed.campaign import exit_codes
 
-    code = exit_codes.of(error)
+    code = exit_codes.exit_code_of(error)
     if debug or code is None:
         traceback.print_exception(error)
     click.echo(f"cutset: {exit_codes.line_of(error)}", err=True)

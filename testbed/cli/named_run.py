@@ -57,10 +57,10 @@ def packed(name: str) -> Iterator[Path | None]:
     Raises InputError.
     """
     if URL in name:
-        from experiments.archives.elsewhere import fetched
+        from experiments.archives.elsewhere import downloaded_archive
 
         _check_packed(name)
-        with fetched(name, Path.cwd()) as archive:
+        with downloaded_archive(name, Path.cwd()) as archive:
             yield archive
     else:
         yield Path(name) if name.endswith(PACKED) and Path(name).is_file() else None
@@ -151,18 +151,18 @@ def _downloaded(url: str, runs: Path) -> Path:
     """Return the directory of a run at a URL. Raises InputError."""
     import click
 
-    from experiments.archives.elsewhere import bring
+    from experiments.archives.elsewhere import download_run
 
-    path, just_now = bring(url, runs)
+    path, just_now = download_run(url, runs)
     click.echo(f"{'downloaded to' if just_now else 'already downloaded to'} {path}", err=True)
     return path
 
 
 def _check_packed(url: str) -> None:
-    from experiments.archives.stores import name_of
+    from experiments.archives.stores import url_name
     from topologies.errors import InputError
 
-    if not name_of(url).removesuffix(PACKED) or not name_of(url).endswith(PACKED):
+    if not url_name(url).removesuffix(PACKED) or not url_name(url).endswith(PACKED):
         raise InputError(
             url, None, "", f"should name a file that ends with {PACKED}, as `cutset export` makes"
         )

@@ -47,11 +47,11 @@ def _seconds(text: str) -> Decimal:
 
 def _interval(text: str) -> tuple[int, int]:
     """Parse `48210..48341`, `48210..`, `..48341` or `48210`; `3:17` is 17 of epoch 3."""
-    from analysis.messages.label import parsed
+    from analysis.messages.label import parse_seq
 
     first, dots, last = text.partition("..")
-    start = parsed(first) if first else 0
-    end = (parsed(last) if last else SEQ_MAX) if dots else start
+    start = parse_seq(first) if first else 0
+    end = (parse_seq(last) if last else SEQ_MAX) if dots else start
     if not 0 <= start <= end <= SEQ_MAX:
         raise ValueError(text)
     return start, end
@@ -59,9 +59,9 @@ def _interval(text: str) -> tuple[int, int]:
 
 def _seq(text: str) -> int:
     """Parse `48210`, or `3:17` for event 17 of epoch 3."""
-    from analysis.messages.label import parsed
+    from analysis.messages.label import parse_seq
 
-    if (found := parsed(text)) < 1:
+    if (found := parse_seq(text)) < 1:
         raise ValueError(text)
     return found
 

@@ -35,7 +35,7 @@ def check_directory(path: Path) -> None:
         raise InputError(str(path), None, "", f"its directory does not exist: create it with `{made_by}`")
 
 
-def give(output: Path | None, text: str) -> None:
+def write_or_print(output: Path | None, text: str) -> None:
     """Write a text to a file and print its path, or write it to standard output. Raises InputError."""
     if output is None:
         click.echo(text, nl=False)

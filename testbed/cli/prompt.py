@@ -18,8 +18,8 @@ import click
 from experiments.records.rundir import RunDirectory
 from testbed.cli.options import SECONDS, message_options
 from testbed.errors import TestbedError
-from testbed.sandbox.channel import Channel
-from testbed.shell.prompt import Prompt, RunnerClient, ended_by_signals
+from testbed.sandbox.channel import SandboxChannel
+from testbed.shell.prompt import RunnerClient, ShellPrompt, ended_by_signals
 
 if TYPE_CHECKING:
     from analysis.inspect.packets.filters import Filter
@@ -88,7 +88,7 @@ class RecentPackets:
         from analysis.errors import check_messages
         from analysis.inspect.packets.filters import Query, codec_of, make_filter
         from analysis.inspect.packets.lines import Lines
-        from analysis.live.recent.recent_messages import look
+        from analysis.live.recent.recent_messages import recent_transfers
         from analysis.messages.searched import messages_of
         from analysis.timelines.run_metadata import read_metadata
 
@@ -99,7 +99,7 @@ class RecentPackets:
         from_ns = time.time_ns() - round(asked["last_s"] * 10**9)
         check_messages(self._run)
         sought = messages_of(record.plan) or codec
-        found = look(self._run, record.plan, sought, from_ns, _concerned(wanted))
+        found = recent_transfers(self._run, record.plan, sought, from_ns, _concerned(wanted))
         rows = found.rows.combine_chunks()
         if rows.num_rows:
             rows = rows.filter(wanted.mask(rows.to_batches()[0]))
@@ -163,14 +163,14 @@ def main() -> int:
     """Show the prompt until the user leaves it; return the exit code."""
     from testbed.network.mininet_nodes import attached_network
 
-    runner = RunnerClient(Channel.inherited())
+    runner = RunnerClient(SandboxChannel.inherited())
     with ended_by_signals():
         opening = runner.opening()
         run = RunDirectory(Path(opening["run"]))
         plan = run.read_run().plan
         net = attached_network(plan, opening["pids"])
         try:
-            Prompt(net, plan, runner, RecentPackets(run), sys.stdin).talk()
+            ShellPrompt(net, plan, runner, RecentPackets(run), sys.stdin).talk()
         finally:
             for host in net.hosts:
                 host.terminate()

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from experiments.checks import problems
-from experiments.faults import KIND_NAMES, Fault
+from experiments.faults import KIND_NAMES, ExperimentFault
 from experiments.model import DURATION_US_MIN, Experiment
 from experiments.planned.changes import LinkChange, ProcessChange
 from experiments.planned.effects import FOREVER_US
@@ -60,7 +60,7 @@ class InteractiveSchedule:
         return asked
 
     @property
-    def latest(self) -> Fault:
+    def latest(self) -> ExperimentFault:
         """The fault that was injected last."""
         return self.experiment.faults[-1]
 
@@ -93,7 +93,7 @@ def ignored_fields(*, with_faults: bool) -> tuple[str, ...]:
     return ("expect", "sweep", "repeat", "on", *(() if with_faults else PLANNED_FAULTS))
 
 
-def open_ended(experiment: Experiment, faults: tuple[Fault, ...]) -> Experiment:
+def open_ended(experiment: Experiment, faults: tuple[ExperimentFault, ...]) -> Experiment:
     """Return the experiment for an interactive run: with these faults, and no random ones."""
     return experiment.model_copy(update={"faults": faults, "nemesis": None, "arrivals": (), "departures": ()})
 

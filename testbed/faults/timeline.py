@@ -31,7 +31,7 @@ from typing import Any
 from experiments.faults import (
     Block,
     DiskFault,
-    Fault,
+    ExperimentFault,
     Fill,
     ProcessFault,
     Reset,
@@ -40,8 +40,8 @@ from experiments.faults import (
     TriggeredFault,
 )
 from experiments.planned.changes import (
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
@@ -49,10 +49,10 @@ from experiments.planned.changes import (
 )
 from experiments.planned.effects import (
     FOREVER_US,
+    EffectSpan,
     LastingProcessFault,
     LinkDirection,
     LinkEffect,
-    Span,
     ending,
     link_effects,
     separations,
@@ -69,7 +69,7 @@ _DISK_ACTIONS: Mapping[str, tuple[ProcessAction, ProcessAction]] = {
 """The actions that begin and end a fault of a disk."""
 
 
-def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[LinkChange]:
+def link_changes(faults: Sequence[ExperimentFault], topology: Topology, duration_us: int) -> list[LinkChange]:
     """Return every change of a link's state or parameters, by time."""
     effects_of: defaultdict[LinkDirection, list[LinkEffect]] = defaultdict(list)
     for effect in link_effects(faults, topology):
@@ -86,7 +86,7 @@ def link_changes(faults: Sequence[Fault], topology: Topology, duration_us: int) 
     return sorted(changes, key=lambda change: (change.at_us, positions[change.link, change.direction]))
 
 
-def waiting_problem(faults: Sequence[Fault], topology: Topology) -> str | None:
+def trigger_conflict(faults: Sequence[ExperimentFault], topology: Topology) -> str | None:
     """Return why a waiting fault conflicts with another one, or None.
 
     While a fault waits, no other fault may act on the same link direction or separate the same processes,
@@ -112,7 +112,7 @@ def waiting_problem(faults: Sequence[Fault], topology: Topology) -> str | None:
     return None
 
 
-def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
+def process_changes(faults: Iterable[ExperimentFault]) -> list[ProcessChange]:
     """Return all changes of processes, by time."""
     changes = [
         ProcessChange(
@@ -130,12 +130,12 @@ def process_changes(faults: Iterable[Fault]) -> list[ProcessChange]:
     return sorted(changes, key=lambda change: change.at_us)
 
 
-def _trigger(fault: Fault) -> Trigger | None:
+def _trigger(fault: ExperimentFault) -> Trigger | None:
     when = fault.when if isinstance(fault, TriggeredFault) else None
     return None if when is None else Trigger(when.process, when.sends, when.times)
 
 
-def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -> list[FaultPlan]:
+def fault_plans(faults: Sequence[ExperimentFault], topology: Topology, duration_us: int) -> list[FaultPlan]:
     """Return the faults as configured, by time, each with its strike, and its end if it is within the run."""
     ends: defaultdict[str, int] = defaultdict(int)
     for effect in link_effects(faults, topology):
@@ -161,8 +161,8 @@ def fault_plans(faults: Sequence[Fault], topology: Topology, duration_us: int) -
 def _configured(topology: Topology) -> dict[LinkDirection, LinkParameters]:
     parameters_of = {}
     for link in topology.links:
-        parameters_of[link.name, Direction.FORWARD] = link.forward_parameters
-        parameters_of[link.name, Direction.BACKWARD] = link.backward_parameters
+        parameters_of[link.name, LinkDirectionName.FORWARD] = link.forward_parameters
+        parameters_of[link.name, LinkDirectionName.BACKWARD] = link.backward_parameters
     return parameters_of
 
 
@@ -204,7 +204,7 @@ def _cause(begun: Sequence[LinkEffect], ended: Sequence[LinkEffect]) -> str:
     return last.ended_by or last.fault.name
 
 
-def separation_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
+def separation_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[ProcessChange]:
     """Return the changes that separate and rejoin processes of a region before `duration_us`, by time."""
     waiting = {fault.name: _trigger(fault) for fault in faults if isinstance(fault, Separate)}
     peers: defaultdict[tuple[int, str, str, ProcessAction], list[str]] = defaultdict(list)
@@ -223,7 +223,7 @@ def separation_changes(faults: Sequence[Fault], duration_us: int) -> list[Proces
     return sorted(changes, key=lambda change: change.at_us)
 
 
-def block_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
+def block_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[ProcessChange]:
     """Return the changes that begin and end rules of blocks before `duration_us`, by time."""
     changes = []
     for fault in faults:
@@ -239,7 +239,7 @@ def block_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChan
     return sorted(changes, key=lambda change: change.at_us)
 
 
-def disk_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChange]:
+def disk_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[ProcessChange]:
     """Return the changes that begin and end full and slow disks before `duration_us`, by time."""
     changes = [
         ProcessChange(
@@ -258,7 +258,7 @@ def disk_changes(faults: Sequence[Fault], duration_us: int) -> list[ProcessChang
 
 
 def _begin_and_end(
-    fault: LastingProcessFault, faults: Sequence[Fault], duration_us: int
+    fault: LastingProcessFault, faults: Sequence[ExperimentFault], duration_us: int
 ) -> Iterator[tuple[int, str, bool]]:
     """Yield when a fault begins and ends before `duration_us`, by which fault, and whether it begins."""
     end_us, ended_by = ending(fault, faults)
@@ -267,7 +267,7 @@ def _begin_and_end(
             yield at_us, cause, begins
 
 
-def _transitions(spans: Sequence[Span]) -> Iterator[tuple[int, str, ProcessAction]]:
+def _transitions(spans: Sequence[EffectSpan]) -> Iterator[tuple[int, str, ProcessAction]]:
     """Yield when a pair is separated and rejoined, and by which fault; adjacent spans are merged."""
     open_until: int | None = -1
     ended_by = ""

@@ -6,7 +6,7 @@ All other parameters are implemented (the table is in docs/links.md).
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from experiments.planned.changes import Direction, LinkChange
+from experiments.planned.changes import LinkChange, LinkDirectionName
 from experiments.planned.plan import Plan
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
@@ -50,7 +50,7 @@ def lacking_in(
     """
     of_kind = {"wan": missing, "lan": missing if missing_in_lans is None else missing_in_lans}
     for link in plan.links:
-        for direction in Direction:
+        for direction in LinkDirectionName:
             if words := next(lacking(link.towards(direction), of_kind[link.kind]), None):
                 return f"link {link.name} has {words}"
     for change in plan.changes:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from experiments.records.observations import LinkCounters
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters
@@ -32,7 +32,7 @@ class LinkEmulator(Protocol):
         """Start emulating every link, in state up. Raises MachineError, TestbedError."""
 
     def change(
-        self, link: str, direction: Direction, parameters: LinkParameters, *, blackhole: bool
+        self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
     ) -> Applied:
         """Change one direction while frames cross it; `blackhole` drops all frames, also those in flight.
 
@@ -42,7 +42,7 @@ class LinkEmulator(Protocol):
     def begin_traces(self, zero_ns: int) -> None:
         """Let links follow their traces, which begin at `zero_ns`, CLOCK_REALTIME. Raises TestbedError."""
 
-    def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
+    def counters(self) -> Mapping[tuple[str, LinkDirectionName], LinkCounters]:
         """Return the counters of every direction that is emulated on this machine."""
 
     def failure(self) -> str | None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from experiments.records.observations import LinkCounters
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
@@ -99,7 +99,7 @@ class NetemEmulator:
         self._seed = seed
         self._changes = 0
         self._links: list[NetemLink] = []
-        self._states: dict[tuple[str, Direction], _DirectionState] = {}
+        self._states: dict[tuple[str, LinkDirectionName], _DirectionState] = {}
         self._lock = threading.Lock()
         self._zero_ns: int | None = None
         self._clock_ns: Callable[[], int] = time.time_ns  # until time 0
@@ -128,7 +128,7 @@ class NetemEmulator:
         run_batch("tc", qdisc_lines, doing="configuring netem")
 
     def change(
-        self, link: str, direction: Direction, parameters: LinkParameters, *, blackhole: bool
+        self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
     ) -> Applied:
         """See `LinkEmulator`."""
         requested_ns = time.time_ns()
@@ -267,7 +267,7 @@ class NetemEmulator:
     def _stage_seed(self, interface: str) -> int | None:
         return None if self._seed is None else stage_seed(self._seed, interface, self._changes)
 
-    def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
+    def counters(self) -> Mapping[tuple[str, LinkDirectionName], LinkCounters]:
         """See `LinkEmulator`."""
         with self._lock:
             readings = _read(*(state.stages for state in self._states.values()))

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from zlib import crc32
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters, queue_limit_packets
 from topologies.link_trace import LinkTrace
@@ -59,9 +59,9 @@ class NetemLink:
     near_bridge: str
     far_bridge: str
 
-    def stages(self, direction: Direction) -> Stages:
+    def stages(self, direction: LinkDirectionName) -> Stages:
         """Return the interfaces of the direction's two netems."""
-        if direction is Direction.FORWARD:
+        if direction is LinkDirectionName.FORWARD:
             return Stages(self.near, self.wiring.b_interface)
         return Stages(self.far, self.wiring.a_interface)
 

@@ -56,10 +56,10 @@ def netem_takes_seeds() -> bool:
     An older kernel ignores seeds, so one is set and read back.
     """
     result = _try(TRY_SEED)
-    return isinstance(result, subprocess.CompletedProcess) and says_seed(result.stdout)
+    return isinstance(result, subprocess.CompletedProcess) and shows_seed(result.stdout)
 
 
-def says_seed(shown: str) -> bool:
+def shows_seed(shown: str) -> bool:
     """Return whether `tc qdisc show` reports the seed of `TRY_SEED`."""
     return f"seed {SEED_TRIED}" in shown
 

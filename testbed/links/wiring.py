@@ -8,7 +8,7 @@ does a link to another machine, because the tunnel is one of its ends.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from experiments.planned.changes import Direction, LinkChange
+from experiments.planned.changes import LinkChange, LinkDirectionName
 from experiments.planned.plan import LinkPlan, Plan
 from testbed.assignment import Assignment, transparent
 from topologies.link_parameters import LinkParameters
@@ -28,10 +28,10 @@ class LinkWiring:
     name: str
     a_interface: str
     b_interface: str
-    parameters: Mapping[Direction, LinkParameters]
+    parameters: Mapping[LinkDirectionName, LinkParameters]
     lan: str = ""
     mac: str = ""
-    traces: Mapping[Direction, LinkTrace] = field(default_factory=dict)
+    traces: Mapping[LinkDirectionName, LinkTrace] = field(default_factory=dict)
 
 
 def links_without_emulator(plan: Plan, assignment: Assignment) -> tuple[str, ...]:

@@ -85,23 +85,25 @@ class Archive:
     sha256: str
 
     @classmethod
-    def of(cls, content: bytes) -> Self:
+    def from_content(cls, content: bytes) -> Self:
         """Create an archive named by its content."""
         return cls(content, hashlib.sha256(content).hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class AttachedFiles:
     """Further files of an archive, by their path in it, and which of them are executable."""
 
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     executables: frozenset[str] = frozenset()
 
 
-NOTHING = Attached()
+NOTHING = AttachedFiles()
 
 
-def machine_archive(cache: Path = CACHE, more: Iterable[str] = (), attached: Attached = NOTHING) -> Archive:
+def machine_archive(
+    cache: Path = CACHE, more: Iterable[str] = (), attached: AttachedFiles = NOTHING
+) -> Archive:
     """Return the archive of this project as it is now; build it unless it is in the cache.
 
     more: distributions in addition to `DISTRIBUTIONS`. attached: further files. Raises MachineError if a
@@ -117,7 +119,7 @@ def machine_archive(cache: Path = CACHE, more: Iterable[str] = (), attached: Att
                 files = {**project, **dict(distribution_files(distributions))}
                 stream.write(pack(files, attached.executables))
             _remove_old(cache, path)
-        return Archive.of(path.read_bytes())
+        return Archive.from_content(path.read_bytes())
     except OSError as error:
         raise MachineError(f"cannot store the archive for machines in {cache}: {error.strerror}") from error
 

@@ -20,20 +20,20 @@ from systems.loader import load_system
 from systems.names import system_names
 from testbed.capturing import icmp
 from testbed.capturing.capture_size import disk_needed_bytes
-from testbed.doctor import State
+from testbed.doctor import DoctorState
 from testbed.errors import MachineError, TestbedError
 from testbed.machines import examination, run_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive
 from testbed.machines.facts import ClockReading, Facts, best_reading, read_facts, read_time_ns, request
-from testbed.machines.findings import Finding, judge, unreachable
-from testbed.machines.inventory import Inventory, Machine
+from testbed.machines.findings import MachineFinding, judge, unreachable
+from testbed.machines.inventory import Inventory, InventoryMachine
 from testbed.machines.parallel import on_each
 from testbed.machines.placement import Placement
 from testbed.machines.software import trusted_folders
 from testbed.machines.software.deploy import PYTHON, sent_program
 from testbed.machines.ssh import time_limit
-from testbed.machines.ssh.ssh import Connection, RemoteProcess, UnreachableError
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError
 from testbed.runner.run_control import DISK_RESERVE_BYTES
 
 CLOCK_READINGS = 8
@@ -46,20 +46,20 @@ NO_NEEDS: Mapping[str, Sequence[Need]] = {}
 class ExaminedMachine:
     """A machine, its facts (None if it did not answer) and the findings."""
 
-    machine: Machine
-    findings: tuple[Finding, ...]
+    machine: InventoryMachine
+    findings: tuple[MachineFinding, ...]
     facts: Facts | None = None
     clock: ClockReading | None = None
 
     @property
-    def missing(self) -> tuple[Finding, ...]:
+    def missing(self) -> tuple[MachineFinding, ...]:
         """The findings that prevent runs on it."""
-        return tuple(finding for finding in self.findings if finding.state is State.MISSING)
+        return tuple(finding for finding in self.findings if finding.state is DoctorState.MISSING)
 
 
 def examine(
     inventory: Inventory,
-    connections: Sequence[Connection | TestbedError],
+    connections: Sequence[SshConnection | TestbedError],
     archive: Archive,
     needs: Mapping[str, Sequence[Need]] = NO_NEEDS,
 ) -> list[ExaminedMachine]:
@@ -71,7 +71,7 @@ def examine(
     known = shipped_programs()
     by_name = dict(zip((machine.name for machine in inventory.machines), connections, strict=True))
 
-    def one(machine: Machine) -> ExaminedMachine:
+    def one(machine: InventoryMachine) -> ExaminedMachine:
         connection = by_name[machine.name]
         if isinstance(connection, TestbedError):
             return ExaminedMachine(machine, unreachable(machine, connection))
@@ -105,7 +105,7 @@ def raise_if_unfit(examined: Sequence[ExaminedMachine]) -> None:
         raise MachineError("; ".join(problems))
 
 
-def _run_examination(connection: Connection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
+def _run_examination(connection: SshConnection, asked: dict[str, Any]) -> tuple[Facts, ClockReading]:
     """Run the examination program. Raises TestbedError."""
     program = sent_program(time_limit, files, trusted_folders, run_folders, icmp, examination)
     with connection.open(program_command(program, python=PYTHON), root=True) as process:

@@ -14,12 +14,12 @@ from testbed.errors import TestbedError
 from testbed.machines import remote_cleanup, run_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive
-from testbed.machines.facts import Amount, Said, read_answer
+from testbed.machines.facts import Amount, SanitizedText, read_answer
 from testbed.machines.parallel import on_each
 from testbed.machines.software import trusted_folders
 from testbed.machines.software.deploy import PYTHON, sent_program
 from testbed.machines.ssh import time_limit
-from testbed.machines.ssh.ssh import Connection
+from testbed.machines.ssh.ssh import SshConnection
 from topologies.errors import InputError
 
 CLEAR_TIMEOUT_S = 60.0
@@ -33,10 +33,10 @@ class CleanupResult:
     fully shipped, with their bytes. code: the number of removed archives of other versions.
     """
 
-    ended: tuple[Said, ...]
-    removed: tuple[Said, ...]
-    in_use: tuple[Said, ...]
-    kept: Mapping[Said, Amount]
+    ended: tuple[SanitizedText, ...]
+    removed: tuple[SanitizedText, ...]
+    in_use: tuple[SanitizedText, ...]
+    kept: Mapping[SanitizedText, Amount]
     code: Amount
 
 
@@ -44,7 +44,7 @@ _CLEARED = TypeAdapter(CleanupResult)
 
 
 def clean(
-    connections: Sequence[Connection], runs: Path, archive: Archive
+    connections: Sequence[SshConnection], runs: Path, archive: Archive
 ) -> list[CleanupResult | TestbedError]:
     """Clean all these machines at once; returns each machine's result or error, in their order.
 
@@ -52,7 +52,7 @@ def clean(
     """
     program = sent_program(time_limit, files, trusted_folders, run_folders, remote_cleanup)
 
-    def one(connection: Connection) -> CleanupResult:
+    def one(connection: SshConnection) -> CleanupResult:
         machine = connection.machine
         request = {
             "folder": machine.folder,

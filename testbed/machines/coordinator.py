@@ -15,7 +15,7 @@ from typing import Any
 from experiments.declared import Contract
 from experiments.files.sanitize import sanitize
 from experiments.planned.draining import reached
-from experiments.records.run_record import Outcome, Phase
+from experiments.records.run_record import Outcome, RunPhase
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.barrier import Barrier
 from testbed.runner.draining import highest
@@ -29,7 +29,7 @@ QUESTION_PERIOD_S = 1.0
 QUICK_QUESTION_PERIOD_S = 0.1
 LOOK_S = 0.25
 
-_PHASES = list(Phase)
+_PHASES = list(RunPhase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Coordinator:
         self._duration_us = duration_us
         self._contract = contract
         self._arrived: dict[str, set[str]] = {barrier: set() for barrier in Barrier}
-        self._phases = dict.fromkeys(self._peers, Phase.PLANNED)
-        self._phase = Phase.PLANNED
+        self._phases = dict.fromkeys(self._peers, RunPhase.PLANNED)
+        self._phase = RunPhase.PLANNED
         self._rates: dict[str, tuple[int, int]] = {}
         self._counts: dict[str, _Counts] = {}
         self._zero_ns = 0
@@ -109,7 +109,7 @@ class Coordinator:
             case "waits":
                 self._arrived[message["at"]].add(name)
             case "phase":
-                self._phases[name] = Phase(message["phase"])
+                self._phases[name] = RunPhase(message["phase"])
             case "progress":
                 self._rates[name] = _count(message["events_per_s"]), _count(message["delivered"])
                 self._report_progress()

@@ -13,13 +13,13 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from experiments.files.sanitize import sanitize
 from testbed.errors import TestbedError
 from testbed.links.selection import TRY, TRY_TOOLS
-from testbed.machines.inventory import Inventory, Machine
+from testbed.machines.inventory import Inventory, InventoryMachine
 from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
 from testbed.sandbox.commands import sandbox_command
 from testbed.sandbox.requirements import RUN_TOOLS
 from topologies.link_parameters import LinkParameters
 
-Said = Annotated[str, AfterValidator(sanitize)]
+SanitizedText = Annotated[str, AfterValidator(sanitize)]
 """Sanitized text, which can be shown."""
 Amount = Annotated[int, Field(ge=0, lt=1 << 63)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -51,16 +51,16 @@ class ClockReading:
 class Attempts:
     """The errors of attempts, None for success: namespaces, netem in one, a VXLAN tunnel in one."""
 
-    namespaces: Said | None
-    netem: Said | None
-    tunnel: Said | None
+    namespaces: SanitizedText | None
+    netem: SanitizedText | None
+    tunnel: SanitizedText | None
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
     """An IPv4 address of a machine."""
 
-    interface: Said
+    interface: SanitizedText
     mtu: Amount
     up: bool
 
@@ -69,8 +69,8 @@ class Address:
 class Echo:
     """Round trips of small and full-sized packets to another machine; None without an answer."""
 
-    own: Said
-    peer: Said
+    own: SanitizedText
+    peer: SanitizedText
     small_s: Seconds | None
     large_s: Seconds | None
 
@@ -80,37 +80,37 @@ class Folder:
     """The folder where we may write. `versions` are the names of the archives unpacked there."""
 
     free_bytes: Amount
-    versions: tuple[Said, ...]
-    problem: Said | None
+    versions: tuple[SanitizedText, ...]
+    problem: SanitizedText | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
     """The folder of a run. `state`: see `testbed.machines.run_folders`."""
 
-    name: Said
+    name: SanitizedText
     bytes: Amount
-    state: Said
+    state: SanitizedText
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The answer of `testbed.machines.examination`."""
 
-    python: Said
-    abi: Said | None
-    kernel: Said
-    missing: tuple[Said, ...]
+    python: SanitizedText
+    abi: SanitizedText | None
+    kernel: SanitizedText
+    missing: tuple[SanitizedText, ...]
     attempts: Attempts
-    addresses: Mapping[Said, Address]
+    addresses: Mapping[SanitizedText, Address]
     echoes: tuple[Echo, ...]
-    port_holder: Said | None
+    port_holder: SanitizedText | None
     folder: Folder
     memory_bytes: Amount
     processors: Amount
     synchronised: bool | None
     runs: tuple[RunFolder, ...]
-    programs: tuple[Said, ...]  # the installed ones of systems under test
+    programs: tuple[SanitizedText, ...]  # the installed ones of systems under test
 
 
 _FACTS = TypeAdapter(Facts)
@@ -146,7 +146,7 @@ PROBE_BYTES = LinkParameters().mtu_bytes + VXLAN_OVERHEAD_BYTES
 """The largest packets that links of the default MTU send through the experiment network."""
 
 
-def request(inventory: Inventory, machine: Machine, programs: Iterable[str] = ()) -> dict[str, Any]:
+def request(inventory: Inventory, machine: InventoryMachine, programs: Iterable[str] = ()) -> dict[str, Any]:
     """Return the request for a machine (`testbed.machines.examination`). programs: of systems under test."""
     tunnel = ["ip", "link", "add", "name", "cutset-try", "type", "vxlan", "id", "1"]
     ends = ["local", "192.0.2.1", "remote", "192.0.2.2", "dstport", str(inventory.vxlan_port)]
@@ -164,7 +164,7 @@ def request(inventory: Inventory, machine: Machine, programs: Iterable[str] = ()
     }
 
 
-def peers(inventory: Inventory, machine: Machine) -> list[tuple[str, str]]:
+def peers(inventory: Inventory, machine: InventoryMachine) -> list[tuple[str, str]]:
     """Return pairs of an own address and another machine's that must be able to reach each other."""
     pairs = {
         (machine.address(link), other.address(link)): None
@@ -175,6 +175,6 @@ def peers(inventory: Inventory, machine: Machine) -> list[tuple[str, str]]:
     return [(own, peer) for own, peer in pairs if own is not None and peer is not None]
 
 
-def _networks(one: Machine, other: Machine) -> list[str]:
+def _networks(one: InventoryMachine, other: InventoryMachine) -> list[str]:
     """Return the links with their own networks to which both machines belong; "" is the shared network."""
     return [*(link for link in one.links if link in other.links), ""]

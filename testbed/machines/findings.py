@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from node.core.program import Need
-from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED, State
+from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED, DoctorState
 from testbed.errors import TestbedError
 from testbed.machines.facts import MACHINE_TOOLS, PROBE_BYTES, ClockReading, Echo, Facts
-from testbed.machines.inventory import Inventory, Machine
+from testbed.machines.inventory import Inventory, InventoryMachine
 from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
 from testbed.machines.run_folders import HELD, IN_USE, LEFT
 
@@ -20,7 +20,7 @@ MESSAGE_CHARACTERS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MachineFinding:
     """A finding about one subject.
 
     `cell` is the text for a table, `problem` a clause below the table, `remedy` the action that solves it;
@@ -28,26 +28,26 @@ class Finding:
     """
 
     subject: str
-    state: State
+    state: DoctorState
     cell: str
     problem: str = ""
     remedy: str = ""
 
 
-def unreachable(machine: Machine, error: TestbedError) -> tuple[Finding, ...]:
+def unreachable(machine: InventoryMachine, error: TestbedError) -> tuple[MachineFinding, ...]:
     """Return the finding for a machine without facts, with the error that explains why."""
-    return (Finding("login", State.MISSING, "no", str(error).removeprefix(f"{machine.name}: ")),)
+    return (MachineFinding("login", DoctorState.MISSING, "no", str(error).removeprefix(f"{machine.name}: ")),)
 
 
 def judge(
     inventory: Inventory,
-    machine: Machine,
+    machine: InventoryMachine,
     facts: Facts,
     clock: ClockReading,
     sha256: str,
     *,
     needs: Sequence[Need] = (),
-) -> tuple[Finding, ...]:
+) -> tuple[MachineFinding, ...]:
     """Return all findings about a machine.
 
     sha256: the name of our code's archive. needs: the needs of an experiment's system.
@@ -68,18 +68,20 @@ def judge(
     )
 
 
-def _login(machine: Machine) -> Finding:
+def _login(machine: InventoryMachine) -> MachineFinding:
     root = machine.user in {None, "root"}
-    return Finding("login", State.GOOD, (machine.user or "yes") if root else f"{machine.user}, sudo")
+    return MachineFinding(
+        "login", DoctorState.GOOD, (machine.user or "yes") if root else f"{machine.user}, sudo"
+    )
 
 
-def _python(facts: Facts) -> Finding:
+def _python(facts: Facts) -> MachineFinding:
     ours = sysconfig.get_config_var("SOABI")
     if facts.abi == ours:
-        return Finding("Python", State.GOOD, facts.python)
-    return Finding(
+        return MachineFinding("Python", DoctorState.GOOD, facts.python)
+    return MachineFinding(
         "Python",
-        State.MISSING,
+        DoctorState.MISSING,
         facts.python,
         f"its python3 is {facts.python} ({facts.abi or 'of an unknown kind'}), but the compiled modules that"
         f" come from here are for {ours}",
@@ -87,48 +89,48 @@ def _python(facts: Facts) -> Finding:
     )
 
 
-def _tools(facts: Facts) -> Finding:
+def _tools(facts: Facts) -> MachineFinding:
     if not facts.missing:
-        return Finding("tools", State.GOOD, "all")
+        return MachineFinding("tools", DoctorState.GOOD, "all")
     packages = sorted({MACHINE_TOOLS[tool] for tool in facts.missing})
-    return Finding(
+    return MachineFinding(
         "tools",
-        State.MISSING,
+        DoctorState.MISSING,
         f"{len(facts.missing)} missing",
         f"not installed: {', '.join(facts.missing)}",
         f"apt-get install {' '.join(packages)}",
     )
 
 
-def _links(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
+def _links(inventory: Inventory, facts: Facts) -> Iterator[MachineFinding]:
     if said := facts.attempts.namespaces:
-        yield Finding(
+        yield MachineFinding(
             "links",
-            State.MISSING,
+            DoctorState.MISSING,
             "none",
             f"cannot create namespaces [{_short(said)}]",
             "use the machine itself rather than a container, or one with --privileged",
         )
         return
-    yield Finding("links", State.GOOD, "relay" if facts.attempts.netem else "netem")
+    yield MachineFinding("links", DoctorState.GOOD, "relay" if facts.attempts.netem else "netem")
     if len(inventory.machines) > 1 and (said := facts.attempts.tunnel):
-        yield Finding(
+        yield MachineFinding(
             "links",
-            State.MISSING,
+            DoctorState.MISSING,
             "no tunnels",
             f"the kernel {facts.kernel} does not support VXLAN tunnels [{_short(said)}]",
             "modprobe vxlan, or use a kernel that has it (CONFIG_VXLAN)",
         )
 
 
-def _network(inventory: Inventory, machine: Machine, facts: Facts) -> Iterator[Finding]:
+def _network(inventory: Inventory, machine: InventoryMachine, facts: Facts) -> Iterator[MachineFinding]:
     for address in machine.addresses:
         found = facts.addresses.get(address)
         if found is None:
             others = ", ".join(f"{own} ({at.interface})" for own, at in sorted(facts.addresses.items()))
-            yield Finding(
+            yield MachineFinding(
                 "network",
-                State.MISSING,
+                DoctorState.MISSING,
                 address,
                 f"{address} is on none of its interfaces, which have {others or 'no address'}",
                 f"correct the inventory ({inventory.file})",
@@ -136,35 +138,35 @@ def _network(inventory: Inventory, machine: Machine, facts: Facts) -> Iterator[F
             continue
         cell = f"{address} {found.interface} {found.mtu}"
         if not found.up:
-            yield Finding(
+            yield MachineFinding(
                 "network",
-                State.MISSING,
+                DoctorState.MISSING,
                 cell,
                 f"{found.interface} is down",
                 f"ip link set {found.interface} up",
             )
         elif found.mtu < PROBE_BYTES:
-            yield Finding(
+            yield MachineFinding(
                 "network",
-                State.NOTE,
+                DoctorState.NOTE,
                 cell,
                 f"the MTU of {found.interface} is {found.mtu}: links between machines get"
                 f" {found.mtu - VXLAN_OVERHEAD_BYTES} at most",
                 f"ip link set {found.interface} mtu {PROBE_BYTES}, if all of that network can",
             )
         else:
-            yield Finding("network", State.GOOD, cell)
+            yield MachineFinding("network", DoctorState.GOOD, cell)
     if facts.port_holder:
-        yield Finding(
+        yield MachineFinding(
             "network",
-            State.MISSING,
+            DoctorState.MISSING,
             "port taken",
             f"UDP port {inventory.vxlan_port} is used by {facts.port_holder}",
             "stop it, or choose another port with `vxlan_port:` in the inventory",
         )
 
 
-def _peers(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
+def _peers(inventory: Inventory, facts: Facts) -> Iterator[MachineFinding]:
     if not facts.echoes:
         return
     name = {address: machine.name for machine in inventory.machines for address in machine.addresses}
@@ -172,9 +174,9 @@ def _peers(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
     short = [echo for echo in facts.echoes if echo.small_s is not None and echo.large_s is None]
     cell = _reached(facts.echoes)
     if silent:
-        yield Finding(
+        yield MachineFinding(
             "peers",
-            State.MISSING,
+            DoctorState.MISSING,
             cell,
             f"no answer in the experiment network from {_named(silent, name)}",
             "check that they are up and in the same network, and that no firewall drops ICMP",
@@ -182,15 +184,15 @@ def _peers(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
     if short:
         sizes = sorted({min(PROBE_BYTES, facts.addresses[echo.own].mtu) for echo in short})
         size = " or ".join(map(str, sizes))
-        yield Finding(
+        yield MachineFinding(
             "peers",
-            State.MISSING,
+            DoctorState.MISSING,
             cell,
             f"no answer to packets of {size} bytes from {_named(short, name)}, but to small ones",
             "set the interfaces' MTU to that of the network between them",
         )
     if not silent and not short:
-        yield Finding("peers", State.GOOD, cell)
+        yield MachineFinding("peers", DoctorState.GOOD, cell)
 
 
 def _reached(echoes: tuple[Echo, ...]) -> str:
@@ -203,78 +205,78 @@ def _named(echoes: list[Echo], name: dict[str, str]) -> str:
     return ", ".join(f"{name.get(echo.peer, '?')} ({echo.peer})" for echo in echoes)
 
 
-def _clock(facts: Facts, clock: ClockReading) -> Finding:
+def _clock(facts: Facts, clock: ClockReading) -> MachineFinding:
     offset = f"{clock.offset_ns / 1e6:+z.1f}"
     cell = f"{'0.0' if offset == '+0.0' else offset} ±{clock.error_ns / 1e6:.1f} ms"
     if facts.synchronised is False:
-        return Finding(
+        return MachineFinding(
             "clock",
-            State.NOTE,
+            DoctorState.NOTE,
             cell,
             "the kernel reports its clock as unsynchronised",
             "apt-get install chrony",
         )
-    return Finding("clock", State.GOOD, cell)
+    return MachineFinding("clock", DoctorState.GOOD, cell)
 
 
-def _disk(machine: Machine, facts: Facts) -> Iterator[Finding]:
+def _disk(machine: InventoryMachine, facts: Facts) -> Iterator[MachineFinding]:
     cell = f"{facts.folder.free_bytes / 1e9:.0f} GB"
     if facts.folder.problem:
-        yield Finding(
-            "disk", State.MISSING, cell, facts.folder.problem, "name another `folder:` in the inventory"
+        yield MachineFinding(
+            "disk", DoctorState.MISSING, cell, facts.folder.problem, "name another `folder:` in the inventory"
         )
     elif facts.folder.free_bytes < DISK_BYTES_ADVISED:
-        yield Finding(
+        yield MachineFinding(
             "disk",
-            State.NOTE,
+            DoctorState.NOTE,
             cell,
             f"{cell} are free for {machine.folder}; captures of a minute may take 2 GB",
             "name another `folder:` in the inventory, or give experiments a snap length",
         )
     else:
-        yield Finding("disk", State.GOOD, cell)
+        yield MachineFinding("disk", DoctorState.GOOD, cell)
 
 
-def _memory(facts: Facts) -> Finding:
+def _memory(facts: Facts) -> MachineFinding:
     cell = f"{facts.memory_bytes / 2**30:.0f} GiB, {facts.processors} CPU"
     if facts.memory_bytes < MEMORY_BYTES_ADVISED:
-        return Finding("memory", State.NOTE, cell)
-    return Finding("memory", State.GOOD, cell)
+        return MachineFinding("memory", DoctorState.NOTE, cell)
+    return MachineFinding("memory", DoctorState.GOOD, cell)
 
 
-def _code(facts: Facts, sha256: str) -> Finding:
+def _code(facts: Facts, sha256: str) -> MachineFinding:
     if sha256 in facts.folder.versions:
-        return Finding("code", State.GOOD, "this")
-    return Finding("code", State.GOOD, "another" if facts.folder.versions else "none")
+        return MachineFinding("code", DoctorState.GOOD, "this")
+    return MachineFinding("code", DoctorState.GOOD, "another" if facts.folder.versions else "none")
 
 
-def _runs(facts: Facts) -> Finding:
+def _runs(facts: Facts) -> MachineFinding:
     counts = Counter(run.state for run in facts.runs)
     cell = ", ".join(f"{counts[state]} {state}" for state in (IN_USE, HELD, LEFT) if counts[state])
     left = [run for run in facts.runs if run.state != IN_USE]
     if not left:
-        return Finding("runs", State.GOOD, cell or "none")
-    return Finding(
+        return MachineFinding("runs", DoctorState.GOOD, cell or "none")
+    return MachineFinding(
         "runs",
-        State.NOTE,
+        DoctorState.NOTE,
         f"{cell}, {sum(run.bytes for run in left) / 1e6:.0f} MB",
         f"without a controller: {', '.join(run.name for run in left)}",
         "`cutset fetch RUN` fetches its files; `cutset hosts INVENTORY --clean` removes fetched runs",
     )
 
 
-def _programs(facts: Facts, needs: Sequence[Need]) -> Finding:
+def _programs(facts: Facts, needs: Sequence[Need]) -> MachineFinding:
     """Return the finding about programs; Python modules are sent with the code."""
     lacking = [need for need in needs if need.kind == "program" and need.name not in facts.programs]
     if lacking:
-        return Finding(
+        return MachineFinding(
             "programs",
-            State.MISSING,
+            DoctorState.MISSING,
             f"{len(lacking)} missing",
             f"needed for the run, but not installed: {', '.join(need.name for need in lacking)}",
             "; ".join(dict.fromkeys(need.get for need in lacking)),
         )
-    return Finding("programs", State.GOOD, ", ".join(facts.programs) or "none")
+    return MachineFinding("programs", DoctorState.GOOD, ", ".join(facts.programs) or "none")
 
 
 def _short(said: str) -> str:

@@ -173,7 +173,7 @@ class _Inventory(StrictModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class InventoryMachine:
     """A machine, with the inventory's defaults filled in."""
 
     name: str
@@ -228,7 +228,7 @@ class Inventory:
 
     name: str
     file: str  # as errors name it
-    machines: tuple[Machine, ...]
+    machines: tuple[InventoryMachine, ...]
     lease_us: int
     shaping: Shaping
     vxlan_port: int
@@ -255,13 +255,13 @@ def inventory_schema() -> dict[str, Any]:
     return schema_of(_Inventory)
 
 
-def _machine(given: _Machine, common: _Inventory) -> Machine:
+def _machine(given: _Machine, common: _Inventory) -> InventoryMachine:
     def chosen(field: str) -> Any:
         own = getattr(given, field)
         return getattr(common, field) if own is None else own
 
     key = chosen("key")
-    return Machine(
+    return InventoryMachine(
         name=given.name,
         control=given.control,
         port=chosen("port"),

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from experiments.files.sanitize import sanitize
 from experiments.records.observations import MachineShare
-from experiments.records.run_record import Outcome, Phase, RunRecord
+from experiments.records.run_record import Outcome, RunPhase, RunRecord
 from testbed.machines.facts import ClockReading
 from testbed.machines.placement import Placement
 from testbed.machines.software.needed_programs import Versions
 
-_PHASES = list(Phase)
+_PHASES = list(RunPhase)
 
 
 def machine_shares(

@@ -15,7 +15,7 @@ from itertools import combinations
 from experiments.planned.changes import LinkChange
 from experiments.planned.plan import CapturePlan, LinkPlan, Plan
 from testbed.assignment import Assignment
-from testbed.machines.inventory import Inventory, Machine, Shaping
+from testbed.machines.inventory import Inventory, InventoryMachine, Shaping
 from testbed.network.commands import OUTSIDE_MTU_BYTES
 from testbed.tunnel import Tunnel
 from topologies.errors import InputError
@@ -30,14 +30,14 @@ VXLAN_NETWORKS = 1 << 24
 class Placement:
     """The machine of each of the plan's hosts, by the host's name. Machines without hosts are left out."""
 
-    machine_of: Mapping[str, Machine]
+    machine_of: Mapping[str, InventoryMachine]
 
     @property
-    def machines(self) -> list[Machine]:
+    def machines(self) -> list[InventoryMachine]:
         """The machines that take part, in the inventory's order of regions."""
         return list({machine.name: machine for machine in self.machine_of.values()}.values())
 
-    def hosts(self, machine: Machine) -> list[str]:
+    def hosts(self, machine: InventoryMachine) -> list[str]:
         """Return the plan's hosts on a machine."""
         return [host for host, where in self.machine_of.items() if where.name == machine.name]
 
@@ -46,7 +46,7 @@ def place(plan: Plan, inventory: Inventory) -> Placement:
     """Place a plan on machines. Raises InputError if they cannot execute it."""
     by_region = _machines_by_region(plan, inventory)
     room = {machine.name: machine.takes for machine in inventory.machines}
-    machine_of: dict[str, Machine] = {}
+    machine_of: dict[str, InventoryMachine] = {}
     for host in plan.hosts:
         choice = by_region[host.region]
         if not host.lan_link:
@@ -154,7 +154,7 @@ def assignments(
     }
 
 
-def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[Machine]]:
+def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[InventoryMachine]]:
     regions = [region.name for region in plan.regions]
     for number, machine in enumerate(inventory.machines):
         for region in machine.serves:
@@ -178,7 +178,9 @@ def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[Mach
     return found
 
 
-def _tunnels(plan: Plan, placement: Placement) -> Iterator[tuple[Machine, Machine, str, str]]:
+def _tunnels(
+    plan: Plan, placement: Placement
+) -> Iterator[tuple[InventoryMachine, InventoryMachine, str, str]]:
     """Yield every tunnel: its two machines, its name, and the region if it is part of a LAN."""
     gateways = {region.name: placement.machine_of[region.gateway] for region in plan.regions}
     for link in plan.links:
@@ -190,14 +192,16 @@ def _tunnels(plan: Plan, placement: Placement) -> Iterator[tuple[Machine, Machin
             yield one, other, f"{region.name}~{one.name}~{other.name}", region.name
 
 
-def _sides(plan: Plan, here: Machine, there: Machine, link: str, region: str) -> tuple[str, str]:
+def _sides(
+    plan: Plan, here: InventoryMachine, there: InventoryMachine, link: str, region: str
+) -> tuple[str, str]:
     """Return the names of the two ends in captures: regions, or machines if both are in the same region."""
     if region:
         return here.name, there.name
     return next((each.a, each.b) for each in plan.links if each.name == link)
 
 
-def _address(inventory: Inventory, machine: Machine, link: str) -> str:
+def _address(inventory: Inventory, machine: InventoryMachine, link: str) -> str:
     found = machine.address(link)
     if found is None:
         raise _error(inventory, "machines", f"{machine.name} has no address for the link {link}")

@@ -14,7 +14,7 @@ from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 
-def note_started(run: RunDirectory, inventory: Path) -> None:
+def record_started(run: RunDirectory, inventory: Path) -> None:
     """Record the inventory of a run that starts now.
 
     If it cannot be written, `cutset fetch` needs --on.

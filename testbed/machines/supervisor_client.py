@@ -21,8 +21,8 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.machines.agent.messages import Message, MessageParser, line_of
 from testbed.machines.facts import ClockReading, best_reading
-from testbed.machines.inventory import Machine
-from testbed.machines.ssh.ssh import Connection, RemoteProcess, UnreachableError
+from testbed.machines.inventory import InventoryMachine
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError
 
 PIECE_BYTES = 1 << 16
 RETRY_S_MIN = 0.25
@@ -46,8 +46,8 @@ class SupervisorClient:
 
     def __init__(
         self,
-        machine: Machine,
-        connect: Callable[[], Connection],
+        machine: InventoryMachine,
+        connect: Callable[[], SshConnection],
         command: Callable[[str], list[str]],
         events: Events,
         patience_s: float,
@@ -105,7 +105,7 @@ class SupervisorClient:
     # --- The thread
 
     def _stay_connected(self, first: bytes) -> None:
-        connection: Connection | None = None
+        connection: SshConnection | None = None
         command, retry_s = "start", RETRY_S_MIN
         self._received_s = time.monotonic()
         while not self._closing.is_set():
@@ -141,7 +141,7 @@ class SupervisorClient:
             self._closing.wait(retry_s)
             retry_s = min(retry_s * 2, RETRY_S_MAX)
 
-    def _follow(self, connection: Connection, command: str, first: bytes) -> int:
+    def _follow(self, connection: SshConnection, command: str, first: bytes) -> int:
         """Read until the session ends; returns its exit code."""
         lines, self._error_output = MessageParser(), ""
         with connection.open(self._command(command), root=True) as process:

@@ -8,7 +8,7 @@ kernel's Documentation/networking/ip-sysctl.rst.
 from collections.abc import Iterable, Mapping
 
 from experiments.planned.plan import HostPlan
-from testbed.network.network_layout import Bridge, Interface, Neighbour, NetworkLayout, Route
+from testbed.network.network_layout import Bridge, HostInterface, HostRoute, Neighbour, NetworkLayout
 from testbed.tunnel import Tunnel
 
 OUTSIDE_MTU_BYTES = 9216
@@ -70,7 +70,7 @@ def tunnel_lines(tunnels: Iterable[Tunnel]) -> list[str]:
     return [f"link set {tunnel.interface} up" for tunnel in tunnels]
 
 
-def _end(interface: Interface) -> str:
+def _end(interface: HostInterface) -> str:
     return f"{interface.name} address {interface.mac} mtu {interface.mtu_bytes} {_QUEUES}"
 
 
@@ -113,7 +113,7 @@ def inside_lines(layout: NetworkLayout, host: str) -> list[str]:
     return lines
 
 
-def raise_lines(layout: NetworkLayout, interface: Interface) -> list[str]:
+def raise_lines(layout: NetworkLayout, interface: HostInterface) -> list[str]:
     """Return the lines that take an interface up again, with its routes and neighbours.
 
     The kernel removed these when the interface went down.
@@ -128,7 +128,7 @@ def hosts_file(hosts: Iterable[HostPlan]) -> str:
     return "127.0.0.1 localhost\n" + "".join(f"{host.address} {host.name}\n" for host in hosts)
 
 
-def _route_line(route: Route) -> str:
+def _route_line(route: HostRoute) -> str:
     return f"route replace {route.subnet} via {route.via} dev {route.interface}"
 
 

@@ -30,7 +30,7 @@ class PlainHost(Host):  # type: ignore[misc]
     isSetup = True  # noqa: N815 (Mininet's name; skips its search for ifconfig, which is not needed)
 
 
-class Lan(Switch):  # type: ignore[misc]
+class LanBridge(Switch):  # type: ignore[misc]
     """A region's bridge, in the root namespace. Its shell is started by the first command."""
 
     isSetup = True  # noqa: N815
@@ -94,7 +94,7 @@ def make_mininet() -> Mininet:
     """
     check_tools({"mnexec": RUN_TOOLS["mnexec"]})
     Mininet.inited = True
-    return Mininet(controller=None, build=False, host=PlainHost, switch=Lan)
+    return Mininet(controller=None, build=False, host=PlainHost, switch=LanBridge)
 
 
 def add_hosts(net: Mininet, names: Sequence[str], check: Callable[[], None] = lambda: None) -> None:

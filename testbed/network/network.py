@@ -18,14 +18,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from experiments.planned.changes import (
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
 )
 from experiments.planned.plan import CapturePlan, Plan
-from experiments.records.observations import Probe, When
+from experiments.records.observations import RoundTripProbe, When
 from testbed.assignment import Assignment, assigned_part, parameters_here, whole_plan
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
@@ -34,7 +34,14 @@ from testbed.network import commands, packet_filter, probes
 from testbed.network.connection_reset import reset_connections
 from testbed.network.namespaces import in_each_namespace, write_settings
 from testbed.network.neighbour_table import NeighbourTable
-from testbed.network.network_layout import Interface, Neighbour, Port, capture_point, mac_address, make_layout
+from testbed.network.network_layout import (
+    BridgePort,
+    HostInterface,
+    Neighbour,
+    capture_point,
+    mac_address,
+    make_layout,
+)
 
 if TYPE_CHECKING:
     from mininet.net import Mininet
@@ -78,7 +85,7 @@ class Network:
             for link in plan.links
             for direction, parameters in parameters_here(plan, self._assignment, link).items()
         }
-        self._down: set[tuple[str, Direction]] = set()
+        self._down: set[tuple[str, LinkDirectionName]] = set()
         self._resources = contextlib.ExitStack()
         self._namespaces: dict[str, str] = {}
         self._neighbour_tables: dict[str, NeighbourTable] = {}  # of hosts that are separated from others
@@ -138,7 +145,7 @@ class Network:
         is_down, was_down = change.state is LinkState.DOWN, key in self._down
         sender = self._layout.sender(change.link, change.direction)
         if change.parameters.mtu_bytes != self._parameters_of[key].mtu_bytes and isinstance(
-            sender, Interface
+            sender, HostInterface
         ):
             line = f"link set {sender.name} mtu {change.parameters.mtu_bytes}"
             self._run_at(sender, [line], doing=f"changing the MTU of {change.link}")
@@ -194,11 +201,11 @@ class Network:
         addresses = [self._address_of(peer) for peer in change.peers]
         host = self._host_of(change.process)
         script = (
-            packet_filter.begin(change, addresses)
+            packet_filter.block_script(change, addresses)
             if change.action is ProcessAction.BLOCK
-            else packet_filter.end(change)
+            else packet_filter.unblock_script(change)
         )
-        in_each_namespace(self._namespaces, [host], lambda _: packet_filter.carry_out(script))
+        in_each_namespace(self._namespaces, [host], lambda _: packet_filter.execute(script))
         return Applied(requested_ns, time.time_ns())
 
     def _host_of(self, process: str) -> str:
@@ -215,7 +222,7 @@ class Network:
             self._resources.callback(table.close)
         return self._neighbour_tables[host]
 
-    def probe(self, when: When) -> list[Probe]:
+    def probe(self, when: When) -> list[RoundTripProbe]:
         """Measure round trips in microseconds between every two regions, from one host to one host.
 
         Only pairs whose sending host is on this machine are measured. Echoes without a reply in time
@@ -230,14 +237,14 @@ class Network:
         }
         regions = list(hosts)
         pairs = [
-            probes.Pair(origin, target, hosts[origin].name, hosts[target].address)
+            probes.ProbePair(origin, target, hosts[origin].name, hosts[target].address)
             for number, origin in enumerate(regions)
             for target in regions[number + 1 :]
             if hosts[origin].name in self._assignment.hosts
         ]
         round_trips = probes.measure(pairs, self._namespaces)
         return [
-            Probe(when, pair.origin, pair.target, tuple(rtt_us))
+            RoundTripProbe(when, pair.origin, pair.target, tuple(rtt_us))
             for pair, rtt_us in zip(pairs, round_trips, strict=True)
         ]
 
@@ -292,15 +299,15 @@ class Network:
     def _configure_inside(self, host: str) -> None:
         run_batch("ip", commands.inside_lines(self._layout, host), doing=f"configuring {host}")
 
-    def _raise(self, sender: Interface | Port, link: str) -> None:
+    def _raise(self, sender: HostInterface | BridgePort, link: str) -> None:
         lines = [f"link set {sender.name} up"]
-        if isinstance(sender, Interface):
+        if isinstance(sender, HostInterface):
             lines = commands.raise_lines(self._layout, sender)
         self._run_at(sender, lines, doing=f"taking {link} up")
 
-    def _run_at(self, sender: Interface | Port, lines: Sequence[str], *, doing: str) -> None:
+    def _run_at(self, sender: HostInterface | BridgePort, lines: Sequence[str], *, doing: str) -> None:
         """Run `ip` lines in the namespace of an interface."""
-        if isinstance(sender, Port):
+        if isinstance(sender, BridgePort):
             run_batch("ip", lines, doing=doing)
         else:
             in_each_namespace(self._namespaces, [sender.host], lambda _: run_batch("ip", lines, doing=doing))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import TypeVar
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from experiments.planned.plan import CapturePlan, HostPlan, Plan
 from experiments.planned.plan_routes import next_links
 from testbed.assignment import Assignment, parameters_here, traces_here, whole_plan
@@ -26,7 +26,7 @@ from testbed.links.wiring import LinkWiring, links_without_emulator
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class HostInterface:
     """An interface in a host's namespace.
 
     `outside` is the other end of its pair, in the root namespace; empty if it is paired with another
@@ -47,7 +47,7 @@ class Interface:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class BridgePort:
     """A port of a region's bridge. `inside` is the other end of its pair if that is in the root namespace."""
 
     name: str
@@ -62,11 +62,11 @@ class Bridge:
 
     name: str
     region: str
-    ports: tuple[Port, ...]
+    ports: tuple[BridgePort, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class HostRoute:
     """A route to `subnet` via a gateway."""
 
     subnet: str
@@ -91,15 +91,15 @@ class NetworkLayout:
     `pairs` the WAN links without one.
     """
 
-    interfaces: tuple[Interface, ...]
-    pairs: tuple[tuple[Interface, Interface], ...]
+    interfaces: tuple[HostInterface, ...]
+    pairs: tuple[tuple[HostInterface, HostInterface], ...]
     bridges: tuple[Bridge, ...]
     wirings: tuple[LinkWiring, ...]
-    routes: Mapping[str, tuple[Route, ...]]
+    routes: Mapping[str, tuple[HostRoute, ...]]
     neighbours: Mapping[str, tuple[Neighbour, ...]]
     gateways: frozenset[str]
 
-    def of_host(self, host: str) -> tuple[Interface, ...]:
+    def of_host(self, host: str) -> tuple[HostInterface, ...]:
         """Return the interfaces of a host, eth0 first."""
         return tuple(interface for interface in self.interfaces if interface.host == host)
 
@@ -107,10 +107,10 @@ class NetworkLayout:
         """Return the wiring of an emulated link."""
         return next(wiring for wiring in self.wirings if wiring.name == link)
 
-    def sender(self, link: str, direction: Direction) -> Interface | Port:
+    def sender(self, link: str, direction: LinkDirectionName) -> HostInterface | BridgePort:
         """Return the interface that sends into a link direction: a host's interface, or the bridge's port."""
         wiring = self.wiring(link)
-        outside = wiring.a_interface if direction is Direction.FORWARD else wiring.b_interface
+        outside = wiring.a_interface if direction is LinkDirectionName.FORWARD else wiring.b_interface
         ports = (port for bridge in self.bridges for port in bridge.ports)
         interfaces = (interface for interface in self.interfaces if interface.outside == outside)
         return next(interfaces, None) or next(port for port in ports if port.inside == outside)
@@ -157,15 +157,15 @@ def capture_point(layout: NetworkLayout, plan: Plan, assignment: Assignment, cap
     return wiring.a_interface if capture.side == link.a else wiring.b_interface
 
 
-def _pairs(interfaces: tuple[Interface, ...]) -> tuple[tuple[Interface, Interface], ...]:
-    ends: dict[str, list[Interface]] = {}
+def _pairs(interfaces: tuple[HostInterface, ...]) -> tuple[tuple[HostInterface, HostInterface], ...]:
+    ends: dict[str, list[HostInterface]] = {}
     for interface in interfaces:
         if not interface.outside:
             ends.setdefault(interface.link, []).append(interface)
     return tuple((one, other) for one, other in ends.values())
 
 
-def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[Interface]:
+def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[HostInterface]:
     """Yield every host's eth0, then the gateways' WAN interfaces in the order of the links."""
     lan_prefix = {region.name: IPv4Network(region.subnet).prefixlen for region in plan.regions}
     region_number = {region.name: number for number, region in enumerate(plan.regions)}
@@ -178,7 +178,9 @@ def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[Interface]:
         else:
             outside = f"g{region_number[host.region]}"
             mtu = _lan_mtu(plan, host.region)
-        yield Interface(host.name, "eth0", host.address, lan_prefix[host.region], outside, mtu, host.lan_link)
+        yield HostInterface(
+            host.name, "eth0", host.address, lan_prefix[host.region], outside, mtu, host.lan_link
+        )
     gateways = {region.name: region.gateway for region in plan.regions}
     used = dict.fromkeys(gateways, 0)
     for number, link in enumerate(plan.links):
@@ -189,7 +191,9 @@ def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[Interface]:
         for region, address, parameters, side in ends:
             used[region] += 1
             name, outside = f"eth{used[region]}", "" if link.name in direct else f"l{number}{side}"
-            yield Interface(gateways[region], name, address, prefix, outside, parameters.mtu_bytes, link.name)
+            yield HostInterface(
+                gateways[region], name, address, prefix, outside, parameters.mtu_bytes, link.name
+            )
 
 
 def _lan_mtu(plan: Plan, region: str) -> int:
@@ -211,23 +215,23 @@ def _bridges(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iter
             yield Bridge(f"lan{number}", region.name, (*ports, *_tunnel_ports(assignment, members)))
 
 
-def _tunnel_ports(assignment: Assignment, members: Sequence[HostPlan]) -> Iterator[Port]:
+def _tunnel_ports(assignment: Assignment, members: Sequence[HostPlan]) -> Iterator[BridgePort]:
     """Yield a bridge port for each other machine that has hosts of the region."""
     behind: dict[str, list[str]] = {}
     for host in members:
         if host.name in assignment.behind:
             behind.setdefault(assignment.behind[host.name], []).append(mac_address(host.address))
     for interface, macs in behind.items():
-        yield Port(interface, tuple(macs))
+        yield BridgePort(interface, tuple(macs))
 
 
-def _port(region: int, host: HostPlan, link: int, direct: frozenset[str]) -> Port:
+def _port(region: int, host: HostPlan, link: int, direct: frozenset[str]) -> BridgePort:
     macs = (mac_address(host.address),)
     if not host.lan_link:
-        return Port(f"g{region}", macs, host=host.name)
+        return BridgePort(f"g{region}", macs, host=host.name)
     if host.lan_link in direct:
-        return Port(f"l{link}p", macs, host=host.name)
-    return Port(f"l{link}p", macs, f"l{link}b")
+        return BridgePort(f"l{link}p", macs, host=host.name)
+    return BridgePort(f"l{link}p", macs, f"l{link}b")
 
 
 def _wirings(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iterator[LinkWiring]:
@@ -238,7 +242,9 @@ def _wirings(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iter
             continue
         a, b = f"l{number}a", f"l{number}b"
         if tunnel := assignment.tunnel(link.name):
-            a, b = (a, tunnel.interface) if Direction.FORWARD in parameters_of else (tunnel.interface, b)
+            a, b = (
+                (a, tunnel.interface) if LinkDirectionName.FORWARD in parameters_of else (tunnel.interface, b)
+            )
         host = host_at.get(link.name)
         if host is None or tunnel:
             traces = traces_here(plan, assignment, link)
@@ -247,20 +253,20 @@ def _wirings(plan: Plan, assignment: Assignment, direct: frozenset[str]) -> Iter
             yield LinkWiring(link.name, a, b, parameters_of, host.region, mac_address(host.address))
 
 
-def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Route, ...]]:
+def _routes(plan: Plan, interfaces: tuple[HostInterface, ...]) -> dict[str, tuple[HostRoute, ...]]:
     """Return the routes: hosts have a default route, gateways a static route to every region."""
     gateway_address = {host.name: host.address for host in plan.hosts}
     region_of = {region.name: region for region in plan.regions}
-    routes: dict[str, tuple[Route, ...]] = {}
+    routes: dict[str, tuple[HostRoute, ...]] = {}
     for host in plan.hosts:
         gateway = region_of[host.region].gateway
         if host.name != gateway:
-            routes[host.name] = (Route("default", gateway_address[gateway], "eth0"),)
+            routes[host.name] = (HostRoute("default", gateway_address[gateway], "eth0"),)
     end = {(interface.host, interface.link): interface for interface in interfaces}
     for region, ways in next_links(plan).items():
         gateway = region_of[region].gateway
         routes[gateway] = tuple(
-            Route(
+            HostRoute(
                 region_of[target].subnet,
                 link.b_address if link.a == region else link.a_address,
                 end[gateway, link.name].name,
@@ -270,7 +276,7 @@ def _routes(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Ro
     return routes
 
 
-def _neighbours(plan: Plan, interfaces: tuple[Interface, ...]) -> dict[str, tuple[Neighbour, ...]]:
+def _neighbours(plan: Plan, interfaces: tuple[HostInterface, ...]) -> dict[str, tuple[Neighbour, ...]]:
     """Return the neighbour entries: between all hosts of a LAN, and between the gateways of a WAN link."""
     known: dict[str, list[Neighbour]] = {host.name: [] for host in plan.hosts}
     for region in plan.regions:

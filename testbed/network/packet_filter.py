@@ -15,7 +15,7 @@ TIMEOUT_S = 10.0
 CONNECTING = "tcp flags & (syn | ack) == syn"
 
 
-def begin(change: ProcessChange, addresses: Sequence[str]) -> str:
+def block_script(change: ProcessChange, addresses: Sequence[str]) -> str:
     """Return the script that blocks the packets to these addresses that the change selects."""
     blocked = f"ip daddr {{ {', '.join(addresses)} }}"
     of_ports = [f"th {end} {change.port}" for end in ("sport", "dport")] if change.port is not None else [""]
@@ -30,12 +30,12 @@ def begin(change: ProcessChange, addresses: Sequence[str]) -> str:
     return f"table ip {_table(change)} {{ chain kept {{ {lines}; }}; }}\n"
 
 
-def end(change: ProcessChange) -> str:
+def unblock_script(change: ProcessChange) -> str:
     """Return the script that unblocks them."""
     return f"delete table ip {_table(change)}\n"
 
 
-def carry_out(script: str) -> None:
+def execute(script: str) -> None:
     """Run a script in the network namespace of the calling thread. Raises TestbedError, MachineError."""
     try:
         done = subprocess.run(

@@ -31,7 +31,7 @@ _NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ProbePair:
     """Two regions and the host of each that sends or answers."""
 
     origin: str
@@ -40,7 +40,7 @@ class Pair:
     address: str  # the address of the host that answers
 
 
-def measure(pairs: Sequence[Pair], namespaces: Mapping[str, str]) -> list[list[float]]:
+def measure(pairs: Sequence[ProbePair], namespaces: Mapping[str, str]) -> list[list[float]]:
     """Measure the round trips of each pair in microseconds, in order of the pairs; lost ones are missing."""
     hosts = list(dict.fromkeys(pair.host for pair in pairs))
     sockets = in_each_namespace(namespaces, hosts, lambda _: _open())
@@ -60,7 +60,7 @@ def _open() -> socket.socket:
 class _ProbeRound:
     """The echoes in flight."""
 
-    def __init__(self, pairs: Sequence[Pair], sockets: Mapping[str, socket.socket]) -> None:
+    def __init__(self, pairs: Sequence[ProbePair], sockets: Mapping[str, socket.socket]) -> None:
         self._pairs = pairs
         self._sockets = sockets
         self._sent_ns: dict[tuple[int, int], int] = {}
@@ -81,7 +81,7 @@ class _ProbeRound:
             self._receive_until(time.monotonic() + LOOK_S, all_answered=True)
         return self._round_trips_us
 
-    def _send(self, number: int, sequence: int, pair: Pair) -> None:
+    def _send(self, number: int, sequence: int, pair: ProbePair) -> None:
         packet = echo_request(number & 0xFFFF, sequence, _PAIR.pack(number))
         self._sent_ns[number, sequence] = time.time_ns()
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import child_processes
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 from topologies.errors import InputError
 
@@ -61,14 +61,14 @@ def message(directory: NightDirectory, record: NightRecord, page: Path | None) -
         "findings": list(record.findings),
         "unchecked": record.unchecked,
         "failed": failed,
-        "skipped": [run.name for run in record.runs if run.state is State.SKIPPED],
+        "skipped": [run.name for run in record.runs if run.state is RunState.SKIPPED],
         "runs": len(record.runs),
         "page": shown,
         "log": str(directory.log.absolute()),
     }
 
 
-def message_of_none(suite: str, night: date, problem: str, exit_code: int) -> dict[str, Any]:
+def message_of_missing_night(suite: str, night: date, problem: str, exit_code: int) -> dict[str, Any]:
     """Return the JSON for a hook about a night that could not begin. problem: why."""
     subject = f"{suite} {night} on {socket.gethostname()}: it could not begin"
     return {

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from xml.etree import ElementTree
 
-from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 
 NO_CHAR = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -48,13 +48,13 @@ def _case(directory: NightDirectory, record: NightRecord, run: NightRun) -> Elem
             "report": str(made.report_html) if made and made.report_html.is_file() else None,
         },
     )
-    if run.state is State.SKIPPED:
+    if run.state is RunState.SKIPPED:
         _add_result(case, "skipped", "", run.problem)
     elif run.failure is not None and run.allow_failure:
         _add_result(case, "skipped", str(run.failure), f"allowed to fail: {run.problem}")
     elif run.failure is not None:
         _add_result(
-            case, "error" if run.failure is Failure.HARNESS else "failure", str(run.failure), run.problem
+            case, "error" if run.failure is FailureKind.HARNESS else "failure", str(run.failure), run.problem
         )
     return case
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import date
 
 from experiments.backend_names import SIMULATOR
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.nights import NightRecord, NightRun, run_title
 from experiments.campaigns.sweepdir import runs
-from experiments.suite import Entry, SuiteFile
+from experiments.suite import SuiteEntry, SuiteFile
 from testbed.sweeps import digest_of, plain
 from topologies.errors import InputError
 from topologies.loader import load_topology
@@ -83,21 +83,21 @@ class DurationEstimate:
             entry.name: earlier_s.get(entry.name, self._guess_s(file, entry)) for entry in file.suite.entries
         }
 
-    def of(self, run: NightRun, record: NightRecord) -> float:
+    def estimate_s(self, run: NightRun, record: NightRecord) -> float:
         """Return the estimate for a run."""
         tonight = [
             other.duration_s
             for other in record.runs
-            if other.entry == run.entry and other.state is State.DONE and other.duration_s
+            if other.entry == run.entry and other.state is RunState.DONE and other.duration_s
         ]
         return max(tonight, default=self._first_s[run.entry])
 
     def left_s(self, record: NightRecord) -> float:
         """Return the estimate for all runs that have not ended."""
-        return sum(self.of(run, record) for run in record.runs if not run.ended)
+        return sum(self.estimate_s(run, record) for run in record.runs if not run.ended)
 
     @staticmethod
-    def _guess_s(file: SuiteFile, entry: Entry) -> float:
+    def _guess_s(file: SuiteFile, entry: SuiteEntry) -> float:
         experiment = file.experiments[entry.name].experiment
         guess_s = experiment.duration_us / 1e6 + AROUND_A_RUN_S
         if entry.hunt_us is not None:
@@ -122,10 +122,10 @@ def skipped(run: NightRun, needed_s: float, left_s: float) -> NightRun:
     problem = (
         f"no time left: it takes about {needed_s:.0f} s, and {max(0.0, left_s):.0f} s of the budget are left"
     )
-    return replace(run, state=State.SKIPPED, problem=problem)
+    return replace(run, state=RunState.SKIPPED, problem=problem)
 
 
-def _planned(file: SuiteFile, entry: Entry, night: date, repetition: int) -> NightRun:
+def _planned(file: SuiteFile, entry: SuiteEntry, night: date, repetition: int) -> NightRun:
     return NightRun(
         name=run_title(entry.name, repetition),
         entry=entry.name,

@@ -10,7 +10,7 @@ from testbed.pytest_plugin.groups import kept_together
 
 if TYPE_CHECKING:
     from testbed.campaign.sweeps.made_runs import MadeRun
-    from testbed.pytest_plugin.results import Results
+    from testbed.pytest_plugin.results import RunResults
 
 SECTION = "cutset: the runs of this test"
 RUN, REPORT = "cutset_run", "cutset_report"
@@ -49,7 +49,7 @@ class Attachments:
             return False
         return not (kept_together(self.item.config) and self.item.get_closest_marker("xdist_group"))
 
-    def note(self, results: "Results") -> None:
+    def note(self, results: "RunResults") -> None:
         """Record that the current test read these results."""
         if self.item is None:
             return

@@ -1,8 +1,8 @@
 """Summaries of runs as attributes: `run.recovery.cut.switch_s.p95`.
 
-A `Section` is a part of the summaries of one or more runs of the same experiment; `Figures` are the values at
-one place of them, one per run. Missing values are never skipped: a comparison with one is false, and a
-statistic over one raises NotMeasuredError.
+A `SummarySection` is a part of the summaries of one or more runs of the same experiment; `Figures` are the
+values at one place of them, one per run. Missing values are never skipped: a comparison with one is false,
+and a statistic over one raises NotMeasuredError.
 """
 
 import operator
@@ -30,7 +30,7 @@ class NotMeasuredError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FigureSource:
     """The run of a value. run: its name. invalid: its numbers are not valid."""
 
     run: str
@@ -46,7 +46,7 @@ class Figures:
 
     __hash__ = None  # type: ignore[assignment]  # it equals values of other types
 
-    def __init__(self, path: str, values: Sequence[tuple[Source, Any]]) -> None:
+    def __init__(self, path: str, values: Sequence[tuple[FigureSource, Any]]) -> None:
         self._path = path
         self._values = tuple(values)
 
@@ -164,14 +164,14 @@ class Figures:
         raise TypeError(f"{self!r} {why}")
 
 
-class Section:
+class SummarySection:
     """A part of the summaries: its parts are attributes, or items if a name is no Python identifier.
 
     Items of lists are found by their `name` or `link`. `recovery` also has the figures of its faults:
     `recovery.switch_s` are the values of every fault that has them, in every run.
     """
 
-    def __init__(self, path: str, nodes: Sequence[tuple[Source, Any]]) -> None:
+    def __init__(self, path: str, nodes: Sequence[tuple[FigureSource, Any]]) -> None:
         self._path = path
         self._nodes = tuple(nodes)
 
@@ -201,14 +201,14 @@ class Section:
     def __repr__(self) -> str:
         return f"<{self._path}>"
 
-    def _part(self, name: str) -> "Section | Figures":
+    def _part(self, name: str) -> "SummarySection | Figures":
         path = f"{self._path}.{name}" if self._path else name
         found = [(source, _child(node, name)) for source, node in self._nodes]
         if all(part is ABSENT for _, part in found):
             return self._of_every_fault(name)
         there = [part for _, part in found if part is not ABSENT and part is not None]
         if there and all(_is_section(part) for part in there):
-            return Section(path, [(source, {} if part is ABSENT else part) for source, part in found])
+            return SummarySection(path, [(source, {} if part is ABSENT else part) for source, part in found])
         return Figures(path, [(source, None if part is ABSENT else part) for source, part in found])
 
     def _of_every_fault(self, name: str) -> Figures:

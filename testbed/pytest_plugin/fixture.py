@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from experiments.backend_names import LOCAL, SIMULATOR
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.loader import FOLDER as EXPERIMENTS
 from experiments.loader import read_experiment
@@ -20,7 +20,7 @@ from testbed.campaign.sweeps.made_runs import MadeRun, make_runs, write_report
 from testbed.campaign.texts.progress import PlainFollower
 from testbed.errors import MachineError
 from testbed.nightly.planning import ALONE
-from testbed.pytest_plugin.results import Results
+from testbed.pytest_plugin.results import RunResults
 from testbed.run_selection import RunSelection
 from testbed.sweeps import Points
 from topologies.document import find_file
@@ -44,7 +44,7 @@ class Cutset:
         *,
         beside: Callable[[], Path],
         usual_topology: Callable[[], str | None],
-        on_read: Callable[[Results], None],
+        on_read: Callable[[RunResults], None],
         beside_others: Callable[[], bool],
         recorder: Recorder | None = None,
     ) -> None:
@@ -79,7 +79,7 @@ class Cutset:
         links: Links = "auto",
         allow: Collection[str] = (),
         analyze: bool = True,
-    ) -> Results:
+    ) -> RunResults:
         """Make runs of an experiment, or reuse those that this session has made.
 
         experiment: a name, or a file, relative to the test's. set: fields to change, by dotted path;
@@ -100,8 +100,10 @@ class Cutset:
                 overrides_of(settings),
                 OF_MANY_RUNS,
             )
-            chosen = RunSelection.of(file, backend=self._backend(on), links=links, seed=seed, repeat=repeat)
-            results = Results(self._runs_of(chosen, settings, analyze=analyze), self._on_read)
+            chosen = RunSelection.from_options(
+                file, backend=self._backend(on), links=links, seed=seed, repeat=repeat
+            )
+            results = RunResults(self._runs_of(chosen, settings, analyze=analyze), self._on_read)
             self._on_read(results)
             refuse_unsound(results.runs, allow)
         except (InputError, RunFailedError) as error:
@@ -124,7 +126,7 @@ class Cutset:
             self._made[key] = self._make(chosen, settings, analyze=analyze)
         made = self._made[key]
         if isinstance(made, MachineError):
-            raise RunFailedError(Failure.HARNESS, f"this machine cannot do it: {made}")
+            raise RunFailedError(FailureKind.HARNESS, f"this machine cannot do it: {made}")
         return made
 
     def _make(
@@ -174,7 +176,7 @@ ALLOWABLE = ("failed", "invalid", "crashed")
 class RunFailedError(AssertionError):
     """A run is invalid or violates its experiment's expectations. failure: the kind."""
 
-    def __init__(self, failure: Failure, text: str) -> None:
+    def __init__(self, failure: FailureKind, text: str) -> None:
         self.failure = failure
         super().__init__(f"{failure}: {text}")
 

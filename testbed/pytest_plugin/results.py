@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 
 from testbed.campaign.sweeps.made_runs import MadeRun
-from testbed.pytest_plugin.figures import Figures, Section, Source
+from testbed.pytest_plugin.figures import Figures, FigureSource, SummarySection
 
 __tracebackhide__ = True  # pytest shows a failure at the line of the test, not here
 
 
-class Results(Section):
+class RunResults(SummarySection):
     """The runs of one call, and their summaries: `run.latency.p99_ms.p95`, `run.events.lost == 0`.
 
     It has the names of summary.json and those below.
     """
 
-    def __init__(self, runs: Sequence[MadeRun], on_read: Callable[["Results"], None]) -> None:
+    def __init__(self, runs: Sequence[MadeRun], on_read: Callable[["RunResults"], None]) -> None:
         """on_read: called when a test reads a figure."""
         nodes = [(_source(run), run.summary or {}) for run in runs]
         super().__init__("", nodes)
@@ -40,13 +40,13 @@ class Results(Section):
         verdicts = ", ".join(run.verdict for run in self._runs)
         return f"<{self._runs[0].record['experiment']['name']}: {verdicts}>"
 
-    def _part(self, name: str) -> Section | Figures:
+    def _part(self, name: str) -> SummarySection | Figures:
         self._on_read(self)
         if all(run.summary is None for run in self._runs):
             raise AttributeError(f"there is no {name}: {self!r} has no summary")
         return super()._part(name)
 
 
-def _source(run: MadeRun) -> Source:
+def _source(run: MadeRun) -> FigureSource:
     invalid = run.summary is not None and not run.summary["fidelity"]["valid"]
-    return Source(run.directory.name, invalid)
+    return FigureSource(run.directory.name, invalid)

@@ -12,7 +12,7 @@ from experiments.child_python import python_command
 from experiments.records.rundir import RunDirectory
 from testbed.runner.conduct import conduct
 from testbed.runner.prompt_process import PromptProcess
-from testbed.sandbox.channel import Channel
+from testbed.sandbox.channel import SandboxChannel
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
 
 
 async def _conduct(directory: str, module: str | None = None) -> bool:
-    run, channel = RunDirectory(Path(directory)), Channel.inherited()
+    run, channel = RunDirectory(Path(directory)), SandboxChannel.inherited()
     if module is None:
         return await conduct(run, channel)
     # Only a prompt's runner parses injected faults, and the modules for that are slow to import.

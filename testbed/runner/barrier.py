@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from testbed.runner.record import Listener
+from testbed.runner.record import RunListener
 
 
 class Barrier(StrEnum):
@@ -29,7 +29,7 @@ class Barrier(StrEnum):
 class Barriers:
     """The barriers as one machine passes them. alone: no other machine executes the plan."""
 
-    def __init__(self, channel: Listener, *, alone: bool) -> None:
+    def __init__(self, channel: RunListener, *, alone: bool) -> None:
         self._channel = channel
         self._answers: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self.alone = alone

@@ -11,10 +11,10 @@ from contextlib import AsyncExitStack
 
 from experiments.planned.plan import Plan
 from experiments.records.observations import When
-from experiments.records.run_record import Phase, TcpRecord
+from experiments.records.run_record import RunPhase, TcpRecord
 from testbed.assignment import Assignment, assigned_part, changes_here
-from testbed.capturing.capture_commands import CapturePoint
-from testbed.capturing.captures import Captures
+from testbed.capturing.capture_commands import TcpdumpPoint
+from testbed.capturing.captures import TcpdumpCaptures
 from testbed.links.selection import select_emulator
 from testbed.links.wiring import links_without_emulator
 from testbed.network.network import Network
@@ -24,7 +24,7 @@ from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.contacts import Contacts
 from testbed.runner.disks.own_disks import OwnDisks, own_disks
 from testbed.runner.disks.slow_disks import SlowDisks, slow_disks
-from testbed.runner.record import RecordWriter
+from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_context import RunContext, Termination
 from testbed.runner.specs import node_specs
 from testbed.traffic import TrafficGenerators
@@ -36,7 +36,7 @@ READY_PER_NODE_S = 0.2
 async def build(
     plan: Plan,
     assignment: Assignment,
-    record: RecordWriter,
+    record: RunRecordWriter,
     termination: Termination,
     *,
     barriers: Barriers,
@@ -47,7 +47,7 @@ async def build(
     If the run has to end meanwhile, returns what has been built so far, or raises EndedEarlyError if there is
     no network yet. Raises MachineError, TestbedError.
     """
-    record.phase(Phase.BUILDING)
+    record.phase(RunPhase.BUILDING)
     processes = Processes(on_exit=lambda node: _on_exit(context, node))
     slow = SlowDisks(slow_disks(plan), record.problem)
     processes.on_suspends = slow.take
@@ -66,7 +66,7 @@ async def build(
         record.problem(
             f"TCP may not use {plan.congestion_control} here: it uses {network.congestion_control}"
         )
-    captures = Captures(record.directory.captures, root=os.getuid() == 0, on_problem=record.problem)
+    captures = TcpdumpCaptures(record.directory.captures, root=os.getuid() == 0, on_problem=record.problem)
     stack.push_async_callback(captures.stop)
     traffic = TrafficGenerators(plan, record.directory, network.netns)
     stack.push_async_callback(traffic.finish, at_once=True)
@@ -95,7 +95,7 @@ async def build(
 
 
 async def _start_all(context: RunContext) -> None:
-    points = [CapturePoint(*point) for point in context.network.capture_points()]
+    points = [TcpdumpPoint(*point) for point in context.network.capture_points()]
     await context.captures.start(points, snaplen_bytes=context.plan.snaplen_bytes)
     await context.barriers.wait(Barrier.NETWORK)
     await probe(context, "before")

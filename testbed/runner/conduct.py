@@ -14,7 +14,7 @@ from typing import Any
 
 from experiments.declared import Trait
 from experiments.records.observations import CaptureRecord, CpuSample, LinkCounts
-from experiments.records.run_record import Outcome, Phase
+from experiments.records.run_record import Outcome, RunPhase
 from experiments.records.rundir import RunDirectory
 from testbed.assignment import assignment_from_json, whole_plan
 from testbed.capturing.captures import FLUSH_S, CaptureResult
@@ -25,10 +25,10 @@ from testbed.runner.barrier import Barrier, Barriers
 from testbed.runner.building import build, probe
 from testbed.runner.draining import drain
 from testbed.runner.prompt_process import PromptProcess
-from testbed.runner.record import RecordWriter
+from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_context import EndedEarlyError, RunContext, Termination
 from testbed.runner.running import Until, run_workload, until_duration_is_over
-from testbed.sandbox.channel import Channel
+from testbed.sandbox.channel import SandboxChannel
 
 PROGRESS_PERIOD_S = 0.5
 RATE_WINDOW_S = 2.0  # two reports of a node that publishes: it reports once a second
@@ -38,7 +38,7 @@ OTHERS_TIMEOUT_S = 30.0
 
 async def conduct(
     directory: RunDirectory,
-    channel: Channel,
+    channel: SandboxChannel,
     prompt: PromptProcess | None = None,
     until: Until = until_duration_is_over,
 ) -> bool:
@@ -46,7 +46,7 @@ async def conduct(
 
     Returns false if the run broke before there was anything to collect.
     """
-    record = RecordWriter(directory, channel)
+    record = RunRecordWriter(directory, channel)
     termination = Termination()
     barriers = Barriers(channel, alone=record.content.assignment is None)
     try:
@@ -56,7 +56,7 @@ async def conduct(
         record.problem(str(error))
         record.note(outcome=termination.outcome)
         record.time("ended_ns")
-        record.phase(Phase.COLLECTED)
+        record.phase(RunPhase.COLLECTED)
     except TestbedError as error:
         record.problem(str(error))
         record.tell(
@@ -72,7 +72,7 @@ async def conduct(
 
 
 async def _run_phases(
-    record: RecordWriter, termination: Termination, barriers: Barriers, until: Until
+    record: RunRecordWriter, termination: Termination, barriers: Barriers, until: Until
 ) -> None:
     plan, given = record.content.plan, record.content.assignment
     assignment = whole_plan(plan) if given is None else assignment_from_json(given)
@@ -88,7 +88,7 @@ async def _run_phases(
 
 @contextmanager
 def _listening(
-    channel: Channel, termination: Termination, barriers: Barriers, prompt: PromptProcess | None
+    channel: SandboxChannel, termination: Termination, barriers: Barriers, prompt: PromptProcess | None
 ) -> Iterator[None]:
     """End the run in order on the CLI's "stop" or a SIGTERM.
 
@@ -200,7 +200,7 @@ async def collect(context: RunContext) -> None:
         context.record.problem(str(error))
     context.record.time("ended_ns")
     context.record.note(outcome=context.termination.outcome)
-    context.record.phase(Phase.COLLECTED)
+    context.record.phase(RunPhase.COLLECTED)
 
 
 async def _probe_again(context: RunContext) -> None:

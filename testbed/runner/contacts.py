@@ -69,10 +69,10 @@ class Contacts:
         """Return the members of a process's specification; None if its role does not find others."""
         if process not in self._own:
             return None
-        contact = self.of(process, start)
+        contact = self.contact_of(process, start)
         return [] if contact is None else [member_of(contact, self._addresses)]
 
-    def of(self, process: str, start: int) -> ProcessPlan | None:
+    def contact_of(self, process: str, start: int) -> ProcessPlan | None:
         """Return the contact of a process at start number `start` (from 0); None if no other process runs."""
         own, starts = self._own[process], self._schedules[process].starts
         at = (

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from experiments.declared import Contract, Trait
 from experiments.planned.draining import reached, settles_by_time
-from experiments.records.run_record import Phase
+from experiments.records.run_record import RunPhase
 from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
 from testbed.runner.run_context import RunContext
@@ -24,7 +24,7 @@ async def drain(context: RunContext) -> None:
     """Drain and record when everything was delivered; the analysis judges a drain that does not finish."""
     if context.record.content.times.stopped_ns is None or context.termination.crashed:
         return
-    context.record.phase(Phase.DRAINING)
+    context.record.phase(RunPhase.DRAINING)
     bound_s = context.plan.drain_us / 1e6
     if context.termination.requested:
         await _wait(context, min(bound_s, INTERRUPTED_DRAIN_S))

@@ -57,7 +57,7 @@ class FaultInjector:
         found: list[dict[str, Any]] = self._known.experiment.to_json().get("faults", [])
         return found
 
-    async def carry_out(self) -> None:
+    async def execute(self) -> None:
         """Apply each change at its time, until cancelled."""
         while True:
             async with self._one_at_a_time:

@@ -13,8 +13,8 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from testbed.runner.record import RecordWriter
-from testbed.sandbox.channel import FD_VARIABLE, Channel
+from testbed.runner.record import RunRecordWriter
+from testbed.sandbox.channel import FD_VARIABLE, SandboxChannel
 
 Message = dict[str, Any]
 
@@ -46,7 +46,7 @@ class PromptProcess:
                 self._process.send_signal(signal.SIGINT)
 
     async def talk(
-        self, record: RecordWriter, opening: Message, answer: Callable[[Message], Awaitable[Message]]
+        self, record: RunRecordWriter, opening: Message, answer: Callable[[Message], Awaitable[Message]]
     ) -> str | None:
         """Open the prompt, send `opening`, and answer requests until the user leaves; return the problem or
         None.
@@ -55,8 +55,8 @@ class PromptProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(AGREE_TIMEOUT_S):
                 await self._terminal_is_free.wait()
-        ours, theirs = Channel.pair()
-        channel = Channel(ours)
+        ours, theirs = SandboxChannel.pair()
+        channel = SandboxChannel(ours)
         try:
             with theirs:
                 self._process = await asyncio.create_subprocess_exec(
@@ -87,7 +87,7 @@ class PromptProcess:
             await process.wait()
 
 
-async def _serve(channel: Channel, answer: Callable[[Message], Awaitable[Message]]) -> None:
+async def _serve(channel: SandboxChannel, answer: Callable[[Message], Awaitable[Message]]) -> None:
     """Answer each request, in order, until the other end is closed."""
     loop = asyncio.get_running_loop()
     requests: asyncio.Queue[Message | None] = asyncio.Queue()

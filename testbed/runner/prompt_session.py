@@ -21,7 +21,7 @@ from testbed.runner.running import SAVE_PERIOD_S, ProcessStarter, applier
 PERIOD_S = 1.0  # nodes report four times as often
 
 
-class Rates:
+class DeliveryRates:
     """Delivery rates: `by_client` is {client: {stream: events per second}}, averaged over the last period."""
 
     def __init__(self, context: RunContext) -> None:
@@ -62,10 +62,10 @@ class PromptSession:
     async def until_left(self, context: RunContext, starter: ProcessStarter, zero_ns: int) -> None:
         """Answer requests until the user leaves; see `testbed.runner.running.Until`."""
         faults = FaultInjector(context, zero_ns, applier(context, starter))
-        rates = Rates(context)
+        rates = DeliveryRates(context)
         work = [
             asyncio.create_task(each)
-            for each in (faults.carry_out(), rates.follow(), _save(context, faults.noted))
+            for each in (faults.execute(), rates.follow(), _save(context, faults.noted))
         ]
         try:
             opening = {
@@ -90,7 +90,7 @@ class PromptSession:
 
 
 async def _answer(
-    context: RunContext, faults: FaultInjector, rates: Rates, zero_ns: int, request: Message
+    context: RunContext, faults: FaultInjector, rates: DeliveryRates, zero_ns: int, request: Message
 ) -> Message:
     try:
         match request["do"]:
@@ -124,7 +124,7 @@ def _as_messages(applied: Sequence[AppliedChange], zero_ns: int) -> list[Message
     ]
 
 
-def _status(context: RunContext, rates: Rates, zero_ns: int) -> Message:
+def _status(context: RunContext, rates: DeliveryRates, zero_ns: int) -> Message:
     nodes = context.processes.nodes
     planned = [process.name for process in context.plan.processes]
     return {

@@ -3,7 +3,7 @@
 Inside the sandbox this is the only writer of run.json. The file is written at every phase, so that after a
 crash it shows how far the run got. During measurement a thread writes it, because a synchronised write can
 block on the disk. A small reserve file is removed when the disk is full, so that the end of such a run can be
-recorded too. If a sandbox died, the process that started it records the outcome (`settle`).
+recorded too. If a sandbox died, the process that started it records the outcome (`record_crash`).
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.files.whole_files import write_whole
-from experiments.records.run_record import Outcome, Phase, RunRecord, record_text, write_record
+from experiments.records.run_record import Outcome, RunPhase, RunRecord, record_text, write_record
 from experiments.records.rundir import RunDirectory
 from testbed.faults.application import AppliedChange
 
@@ -25,17 +25,17 @@ PROBLEMS_MAX = 100
 RUNNER_LOG = "runner.log"
 
 
-class Listener(Protocol):
+class RunListener(Protocol):
     """Receives messages about the progress of a run."""
 
     def post(self, message: dict[str, Any], /) -> Any:
         """Send a message; it may be lost."""
 
 
-class RecordWriter:
+class RunRecordWriter:
     """The record of a run so far, and the channel on which the CLI follows it."""
 
-    def __init__(self, directory: RunDirectory, channel: Listener) -> None:
+    def __init__(self, directory: RunDirectory, channel: RunListener) -> None:
         self.directory = directory
         self.content = directory.read_run()
         self._channel = channel
@@ -47,7 +47,7 @@ class RecordWriter:
         """Notify the CLI; a lost message can be read from run.json."""
         self._channel.post({"did": did, **fields})
 
-    def phase(self, phase: Phase) -> None:
+    def phase(self, phase: RunPhase) -> None:
         """Enter a phase; the CLI is notified after the phase is on disk, so that a crash cannot revert it."""
         self.note(phase=phase)
         self.save()
@@ -115,7 +115,7 @@ def _make_reserve(path: Path) -> None:
         os.posix_fallocate(stream.fileno(), 0, RESERVE_BYTES)
 
 
-def settle(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> RunRecord:
+def record_crash(run: RunDirectory, log: str = f"logs/{RUNNER_LOG}") -> RunRecord:
     """Return the run's record; if a dead sandbox left it without outcome, record a crash.
 
     log: the log file that problems refer to.

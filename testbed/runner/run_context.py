@@ -12,7 +12,7 @@ from experiments.planned.plan import Plan
 from experiments.records.observations import ProcessRecord
 from experiments.records.run_record import Outcome
 from testbed.assignment import Assignment
-from testbed.capturing.captures import Captures
+from testbed.capturing.captures import TcpdumpCaptures
 from testbed.errors import TestbedError
 from testbed.faults.application import Numbered
 from testbed.links.emulator import LinkEmulator
@@ -23,7 +23,7 @@ from testbed.runner.contacts import Contacts
 from testbed.runner.disks.own_disks import OwnDisks
 from testbed.runner.disks.slow_disks import SlowDisks
 from testbed.runner.processor_use import used_s
-from testbed.runner.record import RecordWriter
+from testbed.runner.record import RunRecordWriter
 from testbed.traffic import TrafficGenerators
 
 
@@ -99,11 +99,11 @@ class RunContext:
     plan: Plan
     assignment: Assignment
     barriers: Barriers
-    record: RecordWriter
+    record: RunRecordWriter
     termination: Termination
     network: Network
     emulator: LinkEmulator
-    captures: Captures
+    captures: TcpdumpCaptures
     processes: Processes
     specs: dict[str, dict[str, Any]]
     contacts: Contacts

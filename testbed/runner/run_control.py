@@ -28,10 +28,10 @@ from testbed.errors import MachineError, TestbedError
 from testbed.interrupts import handling
 from testbed.programs import check_needs, versions_of
 from testbed.resources import check_resources
-from testbed.runner.record import RUNNER_LOG, settle
+from testbed.runner.record import RUNNER_LOG, record_crash
 from testbed.runner.versions import commit, described_machine, versions
 from testbed.sandbox import Sandbox
-from testbed.sandbox.channel import Channel
+from testbed.sandbox.channel import SandboxChannel
 from testbed.sandbox.requirements import RUN_TOOLS, check_tools
 from testbed.traffic import check_generator, generator_versions
 
@@ -112,7 +112,7 @@ def check_disk(out: Path, plan: Plan) -> None:
         )
 
 
-def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> RunResult:
+def execute(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -> RunResult:
     """Execute the run in a sandbox.
 
     prompt: the module of the prompt, which has this process's terminal during the run; the run lasts until
@@ -136,13 +136,13 @@ def carry_out(run: RunDirectory, follow: Follow, *, prompt: str | None = None) -
             if message.get("did") == "prompt":
                 user.at_prompt = message["open"]
                 sandbox.channel.post({"do": "open"})
-    record = settle(run)
+    record = record_crash(run)
     if failed:
         raise MachineError(failed["text"]) if failed["kind"] == "machine" else TestbedError(failed["text"])
     return RunResult(record, by_user=user.asked)
 
 
-def _messages(channel: Channel) -> Iterator[dict[str, Any]]:
+def _messages(channel: SandboxChannel) -> Iterator[dict[str, Any]]:
     while not channel.ended:
         yield channel.receive(LOOK_S) or {}
 

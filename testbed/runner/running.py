@@ -19,14 +19,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from experiments.planned.changes import LinkChange, ProcessAction, ProcessChange
-from experiments.records.run_record import Phase
+from experiments.records.run_record import RunPhase
 from testbed.errors import TestbedError
 from testbed.faults.application import LATE_NS, Change, apply_changes
 from testbed.links.emulator import Applied
 from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
 from testbed.runner.run_context import RunContext
-from testbed.runner.specs import started_again
+from testbed.runner.specs import spec_for_restart
 from testbed.runner.triggered import apply_triggered, waits
 from testbed.steady_clock import steady_clock
 
@@ -84,7 +84,7 @@ class ProcessStarter:
             shutil.rmtree(self._stage.specs[name]["storage"], ignore_errors=True)  # it may not exist
             self._stage.disks.free_all(name)
             self._stage.slow_disks.restore_all(name)
-        spec = started_again(self._stage.specs[name], self._stage.contacts, processes.starts(name))
+        spec = spec_for_restart(self._stage.specs[name], self._stage.contacts, processes.starts(name))
         node = processes.start(spec)
         if not await processes.wait_progress(lambda: node.pid is not None, START_TIMEOUT_S):
             raise TestbedError(f"{name} did not start")
@@ -162,7 +162,7 @@ async def run_workload(context: RunContext, until: Until = until_duration_is_ove
     context.measure_processors(at_zero=True)
     context.network.begin_traces(zero_ns)
     context.processes.go(zero_ns)
-    context.record.phase(Phase.RUNNING)
+    context.record.phase(RunPhase.RUNNING)
     context.record.tell("running", zero_ns=zero_ns, duration_us=context.plan.duration_us)
     context.traffic.begin(zero_ns)
     async with ProcessStarter(context) as starter:

@@ -27,7 +27,7 @@ def node_specs(
 
     All know all members of the plan, except publishers and subscribers that join later: these are new
     machines, and only they know of themselves. Peers that find each other know one contact at their first
-    start; at later starts `started_again` gives them another.
+    start; at later starts `spec_for_restart` gives them another.
 
     netns: returns the path of a host's namespace. system_folder: see `launches_of`.
     """
@@ -70,7 +70,7 @@ def node_specs(
     }
 
 
-def started_again(spec: Mapping[str, Any], contacts: Contacts, start: int) -> Mapping[str, Any]:
+def spec_for_restart(spec: Mapping[str, Any], contacts: Contacts, start: int) -> Mapping[str, Any]:
     """Return the specification for start number `start`, from 0: a peer gets a contact that runs then."""
     contact = contacts.told(spec["name"], start)
     return spec if contact is None else {**spec, "members": contact}

@@ -19,7 +19,7 @@ FD_VARIABLE = "CUTSET_CONTROL_FD"
 MESSAGE_BYTES_MAX = 128 << 10
 
 
-class Channel:
+class SandboxChannel:
     """One end of the channel. `ended` becomes true when the other end is closed."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -29,11 +29,11 @@ class Channel:
 
     @staticmethod
     def pair() -> tuple[socket.socket, socket.socket]:
-        """Create two connected sockets: one for this process's `Channel`, one for the other process."""
+        """Create two connected sockets: one for this process's channel, one for the other process."""
         return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
     @classmethod
-    def inherited(cls) -> "Channel":
+    def inherited(cls) -> "SandboxChannel":
         """Return the end that this process inherited in a sandbox. Raises TestbedError outside a sandbox."""
         number = os.environ.get(FD_VARIABLE)
         if number is None:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import IO
 
 from experiments.child_python import absolute_entries
-from testbed.sandbox.channel import Channel
+from testbed.sandbox.channel import SandboxChannel
 from testbed.sandbox.commands import init_command, sandbox_command
 from testbed.sandbox.requirements import (
     SANDBOX_TOOLS,
@@ -61,7 +61,7 @@ class Sandbox:
         self._stdout = stdout
         self._errors = errors
         self._resources = contextlib.ExitStack()
-        self.channel: Channel
+        self.channel: SandboxChannel
         self.process: subprocess.Popen[str]
 
     def __enter__(self) -> "Sandbox":
@@ -106,8 +106,8 @@ class Sandbox:
             self.process.wait()
 
     def _start(self, stack: contextlib.ExitStack, errors: IO[str]) -> None:
-        ours, theirs = Channel.pair()
-        self.channel = Channel(ours)
+        ours, theirs = SandboxChannel.pair()
+        self.channel = SandboxChannel(ours)
         stack.callback(self.channel.close)
         reading, writing = os.pipe()
         self._lifeline = stack.enter_context(os.fdopen(writing, "wb"))

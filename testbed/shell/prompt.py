@@ -25,7 +25,7 @@ from mininet.node import Node
 from experiments.planned.plan import Plan
 from testbed.errors import TestbedError
 from testbed.interrupts import handling
-from testbed.sandbox.channel import Channel
+from testbed.sandbox.channel import SandboxChannel
 from testbed.shell import fault_commands
 
 ANSWER_TIMEOUT_S = 60.0
@@ -39,7 +39,7 @@ class RequestRefusedError(TestbedError):
 class RunnerClient:
     """The prompt's connection to the runner."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: SandboxChannel) -> None:
         self._channel = channel
         self._unanswered = 0  # interrupted requests whose answers are still to come
 
@@ -90,7 +90,7 @@ RecentTransfers = Callable[[Sequence[str], Callable[[str], None]], None]
 """Runs `packets` with its arguments and a function that prints lines. Raises TestbedError."""
 
 
-class Prompt(CLI):  # type: ignore[misc]
+class ShellPrompt(CLI):  # type: ignore[misc]
     """Reads lines until the user leaves. Its constructor reads none; `talk` does."""
 
     prompt = PROMPT
@@ -263,8 +263,8 @@ def _matching(known: Sequence[str], given: str) -> list[str]:
     return sorted({f"{name} " for name in known if name.startswith(given)})
 
 
-def _refuse(word: str, why: str) -> Callable[[Prompt, str], None]:
-    def refuse(self: Prompt, _line: str) -> None:
+def _refuse(word: str, why: str) -> Callable[[ShellPrompt, str], None]:
+    def refuse(self: ShellPrompt, _line: str) -> None:
         self.say(f"*** {word}: {why}")
 
     refuse.__doc__ = why
@@ -272,7 +272,7 @@ def _refuse(word: str, why: str) -> Callable[[Prompt, str], None]:
 
 
 for _word, _why in REFUSED.items():
-    setattr(Prompt, f"do_{_word}", _refuse(_word, _why))
+    setattr(ShellPrompt, f"do_{_word}", _refuse(_word, _why))
 
 
 def _flow(value: Any) -> str:

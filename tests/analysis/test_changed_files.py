@@ -19,7 +19,7 @@ import pytest
 from analysis.capture.clocks.machine_clocks import read_on_reference
 from analysis.capture.clocks.run_clocks import notes, problems, summary
 from analysis.errors import AnalysisError
-from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.comparing.text import lines
 from analysis.pages.report.clocks import clock_charts, clocks_table
 from analysis.pages.report.fault_windows import moments
@@ -130,7 +130,7 @@ def test_a_changed_summary_json_is_shown_or_refused(tmp_path: Path) -> None:
         run.summary_json.write_text(json.dumps(content))
         record = read_record(run)
         render(record, (), no_moments, ())
-        lines([Side(letter, "red", run, record) for letter in "AB"])
+        lines([ComparedRun(letter, "red", run, record) for letter in "AB"])
         concluded(night_run(), record.run, run.read_summary(), 1.0)
 
     assert broken(content, WRONG, read, every=EVERY) == []
@@ -229,7 +229,7 @@ def test_a_changed_table_is_shown_or_reported_as_missing(tmp_path: Path, name: s
             record = read_record(run)
             tells_bins = name == "throughput"  # all that they take from a table
             render(record, (), moments(run, record) if tells_bins else unchanged, ())
-            lines([Side(letter, "red", run, record) for letter in "AB"])
+            lines([ComparedRun(letter, "red", run, record) for letter in "AB"])
         except (InputError, AnalysisError):
             continue
         except Exception as error:  # noqa: BLE001 - that it is none of ours is what is tried

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.claims import Broken, Claim, broken, claims, claims_from_json, to_json
+from analysis.claims import BrokenClaim, SummaryClaim, broken_claims, claims, claims_from_json, to_json
 from topologies.errors import InputError
 
 SUMMARY = {
@@ -15,13 +15,13 @@ SUMMARY = {
 
 def test_each_figure_has_its_path_its_bar_and_how_exact_it_is():
     assert claims(SUMMARY) == [
-        Claim("verdict", "passed", None, 0.0),
-        Claim("latency.p50_ms", 61.25, 0.5, 61.25 * 1e-9),
-        Claim("latency.bar_ms", 0.5, None, 0.5 * 1e-9),
-        Claim("latency.count", 7, None, 0.0),
-        Claim("recovery.cut.switch_s", None, None, 0.0),
-        Claim("notes.length", 1, None, 0.0),
-        Claim("notes.0", "one", None, 0.0),
+        SummaryClaim("verdict", "passed", None, 0.0),
+        SummaryClaim("latency.p50_ms", 61.25, 0.5, 61.25 * 1e-9),
+        SummaryClaim("latency.bar_ms", 0.5, None, 0.5 * 1e-9),
+        SummaryClaim("latency.count", 7, None, 0.0),
+        SummaryClaim("recovery.cut.switch_s", None, None, 0.0),
+        SummaryClaim("notes.length", 1, None, 0.0),
+        SummaryClaim("notes.0", "one", None, 0.0),
     ]
     assert to_json(claims(SUMMARY))["claims"][0]["figure"] == "verdict"
 
@@ -32,31 +32,37 @@ def test_entries_with_names_may_come_in_any_order():
         "links.r0-r1.link",
         "links.r0-r1.loss",
     ]
-    assert broken({"links": links}, {"links": links[::-1]}) == []
+    assert broken_claims({"links": links}, {"links": links[::-1]}) == []
     assert [each.figure for each in claims({"links": [links[0]] * 2})][1] == "links.0.link"
 
 
 def test_the_same_bears_everything_out():
-    assert broken(SUMMARY, SUMMARY) == []
+    assert broken_claims(SUMMARY, SUMMARY) == []
 
 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        ({"verdict": "failed"}, [Broken("verdict", "passed", "failed")]),
+        ({"verdict": "failed"}, [BrokenClaim("verdict", "passed", "failed")]),
         ({"latency": {"p50_ms": 61.25 + 1e-8, "bar_ms": 0.5, "count": 7}}, []),
         (
             {"latency": {"p50_ms": 61.26, "bar_ms": 0.5, "count": 8}},
-            [Broken("latency.p50_ms", 61.25, 61.26), Broken("latency.count", 7, 8)],
+            [BrokenClaim("latency.p50_ms", 61.25, 61.26), BrokenClaim("latency.count", 7, 8)],
         ),
-        ({"latency": {"p50_ms": None, "bar_ms": 0.5, "count": 7}}, [Broken("latency.p50_ms", 61.25, None)]),
-        ({"latency": {"p50_ms": 61.25, "bar_ms": 0.5, "count": True}}, [Broken("latency.count", 7, True)]),
-        ({"notes": []}, [Broken("notes.length", 1, 0), Broken("notes.0", "one", None)]),
-        ({"more": 1}, [Broken("more", None, 1)]),
+        (
+            {"latency": {"p50_ms": None, "bar_ms": 0.5, "count": 7}},
+            [BrokenClaim("latency.p50_ms", 61.25, None)],
+        ),
+        (
+            {"latency": {"p50_ms": 61.25, "bar_ms": 0.5, "count": True}},
+            [BrokenClaim("latency.count", 7, True)],
+        ),
+        ({"notes": []}, [BrokenClaim("notes.length", 1, 0), BrokenClaim("notes.0", "one", None)]),
+        ({"more": 1}, [BrokenClaim("more", None, 1)]),
     ],
 )
 def test_unsupported_claims_are_named(found, expected):
-    assert broken(SUMMARY, SUMMARY | found) == expected
+    assert broken_claims(SUMMARY, SUMMARY | found) == expected
 
 
 def test_claims_are_read_as_they_were_written():

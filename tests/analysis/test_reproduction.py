@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from analysis.claims import Claim, claims
-from analysis.reproduction import Judged, Verdict, is_judged, judge
+from analysis.claims import SummaryClaim, claims
+from analysis.reproduction import ClaimVerdict, JudgedClaim, is_judged, judge
 
-HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
+HOLDS, DIFFERS, UNDECIDED = ClaimVerdict.HOLDS, ClaimVerdict.DIFFERS, ClaimVerdict.UNDECIDED
 
 
-def one(value, repeats, *, figure="latency.p50_ms", bar=None, **options) -> Judged:
+def one(value, repeats, *, figure="latency.p50_ms", bar=None, **options) -> JudgedClaim:
     section, name = figure.split(".")
     summaries = [{section: {name: each}} for each in repeats]
-    [judged] = judge([Claim(figure, value, bar, 0.0)], summaries, **options)
+    [judged] = judge([SummaryClaim(figure, value, bar, 0.0)], summaries, **options)
     return judged
 
 

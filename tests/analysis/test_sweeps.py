@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.sweeps import grouped, read_sweep, spread
+from analysis.sweeps import grouped, read_sweep, repetition_spread
 from experiments.campaigns.sweepdir import SweepDirectory
 from tests.analysis.pages.report import synthetic_sweep
 from topologies.errors import InputError
@@ -16,10 +16,10 @@ def throughput(tmp_path_factory: pytest.TempPathFactory) -> SweepDirectory:
 
 
 def test_repetitions_become_their_mean_least_and_most() -> None:
-    found = spread([3.0, None, 1.0, 2.0])
+    found = repetition_spread([3.0, None, 1.0, 2.0])
     assert found is not None
     assert (found.mean, found.low, found.high, found.count) == (2.0, 1.0, 3.0, 3)
-    assert spread([None]) is None
+    assert repetition_spread([None]) is None
 
 
 def test_runs_of_a_combination_are_put_together(throughput: SweepDirectory) -> None:

@@ -127,9 +127,9 @@ def _extract(run: RunDirectory) -> None:
         writer.write_table(describe_captures(indices, unusable))
     wanted = [task for task in plan_tasks(run, indices) if isinstance(task, MessagesTask)]
     workers = ProcessPool.of_this_machine()
-    workers.carry_out([_Extract(task, folders) for task in wanted], "extracting messages")
+    workers.execute([_Extract(task, folders) for task in wanted], "extracting messages")
     hosts = {host["address"]: host["name"] for host in read_json(run.run_json)["plan"]["hosts"]}
-    workers.carry_out(transfers.tasks(run, hosts, folders["transfers"]), "matching messages")
+    workers.execute(transfers.tasks(run, hosts, folders["transfers"]), "matching messages")
 
 
 def main(folder: str) -> None:

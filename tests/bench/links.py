@@ -17,7 +17,7 @@ from random import Random
 from statistics import quantiles
 from typing import Any
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from testbed.links.relay.controller import RelayEmulator
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import BLOCK, BLOCK_BYTES, Stamper, send_steadily, transfer
@@ -99,7 +99,13 @@ def gigabit() -> float:
     """TCP's goodput over a link of 1 Gbit/s, as a share of what the rate leaves for payload."""
     parameters = LinkParameters(delay_us=5000, rate_bits_per_s=GIGABIT)
     with Lab(
-        "relay", {"link": {Direction.FORWARD: parameters, Direction.BACKWARD: LinkParameters(delay_us=5000)}}
+        "relay",
+        {
+            "link": {
+                LinkDirectionName.FORWARD: parameters,
+                LinkDirectionName.BACKWARD: LinkParameters(delay_us=5000),
+            }
+        },
     ) as lab:
         done = transfer(lab.tcp("link"), STREAMS_S, start_s=START_S)
         return done.goodput_bits_per_s / (GIGABIT * HEADERS_SHARE)
@@ -149,7 +155,9 @@ def cost(frames_per_s: int, delay_us: int) -> dict[str, float]:
 
 
 def _frames(lab: Lab) -> int:
-    return sum(row.frames for (_, way), row in lab.emulator.counters().items() if way is Direction.FORWARD)
+    return sum(
+        row.frames for (_, way), row in lab.emulator.counters().items() if way is LinkDirectionName.FORWARD
+    )
 
 
 def _cpu_s(pid: int | None) -> tuple[float, float]:

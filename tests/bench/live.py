@@ -21,7 +21,7 @@ from analysis.capture.pcap.files.format import FILE_HEADER_BYTES
 from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.walk import walk
-from analysis.live.decoder import Decoder
+from analysis.live.decoder import LiveDecoder
 from analysis.live.payloads import Payloads
 from analysis.live.query import MASTER, SESSION, LiveQuery, warm_up
 from analysis.session import spark_session
@@ -29,7 +29,7 @@ from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import Host
 from experiments.records import capture_parts
 from node.protocols.sprinkler.messages import CODEC
-from node.systems import oldest
+from node.systems import default_declaration
 from tests.bench.traffic import PORT, Flow, events, write_capture
 
 CLIENTS, STREAMS = 8, 4
@@ -74,7 +74,7 @@ class _Reading:
             )
             for number, folder in enumerate(self.folders)
         }
-        self._decoder = Decoder(Payloads(self.captures), hosts, CODEC, oldest(), READING)
+        self._decoder = LiveDecoder(Payloads(self.captures), hosts, CODEC, default_declaration(), READING)
         self.events = 0
         self.query = LiveQuery(spark, self.captures, PORT, work=work, take=self._take, trigger_s=0)
         self.query.catch_up()

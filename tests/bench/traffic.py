@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from experiments.planned.plan import HostPlan, LinkPlan, Plan, ProcessPlan, RegionPlan, StreamPlan
 from experiments.records.observations import CaptureRecord
-from experiments.records.run_record import Outcome, Phase, RunRecord, Times, write_record
+from experiments.records.run_record import Outcome, RunPhase, RunRecord, Times, write_record
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RECORD_FIELDS, RecordKind, encode_file_header
 from node.core.framing import HEADER_BYTES
@@ -217,7 +217,7 @@ def write_run(path: Path, rounds: int, *, event_bytes: int = 10, regions: int = 
         _plan(made, hosts),
         run=path.name,
         experiment={"name": "made"},
-        phase=Phase.COLLECTED,
+        phase=RunPhase.COLLECTED,
         outcome=Outcome.COMPLETED,
         times=Times(
             started_ns=START_NS - 2 * ROUND_NS,

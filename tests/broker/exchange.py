@@ -14,7 +14,7 @@ from node.core.content import content, content_measures
 from node.core.content.event_values import EventValues
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
-from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
+from node.core.message_layout import SEQ, Codec, Field, MessageLayout, TailField
 from node.core.peers.small_machine import SmallMachine
 
 
@@ -32,7 +32,7 @@ class Subscribe:
 
     number: Annotated[int, Field("I", "", "mine")]
     on: Annotated[int, Field("B", "", "1: from now on; 0: no longer")]
-    ranges: Annotated[bytes, Tail("bytes", "low and high of each attribute, as doubles")]
+    ranges: Annotated[bytes, TailField("bytes", "low and high of each attribute, as doubles")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Publish:
     stream: Annotated[int, Field("I", "", "whose")]
     first_seq: Annotated[int, Field("Q", SEQ, "its number")]
     key: Annotated[int, Field("K", "", "hash of its content")]
-    payload: Annotated[bytes, Tail("bytes", "the event")]
+    payload: Annotated[bytes, TailField("bytes", "the event")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Notify(Publish):
 
 
 MESSAGES = (Subscribe, Subscribed, Publish, Notify)
-CODEC = Codec([Layout(each, number) for number, each in enumerate(MESSAGES, 1)])
+CODEC = Codec([MessageLayout(each, number) for number, each in enumerate(MESSAGES, 1)])
 
 
 def key_of(event):
@@ -90,7 +90,7 @@ class Publisher(Node):
 
     def begin(self):
         super().begin()
-        self.values = EventValues.of(self.spec)
+        self.values = EventValues.for_publisher(self.spec)
 
     def tick(self):
         [stream], size = self.spec.published_by(self.spec), self.spec.workload["event_size_bytes"]
@@ -103,7 +103,9 @@ class Publisher(Node):
             self.emit(content_measures.event(stream, self.last, values))
 
     def progress(self):
-        return m.Progress(dict.fromkeys(self.spec.published_by(self.spec), self.last), silent=self.stopped)
+        return m.NodeProgress(
+            dict.fromkeys(self.spec.published_by(self.spec), self.last), silent=self.stopped
+        )
 
 
 class Exchange(Node):
@@ -161,7 +163,7 @@ class Subscriber(Node):
             self.record(RecordKind.DELIVERED, message.stream, message.first_seq, 1, bytes(message.payload))
 
     def progress(self):
-        return m.Progress(delivered=self.got)
+        return m.NodeProgress(delivered=self.got)
 
 
 SYSTEM = System(

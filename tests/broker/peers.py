@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
-from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
+from node.core.message_layout import SEQ, Codec, Field, MessageLayout, TailField
 from node.core.peers.small_machine import SmallMachine
 
 
@@ -27,7 +27,7 @@ class Batch:
     stream: Annotated[int, Field("I", "", "whose events")]
     first_seq: Annotated[int, Field("Q", SEQ, "number of the first one, from 1 on")]
     count: Annotated[int, Field("I", "events", "how many")]
-    payload: Annotated[bytes, Tail("bytes", "the events, one after the other")]
+    payload: Annotated[bytes, TailField("bytes", "the events, one after the other")]
 
 
 class Peer(SmallMachine):
@@ -69,7 +69,7 @@ class Peer(SmallMachine):
 
     def progress(self):
         mine = dict.fromkeys(self.spec.published_by(self.spec), self.last)
-        return m.Progress(mine, delivered=self.got, silent=self.stopped)
+        return m.NodeProgress(mine, delivered=self.got, silent=self.stopped)
 
 
 SYSTEM = System(
@@ -80,6 +80,6 @@ SYSTEM = System(
     ),
     Parameters,
     {"peer": Peer},
-    Codec([Layout(Batch, 1)]),
+    Codec([MessageLayout(Batch, 1)]),
     Reading(carries=("BATCH",), publish=("BATCH", "BATCH")),
 )

@@ -14,7 +14,7 @@ import pytest
 from analysis.timelines import verification
 from analysis.timelines.delivery import total_order
 from analysis.timelines.delivery.content import ContentFiles
-from analysis.timelines.delivery.deliveries import check
+from analysis.timelines.delivery.deliveries import delivery_table
 from analysis.timelines.delivery.delivery_records import read_file, read_files
 from analysis.timelines.run_metadata import read_metadata
 from experiments.contract import breaches
@@ -129,7 +129,7 @@ def records_of(tmp_path_factory):
         def files(*traits):
             return [(name, directory.host_deliveries(name)) for name in metadata.having(*traits)]
 
-        content = ContentFiles.of(directory, metadata, metadata.clients)
+        content = ContentFiles.from_run(directory, metadata, metadata.clients)
         return (
             metadata,
             files(Trait.PUBLISHER),
@@ -145,7 +145,7 @@ def told(run, contract):
     """Return the figures that violate the contract."""
     metadata, publishers, published, got, content = run
     metadata = replace(metadata, declared=replace(metadata.declared, contract=contract))
-    found = check(metadata.clients, published, got, metadata, content=content)
+    found = delivery_table(metadata.clients, published, got, metadata, content=content)
     if contract.order == "total":
         found = total_order.with_disorder(found, total_order.disorder(got, metadata))
     orders = pa.concat_tables(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.live.audience import Audience
-from analysis.live.decoder import Batch
+from analysis.live.audience import RequiredDeliveries
+from analysis.live.decoder import EventBatch
 from analysis.live.timelines import LiveTimelines
 from analysis.timelines.delivery.delivery_records import read_file, read_rows
 from analysis.timelines.liveness import planned_presence
@@ -25,11 +25,11 @@ MS = 1_000_000
 PERCENTILES = ("p50_ms", "p95_ms", "p99_ms")
 
 
-def batches_of(run: RunDirectory, record: RunRecord) -> list[Batch]:
+def batches_of(run: RunDirectory, record: RunRecord) -> list[EventBatch]:
     """Return the publications and deliveries in order of time."""
     kinds = {int(RecordKind.PUBLISHED): True, int(RecordKind.DELIVERED): False}
     found = [
-        Batch(
+        EventBatch(
             kinds[row["kind"]], row["host"], row["stream"],
             row["first_seq"], row["count"], row["count"], row["t_ns"],
         )
@@ -84,7 +84,7 @@ def shown(watched: Watched, every_ns: int) -> tuple[dict, dict]:
     """All bins of throughput and latency, where the run is watched in steps of this length."""
     zero_ns, ended_ns = watched.record.times.zero_ns, watched.record.times.ended_ns
     metadata = watched.until(zero_ns)
-    live = LiveTimelines(metadata, Audience(watched.now, metadata))
+    live = LiveTimelines(metadata, RequiredDeliveries(watched.now, metadata))
     found: tuple[dict, dict] = (defaultdict(dict), defaultdict(dict))
     for end in range(zero_ns, ended_ns + 4_000 * MS, every_ns):
         live.metadata = watched.until(end)

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 from node.core import machine as m
 from node.core.declaration import Contract, Declared, Reading, System, Trait
 from node.core.deliveries import RecordKind
-from node.core.message_layout import SEQ, Codec, Field, Layout, Tail
+from node.core.message_layout import SEQ, Codec, Field, MessageLayout, TailField
 from node.core.peers.small_machine import SmallMachine
 
 Topic = Annotated[int, Field("I", "", "the topic", columns=("stream",))]
@@ -58,7 +58,7 @@ class Publish:
     topic: Topic
     first_seq: Annotated[int, Field("Q", SEQ, "the first one's number")]
     count: Annotated[int, Field("I", "events", "how many")]
-    payload: Annotated[bytes, Tail("bytes", "the events, one after the other")]
+    payload: Annotated[bytes, TailField("bytes", "the events, one after the other")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Forward(Publish):
 
 
 MESSAGES = (Hello, Subscribe, Subscribed, Publish, Forward)
-CODEC = Codec([Layout(message, number) for number, message in enumerate(MESSAGES, 1)])
+CODEC = Codec([MessageLayout(message, number) for number, message in enumerate(MESSAGES, 1)])
 
 
 class Node(SmallMachine):
@@ -108,7 +108,9 @@ class Publisher(Node):
                 self.sent += count
 
     def progress(self):
-        return m.Progress({topic: last for topic, last in self.counts.items() if last}, silent=self.stopped)
+        return m.NodeProgress(
+            {topic: last for topic, last in self.counts.items() if last}, silent=self.stopped
+        )
 
 
 class Broker(Node):
@@ -184,7 +186,7 @@ class Subscriber(Node):
         self.record(RecordKind.DELIVERED, message.topic, message.first_seq, message.count, events)
 
     def progress(self):
-        return m.Progress(delivered={topic: self.got.get(topic, 0) for topic in self.following})
+        return m.NodeProgress(delivered={topic: self.got.get(topic, 0) for topic in self.following})
 
 
 SYSTEM = System(

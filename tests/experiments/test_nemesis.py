@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.faults import Fault, LastingFault, ProcessFault
+from experiments.faults import ExperimentFault, LastingFault, ProcessFault
 from experiments.loader import load_experiment
 from experiments.model import Experiment
 from testbed.planning import make_plan
@@ -26,11 +26,11 @@ ALL_OF_A_REGION = [
 SEEDS = st.integers(0, 2**63)
 
 
-def faults(seed: int, experiment: Experiment = EXPERIMENT) -> tuple[Fault, ...]:
+def faults(seed: int, experiment: Experiment = EXPERIMENT) -> tuple[ExperimentFault, ...]:
     return experiment.all_faults(TOPOLOGY, seed)
 
 
-def spans(found: Sequence[Fault]) -> dict[str, list[tuple[int, int]]]:
+def spans(found: Sequence[ExperimentFault]) -> dict[str, list[tuple[int, int]]]:
     """When each process is disturbed, by process; fails unless every disturbance is mended by its like."""
     by_process: defaultdict[str, list[ProcessFault]] = defaultdict(list)
     for fault in found:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.faults import Cut, Flap
+from experiments.faults import CutFault, Flap
 from experiments.loader import load_experiment
 from experiments.model import Experiment
 from experiments.nemesis import LosableLinks
@@ -86,10 +86,10 @@ def test_as_many_are_drawn_as_asked_and_a_link_is_lost_at_most_once(seed):
     experiment = Experiment.model_validate(content)
     found = experiment.all_faults(topology, seed)
     assert 2 <= len(found) <= 4
-    cut = [fault.link for fault in found if isinstance(fault, Cut)]
+    cut = [fault.link for fault in found if isinstance(fault, CutFault)]
     assert len(set(cut)) == len(cut)
     assert len(topology.links) - len(left_in_the_end(experiment, topology, seed)) == len(cut)
-    assert all(isinstance(fault, (Cut, Flap)) for fault in found)
+    assert all(isinstance(fault, (CutFault, Flap)) for fault in found)
     assert found == experiment.all_faults(topology, seed)
 
 

@@ -20,7 +20,7 @@ from scapy.packet import Raw
 from analysis.history.history_schemas import RUNS
 from analysis.history.store import rows_of
 from experiments.archives.packing import COUNT
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweepdir import runs
 from experiments.records.run_record import RunRecord, record_text
 from experiments.records.validated_json import to_json
@@ -177,7 +177,9 @@ def _summaries() -> Iterator[bytes]:
 
 def _sweeps() -> Iterator[bytes]:
     swept = {"roles.driver": [1, 2]}
-    points = [replace(run, state=State.DONE, verdict="passed", duration_s=4.2) for run in runs(swept, 1, 7)]
+    points = [
+        replace(run, state=RunState.DONE, verdict="passed", duration_s=4.2) for run in runs(swept, 1, 7)
+    ]
     experiment = {"name": "tiny", "sweep": swept, "expect_sweep": ["max(events.lost) == 0"]}
     yield json.dumps(to_json(sweep_record(*points, experiment=experiment))).encode()
     yield (Path(__file__).parents[1] / "experiments" / "campaigns" / "earlier" / "sweep.json").read_bytes()

@@ -20,8 +20,8 @@ import pyarrow as pa
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.files.index import CaptureIndex, build_index
 from analysis.capture.pcap.files.mapping import map_bytes
-from analysis.capture.pcap.files.record_batches import Span, read_columns, spans_of
-from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
+from analysis.capture.pcap.files.record_batches import RecordSpan, read_columns, spans_of
+from analysis.capture.pcap.streams import CaptureStreams, HostCapture, WaitLimits
 from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.history.files import UnusableError, read_rows
@@ -187,7 +187,7 @@ def _check_index(found: CaptureIndex, size: int) -> None:
     assert all(split.first_ns <= split.last_ns for split in found.splits)
 
 
-def _columns(path: Path, found: CaptureIndex) -> Iterator[tuple[Span, Columns]]:
+def _columns(path: Path, found: CaptureIndex) -> Iterator[tuple[RecordSpan, Columns]]:
     for span in spans_of(path, found, TimeRange()) if found.splits else ():
         for columns in read_columns(span):
             yield span, columns
@@ -223,7 +223,7 @@ def _windowed(sent: list[Sent], windows: int, patience: WaitLimits) -> Tables:
     return tables
 
 
-def _conversations(path: Path, patience: WaitLimits) -> tuple[Conversations, Tables]:
+def _conversations(path: Path, patience: WaitLimits) -> tuple[CaptureStreams, Tables]:
     tables: Tables = {"messages": [], "gaps": [], "decoding": []}
 
     def emit(table: str, batch: pa.RecordBatch) -> None:
@@ -231,4 +231,4 @@ def _conversations(path: Path, patience: WaitLimits) -> tuple[Conversations, Tab
         tables[table] += batch.to_pylist()
 
     host = HostCapture(str(path), "r0-proxy-0", "10.0.0.2", PORT)
-    return Conversations(map_bytes(path), host, CODEC, emit, patience), tables
+    return CaptureStreams(map_bytes(path), host, CODEC, emit, patience), tables

@@ -23,7 +23,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.specification import Member, NodeSpec, Subscription
+from node.core.specification import Member, NodeSpec, PlannedSubscription
 from node.protocols.meghdoot.node import MeghdootNode
 from tests.golden.script import read, with_followed
 from tests.golden.space_scenario import Scenario as SpaceScenario
@@ -66,7 +66,7 @@ class Scenario(SpaceScenario):
 
     def _subscribe(self, name: str, number: str, wanted: str, *, on: bool = True) -> None:
         low, high = map(float, wanted.split(".."))
-        asked = Subscription(0, int(number), on, ((low, high),))
+        asked = PlannedSubscription(0, int(number), on, ((low, high),))
         self._act_as_peer(name, lambda node: node.broker.subscribe(asked))
 
     def _unsubscribe(self, name: str, number: str) -> None:

@@ -35,7 +35,7 @@ from node.core.message_layout import Field
 from node.protocols.pastry.messages import Route
 from node.protocols.reachability.messages import Relay
 from node.protocols.reachability.nodes import ID_BITS
-from node.protocols.scribe.peer import Message, ScribePeer
+from node.protocols.scribe.peer import ScribePeer, TopicMessage
 from node.sim.flat_network import FlatNetwork
 from tests.golden.reading import in_words
 from tests.golden.script import Command, Script, read, with_followed
@@ -143,7 +143,7 @@ class Scenario:
         if isinstance(effect, m.Log) and effect.event in self._script.shown:
             self._say(f"{self._names[address]}: {effect.event}")
 
-    def _got(self, name: str, message: Message) -> None:
+    def _got(self, name: str, message: TopicMessage) -> None:
         if "delivered" in self._script.shown:
             self._say(f"{name} has [{message.seq}]")
 

@@ -5,26 +5,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from analysis.messages.label import Value, filled, number_text, phrases
-from node.core.message_layout import Layout, wire_name
+from analysis.messages.label import Placeholder, fill_phrases, number_text, phrases
+from node.core.message_layout import MessageLayout, wire_name
 
 U32 = struct.Struct(">I")
 
 
 def in_words(message: Any, is_shown: Callable[[Any], bool]) -> tuple[str, str]:
     """Return the message's name and its phrases, with only the shown rows."""
-    layout = Layout(type(message))
+    layout = MessageLayout(type(message))
     if layout.row is not None:
         rows = tuple(row for row in getattr(message, layout.tail_name) if is_shown(row))
         message = replace(message, **{layout.tail_name: rows})
     return wire_name(type(message)), " ".join(_parts(layout, message))
 
 
-def _parts(layout: Layout, message: Any) -> list[str]:
-    return filled(phrases(layout), lambda value: _value(layout, value, message))
+def _parts(layout: MessageLayout, message: Any) -> list[str]:
+    return fill_phrases(phrases(layout), lambda value: _value(layout, value, message))
 
 
-def _value(layout: Layout, value: Value, message: Any) -> str:
+def _value(layout: MessageLayout, value: Placeholder, message: Any) -> str:
     found = getattr(message, value.field)
     if value.optional and not found:
         return ""
@@ -35,7 +35,7 @@ def _value(layout: Layout, value: Value, message: Any) -> str:
     return number_text(layout, value.field, found)
 
 
-def _count(layout: Layout, name: str, message: Any) -> int:
+def _count(layout: MessageLayout, name: str, message: Any) -> int:
     """How many: a field of the head, or the sum of the numbers with which the tail begins."""
     numbers = next((each for each in layout.tail.numbers if each.name == name), None) if layout.tail else None
     if numbers is None:

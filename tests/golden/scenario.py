@@ -24,12 +24,12 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.epochs import written
+from node.core.epochs import format_seq
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.messages import Predicate
 from node.protocols.sprinkler.region.client import Client
 from node.sim.process import Node, Observer, TraceEntry, ignore, keep_measure
-from node.sim.sim_network import Network
+from node.sim.sim_network import SimulatedNetwork
 from node.sim.wires import Wires
 from node.systems import build_machine
 from tests.golden.reading import in_words
@@ -61,7 +61,7 @@ class Scenario:
         self._lines: list[str] = []
         self._said: dict[tuple[str, str, str], str] = {}
         observer = Observer(self._record, self._log, keep_measure, ignore, ignore)
-        self._network = Network(
+        self._network = SimulatedNetwork(
             specs(script), self._wires, build=_build, start=False, trace_limit=TRACE_LIMIT, observer=observer
         )
         self._do: dict[str, Callable[..., None]] = {
@@ -196,10 +196,10 @@ def specs(script: Script) -> list[NodeSpec]:
 
 def _numbers(record: m.Record) -> str:
     if record.kind == RecordKind.EPOCH:
-        return f"another epoch after {written(record.first_seq)}"
+        return f"another epoch after {format_seq(record.first_seq)}"
     last = record.first_seq + max(record.covered, record.count) - 1
     kind = "" if record.kind == RecordKind.DELIVERED else f" {record.kind.name.lower()}"
-    return f"[{written(record.first_seq)}..{written(last)}]{kind}"
+    return f"[{format_seq(record.first_seq)}..{format_seq(last)}]{kind}"
 
 
 def _build(spec: NodeSpec, rng: m.Randomness) -> m.Machine:

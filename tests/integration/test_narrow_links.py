@@ -53,7 +53,9 @@ def judged(directory: Path, off: Callable[[Plan], None]) -> Iterator[Row]:
     metadata = read_metadata(record)
     packets = pq.read_table(directory / "analysis" / "packets.parquet", columns=list(PACKET_COLUMNS))
     for traversal in traversals(record.plan):
-        yield from fidelity.measured(traversal.direction, *sides(packets, traversal), metadata).to_pylist()
+        yield from fidelity.measure_direction(
+            traversal.direction, *sides(packets, traversal), metadata
+        ).to_pylist()
 
 
 def shapes(plan: Plan, link: str) -> Iterator[Row]:

@@ -7,7 +7,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.specification import Member, NodeSpec
-from node.sim.sim_network import Network
+from node.sim.sim_network import SimulatedNetwork
 from node.sim.wires import Wires
 from node.systems import build_machine
 
@@ -95,7 +95,7 @@ class Cluster:
         uptimes_us: Mapping[str, int] | None = None,
         **given: Any,
     ) -> None:
-        self.network = Network(
+        self.network = SimulatedNetwork(
             specs(**given), wires, build=build, trace_limit=TRACE_LIMIT, uptimes_us=uptimes_us
         )
         self.network.run(go_us // 2)

@@ -27,7 +27,7 @@ def needs(system: str, *, always: bool = False) -> list[pytest.MarkDecorator]:
     ]
 
 
-def carried_out(folder: Path, experiment: str) -> RunDirectory:
+def run_on_packets(folder: Path, experiment: str) -> RunDirectory:
     """Run this experiment and return its directory, whatever its verdict."""
     (folder / "experiment.yaml").write_text(experiment)
     assert main.run(["run", str(folder / "experiment.yaml"), "--out", str(folder / "runs")]) in {0, 1}

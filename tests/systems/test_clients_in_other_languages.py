@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from systems.names import FOLDER
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 CLIENTS = Path(__file__).resolve().parents[2] / "docs" / "clients"
 EXPERIMENT = """\
@@ -50,7 +50,7 @@ def test_a_client_without_python_follows_its_topics_as_they_change(tmp_path, cli
         f"workload: {workload}",
         EXPERIMENT.partition("faults:")[0] + "contract: {settle: 5s}\n",
     )
-    run = carried_out(tmp_path, text.replace("SYSTEM", "nats").replace("SERVER", "server"))
+    run = run_on_packets(tmp_path, text.replace("SYSTEM", "nats").replace("SERVER", "server"))
     summary = run.read_summary()
     assert summary["events"]["delivered"] > 3 * 50
     assert summary["events"]["stray"] == summary["events"]["duplicated"] == 0
@@ -70,7 +70,7 @@ def test_a_client_without_python_publishes_and_gets_every_event(tmp_path, system
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not here")
     with_client(system, client, tmp_path)
-    run = carried_out(tmp_path, EXPERIMENT.replace("SYSTEM", system).replace("SERVER", server))
+    run = run_on_packets(tmp_path, EXPERIMENT.replace("SYSTEM", system).replace("SERVER", server))
     summary = run.read_summary()
     events = summary["events"]
     assert events["published"] > 3 * 50 * 6

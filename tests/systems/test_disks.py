@@ -8,7 +8,7 @@ import pytest
 
 from experiments.records.rundir import RunDirectory
 from testbed.cli import main
-from tests.systems.on_packets import carried_out
+from tests.systems.on_packets import run_on_packets
 
 EXPERIMENT = """\
 name: full-disk
@@ -53,25 +53,25 @@ def output(run: RunDirectory, host: str) -> list[str]:
 @pytest.mark.network
 @pytest.mark.slow
 def test_a_program_on_a_full_disk_is_told_so_until_there_is_room_again(folder):
-    run = carried_out(folder, EXPERIMENT)
+    run = run_on_packets(folder, EXPERIMENT)
     assert output(run, "r0-server-0") == [
         *("an empty disk", "4 MB free", "written", "ENOSPC"),
         *("earlier pages", "0 MB free", "ENOSPC", "written", "ENOSPC"),
         *("an empty disk", "4 MB free", "written"),
     ]
     record = run.read_run()
-    assert [str(change.action) for change, _ in record.carried_out] == [
+    assert [str(change.action) for change, _ in record.changes_applied] == [
         *("fill", "kill", "restart", "unfill", "fill", "kill", "replace", "unfill")
     ]
-    assert all(applied.applied_ns is not None for _, applied in record.carried_out)
+    assert all(applied.applied_ns is not None for _, applied in record.changes_applied)
 
 
 @pytest.mark.network
 @pytest.mark.slow
 def test_a_program_waits_for_its_slow_disk_also_when_it_is_started_again(folder):
-    run = carried_out(folder, SLOW)
+    run = run_on_packets(folder, SLOW)
     assert output(run, "r0-waiter-0") == ["at once", "waited", "at once"]
-    carried = [(str(change.action), applied.applied_ns) for change, applied in run.read_run().carried_out]
+    carried = [(str(change.action), applied.applied_ns) for change, applied in run.read_run().changes_applied]
     assert [action for action, _ in carried] == ["slow-disk", "kill", "restart", "unslow-disk"]
     assert all(applied_ns is not None for _, applied_ns in carried)
 

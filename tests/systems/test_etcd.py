@@ -5,7 +5,7 @@ import json
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 pytestmark = needs("etcd")
 
@@ -25,7 +25,7 @@ faults:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> RunDirectory:
-    return carried_out(tmp_path_factory.mktemp("etcd"), EXPERIMENT)
+    return run_on_packets(tmp_path_factory.mktemp("etcd"), EXPERIMENT)
 
 
 def test_nothing_is_lost_and_all_watchers_see_one_order(run):

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 pytestmark = needs("gossipsub")
 
@@ -26,7 +26,7 @@ faults:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> RunDirectory:
-    return carried_out(tmp_path_factory.mktemp("gossipsub"), EXPERIMENT)
+    return run_on_packets(tmp_path_factory.mktemp("gossipsub"), EXPERIMENT)
 
 
 @pytest.mark.parametrize(("host", "stream"), [("r2-subscriber-0", 1), ("r1-subscriber-0", 2)])

@@ -9,7 +9,7 @@ import pytest
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from testbed.cli import main
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 pytestmark = needs("mosquitto", always=True)
 
@@ -30,7 +30,7 @@ faults:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> RunDirectory:
-    return carried_out(tmp_path_factory.mktemp("mosquitto"), EXPERIMENT)
+    return run_on_packets(tmp_path_factory.mktemp("mosquitto"), EXPERIMENT)
 
 
 def lost(run: RunDirectory) -> dict[tuple[int, str], int]:

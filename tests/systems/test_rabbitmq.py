@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 pytestmark = needs("rabbitmq")
 
@@ -37,7 +37,7 @@ def run_of(folder, system: str, **given: str) -> RunDirectory:
         "duration": "10s",
         "faults": f"{{name: cut, at: 2s, cut: [r1, r2], for: {CUT_S}s}}",
     }
-    return carried_out(folder, EXPERIMENT.format(system=system, **(usual | given)))
+    return run_on_packets(folder, EXPERIMENT.format(system=system, **(usual | given)))
 
 
 def said(run: RunDirectory, host: str) -> str:

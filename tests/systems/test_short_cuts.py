@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 EXPERIMENT = """\
 name: short-cut
@@ -29,7 +29,7 @@ faults:
     ],
 )
 def test_queued_events_arrive_when_the_link_is_back(tmp_path, system, server, parameters):
-    run = carried_out(tmp_path, EXPERIMENT.format(system=system, server=server, parameters=parameters))
+    run = run_on_packets(tmp_path, EXPERIMENT.format(system=system, server=server, parameters=parameters))
     summary = run.read_summary()
     events = summary["events"]
     assert events["published"] > 1500

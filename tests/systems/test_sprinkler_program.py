@@ -6,14 +6,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analysis.capture.markers import Markers
+from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.messages.searched import messages_of
 from analysis.schemas import MESSAGES
 from experiments.records.rundir import RunDirectory
 from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 pytestmark = needs("sprinkler-program", always=True)
 
@@ -34,7 +34,7 @@ BETWEEN = ("src", "sport", "dst", "dport", "direction", "stream")
 
 @pytest.fixture(scope="module")
 def the_run(tmp_path_factory) -> RunDirectory:
-    return carried_out(tmp_path_factory.mktemp("programs"), EXPERIMENT)
+    return run_on_packets(tmp_path_factory.mktemp("programs"), EXPERIMENT)
 
 
 def test_nothing_is_lost_and_packets_agree_with_what_clients_wrote_down(the_run):
@@ -55,7 +55,7 @@ def test_markers_show_the_events_that_the_codec_reads_on_each_connection(the_run
     plan = the_run.read_run().plan
     addresses = {host.name: host.address for host in plan.hosts}
     markers = messages_of(plan)
-    assert isinstance(markers, Markers)
+    assert isinstance(markers, MarkerSearch)
     new = Counter[int]()
     for process in plan.processes:
         [path] = the_run.captures.glob(f"{process.host}-*.pcap")
@@ -72,7 +72,7 @@ def test_markers_show_the_events_that_the_codec_reads_on_each_connection(the_run
     assert new.total() == published, "each publication came to its proxy once, and nothing else is called new"
 
 
-def messages(path: Path, capture: HostCapture, known: Codec | Markers) -> list[dict]:
+def messages(path: Path, capture: HostCapture, known: Codec | MarkerSearch) -> list[dict]:
     found: list[pa.RecordBatch] = []
     extract_messages(capture, known, lambda table, rows: found.append(rows) if table == "messages" else None)
     return pa.Table.from_batches(found, MESSAGES).to_pylist()

@@ -12,7 +12,7 @@ from experiments.records.key_log import client_randoms
 from experiments.records.rundir import RunDirectory
 from testbed.cli import main
 from tests.analysis.capture.tls.speaking import certificate
-from tests.systems.on_packets import carried_out
+from tests.systems.on_packets import run_on_packets
 
 pytestmark = [pytest.mark.network, pytest.mark.slow]
 EXPERIMENT = """\
@@ -35,7 +35,7 @@ def made(tmp_path_factory) -> RunDirectory:
     folder = tmp_path_factory.mktemp("tls")
     shutil.copytree(Path(__file__).parent / "tls_relay", folder / "relay")
     certificate(folder / "relay")
-    return carried_out(folder, EXPERIMENT)
+    return run_on_packets(folder, EXPERIMENT)
 
 
 @pytest.fixture

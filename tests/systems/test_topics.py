@@ -9,7 +9,7 @@ import yaml
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from systems.names import FOLDER
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 CUT = """\
 name: topics-behind-a-cut
@@ -56,7 +56,7 @@ def with_wrong_clients(folder) -> None:
 def cut(tmp_path_factory) -> RunDirectory:
     folder = tmp_path_factory.mktemp("topics")
     with_wrong_clients(folder)
-    return carried_out(folder, CUT)
+    return run_on_packets(folder, CUT)
 
 
 def rows_of(run: RunDirectory, role: str) -> list[dict]:
@@ -120,7 +120,7 @@ class TestCut:
     ],
 )
 def test_subscriptions_change_while_events_come(tmp_path, system, server):
-    run = carried_out(tmp_path, CHANGING.replace("SYSTEM", system).replace("SERVER", server))
+    run = run_on_packets(tmp_path, CHANGING.replace("SYSTEM", system).replace("SERVER", server))
     summary = run.read_summary()
     assert summary["events"]["stray"] == summary["events"]["duplicated"] == 0
     assert summary["subscriptions"]["unconfirmed"] == 0

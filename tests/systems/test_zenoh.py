@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 pytestmark = needs("zenoh", always=True)
 
@@ -26,7 +26,7 @@ faults:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> RunDirectory:
-    return carried_out(tmp_path_factory.mktemp("zenoh"), EXPERIMENT)
+    return run_on_packets(tmp_path_factory.mktemp("zenoh"), EXPERIMENT)
 
 
 @pytest.mark.parametrize("router", ["r1-router-0", "r2-router-0"])

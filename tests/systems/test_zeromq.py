@@ -5,7 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from tests.systems.on_packets import carried_out, needs
+from tests.systems.on_packets import needs, run_on_packets
 
 pytestmark = needs("zeromq")
 
@@ -25,7 +25,7 @@ faults:
 
 @pytest.mark.parametrize(("high_water", "is_lossy"), [(10, True), (0, False)])
 def test_events_over_the_high_water_mark_are_lost_behind_the_link(tmp_path, high_water, is_lossy):
-    run = carried_out(tmp_path, EXPERIMENT.format(parameters=f"{{high_water: {high_water}}}"))
+    run = run_on_packets(tmp_path, EXPERIMENT.format(parameters=f"{{high_water: {high_water}}}"))
     summary = run.read_summary()
     events = summary["events"]
     assert events["published"] > 4500
@@ -40,7 +40,7 @@ def test_events_over_the_high_water_mark_are_lost_behind_the_link(tmp_path, high
 
 def test_heartbeats_give_a_silent_connection_up_and_what_waited_is_lost(tmp_path):
     parameters = "{high_water: 0, heartbeat: 500ms, patience: 1s}"
-    run = carried_out(tmp_path, EXPERIMENT.format(parameters=parameters))
+    run = run_on_packets(tmp_path, EXPERIMENT.format(parameters=parameters))
     said = [json.loads(line).get("text", "") for line in run.log("r1-proxy-0").read_text().splitlines()]
     assert any(text.startswith("disconnected") for text in said)
     assert run.read_summary()["events"]["lost"] > 100 * (CUT_S - 2)

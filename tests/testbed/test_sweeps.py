@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.loader import read_experiment
 from testbed import sweeps
 from testbed.run_selection import RunSelection
-from testbed.sweeps import Points, continued, new_record, refuse_changed, runs_of
+from testbed.sweeps import Points, new_record, record_to_resume, refuse_changed, runs_of
 from topologies.errors import InputError
 
 SWEPT = ["sweep={roles.driver: [1, 2]}", "repeat=2"]
@@ -18,7 +18,7 @@ SWEPT = ["sweep={roles.driver: [1, 2]}", "repeat=2"]
 
 def chosen(*overrides: str, seed: int | None = None, repeat: int | None = None) -> RunSelection:
     file = read_experiment("link-failure", [*SWEPT, *overrides])
-    return RunSelection.of(file, backend=None, links="auto", seed=seed, repeat=repeat)
+    return RunSelection.from_options(file, backend=None, links="auto", seed=seed, repeat=repeat)
 
 
 def test_options_win_over_the_file():
@@ -37,14 +37,14 @@ def test_more_runs_than_anybody_waits_for_are_refused_before_one_is_listed(
     swept = f"sweep={{workload.event_size: [{sizes}], workload.rate: [{rates}]}}"
     file = read_experiment("link-failure", [swept, "repeat=20"])
     with pytest.raises(InputError) as error:
-        RunSelection.of(file, backend=None, links="auto", seed=None, repeat=1000)
+        RunSelection.from_options(file, backend=None, links="auto", seed=None, repeat=1000)
     assert str(error.value) == "--repeat: makes 1,000,000 runs, more than 20,000"
     with pytest.raises(InputError, match="makes 21,000 runs, more than 20,000"):
         read_experiment("link-failure", [swept, "repeat=21"])
 
 
 def test_one_run_is_no_sweep():
-    alone = RunSelection.of(
+    alone = RunSelection.from_options(
         read_experiment("link-failure"), backend=None, links="auto", seed=None, repeat=None
     )
     assert not alone.is_sweep
@@ -52,7 +52,7 @@ def test_one_run_is_no_sweep():
 
 
 def test_a_point_has_its_values_and_no_sweep():
-    experiment, topology = Points(chosen()).of(runs_of(chosen())[1])
+    experiment, topology = Points(chosen()).inputs_of(runs_of(chosen())[1])
     assert experiment.roles["default"]["driver"] == 2
     assert (experiment.sweep, experiment.repeat, topology.name) == ({}, 1, "four-regions")
 
@@ -78,13 +78,13 @@ def test_a_changed_sweep_is_refused(again: RunSelection, said: str) -> None:
 def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() -> None:
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
-    ended = replace(record.runs[0], state=State.DONE, verdict="passed")
+    ended = replace(record.runs[0], state=RunState.DONE, verdict="passed")
     changed = replace(ended, seed=99, values={"workload.rate": "1/s"}, repetition=7)
-    assert continued(record.with_run(changed), chosen(), directory).runs[0] == ended
+    assert record_to_resume(record.with_run(changed), chosen(), directory).runs[0] == ended
     others = replace(record, runs=(replace(record.runs[0], name="precious"), *record.runs[1:]))
     for listed in (others, replace(record, runs=record.runs[1:])):
         with pytest.raises(InputError, match="it lists other runs"):
-            continued(listed, chosen(), directory)
+            record_to_resume(listed, chosen(), directory)
 
 
 def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None:
@@ -93,16 +93,16 @@ def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None
     record = new_record(directory, chosen(), Points(chosen()), None)
     led_away = replace(record, backend="runs/x/points/lab.yaml", links="relay", seed=7, experiment={})
     refuse_changed(led_away, chosen(), Points(chosen()), directory)
-    assert continued(led_away, chosen(), directory) == record
+    assert record_to_resume(led_away, chosen(), directory) == record
 
 
 def test_completed_runs_are_not_repeated_but_crashed_ones_are():
     directory = SweepDirectory(Path("runs/x"))
     record = new_record(directory, chosen(), Points(chosen()), None)
     first, second, *_ = record.runs
-    record = record.with_run(replace(first, state=State.DONE, verdict="failed"))
-    record = record.with_run(replace(second, state=State.FAILED, problem="the sandbox ended"))
-    again = continued(record, chosen(), directory)
+    record = record.with_run(replace(first, state=RunState.DONE, verdict="failed"))
+    record = record.with_run(replace(second, state=RunState.FAILED, problem="the sandbox ended"))
+    again = record_to_resume(record, chosen(), directory)
     assert [run.name for run in again.pending] == ["2-driver-2-r0", "1-driver-1-r1", "2-driver-2-r1"]
     assert again.pending[0].problem is None
     assert not record.passed
@@ -112,5 +112,5 @@ def test_a_sweep_passed_only_if_every_run_did():
     record = new_record(SweepDirectory(Path("runs/x")), chosen(), Points(chosen()), None)
     for run in record.runs:
         assert not record.passed
-        record = record.with_run(replace(run, state=State.DONE, verdict="passed"))
+        record = record.with_run(replace(run, state=RunState.DONE, verdict="passed"))
     assert record.passed

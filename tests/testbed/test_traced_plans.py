@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from experiments.loader import read_experiment
-from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from experiments.planned.plan import Plan, plan_from_json, plan_to_json
 from testbed.cli import main
 from testbed.planning import make_plan
@@ -60,7 +60,7 @@ def plan_in(tmp_path: Path):
 def test_the_plan_has_the_trace_itself_and_what_follows_from_it(plan_in, tmp_path: Path) -> None:
     plan = plan_in()
     (link,) = (link for link in plan.links if link.kind == "wan")
-    forward, backward = link.trace(Direction.FORWARD), link.trace(Direction.BACKWARD)
+    forward, backward = link.trace(LinkDirectionName.FORWARD), link.trace(LinkDirectionName.BACKWARD)
     assert forward.rate.values == (121_120, 242_240)
     assert (forward.delay.values, backward.delay) == ((20_000, 40_000), forward.delay)
     assert backward.rate is None
@@ -78,7 +78,7 @@ def test_a_faults_values_replace_the_trace_and_a_cut_leaves_it_unchanged(plan_in
     changes = [
         change
         for change in plan_in(faults=FAULTS).changes
-        if isinstance(change, LinkChange) and change.direction is Direction.FORWARD
+        if isinstance(change, LinkChange) and change.direction is LinkDirectionName.FORWARD
     ]
     told = [
         (

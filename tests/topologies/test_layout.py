@@ -2,7 +2,7 @@
 
 import pytest
 
-from topologies.layout import layout, spaced
+from topologies.layout import layout, layout_in_pixels
 from topologies.loader import load_topology
 
 APART, SIZE = (490.0, 136.0), (800.0, 460.0)  # as in the plan's picture
@@ -13,7 +13,7 @@ def test_linked_regions_are_near_to_each_other_and_none_covers_another(name):
     topology = load_topology(name)
     at = {region: number for number, region in enumerate(topology.regions)}
     edges = [(at[link.between[0]], at[link.between[1]]) for link in topology.links]
-    places = spaced(layout(len(at), edges), apart=APART, size=SIZE)
+    places = layout_in_pixels(layout(len(at), edges), apart=APART, size=SIZE)
 
     def units(a, b):
         return [abs(places[a][axis] - places[b][axis]) / APART[axis] for axis in (0, 1)]

@@ -53,7 +53,7 @@ def test_the_shipped_matrix_is_whole():
     assert len(matrix.pairs) == 45
     assert matrix.pairs["london", "madrid"].rtt_ms == 27
     assert matrix.pairs["toronto", "london"].rtt_ms == 82.5
-    assert matrix.of(["tokyo", "london"]).regions == ("london", "tokyo")
+    assert matrix.restricted_to(["tokyo", "london"]).regions == ("london", "tokyo")
 
 
 @pytest.mark.parametrize(

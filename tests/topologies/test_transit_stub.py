@@ -7,7 +7,7 @@ from scipy.sparse.csgraph import dijkstra
 from topologies.errors import InputError
 from topologies.generated.transit_stub import TransitStub
 from topologies.loader import load_topology
-from topologies.routes import Edge, connected, routes
+from topologies.routes import RouteEdge, connected, routes
 
 WEIGHT_US = 10**9  # more than any route takes
 ASKED = {"name": "made", "kind": "transit-stub"}
@@ -46,7 +46,7 @@ def test_on_links_packets_go_the_same_ways(shape):
     asked = made(3, **shape)
     network, topology = asked.network(), asked.generate()
     edges = [
-        Edge(link.name, *link.between, link.delay_us or 0, link.delay_us or 0, link.weight)
+        RouteEdge(link.name, *link.between, link.delay_us or 0, link.delay_us or 0, link.weight)
         for link in topology.links
     ]
     number = {name: at for at, name in enumerate(network.names)}
@@ -62,8 +62,10 @@ def test_weights_matter():
     topology = asked.generate()
     links = [(link.name, *link.between, link.delay_us or 0, link.delay_us or 0) for link in topology.links]
     weights = [link.weight for link in topology.links]
-    weighted = [Edge(*link, weight) for link, weight in zip(links, weights, strict=True)]
-    assert routes(topology.regions, weighted) != routes(topology.regions, [Edge(*link) for link in links])
+    weighted = [RouteEdge(*link, weight) for link, weight in zip(links, weights, strict=True)]
+    assert routes(topology.regions, weighted) != routes(
+        topology.regions, [RouteEdge(*link) for link in links]
+    )
 
 
 def test_a_seed_gives_one_network_and_another_one_another():

@@ -1,4 +1,4 @@
-"""Computes a `Clock` from segments and bounds: the range of the offset at every time, given its rates.
+"""Computes a `OffsetBounds` from segments and bounds: the range of the offset at every time, given its rates.
 
 If an offset is at most `u` at one time, later it is at most `u` plus the growth at the fastest rate, and
 earlier at most `u` minus the growth at the slowest rate. Each packet thus bounds the whole segment, and the
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.capture.clocks.bounds import Bounds
-from analysis.capture.clocks.clock import Clock, Floats, Ints
-from analysis.capture.clocks.rate_segments import Segment
+from analysis.capture.clocks.bounds import WindowBounds
+from analysis.capture.clocks.clock import Floats, Ints, OffsetBounds
+from analysis.capture.clocks.rate_segments import RateSegment
 
 KNOTS = 512
 UNKNOWN_NS = 3_600_000_000_000
@@ -23,7 +23,7 @@ BESIDE_NS = 600_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class OffsetBand:
     """The bounds of one segment. `begin` and `end`: the clock's own times within it."""
 
     begin: float
@@ -61,7 +61,7 @@ def _upper(at: Floats, bound: Floats, wanted: Floats, least: float, most: float)
     return found
 
 
-def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
+def bands_of(bounds: WindowBounds, segments: Sequence[RateSegment]) -> list[OffsetBand]:
     """Return the bands of all segments, in order."""
     found = []
     for place, segment in enumerate(segments):
@@ -76,7 +76,7 @@ def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
         begin = -np.inf if before is None else times.min() - (first - bounds.passed_ns[before]) - beside
         end = np.inf if after is None else times.max() + (bounds.passed_ns[after] - last) + beside
         found.append(
-            Band(
+            OffsetBand(
                 float(begin), float(end), mine.low_at, mine.low, mine.high_at, mine.high,
                 segment.rates.allowed,
             )
@@ -84,7 +84,7 @@ def bands_of(bounds: Bounds, segments: Sequence[Segment]) -> list[Band]:
     return found
 
 
-def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
+def clock_of(bounds: WindowBounds, bands: Sequence[OffsetBand]) -> OffsetBounds:
     """Combine bands into a clock. If several bands apply at a time, use the union of their bounds."""
     knots = _knots(bounds, bands)
     middle, width = (knots[:-1] + knots[1:]) / 2, np.diff(knots)
@@ -104,18 +104,18 @@ def clock_of(bounds: Bounds, bands: Sequence[Band]) -> Clock:
         np.where(np.isfinite(low), low, high - UNKNOWN_NS),
         np.where(np.isfinite(high), high, low + UNKNOWN_NS),
     )
-    return Clock(
+    return OffsetBounds(
         knots.astype(np.int64) + bounds.origin_ns,
         *(values + bounds.base_ns for values in (low[0], high[0], low[1], high[1])),
     )
 
 
-def _times(bounds: Bounds) -> Floats:
+def _times(bounds: WindowBounds) -> Floats:
     """Return the times of the finite bounds."""
     return np.concatenate((bounds.low_at[np.isfinite(bounds.low)], bounds.high_at[np.isfinite(bounds.high)]))
 
 
-def _knots(bounds: Bounds, bands: Sequence[Band]) -> Ints:
+def _knots(bounds: WindowBounds, bands: Sequence[OffsetBand]) -> Ints:
     """Return knots in whole ns: the ends of bands, and KNOTS evenly spaced times."""
     times = _times(bounds)
     first, last = times.min(), max(times.max(), times.min() + 1)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.capture.clocks.clock import Clock, Floats, Ints
+from analysis.capture.clocks.clock import Floats, Ints, OffsetBounds
 
 WINDOW_NS = 10_000_000
 WINDOWS_MAX = 4_096
@@ -60,7 +60,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class WindowBounds:
     """Bounds of a clock's offset, window by window in the order of time.
 
     Times are by the clock itself, minus `origin_ns`; offsets are minus `base_ns`. If a window has no packets
@@ -76,7 +76,7 @@ class Bounds:
     high: Floats
     window_ns: int = WINDOW_NS  # how long a window is
 
-    def take(self, rows: "npt.NDArray[np.bool_] | slice") -> "Bounds":
+    def take(self, rows: "npt.NDArray[np.bool_] | slice") -> "WindowBounds":
         """Return the bounds of the windows at these indices."""
         return replace(
             self,
@@ -106,7 +106,7 @@ def thinned(left: Sightings, came: Sightings) -> Exchange:
     )
 
 
-def bounds_of(exchange: Exchange, near: Clock, least_ns: tuple[int, int] = (0, 0)) -> Bounds:
+def bounds_of(exchange: Exchange, near: OffsetBounds, least_ns: tuple[int, int] = (0, 0)) -> WindowBounds:
     """Return the bounds of the far machine's clock that an exchange gives.
 
     near: the near machine's clock; its error widens the bounds. least_ns: the path's least delay, to the far
@@ -126,7 +126,7 @@ def bounds_of(exchange: Exchange, near: Clock, least_ns: tuple[int, int] = (0, 0
     window = np.empty(len(place), np.int64)
     window[order] = windows
     count = int(window.max(initial=-1)) + 1
-    made = Bounds(
+    made = WindowBounds(
         origin_ns,
         base_ns,
         np.zeros(count),

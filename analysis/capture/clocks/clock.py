@@ -23,7 +23,7 @@ KEYS = ("t_ns", "low_ns", "high_ns", "low_next_ns", "high_next_ns")
 
 
 @dataclass(frozen=True, eq=False)
-class Clock:
+class OffsetBounds:
     """Bounds of the offset, ns, at the beginning and the end of each stretch between two knots.
 
     Before the first and after the last knot the outermost lines are extrapolated.
@@ -93,7 +93,7 @@ class Clock:
         }
 
     @classmethod
-    def from_json(cls, content: dict[str, list[Any]]) -> "Clock":
+    def from_json(cls, content: dict[str, list[Any]]) -> "OffsetBounds":
         """Read the output of `as_json`. Raises KeyError or ValueError if it is malformed."""
         knots = np.array(content[KEYS[0]], np.int64)
         bounds = [np.array(content[name], np.float64) for name in KEYS[1:]]
@@ -102,10 +102,10 @@ class Clock:
         return cls(knots, *bounds)
 
 
-def constant(low_ns: float, high_ns: float) -> Clock:
+def constant(low_ns: float, high_ns: float) -> OffsetBounds:
     """Return a clock with constant bounds of its offset."""
     low, high = np.array([low_ns]), np.array([high_ns])
-    return Clock(np.array([0, 1], np.int64), low, high, low, high)
+    return OffsetBounds(np.array([0, 1], np.int64), low, high, low, high)
 
 
 REFERENCE = constant(0.0, 0.0)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.capture.clocks.band import Band, bands_of, clock_of
-from analysis.capture.clocks.bounds import Bounds, bounds_of
-from analysis.capture.clocks.clock import REFERENCE, Clock
+from analysis.capture.clocks.band import OffsetBand, bands_of, clock_of
+from analysis.capture.clocks.bounds import WindowBounds, bounds_of
+from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.clocks.rate_segments import hidden, possible, round_trip_of, segments_of, tightened
 from analysis.capture.clocks.wire import MachineExchange
 
@@ -53,7 +53,7 @@ class Estimate:
     """The estimate of a machine's clock. `way`: the machines from the reference to this one."""
 
     machine: str
-    clock: Clock
+    clock: OffsetBounds
     source: str  # REFERENCE_SOURCE, PACKETS, CONTROL or NOTHING
     way: tuple[str, ...]
     stretches: tuple[SteadyPeriod, ...] = ()
@@ -122,7 +122,7 @@ def _by_packets(near: Estimate, met: MachineExchange) -> Estimate:
     )
 
 
-def _stretch(bounds: Bounds, band: Band) -> SteadyPeriod:
+def _stretch(bounds: WindowBounds, band: OffsetBand) -> SteadyPeriod:
     times = np.concatenate((band.low_at[np.isfinite(band.low)], band.high_at[np.isfinite(band.high)]))
     at = np.array([times.min(), (times.min() + times.max()) / 2, times.max()])
     low, high = band.low_high(at)
@@ -159,10 +159,10 @@ def _by_control(
     return estimate
 
 
-def _combined(bounds: Bounds, more: Bounds) -> Bounds:
+def _combined(bounds: WindowBounds, more: WindowBounds) -> WindowBounds:
     """Return the windows of both, with the origin and base of the first."""
     time, offset = more.origin_ns - bounds.origin_ns, more.base_ns - bounds.base_ns
-    return Bounds(
+    return WindowBounds(
         bounds.origin_ns,
         bounds.base_ns,
         np.concatenate((bounds.passed_ns, more.passed_ns)),
@@ -173,20 +173,20 @@ def _combined(bounds: Bounds, more: Bounds) -> Bounds:
     )
 
 
-def _of_one_band(machine: str, reference: Estimate, bounds: Bounds) -> Estimate:
+def _of_one_band(machine: str, reference: Estimate, bounds: WindowBounds) -> Estimate:
     rates = (-DRIFT_MAX, DRIFT_MAX)
-    band = Band(-np.inf, np.inf, bounds.low_at, bounds.low, bounds.high_at, bounds.high, rates)
+    band = OffsetBand(-np.inf, np.inf, bounds.low_at, bounds.low, bounds.high_at, bounds.high, rates)
     clock = clock_of(bounds, [band])
     return Estimate(machine, clock, CONTROL, (*reference.way, machine), (_stretch(bounds, band),))
 
 
-def _at_once(low: float, high: float) -> Bounds:
+def _at_once(low: float, high: float) -> WindowBounds:
     """Return the bounds of a clock at one moment."""
     nothing = np.zeros(1)
-    return Bounds(0, 0, nothing, nothing, np.array([low]), nothing, np.array([high]))
+    return WindowBounds(0, 0, nothing, nothing, np.array([low]), nothing, np.array([high]))
 
 
 def _unknown(machine: str) -> Estimate:
     at = _at_once(-UNKNOWN_NS, UNKNOWN_NS)
-    band = Band(-np.inf, np.inf, at.low_at, at.low, at.high_at, at.high, (0.0, 0.0))
+    band = OffsetBand(-np.inf, np.inf, at.low_at, at.low, at.high_at, at.high, (0.0, 0.0))
     return Estimate(machine, clock_of(at, [band]), NOTHING, (machine,))

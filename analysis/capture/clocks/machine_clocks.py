@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.clocks.clock import REFERENCE, Clock, Floats, Ints
+from analysis.capture.clocks.clock import REFERENCE, Floats, Ints, OffsetBounds
 from analysis.capture.clocks.clocks_file import read_machines
 from experiments.records.observations import CaptureRecord
 from experiments.records.run_record import RunRecord
@@ -27,9 +27,9 @@ class MachineClocks:
     """The clock of each machine and the machine of each host. Others have the reference clock."""
 
     machine_of: Mapping[str, str] = field(default_factory=dict)
-    by_machine: Mapping[str, Clock] = field(default_factory=dict)
+    by_machine: Mapping[str, OffsetBounds] = field(default_factory=dict)
 
-    def of(self, host: str | None) -> Clock:
+    def clock_of_host(self, host: str | None) -> OffsetBounds:
         """Return the clock of a host's machine."""
         return self.by_machine.get(self.machine_of.get(host or "", ""), REFERENCE)
 
@@ -76,7 +76,7 @@ def machine_of_capture(capture: CaptureRecord, record: RunRecord) -> str | None:
     return machine_of.get(gateways.get(capture.side or "", ""))
 
 
-def clock_of_capture(capture: CaptureRecord, record: RunRecord, clocks: MachineClocks) -> Clock:
+def clock_of_capture(capture: CaptureRecord, record: RunRecord, clocks: MachineClocks) -> OffsetBounds:
     """Return the clock that stamped a capture."""
     return clocks.by_machine.get(machine_of_capture(capture, record) or "", REFERENCE)
 
@@ -87,7 +87,7 @@ def read_clocks(run: RunDirectory, record: RunRecord) -> MachineClocks:
         return ONE_CLOCK
     kept = read_details(run)
     return MachineClocks(
-        record.machine_of, {each["machine"]: Clock.from_json(each["clock"]) for each in kept}
+        record.machine_of, {each["machine"]: OffsetBounds.from_json(each["clock"]) for each in kept}
     )
 
 
@@ -120,7 +120,7 @@ def on_reference(record: RunRecord, clocks: MachineClocks) -> RunRecord:
     return replace(record, **moved)
 
 
-def _moved(entry: Any, clock: Clock) -> Any:
+def _moved(entry: Any, clock: OffsetBounds) -> Any:
     """Return a list's entry with its times, and those of nested entries, converted."""
     changed: dict[str, Any] = {}
     for each in fields(entry):

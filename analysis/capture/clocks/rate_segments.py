@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from analysis.capture.clocks.bounds import Bounds
+from analysis.capture.clocks.bounds import WindowBounds
 
 Flags = npt.NDArray[np.bool_]
 
@@ -39,7 +39,7 @@ QUICKER = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class RateRange:
     """The range of a clock's rate that fits some bounds; least > most if the rate changed."""
 
     least: float = -RATE_MAX
@@ -58,25 +58,25 @@ class Rates:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class RateSegment:
     """Windows in which a clock surely ran steadily. Windows between two segments may belong to either."""
 
     begin: int
     end: int
-    rates: Rates
+    rates: RateRange
 
 
-def with_window(rates: Rates, bounds: Bounds, others: slice, new: int) -> Rates:
+def with_window(rates: RateRange, bounds: WindowBounds, others: slice, new: int) -> RateRange:
     """Narrow the rates by a new window, together with other windows and by itself.
 
     If no rate reconciles the windows, the result does not fit.
     """
     least, most = _narrowed(rates, bounds, slice(new, new + 1), others)
-    least, most = _narrowed(Rates(least, most), bounds, others, slice(new, new + 1))
-    return Rates(*_narrowed(Rates(least, most), bounds, slice(new, new + 1), slice(new, new + 1)))
+    least, most = _narrowed(RateRange(least, most), bounds, others, slice(new, new + 1))
+    return RateRange(*_narrowed(RateRange(least, most), bounds, slice(new, new + 1), slice(new, new + 1)))
 
 
-def _narrowed(rates: Rates, bounds: Bounds, lower: slice, upper: slice) -> tuple[float, float]:
+def _narrowed(rates: RateRange, bounds: WindowBounds, lower: slice, upper: slice) -> tuple[float, float]:
     """Narrow by each pair of a lower and an upper bound, which give the least rise or fall between them."""
     time = bounds.low_at[lower] - bounds.high_at[upper]
     rise = bounds.low[lower] - bounds.high[upper]
@@ -93,7 +93,7 @@ def _narrowed(rates: Rates, bounds: Bounds, lower: slice, upper: slice) -> tuple
     return float(least), float(most)
 
 
-def round_trip_of(bounds: Bounds) -> float:
+def round_trip_of(bounds: WindowBounds) -> float:
     """Return the round trip of the quickest packets, ns; 0 if unknown."""
     rooms = np.sort((bounds.high - bounds.low)[np.isfinite(bounds.high - bounds.low)])
     if not len(rooms):
@@ -102,7 +102,7 @@ def round_trip_of(bounds: Bounds) -> float:
     return max(0.0, float(quick - QUICKER * (next_quick - quick)))
 
 
-def possible(bounds: Bounds, round_trip_ns: float) -> Flags:
+def possible(bounds: WindowBounds, round_trip_ns: float) -> Flags:
     """Return which windows are consistent; in an inconsistent one the clock was set."""
     time, rise = bounds.low_at - bounds.high_at, bounds.low - bounds.high
     found: Flags = ~(rise + round_trip_ns - hidden(round_trip_ns) > RATE_MAX * np.abs(time))
@@ -114,37 +114,37 @@ def hidden(round_trip_ns: float) -> float:
     return min(round_trip_ns, max(HIDDEN_PART * round_trip_ns, HIDDEN_NS))
 
 
-def tightened(bounds: Bounds, by: float) -> Bounds:
+def tightened(bounds: WindowBounds, by: float) -> WindowBounds:
     """Return the bounds narrowed by `by` ns on either side, or widened if it is negative."""
     return replace(bounds, low=bounds.low + by, high=bounds.high - by)
 
 
-def segments_of(whole: Bounds, round_trip_ns: float) -> list[Segment]:
+def segments_of(whole: WindowBounds, round_trip_ns: float) -> list[RateSegment]:
     """Cut windows into as few segments as possible. Each window must be consistent (`possible`)."""
     bounds = tightened(whole, (round_trip_ns - hidden(round_trip_ns)) / 2)
     starts, fits = [0], []
-    rates = Rates()
+    rates = RateRange()
     for window in range(len(bounds)):
         narrowed = with_window(rates, bounds, slice(starts[-1], window), window)
         if not narrowed.fit:
             fits.append(rates)
             starts.append(window)
-            narrowed = with_window(Rates(), bounds, slice(window, window), window)
+            narrowed = with_window(RateRange(), bounds, slice(window, window), window)
         rates = narrowed
     fits.append(rates)
     ends = [*starts[1:], len(bounds)]
     doubtful = [0]
     for (before, begin), end, fit in zip(pairwise(starts), ends[1:], fits[1:], strict=True):
         doubtful.append(begin - _followed_back(bounds, fit, before, begin, end))
-    found: list[Segment] = []
+    found: list[RateSegment] = []
     for place, (begin, end) in enumerate(zip(starts, ends, strict=True)):
         sure = end - (doubtful[place + 1] if place + 1 < len(doubtful) else 0)
         if all(np.isfinite(side[begin:sure]).any() for side in (whole.low, whole.high)):
-            found.append(Segment(begin, sure, _rates_of(whole, begin, sure)))
+            found.append(RateSegment(begin, sure, _rates_of(whole, begin, sure)))
     return found
 
 
-def _followed_back(bounds: Bounds, rates: Rates, before: int, begin: int, end: int) -> int:
+def _followed_back(bounds: WindowBounds, rates: RateRange, before: int, begin: int, end: int) -> int:
     """Return the first window after `before` from which all windows fit the segment begin..end."""
     for window in range(begin - 1, before, -1):
         rates = with_window(rates, bounds, slice(window + 1, end), window)
@@ -153,8 +153,8 @@ def _followed_back(bounds: Bounds, rates: Rates, before: int, begin: int, end: i
     return min(begin, before + 1)
 
 
-def _rates_of(bounds: Bounds, begin: int, end: int) -> Rates:
-    rates = Rates()
+def _rates_of(bounds: WindowBounds, begin: int, end: int) -> RateRange:
+    rates = RateRange()
     for window in range(begin, end):
         rates = with_window(rates, bounds, slice(begin, window), window)
     return rates

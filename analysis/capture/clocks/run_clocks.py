@@ -45,7 +45,7 @@ def make_clocks(
         run.clocks.unlink(missing_ok=True)
         return ONE_CLOCK
     progress(DOING)
-    met = workers.carry_out(ends_to_match(run, record), DOING)
+    met = workers.execute(ends_to_match(run, record), DOING)
     found = estimate(machines, met, readings(record))
     run.analysis.mkdir(exist_ok=True)
     write_json(run.clocks, {"schema": SCHEMA, "machines": [_as_json(one) for one in found.values()]})

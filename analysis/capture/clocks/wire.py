@@ -13,7 +13,7 @@ from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.time_range import EVER
 from analysis.errors import CaptureError
-from analysis.timelines.links.link_segments import KEY_COLUMNS, PROTO_TCP, Segments, same, segments
+from analysis.timelines.links.link_segments import KEY_COLUMNS, PROTO_TCP, LinkSegments, same, segments
 
 _COLUMNS = ("t_ns", "offset", "src_hi", *KEY_COLUMNS)
 
@@ -95,7 +95,7 @@ def _read(capture: Path) -> dict[str, Ints]:
     return {name: np.concatenate([nothing, *(part[name] for part in found)]) for name in _COLUMNS}
 
 
-def _sent(packets: Mapping[str, Ints], sender: LinkEnd, mtu_bytes: int) -> tuple[Segments, Ints]:
+def _sent(packets: Mapping[str, Ints], sender: LinkEnd, mtu_bytes: int) -> tuple[LinkSegments, Ints]:
     """Return the segments sent at one end, and their rows."""
     source, sent = packets["src_lo"], np.zeros(len(packets["src_lo"]), np.bool_)
     for first, last in sender.senders:

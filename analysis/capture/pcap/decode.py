@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from analysis.capture.pcap.files.byte_ranges import ByteRanges, ascending, join, no_pieces, no_ranges
 from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
-from analysis.capture.pcap.frames import Frames, FrameWalk
-from analysis.capture.pcap.nested import NUMBER_KINDS, Opened, opened
+from analysis.capture.pcap.frames import FrameWalk, MessageFrames
+from analysis.capture.pcap.nested import NUMBER_KINDS, InnermostMessages, open_nested
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.schemas import ENDS_COLUMNS, KEY_COLUMN, MESSAGES, ROWS_COLUMNS
 from node.core.framing import HEADER_BYTES
-from node.core.message_layout import KEY, WIDTHS, Codec, Layout
+from node.core.message_layout import KEY, WIDTHS, Codec, MessageLayout
 
 _FIELD_COLUMNS = (
     "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration", *ENDS_COLUMNS,
@@ -33,7 +33,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)
-class Decoding:
+class DecodingCounts:
     """Counts of one stream; the columns of DECODING with the same names."""
 
     messages: int = 0
@@ -77,11 +77,11 @@ class KnownRange:
         )
 
 
-class Decoder:
+class MessageDecoder:
     """Decodes one stream, given in parts. names: the columns that are equal for all messages (capture, …)."""
 
     def __init__(self, data: Bytes, codec: Codec, names: Mapping[str, Any], *, synchronised: bool) -> None:
-        self.counts = Decoding()
+        self.counts = DecodingCounts()
         self._synchronised = synchronised
         self._codec = codec
         self._names = names
@@ -117,10 +117,10 @@ class Decoder:
 
 
 def _decode_frames(
-    frames: Frames, known: KnownRange, codec: Codec, names: Mapping[str, Any], counts: Decoding
+    frames: MessageFrames, known: KnownRange, codec: Codec, names: Mapping[str, Any], counts: DecodingCounts
 ) -> pa.RecordBatch:
     fits, readable = np.zeros((2, frames.start.size), np.bool_)
-    inmost = opened(frames, codec)
+    inmost = open_nested(frames, codec)
     inner = inmost.frames
     types = [layout for kind, layout in sorted(codec.by_type.items()) if (inner.type == kind).any()]
     for layout in types:
@@ -140,7 +140,7 @@ def _decode_frames(
     return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
 
 
-def _body_fits(layout: Layout, body: Integers) -> Mask:
+def _body_fits(layout: MessageLayout, body: Integers) -> Mask:
     """Return whether bodies of these sizes fit the message: a fixed head, then nothing, bytes or rows."""
     size = layout.head.size + (layout.codec is not None)  # a nested message has at least its type
     fits: Mask = body == size if layout.tail is None else body >= size
@@ -148,11 +148,11 @@ def _body_fits(layout: Layout, body: Integers) -> Mask:
     return fits & ((body - size) % row_bytes == 0) if row_bytes else fits
 
 
-def _row_bytes(layout: Layout) -> int:
+def _row_bytes(layout: MessageLayout) -> int:
     return sum(WIDTHS[field.format] for field in layout.row_fields)
 
 
-def _seen_bytes(frames: Frames, pieces: ByteRanges) -> Integers:
+def _seen_bytes(frames: MessageFrames, pieces: ByteRanges) -> Integers:
     """Return the number of bytes of each frame that were seen on the wire."""
     before = np.cumsum(pieces.length) - pieces.length
 
@@ -180,7 +180,7 @@ def seen_columns(start: Integers, length: Integers, known: KnownRange) -> dict[s
     }
 
 
-def _heads(inmost: Opened, types: list[Layout], chosen: Integers) -> dict[str, pa.Array]:
+def _heads(inmost: InnermostMessages, types: list[MessageLayout], chosen: Integers) -> dict[str, pa.Array]:
     """Return the columns that come from fixed heads and from rows."""
     frames = inmost.frames
     values = {name: np.zeros(chosen.size, np.int64) for name in _FIELD_COLUMNS}
@@ -211,7 +211,7 @@ def _heads(inmost: Opened, types: list[Layout], chosen: Integers) -> dict[str, p
     }
 
 
-def _keys(frames: Frames, types: list[Layout], chosen: Integers) -> pa.Array:
+def _keys(frames: MessageFrames, types: list[MessageLayout], chosen: Integers) -> pa.Array:
     """Return the column of keys; null for messages without one."""
     width = WIDTHS[KEY]
     found, there = np.zeros((chosen.size, width), np.uint8), np.zeros(chosen.size, np.bool_)
@@ -226,7 +226,9 @@ def _keys(frames: Frames, types: list[Layout], chosen: Integers) -> pa.Array:
     return keys.cast(pa.binary())
 
 
-def _covered(frames: Frames, types: list[Layout], chosen: Integers, count: Integers) -> pa.Array:
+def _covered(
+    frames: MessageFrames, types: list[MessageLayout], chosen: Integers, count: Integers
+) -> pa.Array:
     """Return the number of sequence numbers that each batch of events covers: a field, or a sum of rows."""
     found, absent = np.zeros(chosen.size, np.int64), np.ones(chosen.size, np.bool_)
     for layout in types:
@@ -253,7 +255,7 @@ def _row_places(first: Integers, counts: Integers, row_bytes: int) -> tuple[Inte
     return owner, first[owner] + within * row_bytes
 
 
-def _rows(frames: Frames, types: list[Layout], chosen: Integers, name: str) -> pa.Array:
+def _rows(frames: MessageFrames, types: list[MessageLayout], chosen: Integers, name: str) -> pa.Array:
     """Return a list column from messages with rows for it; null for others and if bytes are missing.
 
     A list's element has the column's struct fields of a row, or the row's first field.

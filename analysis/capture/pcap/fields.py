@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
-from analysis.capture.pcap.files.records import HistoryFilter, Records
+from analysis.capture.pcap.files.records import PacketRecords, RowSelection
 from analysis.capture.pcap.link_types import ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
 from analysis.schemas import PACKETS
 
@@ -43,7 +43,7 @@ class _Bodies:
     begin: Integers
     length: Integers
 
-    def header(self, where: HistoryFilter, at: Integers, width: int) -> Bytes:
+    def header(self, where: RowSelection, at: Integers, width: int) -> Bytes:
         """Gather a header of some records, at offset `at` in each."""
         return gather(self.data, self.begin[where] + at, width)
 
@@ -58,7 +58,7 @@ class _Layers:
     whole: npt.NDArray[np.bool_]  # the next layer's header is expected here (not in a later fragment)
 
 
-def read_fields(data: Bytes, records: Records, names: Collection[str] = ALL) -> Columns:
+def read_fields(data: Bytes, records: PacketRecords, names: Collection[str] = ALL) -> Columns:
     """Read columns of `PACKETS`, except `capture`, from records.
 
     The result may have more columns than `names`: all layers are read, or none if no name needs them.
@@ -80,7 +80,7 @@ def _as_int32(values: Integers) -> npt.NDArray[np.int32]:
     return np.minimum(values, _INT32_MAX).astype(np.int32)
 
 
-def _read_layers(data: Bytes, records: Records, columns: Columns) -> None:
+def _read_layers(data: Bytes, records: PacketRecords, columns: Columns) -> None:
     """Read the fields of all layers above the record header."""
     ethertype, begin = network_layer(data, records)
     bodies = _Bodies(data, records.begin, records.length)
@@ -96,12 +96,12 @@ def _read_layers(data: Bytes, records: Records, columns: Columns) -> None:
     _read_udp(bodies, layers, columns)
 
 
-def _where(mask: npt.NDArray[np.bool_]) -> HistoryFilter:
+def _where(mask: npt.NDArray[np.bool_]) -> RowSelection:
     """Return an index of a mask's packets; a slice if it has all of them, to avoid copies."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
-def _none(where: HistoryFilter) -> bool:
+def _none(where: RowSelection) -> bool:
     return not isinstance(where, slice) and where.size == 0
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.files.format import Bytes, column, gather
-from analysis.capture.pcap.files.records import Records
+from analysis.capture.pcap.files.records import PacketRecords
 from analysis.capture.pcap.link_types import ETHERNET, ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
 
 FRAGMENTS_MAX = 100_000  # that get a place; others are lost
@@ -70,14 +70,14 @@ class _Datagram:
 
 
 @dataclass(slots=True)
-class Fragments:
+class FragmentCollector:
     """All later fragments of TCP segments in a capture, in capture order."""
 
     placed: list[Fragment] = field(default_factory=list)
     lost: int = 0  # the first fragment is missing, or lacks part of the TCP header
     _datagrams: dict[bytes, _Datagram] = field(default_factory=dict)
 
-    def collect(self, data: Bytes, records: Records) -> None:
+    def collect(self, data: Bytes, records: PacketRecords) -> None:
         """Find the IP fragments among records."""
         for row, at, is_ipv4 in _suspects(data, records):
             begin, length = int(records.begin[row]), int(records.length[row])
@@ -147,7 +147,7 @@ def within(fragments: Sequence[Fragment], start: int, end: int) -> tuple[Fragmen
     return tuple(fragments[first:last])
 
 
-def _suspects(data: Bytes, records: Records) -> list[tuple[int, int, bool]]:
+def _suspects(data: Bytes, records: PacketRecords) -> list[tuple[int, int, bool]]:
     """Return records that may hold a fragment of a TCP segment: row, offset of IP, whether it is IPv4."""
     rows = np.arange(records.at.size)
     if isinstance(records.link_type, int) and records.link_type == ETHERNET:  # nearly all packets

@@ -24,7 +24,7 @@ WINDOW_BYTES = 8 * 1024 * 1024  # stream bytes copied at once; a frame is smalle
 
 
 @dataclass(frozen=True, slots=True)
-class Frames:
+class MessageFrames:
     """The frames of one window, in stream order. content: their bytes, in which each begins at `at`."""
 
     start: Integers  # stream offset
@@ -45,7 +45,7 @@ class FrameWalk:
         self.position = 0
         self.stopped: str | None = None
 
-    def frames(self, pieces: ByteRanges, *, ended: bool) -> Iterator[Frames]:
+    def frames(self, pieces: ByteRanges, *, ended: bool) -> Iterator[MessageFrames]:
         """Yield the next frames with a known header, window by window.
 
         pieces: must begin at or before `position`. ended: no piece follows; otherwise a frame that may
@@ -65,12 +65,14 @@ class FrameWalk:
             if self.stopped or self._waits:
                 return
 
-    def _walk_run(self, pieces: ByteRanges, first: int, last: int, *, more_follow: bool) -> Iterator[Frames]:
+    def _walk_run(
+        self, pieces: ByteRanges, first: int, last: int, *, more_follow: bool
+    ) -> Iterator[MessageFrames]:
         """Walk through the pieces from first to last, which have no gap between them."""
         first += int(np.searchsorted(pieces.end[first:last], self.position, side="right"))
         rest, rest_start = b"", int(pieces.start[first])
         for piece, following in windows(pieces, first, last):
-            content = rest + copied(self._data, pieces, piece, following)
+            content = rest + copy_pieces(self._data, pieces, piece, following)
             final = following > last and not more_follow
             frames = self._chain(content, rest_start, final=final)
             if frames.start.size:
@@ -80,7 +82,7 @@ class FrameWalk:
             kept = min(max(self.position - rest_start, 0), len(content))
             rest, rest_start = content[kept:], rest_start + kept
 
-    def _chain(self, content: bytes, content_start: int, *, final: bool) -> Frames:
+    def _chain(self, content: bytes, content_start: int, *, final: bool) -> MessageFrames:
         """Follow frame lengths from `position`. A frame that continues after the window is left for the next.
 
         In the final window of a run it is included, with the bytes that are known.
@@ -104,12 +106,14 @@ class FrameWalk:
         return _gather_frames(content, content_start, np.array(begins, np.int64))
 
 
-def _gather_frames(content: bytes, content_start: int, at: Integers) -> Frames:
+def _gather_frames(content: bytes, content_start: int, at: Integers) -> MessageFrames:
     buffer = np.frombuffer(content, np.uint8)
     headers = gather(buffer, at, HEADER_BYTES)
     length = column(headers, 0, ">u4") + LENGTH_BYTES
     known = np.minimum(length, buffer.size - at)
-    return Frames(at + content_start, length, column(headers, LENGTH_BYTES + 1, "u1"), known, at, buffer)
+    return MessageFrames(
+        at + content_start, length, column(headers, LENGTH_BYTES + 1, "u1"), known, at, buffer
+    )
 
 
 def runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
@@ -132,7 +136,7 @@ def windows(pieces: ByteRanges, first: int, last: int) -> Iterator[tuple[int, in
         piece = following
 
 
-def copied(data: Bytes, pieces: ByteRanges, first: int, following: int) -> bytes:
+def copy_pieces(data: Bytes, pieces: ByteRanges, first: int, following: int) -> bytes:
     """Copy and concatenate the captured bytes of some pieces."""
     buffer = data.data
     begins = pieces.at[first:following]

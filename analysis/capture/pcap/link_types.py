@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
-from analysis.capture.pcap.files.records import HEAD_BYTES, Records
+from analysis.capture.pcap.files.records import HEAD_BYTES, PacketRecords
 
 ETHERTYPE_IPV4, ETHERTYPE_IPV6 = 0x0800, 0x86DD
 VLAN_TAGS_MAX = 4
@@ -27,7 +27,7 @@ Layer = tuple[Integers, int]
 """The ethertype of each packet, and the offset of the network layer in it."""
 
 
-def network_layer(data: Bytes, records: Records) -> tuple[Integers, Integers]:
+def network_layer(data: Bytes, records: PacketRecords) -> tuple[Integers, Integers]:
     """Return each packet's ethertype, 0 for none, and the offset of its network layer in its data."""
     if isinstance(records.link_type, int):
         ethertype, header_bytes = _layer(records.link_type, records.head, records.length)
@@ -83,7 +83,7 @@ _READERS: dict[int, tuple[int, Callable[[Bytes], Integers]]] = {
 } | dict.fromkeys(_RAW, (0, _by_version))
 
 
-def _skip_vlan_tags(data: Bytes, records: Records, ethertype: Integers, begin: Integers) -> None:
+def _skip_vlan_tags(data: Bytes, records: PacketRecords, ethertype: Integers, begin: Integers) -> None:
     """Move `begin` past the tags, and set `ethertype` to that of the innermost tag."""
     for _ in range(VLAN_TAGS_MAX):
         tagged = np.flatnonzero(np.isin(ethertype, _ETHERTYPES_VLAN))

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.pcap.files.format import Integers, column, gather
-from analysis.capture.pcap.frames import Frames
+from analysis.capture.pcap.frames import MessageFrames
 from analysis.schemas import ENDS_COLUMNS
 from node.core.framing import HEADER_BYTES
-from node.core.message_layout import NESTED_MAX, WIDTHS, Codec, Layout
+from node.core.message_layout import NESTED_MAX, WIDTHS, Codec, MessageLayout
 
 NUMBER_KINDS = {
     "B": "u1",
@@ -28,25 +28,25 @@ _NO_TYPE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class InnermostMessages:
     """The innermost messages, each as if its frame began HEADER_BYTES before its body.
 
     within: the names of the messages around it, outermost first; null if there are none. ends: columns taken
     from the messages around it: (values, absent).
     """
 
-    frames: Frames
+    frames: MessageFrames
     within: pa.Array
     ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]]
 
 
-def opened(frames: Frames, codec: Codec) -> Opened:
+def open_nested(frames: MessageFrames, codec: Codec) -> InnermostMessages:
     """Open the messages that contain other messages."""
     size = frames.start.size
     ends = {name: (np.zeros(size, np.int64), np.ones(size, np.bool_)) for name in ENDS_COLUMNS}
     holders = [each for each in codec.by_type.values() if each.codec and (frames.type == each.type).any()]
     if not holders:
-        return Opened(frames, pa.nulls(size, pa.string()), ends)
+        return InnermostMessages(frames, pa.nulls(size, pa.string()), ends)
     head_bytes = np.zeros(_TYPES, np.int64)
     head_bytes[list(codec.by_type)] = [each.head.size for each in codec.by_type.values()]
     inner, path = replace(frames, type=frames.type.astype(np.int64)), np.zeros(size, np.int64)
@@ -54,16 +54,16 @@ def opened(frames: Frames, codec: Codec) -> Opened:
         inner, where = _next_level(inner, path, codec, head_bytes, ends)
         if level == NESTED_MAX:
             inner.type[where] = _NO_TYPE
-    return Opened(inner, _names(path, codec), ends)
+    return InnermostMessages(inner, _names(path, codec), ends)
 
 
 def _next_level(
-    frames: Frames,
+    frames: MessageFrames,
     path: Integers,
     codec: Codec,
     head_bytes: Integers,
     ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]],
-) -> tuple[Frames, Integers]:
+) -> tuple[MessageFrames, Integers]:
     """Open one level, and return the frames and the indices of those opened. Updates `path` and `ends`."""
     kinds, at, length, known = (getattr(frames, name).copy() for name in ("type", "at", "length", "known"))
     found = [np.zeros(0, np.int64)]
@@ -89,8 +89,8 @@ def _next_level(
 
 
 def _keep_ends(
-    frames: Frames,
-    layout: Layout,
+    frames: MessageFrames,
+    layout: MessageLayout,
     where: Integers,
     ends: dict[str, tuple[Integers, np.typing.NDArray[np.bool_]]],
 ) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from analysis.capture.pcap.files.byte_ranges import (
     ByteRanges,
-    Segments,
+    TcpSegments,
     ascending,
     join,
     lay_out,
@@ -62,7 +62,7 @@ class Numbering:
         self._syn = -1
         self._connection = -1
 
-    def split(self, segments: Segments) -> Iterator[tuple[int, Segments]]:
+    def split(self, segments: TcpSegments) -> Iterator[tuple[int, TcpSegments]]:
         """Split the next segments by connection; yield each connection's number and segments."""
         syns = np.flatnonzero(segments.flags & SYN)
         begins = np.zeros(segments.seq.size, np.int64)
@@ -79,10 +79,10 @@ class Numbering:
                 yield self._connection, segments.take(slice(first, following))
 
 
-class Connection:
+class ReassembledConnection:
     """Reassembly of one direction of one connection."""
 
-    def __init__(self, number: int, first: Segments) -> None:
+    def __init__(self, number: int, first: TcpSegments) -> None:
         """first: the first segments, at least one."""
         syn = bool(first.flags[0] & SYN)
         self.number = number
@@ -105,7 +105,7 @@ class Connection:
         """The number of pieces not yet returned."""
         return int(self._held.start.size)
 
-    def add(self, segments: Segments) -> None:
+    def add(self, segments: TcpSegments) -> None:
         """Take the connection's next segments, in capture order."""
         resets = segments.flags & RST != 0
         self.reset |= bool(resets.any())
@@ -178,7 +178,7 @@ class Connection:
         self._ahead -= origin
         self._lowest = 0
 
-    def _place(self, segments: Segments) -> tuple[Segments, Integers]:
+    def _place(self, segments: TcpSegments) -> tuple[TcpSegments, Integers]:
         """Return the segments and their stream offsets. Those that cannot belong to it are only counted."""
         self.segments += segments.seq.size
         if not segments.seq.size:

@@ -16,17 +16,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.clocks.clock import REFERENCE, Clock
-from analysis.capture.datagrams import Datagrams
-from analysis.capture.markers import MarkerDecoder, Markers
-from analysis.capture.pcap.decode import Decoder
+from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
+from analysis.capture.datagrams import DatagramMarkers
+from analysis.capture.markers import MarkerDecoder, MarkerSearch
+from analysis.capture.pcap.decode import MessageDecoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.pcap.files.byte_ranges import TcpSegments
 from analysis.capture.pcap.files.format import Bytes, Integers
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.mapping import map_bytes, release
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
-from analysis.capture.pcap.reassemble import HORIZON_NS, PIECES_MAX, Connection, Numbering, SettledRange
+from analysis.capture.pcap.reassemble import (
+    HORIZON_NS,
+    PIECES_MAX,
+    Numbering,
+    ReassembledConnection,
+    SettledRange,
+)
 from analysis.capture.pcap.segments import pick_segments
 from analysis.capture.time_range import EVER
 from analysis.capture.tls.events import TlsConnections, TlsDecoder
@@ -53,7 +59,7 @@ class HostCapture:
     host: str
     address: str
     port: int | None
-    clock: Clock = REFERENCE
+    clock: OffsetBounds = REFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ class WaitLimits:
 
 
 def extract_messages(
-    capture: HostCapture, codec: Codec | Markers, emit: Emit, tls: TlsConnections | None = None
+    capture: HostCapture, codec: Codec | MarkerSearch, emit: Emit, tls: TlsConnections | None = None
 ) -> None:
     """Decode every stream of a capture and emit batches of MESSAGES, GAPS and DECODING, roughly in order of
     time; messages in TLS connections come last.
@@ -74,9 +80,11 @@ def extract_messages(
     """
     path = Path(capture.path)
     data = map_bytes(path)
-    conversations = Conversations(data, capture, codec, emit, tls=tls)
+    conversations = CaptureStreams(data, capture, codec, emit, tls=tls)
     datagrams = (
-        Datagrams(data, codec, partial(_name, capture), HORIZON_NS) if isinstance(codec, Markers) else None
+        DatagramMarkers(data, codec, partial(_name, capture), HORIZON_NS)
+        if isinstance(codec, MarkerSearch)
+        else None
     )
     for span in spans_of(path, load_index(path), EVER, capture.clock):
         window = read_columns(span)
@@ -92,14 +100,14 @@ def extract_messages(
         emit("decoding", pa.RecordBatch.from_pylist(counts, schema=DECODING))
 
 
-class Conversations:
+class CaptureStreams:
     """All streams of one host's capture, read window by window."""
 
     def __init__(
         self,
         data: Bytes,
         capture: HostCapture,
-        codec: Codec | Markers,
+        codec: Codec | MarkerSearch,
         emit: Emit,
         patience: WaitLimits = WaitLimits(),
         *,
@@ -120,7 +128,7 @@ class Conversations:
         """Take the next packets, and emit the messages that are complete and old enough."""
         self.take_segments(directions(window, self._capture.port))
 
-    def take_segments(self, found: Iterable[tuple[Direction, Segments]]) -> None:
+    def take_segments(self, found: Iterable[tuple[Direction, TcpSegments]]) -> None:
         """Take the next segments of each direction, and emit messages as `take` does."""
         times = []
         for direction, segments in found:
@@ -147,24 +155,28 @@ class Conversations:
         if self._tls:
             self._tls.end(self._emit, self._tls_ended)
 
-    def _follow(self, direction: Direction, segments: Segments) -> None:
+    def _follow(self, direction: Direction, segments: TcpSegments) -> None:
         flow = self._flows.get(direction)
         numbering = flow.numbering if flow else Numbering()
         for number, share in numbering.split(segments):
             if flow is None or number != flow.connection.number:
                 if flow is not None:
                     self._end(flow)
-                flow = self._flows[direction] = self._begin(direction, numbering, Connection(number, share))
+                flow = self._flows[direction] = self._begin(
+                    direction, numbering, ReassembledConnection(number, share)
+                )
             flow.connection.add(share)
 
-    def _begin(self, direction: Direction, numbering: Numbering, connection: Connection) -> "_Flow":
+    def _begin(
+        self, direction: Direction, numbering: Numbering, connection: ReassembledConnection
+    ) -> "_Flow":
         names = _name(self._capture, direction) | {"connection": pa.scalar(connection.number, pa.int32())}
         if self._tls is not None:
             tls = self._tls.decoder(self._data, names, synchronised=connection.synchronised)
             return _Flow(numbering, connection, tls, names)
-        if isinstance(self._codec, Markers):
+        if isinstance(self._codec, MarkerSearch):
             return _Flow(numbering, connection, MarkerDecoder(self._data, self._codec, names), names)
-        decoder = Decoder(self._data, self._codec, names, synchronised=connection.synchronised)
+        decoder = MessageDecoder(self._data, self._codec, names, synchronised=connection.synchronised)
         return _Flow(numbering, connection, decoder, names)
 
     def _give(self, flow: "_Flow", part: SettledRange | None, *, ended: bool) -> None:
@@ -195,8 +207,8 @@ class _Flow:
     """A TCP direction, and the connection that uses it now."""
 
     numbering: Numbering
-    connection: Connection
-    decoder: Decoder | MarkerDecoder | TlsDecoder
+    connection: ReassembledConnection
+    decoder: MessageDecoder | MarkerDecoder | TlsDecoder
     names: dict[str, pa.Scalar]
 
 
@@ -206,7 +218,7 @@ def _latest(t_ns: Integers) -> int:
     return int(np.partition(t_ns, place)[place])
 
 
-def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Direction, Segments]]:
+def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Direction, TcpSegments]]:
     """Yield the segments of each TCP direction, from or to a port or all, in capture order."""
     parts = [pick_segments(columns, port) for columns in window]
     if not parts:
@@ -217,7 +229,7 @@ def directions(window: Iterable[Columns], port: int | None) -> Iterator[tuple[Di
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
     for first, following in pairwise(bounds.tolist()):
         rows = order[first:following]
-        segments = Segments(**{field.name: columns[field.name][rows] for field in fields(Segments)})
+        segments = TcpSegments(**{field.name: columns[field.name][rows] for field in fields(TcpSegments)})
         yield tuple(int(columns[name][rows[0]]) for name in DIRECTION), segments
 
 

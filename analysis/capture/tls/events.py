@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.capture.markers import Markers
-from analysis.capture.pcap.decode import Decoding
+from analysis.capture.markers import MarkerSearch
+from analysis.capture.pcap.decode import DecodingCounts
 from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.reassemble import SettledRange
-from analysis.capture.tls.plaintext import Plaintext
-from analysis.capture.tls.records import APPLICATION, HEADER, Record, TlsRecords
-from analysis.capture.tls.sessions import ROW, Session, Sessions, Share, TlsStream
+from analysis.capture.tls.plaintext import StreamPlaintext
+from analysis.capture.tls.records import APPLICATION, HEADER, TlsRecord, TlsRecords
+from analysis.capture.tls.sessions import ROW, SessionShare, TlsSession, TlsSessions, TlsStream
 from analysis.capture.tls.tshark import Tshark
 from analysis.errors import AnalysisError
 from analysis.schemas import DECODING
@@ -46,12 +46,12 @@ class TlsKeys:
 class TlsConnections:
     """All TLS connections of one capture, during and after the reading of its streams. A context manager."""
 
-    def __init__(self, markers: Markers, keys: TlsKeys, folder: Path) -> None:
+    def __init__(self, markers: MarkerSearch, keys: TlsKeys, folder: Path) -> None:
         """folder: for temporary files, needed until all is decrypted."""
         self._markers = markers
         self._keys = keys
         self._folder = folder
-        self._sessions = Sessions(folder)
+        self._sessions = TlsSessions(folder)
 
     def __enter__(self) -> "TlsConnections":
         return self
@@ -106,19 +106,19 @@ class TlsConnections:
 class TlsDecoder:
     """The decoder of one stream, for `Conversations`."""
 
-    def __init__(self, records: TlsRecords, sessions: Sessions) -> None:
+    def __init__(self, records: TlsRecords, sessions: TlsSessions) -> None:
         self._records = records
         self._sessions = sessions
         self._stream: TlsStream | None = None
 
     @property
-    def counts(self) -> Decoding:
+    def counts(self) -> DecodingCounts:
         """The counts so far."""
         return self._records.counts
 
     def decode(self, part: SettledRange | None, *, ended: bool) -> Iterator[pa.RecordBatch]:
         """Return the events of a cleartext stream; events in TLS follow after the last packet."""
-        taken: list[Record] = []
+        taken: list[TlsRecord] = []
         yield from self._records.decode(part, ended=ended, take=taken.append)
         if taken and self._stream is None:
             self._stream = self._sessions.stream(self._records.names, self._records.counts)
@@ -130,7 +130,7 @@ class TlsDecoder:
 class Decryption:
     """One share of a capture's connections."""
 
-    def __init__(self, share: Share, streams: Sequence[TlsStream], markers: Markers) -> None:
+    def __init__(self, share: SessionShare, streams: Sequence[TlsStream], markers: MarkerSearch) -> None:
         """streams: the streams of all shares, by number."""
         self._share = share
         self._streams = streams
@@ -145,7 +145,7 @@ class Decryption:
     def events(self, tshark: Tshark, key_log: Path, known: frozenset[bytes]) -> Iterator[pa.RecordBatch]:
         """Decrypt the share and search it for events. known: the client randoms with keys in the key log."""
         is_read, kinds = np.zeros(self._rows.size, np.bool_), bytearray(self._rows.size)
-        found: dict[int, Plaintext] = {}
+        found: dict[int, StreamPlaintext] = {}
         failure = ""
         try:
             sessions = len(self._share.sessions)
@@ -153,14 +153,14 @@ class Decryption:
                 is_read[place] = True
                 number = int(self._rows["stream"][place])
                 if number not in found:
-                    found[number] = Plaintext(self._streams[number], self._markers)
+                    found[number] = StreamPlaintext(self._streams[number], self._markers)
                 yield from found[number].add(self._rows[place], plaintext)
         except AnalysisError as error:
             failure = str(error)
         for each in found.values():
             yield from each.end()
 
-        def why(session: Session) -> str:
+        def why(session: TlsSession) -> str:
             return failure or (NOT_DECRYPTED if session.client_random in known else NO_KEYS)
 
         self._note_unread(is_read, np.frombuffer(kinds, np.uint8), why)
@@ -171,7 +171,7 @@ class Decryption:
         self._share.rows.unlink()
 
     def _note_unread(
-        self, is_read: Flags, kinds: npt.NDArray[np.uint8], why: Callable[[Session], str]
+        self, is_read: Flags, kinds: npt.NDArray[np.uint8], why: Callable[[TlsSession], str]
     ) -> None:
         """Count each stream's unread bytes and note the reason. kinds: 0 if unknown."""
         rows = self._rows

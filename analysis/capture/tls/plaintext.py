@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.markers import Markers, Written, event_columns, find_markers, message_batch
+from analysis.capture.markers import MarkerEncoding, MarkerSearch, event_columns, find_markers, message_batch
 from analysis.capture.tls.records import HEADER
 from analysis.capture.tls.sessions import ROW, TlsStream
 
@@ -25,12 +25,12 @@ SEARCHED_BYTES = 1 << 18
 
 
 @dataclass(slots=True)
-class Plaintext:
+class StreamPlaintext:
     """The plaintext of a stream that was not searched yet. rows: its records; starts: where each begins."""
 
     stream: TlsStream
-    markers: Markers
-    ways: tuple[Written, ...] = field(init=False)
+    markers: MarkerSearch
+    ways: tuple[MarkerEncoding, ...] = field(init=False)
     content: bytes = b""
     more: list[bytes] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.markers import MarkerDecoder, Markers
-from analysis.capture.pcap.decode import Decoding, KnownRange, seen_columns
+from analysis.capture.markers import MarkerDecoder, MarkerSearch
+from analysis.capture.pcap.decode import DecodingCounts, KnownRange, seen_columns
 from analysis.capture.pcap.files.format import Bytes
-from analysis.capture.pcap.frames import copied, runs, windows
+from analysis.capture.pcap.frames import copy_pieces, runs, windows
 from analysis.capture.pcap.reassemble import SettledRange
 
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION = 20, 21, 22, 23
@@ -29,7 +29,7 @@ NO_BEGINNING = "the beginning of the TLS connection is not in the capture"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TlsRecord:
     """One record. at: stream offset of its first byte. first_ns: when its first byte was seen. complete_ns:
     when it and everything before it had arrived. is_repeated: whether some of it was retransmitted.
     """
@@ -46,20 +46,20 @@ class Record:
         return self.data[0]
 
 
-Take = Callable[[Record], None]
+Take = Callable[[TlsRecord], None]
 
 
 class TlsRecords:
     """Cuts one stream, given in parts as to `MarkerDecoder`, into records; finds events in cleartext."""
 
     def __init__(
-        self, data: Bytes, markers: Markers, names: Mapping[str, Any], *, synchronised: bool
+        self, data: Bytes, markers: MarkerSearch, names: Mapping[str, Any], *, synchronised: bool
     ) -> None:
         self._data = data
         self._synchronised = synchronised
         self._clear = MarkerDecoder(data, markers, names)
         self._waiting: list[SettledRange] = []  # until it is known whether the stream is TLS
-        self._counts = Decoding()
+        self._counts = DecodingCounts()
         self._known = KnownRange.nothing()
         self._position = 0  # everything before was cut into records
         self._has_ended = False  # no further records can be read
@@ -67,7 +67,7 @@ class TlsRecords:
         self.names = names
 
     @property
-    def counts(self) -> Decoding:
+    def counts(self) -> DecodingCounts:
         """The counts so far."""
         return self._counts if self.is_tls else self._clear.counts
 
@@ -108,7 +108,7 @@ class TlsRecords:
             return True
         begin = b""
         for part in self._waiting:
-            begin += copied(self._data, part.pieces, 0, HEADER.size)  # a piece has at least one byte
+            begin += copy_pieces(self._data, part.pieces, 0, HEADER.size)  # a piece has at least one byte
             if len(begin) >= HEADER.size:
                 return _is_header(begin, 0)
         return False if ended else None
@@ -142,7 +142,7 @@ class TlsRecords:
         first += int(np.searchsorted(pieces.end[first:last], self._position, side="right"))
         rest, rest_start = b"", int(pieces.start[first])
         for piece, following in windows(pieces, first, last):
-            content = rest + copied(self._data, pieces, piece, following)
+            content = rest + copy_pieces(self._data, pieces, piece, following)
             self._cut(content, rest_start, take)
             kept = min(max(self._position - rest_start, 0), len(content))
             rest, rest_start = content[kept:], rest_start + kept
@@ -170,7 +170,9 @@ class TlsRecords:
         columns = (seen[name].to_pylist() for name in ("t_first_ns", "t_complete_ns", "retransmitted"))
         for begin, size, first_ns, complete_ns, again in zip(begins, sizes, *columns, strict=True):
             # no record is cut after the first gap, so complete_ns is known
-            take(Record(begin + content_start, content[begin : begin + size], first_ns, complete_ns, again))
+            take(
+                TlsRecord(begin + content_start, content[begin : begin + size], first_ns, complete_ns, again)
+            )
 
 
 def _is_header(content: bytes, at: int) -> bool:

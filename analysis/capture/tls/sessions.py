@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from analysis.capture.pcap.decode import Decoding
-from analysis.capture.tls.records import HANDSHAKE, HEADER, NO_BEGINNING, Record, TlsRecords
+from analysis.capture.pcap.decode import DecodingCounts
+from analysis.capture.tls.records import HANDSHAKE, HEADER, NO_BEGINNING, TlsRecord, TlsRecords
 
 SHARE_BYTES = 64 << 20
 """A capture of this size takes no further connections."""
@@ -47,25 +47,25 @@ class TlsStream:
 
     number: int
     names: Mapping[str, Any]
-    counts: Decoding
+    counts: DecodingCounts
     ends: frozenset[tuple[str, int]]
-    session: "Session | None" = None
+    session: "TlsSession | None" = None
     is_client: bool = False
     position: int = 0  # in the capture for tshark
 
 
 @dataclass(slots=True)
-class Session:
+class TlsSession:
     """One connection. client_random: its key in a key log; b"" if the first record is too short."""
 
-    share: "Share"
+    share: "SessionShare"
     place: int  # among the connections of its share
     client_random: bytes
     has_server: bool = False
 
 
 @dataclass(slots=True)
-class Share:
+class SessionShare:
     """A capture for tshark, and the rows of its packets."""
 
     capture: Path
@@ -74,7 +74,7 @@ class Share:
     row_file: BinaryIO
     bytes: int = 0
     records: int = 0
-    sessions: list[Session] = field(default_factory=list)
+    sessions: list[TlsSession] = field(default_factory=list)
 
     @property
     def is_full(self) -> bool:
@@ -82,19 +82,19 @@ class Share:
         return self.bytes >= SHARE_BYTES or len(self.sessions) >= SHARE_SESSIONS_MAX
 
 
-class Sessions:
+class TlsSessions:
     """The TLS connections of a capture, whose records come roughly in order of time."""
 
     def __init__(self, folder: Path) -> None:
         """folder: for temporary files, needed until all is decrypted."""
         self._folder = folder
-        self.shares: list[Share] = []
+        self.shares: list[SessionShare] = []
         self.streams: list[TlsStream] = []
-        self._latest: dict[frozenset[tuple[str, int]], Session] = {}
-        self._waiting: list[tuple[TlsStream, TlsRecords, Record]] = []
+        self._latest: dict[frozenset[tuple[str, int]], TlsSession] = {}
+        self._waiting: list[tuple[TlsStream, TlsRecords, TlsRecord]] = []
         self._open = ExitStack()
 
-    def stream(self, names: Mapping[str, Any], counts: Decoding) -> TlsStream:
+    def stream(self, names: Mapping[str, Any], counts: DecodingCounts) -> TlsStream:
         """Register a new stream."""
         source = names["src"].as_py(), names["sport"].as_py()
         target = names["dst"].as_py(), names["dport"].as_py()
@@ -102,7 +102,7 @@ class Sessions:
         self.streams.append(found)
         return found
 
-    def take(self, stream: TlsStream, source: TlsRecords, record: Record) -> None:
+    def take(self, stream: TlsStream, source: TlsRecords, record: TlsRecord) -> None:
         """Take the next record of a stream, for the next `write`."""
         self._waiting.append((stream, source, record))
 
@@ -120,13 +120,13 @@ class Sessions:
         """Close the files. Idempotent."""
         self._open.close()
 
-    def _begin(self, stream: TlsStream, record: Record) -> bool:
+    def _begin(self, stream: TlsStream, record: TlsRecord) -> bool:
         """Assign the connection of a stream with this first record, and return whether there is one."""
         data = record.data
         if data[0] == HANDSHAKE and data[HEADER.size : HEADER.size + 1] == bytes([CLIENT_HELLO]):
             share = self._share()
             random = data[RANDOM_AT : RANDOM_AT + RANDOM_BYTES]
-            session = Session(share, len(share.sessions), random if len(random) == RANDOM_BYTES else b"")
+            session = TlsSession(share, len(share.sessions), random if len(random) == RANDOM_BYTES else b"")
             share.sessions.append(session)
             stream.session = self._latest[stream.ends] = session
             stream.is_client = True
@@ -138,16 +138,16 @@ class Sessions:
         stream.session = answered
         return True
 
-    def _share(self) -> Share:
+    def _share(self) -> SessionShare:
         if not self.shares or self.shares[-1].is_full:
             capture, rows = (self._folder / f"{len(self.shares)}.{kind}" for kind in ("pcap", "rows"))
             packets, row_file = (self._open.enter_context(path.open("wb")) for path in (capture, rows))
             packets.write(_PCAP_HEAD)
-            self.shares.append(Share(capture, rows, packets, row_file))
+            self.shares.append(SessionShare(capture, rows, packets, row_file))
         return self.shares[-1]
 
 
-def _write(session: Session, stream: TlsStream, record: Record) -> None:
+def _write(session: TlsSession, stream: TlsStream, record: TlsRecord) -> None:
     """Add a packet with one record, and its row."""
     share, data = session.share, record.data
     client, server = (_CLIENTS + session.place, CLIENT_PORT), (_SERVERS + session.place, SERVER_PORT)

@@ -18,21 +18,26 @@ from analysis.history import History
 from analysis.history.history_schemas import HistoryFilter
 from analysis.history.record import check_night as check_date
 from analysis.history.regressions.change_points import Shift, change_points
-from analysis.history.regressions.explanations import levels, of_departure, of_missing, of_shift
+from analysis.history.regressions.explanations import (
+    finding_from_departure,
+    finding_from_missing_figure,
+    finding_from_shift,
+    levels,
+)
 from analysis.history.regressions.findings import (
     EntryVerdict,
-    Finding,
     NightFindings,
+    RegressionFinding,
     RunVerdict,
     failure_of,
-    why,
+    failure_reason,
 )
 from analysis.history.regressions.flakes import flakes_of
-from analysis.history.regressions.series import Series, is_worth_a_word, resolution_of, series_of
+from analysis.history.regressions.series import MetricSeries, is_relevant_change, resolution_of, series_of
 from analysis.history.regressions.tonight import (
     Measured,
     departure,
-    first_of_its_kind,
+    first_nonzero_count,
     measured_nights,
     missing,
 )
@@ -65,7 +70,7 @@ def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str)
     series = series_of(runs, metrics)
     found = findings_of(series, runs, night)
     rows = runs.to_pylist()
-    results = kept_of(expectations)
+    results = results_by_run(expectations)
     return NightFindings(
         night=night,
         findings=tuple(found),
@@ -76,8 +81,8 @@ def check(runs: pa.Table, metrics: pa.Table, expectations: pa.Table, night: str)
 
 
 def findings_of(
-    series: Sequence[Series], runs: pa.Table, night: str, looked_at: int | None = None
-) -> list[Finding]:
+    series: Sequence[MetricSeries], runs: pa.Table, night: str, looked_at: int | None = None
+) -> list[RegressionFinding]:
     """Return the significant changes of these series, the most urgent first.
 
     looked_at: number of series that are examined that night, if it is not these.
@@ -93,37 +98,39 @@ def findings_of(
 
 
 def _findings(
-    series: Series, runs: pa.Table, measured: Measured, night: str, doubt_max: float
-) -> Iterator[Finding]:
+    series: MetricSeries, runs: pa.Table, measured: Measured, night: str, doubt_max: float
+) -> Iterator[RegressionFinding]:
     """Yield the findings of one series. doubt_max: the largest p-value of a finding."""
     shifts = change_points(series.nights.medians)
     for shift in shifts:
         if shift.p <= doubt_max and _is_relevant(series, shift):
             new = series.dates[-1] == night and not _was_known(series, shift, doubt_max)
-            yield of_shift(series, shift, runs, _confidence(shift.p, doubt_max), new=new)
+            yield finding_from_shift(series, shift, runs, _confidence(shift.p, doubt_max), new=new)
     gone = missing(series, measured, night)
     if gone is not None and gone.p <= doubt_max:
         new = gone.known > doubt_max
-        yield of_missing(series, gone, measured, runs, _confidence(gone.p, doubt_max), new=new)
+        yield finding_from_missing_figure(
+            series, gone, measured, runs, _confidence(gone.p, doubt_max), new=new
+        )
     if series.dates[-1] != night:
         return
-    departed = first_of_its_kind(series.nights) if series.better == "lower" else None
+    departed = first_nonzero_count(series.nights) if series.better == "lower" else None
     if departed is None:
         resolution = resolution_of(series.metric, series.unit)
         departed = departure(series.nights, shifts[-1].at if shifts else 0, resolution)
     if (
         departed is not None
         and departed.p <= doubt_max
-        and is_worth_a_word(departed.before, departed.after, series.metric, series.unit)
+        and is_relevant_change(departed.before, departed.after, series.metric, series.unit)
     ):
-        yield of_departure(series, departed, runs, _confidence(departed.p, doubt_max))
+        yield finding_from_departure(series, departed, runs, _confidence(departed.p, doubt_max))
 
 
-def _is_relevant(series: Series, shift: Shift) -> bool:
-    return is_worth_a_word(*levels(series, shift), series.metric, series.unit)
+def _is_relevant(series: MetricSeries, shift: Shift) -> bool:
+    return is_relevant_change(*levels(series, shift), series.metric, series.unit)
 
 
-def _was_known(series: Series, shift: Shift, doubt_max: float) -> bool:
+def _was_known(series: MetricSeries, shift: Shift, doubt_max: float) -> bool:
     """Return whether the same shift was found on one of the nights before tonight."""
     for ago in range(1, _NEW_NIGHTS + 1):
         for former in change_points(series.nights.medians[:-ago]):
@@ -138,7 +145,7 @@ def _confidence(p: float, doubt_max: float) -> float:
     return 1 - p / doubt_max * WRONG_MAX
 
 
-def kept_of(expectations: pa.Table) -> dict[tuple[str, str], list[tuple[str, bool]]]:
+def results_by_run(expectations: pa.Table) -> dict[tuple[str, str], list[tuple[str, bool]]]:
     """Return each expectation's text and whether it held, by (night, run)."""
     results: dict[tuple[str, str], list[tuple[str, bool]]] = {}
     columns = (expectations[name].to_pylist() for name in ("night", "run", "text", "held"))
@@ -147,7 +154,7 @@ def kept_of(expectations: pa.Table) -> dict[tuple[str, str], list[tuple[str, boo
     return results
 
 
-def _urgency(found: Finding) -> tuple[object, ...]:
+def _urgency(found: RegressionFinding) -> tuple[object, ...]:
     size = abs(found.change) if found.change is not None else float("inf")
     return (not found.new, found.direction != "worse", -size, found.suite, found.entry, found.metric)
 
@@ -201,6 +208,6 @@ def _run(run: Row, expectations: ExpectationResult) -> RunVerdict:
         repeat=run["repeat"],
         verdict=run["verdict"],
         failure=failure_of(run, missed),
-        why=why(run, missed),
+        why=failure_reason(run, missed),
         allowed=run["allow_failure"],
     )

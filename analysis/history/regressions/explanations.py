@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from analysis.history.regressions.change_points import NIGHTS_BESIDE, Shift
 from analysis.history.regressions.change_points import NIGHTS_MIN as LEVEL_MIN
 from analysis.history.regressions.circumstances import CIRCUMSTANCES, also_changed
-from analysis.history.regressions.findings import Direction, Finding, Kind
-from analysis.history.regressions.series import Series
+from analysis.history.regressions.findings import Direction, Kind, RegressionFinding
+from analysis.history.regressions.series import MetricSeries
 from analysis.history.regressions.tonight import (
     AGREEING_MIN,
     LEVEL_NIGHTS,
@@ -28,25 +28,29 @@ Floats = NDArray[np.float64]
 RUNS_SHOWN: Final = 6
 
 
-def levels(series: Series, shift: Shift) -> tuple[float, float]:
+def levels(series: MetricSeries, shift: Shift) -> tuple[float, float]:
     """Return the medians of the nights before and since a change point."""
     before, after = _beside(series, shift)
     return float(np.median(before)), float(np.median(after))
 
 
-def of_shift(series: Series, shift: Shift, runs: pa.Table, confidence: float, *, new: bool) -> Finding:
+def finding_from_shift(
+    series: MetricSeries, shift: Shift, runs: pa.Table, confidence: float, *, new: bool
+) -> RegressionFinding:
     """Return a change of level as a finding."""
-    span = Span(shift.at, shift.earliest, shift.latest, *_beside(series, shift))
+    span = ShiftSpan(shift.at, shift.earliest, shift.latest, *_beside(series, shift))
     return _finding(
         series, runs, span, levels(series, shift), kind="change point", confidence=confidence, new=new
     )
 
 
-def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence: float) -> Finding:
+def finding_from_departure(
+    series: MetricSeries, departed: Departure, runs: pa.Table, confidence: float
+) -> RegressionFinding:
     """Return an unusual night as a finding. It is new on the first night that could detect it."""
     nights, since = series.nights, departed.since
     before = nights.medians[max(0, since - LEVEL_NIGHTS) : since]
-    span = Span(since, since, since, before, nights.medians[since:])
+    span = ShiftSpan(since, since, since, before, nights.medians[since:])
     known = 0 if departed.p == 0 else AGREEING_MIN  # a count that is no longer 0 needs no agreement
     new = since == nights.medians.size - 1 or int(nights.runs[since:-1].sum()) < known
     return _finding(
@@ -60,9 +64,15 @@ def of_departure(series: Series, departed: Departure, runs: pa.Table, confidence
     )
 
 
-def of_missing(
-    series: Series, gone: MissingFigure, measured: Measured, runs: pa.Table, confidence: float, *, new: bool
-) -> Finding:
+def finding_from_missing_figure(
+    series: MetricSeries,
+    gone: MissingFigure,
+    measured: Measured,
+    runs: pa.Table,
+    confidence: float,
+    *,
+    new: bool,
+) -> RegressionFinding:
     """Return a figure that is no longer measured as a finding.
 
     After LEVEL_MIN nights its kind is a change point.
@@ -70,7 +80,7 @@ def of_missing(
     first = gone.nights[0]
     good = _circumstances(runs, int(series.rows_of(len(series.dates) - 1).min()))
     bad = _circumstances(runs, measured[first][0])
-    return Finding(
+    return RegressionFinding(
         suite=series.suite,
         entry=series.entry,
         metric=series.metric,
@@ -98,7 +108,7 @@ def of_missing(
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ShiftSpan:
     """The place of a change: its first night, the range of that, and the nights' medians before and since."""
 
     at: int
@@ -109,18 +119,18 @@ class Span:
 
 
 def _finding(
-    series: Series,
+    series: MetricSeries,
     runs: pa.Table,
-    span: Span,
+    span: ShiftSpan,
     levels: tuple[float, float],
     *,
     kind: Kind,
     confidence: float,
     new: bool,
-) -> Finding:
+) -> RegressionFinding:
     last_good, first_bad = span.earliest - 1, span.latest
     good, bad = (_circumstances(runs, int(series.rows_of(night).min())) for night in (last_good, first_bad))
-    return Finding(
+    return RegressionFinding(
         suite=series.suite,
         entry=series.entry,
         metric=series.metric,
@@ -145,7 +155,7 @@ def _finding(
     )
 
 
-def _beside(series: Series, shift: Shift) -> tuple[Floats, Floats]:
+def _beside(series: MetricSeries, shift: Shift) -> tuple[Floats, Floats]:
     medians = series.nights.medians
     return medians[max(shift.start, shift.at - NIGHTS_BESIDE) : shift.at], medians[shift.at : shift.end]
 
@@ -170,7 +180,7 @@ def _circumstances(runs: pa.Table, row: int) -> dict[str, str]:
     return {name: runs[name][row].as_py() or "" for name in ("commit", *CIRCUMSTANCES)}
 
 
-def _names(series: Series, runs: pa.Table, nights: Iterable[int]) -> tuple[str, ...]:
+def _names(series: MetricSeries, runs: pa.Table, nights: Iterable[int]) -> tuple[str, ...]:
     """Return the names of the first night's runs, and of further nights while all of a night's names fit."""
     names: list[str] = []
     for night in nights:

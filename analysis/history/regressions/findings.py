@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 
 Kind = Literal["change point", "tonight"]
 Direction = Literal["worse", "better"]
@@ -17,7 +17,7 @@ _DISAGREED: Final = "packets and deliveries disagree"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class RegressionFinding:
     """A metric that changed.
 
     kind: `change point` for a level that lasts, `tonight` for a night that is further off than such nights
@@ -72,7 +72,7 @@ class Flake:
     suite: str
     entry: str
     text: str
-    failure: Failure
+    failure: FailureKind
     failed: int
     runs: int
     rate: float
@@ -96,7 +96,7 @@ class RunVerdict:
     path: str
     repeat: int
     verdict: str
-    failure: Failure | None
+    failure: FailureKind | None
     why: str
     allowed: bool
 
@@ -122,13 +122,13 @@ class NightFindings:
     """The findings of a night: new and worse ones first, then by size. series: number of series examined."""
 
     night: str
-    findings: tuple[Finding, ...]
+    findings: tuple[RegressionFinding, ...]
     flakes: tuple[Flake, ...]
     verdicts: tuple[EntryVerdict, ...]
     series: int
 
     @property
-    def worse(self) -> tuple[Finding, ...]:
+    def worse(self) -> tuple[RegressionFinding, ...]:
         """Findings that fail the night.
 
         These are change points on the first night that detects them, and metrics that are far off tonight,
@@ -138,7 +138,7 @@ class NightFindings:
         return tuple(each for each in found if each.new or each.kind == "tonight")
 
 
-def failure_of(run: Mapping[str, Any], missed: Sequence[str]) -> Failure | None:
+def failure_of(run: Mapping[str, Any], missed: Sequence[str]) -> FailureKind | None:
     """Return the kind of a run's failure, None if it passed.
 
     run: a row of the history's table `runs`. missed: its expectations that did not hold. A run that crashed
@@ -149,22 +149,22 @@ def failure_of(run: Mapping[str, Any], missed: Sequence[str]) -> Failure | None:
     if verdict == "passed":
         return None
     if verdict == "invalid":
-        return Failure.FIDELITY
+        return FailureKind.FIDELITY
     if verdict == "failed":
         if missed:
-            return Failure.EXPECTATION
-        return Failure.CRASH if run["problems"] else Failure.FIDELITY
-    return Failure.CRASH if run["outcome"] == _CRASHED else Failure.HARNESS
+            return FailureKind.EXPECTATION
+        return FailureKind.CRASH if run["problems"] else FailureKind.FIDELITY
+    return FailureKind.CRASH if run["outcome"] == _CRASHED else FailureKind.HARNESS
 
 
-def why(run: Mapping[str, Any], missed: Sequence[str]) -> str:
+def failure_reason(run: Mapping[str, Any], missed: Sequence[str]) -> str:
     """Return the reason of the failure in one line."""
     kind = failure_of(run, missed)
     if kind is None:
         return ""
-    if kind is Failure.EXPECTATION:
+    if kind is FailureKind.EXPECTATION:
         return "; ".join(missed)
-    if kind is Failure.FIDELITY and run["verdict"] == "failed":
+    if kind is FailureKind.FIDELITY and run["verdict"] == "failed":
         return _DISAGREED
-    reasons = run["reasons"] if kind is Failure.FIDELITY else run["problems"]
+    reasons = run["reasons"] if kind is FailureKind.FIDELITY else run["problems"]
     return "; ".join(reasons or ()) or str(run["outcome"])

@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from analysis.history.regressions.findings import Flake, Pattern, failure_of, why
+from analysis.history.regressions.findings import Flake, Pattern, failure_of, failure_reason
 from analysis.history.regressions.series import MEASURED
 from analysis.intervals import rate_interval
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 
 FLAKE_OVER_NIGHTS: Final = 30
 """Nights without a failure after which a failure counts as fixed."""
-_OTHERS: Final = (Failure.FIDELITY, Failure.CRASH, Failure.HARNESS)
+_OTHERS: Final = (FailureKind.FIDELITY, FailureKind.CRASH, FailureKind.HARNESS)
 
-Key = tuple[str, str, str, Failure]
+Key = tuple[str, str, str, FailureKind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ def flakes_of(
         results = expectations.get((run["night"], run["run"]), ())
         missed = [text for text, held in results if not held]
         kind = failure_of(run, missed)
-        said = why(run, missed)
+        said = failure_reason(run, missed)
         for other in _OTHERS:
             trial = Trial(run["night"], run["run"], kind is other, run["allow_failure"], said)
             trials[run["suite"], run["entry"], "", other].append(trial)
         if run["valid"] and run["verdict"] in MEASURED:
             for text, held in results:
                 trial = Trial(run["night"], run["run"], not held, run["allow_failure"])
-                trials[run["suite"], run["entry"], text, Failure.EXPECTATION].append(trial)
+                trials[run["suite"], run["entry"], text, FailureKind.EXPECTATION].append(trial)
     found = [
         _flake(key, tried, night) for key, tried in trials.items() if any(trial.failed for trial in tried)
     ]

@@ -36,7 +36,7 @@ class Nights:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class MetricSeries:
     """One metric of one entry over the nights.
 
     dates: the nights that have it, as 2026-03-14. first: index of each night's first run in `values` and
@@ -63,7 +63,7 @@ class Series:
         return self.values[self.first[night] : self.first[night + 1]]
 
 
-def series_of(runs: pa.Table, metrics: pa.Table) -> list[Series]:
+def series_of(runs: pa.Table, metrics: pa.Table) -> list[MetricSeries]:
     """Return all series, by suite, entry and metric.
 
     runs, metrics: as `analysis.history.History` returns them, of the same nights.
@@ -95,7 +95,7 @@ def series_of(runs: pa.Table, metrics: pa.Table) -> list[Series]:
         dates = tuple(labels[3][codes[3][edge]] for edge in edges[:-1])
         mine, first = values[begin:end], edges - begin
         found.append(
-            Series(
+            MetricSeries(
                 suite,
                 entry,
                 metric,
@@ -154,7 +154,7 @@ COARSE: Final = {"settled_s": 0.2}
 """Metrics that are measured in wider steps than others of their unit, by the last part of their name."""
 
 
-def is_worth_a_word(before: float, after: float, metric: str, unit: str) -> bool:
+def is_relevant_change(before: float, after: float, metric: str, unit: str) -> bool:
     """Return whether a change of level from `before` to `after` counts."""
     difference = abs(after - before)
     return difference >= resolution_of(metric, unit) and difference > FRACTION_MIN * abs(before)

@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from analysis.history.regressions.series import MEASURED, Nights, Series
+from analysis.history.regressions.series import MEASURED, MetricSeries, Nights
 
 Floats = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ def departure(nights: Nights, level_from: int, resolution: float) -> Departure |
     return Departure(since, before, float(nights.medians[last]), spread, logarithmic, chance)
 
 
-def first_of_its_kind(nights: Nights) -> Departure | None:
+def first_nonzero_count(nights: Nights) -> Departure | None:
     """Find a last night that is not 0, of a count that was 0 in every run of the recent nights.
 
     Nights just before that were not 0 either belong to it, so that a finding of one night is not gone on the
@@ -172,7 +172,7 @@ def measured_nights(runs: pa.Table, until: str) -> dict[tuple[str, str], dict[st
     return found
 
 
-def missing(series: Series, measured: Measured, night: str) -> MissingFigure | None:
+def missing(series: MetricSeries, measured: Measured, night: str) -> MissingFigure | None:
     """Return whether a figure that used to be measured is missing tonight.
 
     measured: nights of the series' entry.

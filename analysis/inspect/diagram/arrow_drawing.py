@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from analysis.inspect.diagram.canvas import Canvas
-from analysis.inspect.diagram.label_placer import Label, Point
+from analysis.inspect.diagram.label_placer import PlacedLabel, Point
 from analysis.inspect.diagram.scene import Arrow, Flight
 from analysis.pages.report.formatting import number
 from analysis.schemas import ARRIVED, LOST
@@ -145,7 +145,7 @@ def draw_label(canvas: Canvas, arrow: Arrow) -> None:
     canvas.labels.append(_label_text(place, shown))
 
 
-def _label_text(place: Label, text: str) -> str:
+def _label_text(place: PlacedLabel, text: str) -> str:
     about = f"rotate({place.angle:.1f} {place.x:.1f} {place.y:.1f})"
     turn = {"transform": about} if place.angle else {}
     return element("text", {"x": place.x, "y": place.y, "class": "label", **turn}, plain(text))

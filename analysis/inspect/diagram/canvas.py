@@ -10,7 +10,7 @@ from analysis.inspect.diagram.label_placer import LabelPlacer
 from analysis.inspect.diagram.ranks import Ranks
 from analysis.inspect.diagram.scene import Scene
 from topologies.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, YELLOW
-from topologies.svg import Drawing
+from topologies.svg import SvgDrawing
 
 OTHER = "var(--faint)"
 _EVENTS = "var(--events)"
@@ -83,7 +83,7 @@ HEIGHT_OF_ARROW, HEIGHT_OF_SECOND = 19.0, 430.0
 
 
 @dataclass(slots=True)
-class Canvas(Drawing):
+class Canvas(SvgDrawing):
     """The drawing so far, and the mapping from times and hosts to positions."""
 
     scene: Scene

@@ -16,7 +16,7 @@ COVERED_MAX = 0.06  # largest fraction of a label that others may cover; with mo
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class PlacedLabel:
     """The position of a text's centre, and its angle in degrees."""
 
     x: float
@@ -55,7 +55,7 @@ class LabelPlacer:
         """Mark an area as occupied."""
         self._taken.append(_Box(left, top, right, bottom))
 
-    def along(self, a: Point, b: Point, text: str, *, away: float = 5.0) -> Label | None:
+    def along(self, a: Point, b: Point, text: str, *, away: float = 5.0) -> PlacedLabel | None:
         """Return the best place for a text along the line from a to b, or None if it would cover others.
 
         away: pixels from the line to the nearest edge of the text's line.
@@ -89,7 +89,9 @@ class LabelPlacer:
         )
 
 
-def _candidates(a: Point, b: Point, width: float, away: float) -> Iterator[tuple[Label, tuple[_Box, ...]]]:
+def _candidates(
+    a: Point, b: Point, width: float, away: float
+) -> Iterator[tuple[PlacedLabel, tuple[_Box, ...]]]:
     slope = math.atan2(b[1] - a[1], b[0] - a[0])
     reading = slope if abs(slope) <= math.pi / 2 else slope - math.copysign(math.pi, slope)  # left to right
     level = abs(reading) > STEEPEST
@@ -97,16 +99,16 @@ def _candidates(a: Point, b: Point, width: float, away: float) -> Iterator[tuple
         for part in _ALONG:
             x, y = a[0] + (b[0] - a[0]) * part, a[1] + (b[1] - a[1]) * part
             if level:
-                place = Label(x + side * (away + width / 2), y, 0.0)
+                place = PlacedLabel(x + side * (away + width / 2), y, 0.0)
             else:
                 apart = side * (away + LINE_HEIGHT / 2 - 2)
-                place = Label(
+                place = PlacedLabel(
                     x - math.sin(reading) * apart, y + math.cos(reading) * apart, math.degrees(reading)
                 )
             yield place, _boxes(place, width)
 
 
-def _boxes(place: Label, width: float) -> tuple[_Box, ...]:
+def _boxes(place: PlacedLabel, width: float) -> tuple[_Box, ...]:
     """Return a slanted text as a row of upright boxes."""
     angle = math.radians(place.angle)
     pieces = max(1, math.ceil(width / 24))

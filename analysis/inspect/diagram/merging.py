@@ -23,7 +23,7 @@ SHORTEST_RUN = 3  # two messages stay separate
 _UNKNOWN_S = 0.02  # used if no message between two regions arrived
 
 
-class Delays:
+class TypicalDelays:
     """Median delays between hosts, used for messages that never arrived."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -52,7 +52,9 @@ class Merging:
     loosely: bool = False
 
 
-def arrows(rows: Sequence[Row], zero_ns: int, span_s: float, delays: Delays, merging: Merging) -> list[Arrow]:
+def arrows(
+    rows: Sequence[Row], zero_ns: int, span_s: float, delays: TypicalDelays, merging: Merging
+) -> list[Arrow]:
     """Return the arrows of these rows (ascending in time), by send time. span_s: length of the picture."""
     runs: dict[tuple[Any, ...], list[list[Row]]] = defaultdict(list)
     chosen: list[list[Row]] = []
@@ -84,7 +86,7 @@ def _follows(before: Row, row: Row, pause_s: float, merging: Merging) -> bool:
     return bool(before["first_seq"] + before["covered"] == row["first_seq"])
 
 
-def _arrow(run: Sequence[Row], zero_ns: int, delays: Delays, ranks: Ranks) -> Arrow:
+def _arrow(run: Sequence[Row], zero_ns: int, delays: TypicalDelays, ranks: Ranks) -> Arrow:
     first = run[0]
 
     def since(t_ns: int | None) -> float | None:

@@ -14,7 +14,7 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from analysis.inspect.diagram.merging import Delays, Merging, Row, arrows
+from analysis.inspect.diagram.merging import Merging, Row, TypicalDelays, arrows
 from analysis.inspect.diagram.ranks import Ranks
 from analysis.inspect.diagram.scene import Arrow
 from analysis.pages.report.formatting import count_of, number
@@ -84,7 +84,7 @@ class _Picture:
 _Step = Callable[[_Picture], None]
 
 
-def choose(  # noqa: PLR0917 (independent parameters)
+def select_messages(  # noqa: PLR0917 (independent parameters)
     rows: Iterable[Row],
     wanted: DiagramQuery,
     zero_ns: int,
@@ -107,7 +107,7 @@ def choose(  # noqa: PLR0917 (independent parameters)
     picture = _Picture(requested, ranks, Merging(ranks))
     if len(started) < len(seen):
         picture.left_out.append(_counted(len(seen) - len(started), "whose start was not captured"))
-    delays = Delays(started)
+    delays = TypicalDelays(started)
     if wanted.parts_only:
         _leave_bystanders(picture, wanted, region_of)
 

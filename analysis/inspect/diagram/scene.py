@@ -49,7 +49,7 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
-class Disturbance:
+class FaultBand:
     """The duration of a fault; `end_s` is None if it lasted to the end of the run."""
 
     label: str
@@ -66,7 +66,7 @@ class Scene:
     to_s: float
     lifelines: tuple[Lifeline, ...]  # from left to right
     arrows: tuple[Arrow, ...]  # by send time
-    disturbances: tuple[Disturbance, ...]
+    disturbances: tuple[FaultBand, ...]
     left_out: tuple[str, ...]  # descriptions, as "36 heartbeats"
     messages: int  # number drawn; each message of a run counts
     command: str  # the command that draws it again

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.diagram.message_selection import DiagramQuery, ExtraMessages, choose
+from analysis.inspect.diagram.message_selection import DiagramQuery, ExtraMessages, select_messages
 from analysis.inspect.diagram.ranks import Ranks, ranks_of
-from analysis.inspect.diagram.scene import Disturbance, Lifeline, Scene
+from analysis.inspect.diagram.scene import FaultBand, Lifeline, Scene
 from analysis.jobs import transfers
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.formatting import EN_DASH
@@ -97,7 +97,9 @@ def make_scene(  # noqa: PLR0917 (independent parameters)
     rows = _rows(run, record, moment)
     shown_of_it = wanted if fault is None else _focused_on_fault(wanted, rows, record, fault)
     hosts = {host.name: host.region for host in record.plan.hosts}
-    chosen = choose(rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts, _ranks(record))
+    chosen = select_messages(
+        rows, shown_of_it, _zero_ns(record), moment.to_s - moment.from_s, hosts, _ranks(record)
+    )
     if not chosen.arrows:
         when = f"{moment.from_s:.3f}{EN_DASH}{moment.to_s:.3f} s"
         raise InputError(record.name, None, "", f"has no matching messages between {when}")
@@ -211,10 +213,10 @@ def _title(record: AnalysedRun, stream: int | None) -> str:
     return name if stream is None else f"{name}, stream s{stream}"
 
 
-def _disturbances(record: AnalysedRun, moment: TimeWindow) -> Iterable[Disturbance]:
+def _disturbances(record: AnalysedRun, moment: TimeWindow) -> Iterable[FaultBand]:
     for band in bands(record):
         if band.start_s < moment.to_s and (band.end_s is None or band.end_s > moment.from_s):
-            yield Disturbance(band.label, band.start_s, band.end_s)
+            yield FaultBand(band.label, band.start_s, band.end_s)
 
 
 def _other_streams(
@@ -245,7 +247,7 @@ def fault_times(record: AnalysedRun) -> dict[str, float]:
     """Return when each fault first took effect, in seconds since time 0, in the plan's order."""
     zero_ns = record.run.times.zero_ns
     found: dict[str, float] = {}
-    for change, applied in record.run.carried_out:
+    for change, applied in record.run.changes_applied:
         if applied.applied_ns is not None and zero_ns is not None:
             found.setdefault(change.fault, (applied.applied_ns - zero_ns) / 1e9)
     planned = [fault.name for fault in record.plan.faults]

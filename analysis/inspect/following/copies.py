@@ -20,7 +20,7 @@ from analysis.schemas import ENDS_COLUMNS
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.records.rundir import RunDirectory
 from node.core.declaration import Reading
-from node.core.epochs import written
+from node.core.epochs import format_seq
 
 _COLUMNS = (
     "sender", "receiver", "src", "sport", "dst", "dport", "stream_offset", "length", "t_ns", "t_sent_ns",
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class EventCopy:
     """A message that contains the event, from one host to another. Times are ns, as in TRANSFERS."""
 
     type: str
@@ -86,10 +86,10 @@ class EventTrace:
     stream: int
     seq: int
     request: int | None  # the publisher's request number
-    publish: Copy | None
-    repeated: tuple[Copy, ...]  # other PUBLISH messages with the event
-    answered: Copy | None  # the first PUBLISHED that reached the publisher
-    copies: tuple[Copy, ...]  # in order of time
+    publish: EventCopy | None
+    repeated: tuple[EventCopy, ...]  # other PUBLISH messages with the event
+    answered: EventCopy | None  # the first PUBLISHED that reached the publisher
+    copies: tuple[EventCopy, ...]  # in order of time
     asked: tuple[StreamRequest, ...]
 
 
@@ -127,7 +127,9 @@ def find(run: RunDirectory, stream: int, seq: int, metadata: RunMetadata) -> Eve
     )
 
 
-def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, metadata: RunMetadata) -> list[Copy]:
+def _publishes(
+    run: RunDirectory, answer: dict[str, Any], request: int, metadata: RunMetadata
+) -> list[EventCopy]:
     """Return the publications that led to an answer, in the order of their arrival."""
     types = metadata.reading.publish or ("", "")
     count = pc.coalesce(pc.field("count"), pc.scalar(1))  # a message without a count has one
@@ -152,12 +154,12 @@ def _publishes(run: RunDirectory, answer: dict[str, Any], request: int, metadata
     return _by_arrival(found)
 
 
-def _by_arrival(copies: list[Copy]) -> list[Copy]:
+def _by_arrival(copies: list[EventCopy]) -> list[EventCopy]:
     return sorted(copies, key=lambda copy: (copy.complete_ns is None, copy.complete_ns or copy.t_ns))
 
 
 def _stream_requests(
-    run: RunDirectory, stream: int, batches: Sequence[Copy], asks: Sequence[str]
+    run: RunDirectory, stream: int, batches: Sequence[EventCopy], asks: Sequence[str]
 ) -> tuple[StreamRequest, ...]:
     """Return the requests for the stream while the event was in transit."""
     if not batches or not asks:
@@ -172,13 +174,13 @@ def _stream_requests(
     )
 
 
-def _copy(row: dict[str, Any], first: int, metadata: RunMetadata) -> Copy:
+def _copy(row: dict[str, Any], first: int, metadata: RunMetadata) -> EventCopy:
     placeholder = metadata.reading.placeholder if row["type"] in metadata.reading.carries else None
     source, target = (
         None if row[name] is None else metadata.host_at.get(address_text(row[name])) for name in ENDS_COLUMNS
     )
     events = row["covered"] or row["count"] or 1
-    return Copy(
+    return EventCopy(
         type=row["type"],
         sender=row["sender"] or row["src"],
         receiver=row["receiver"] or row["dst"],
@@ -209,6 +211,6 @@ def _missing_event(run: RunDirectory, stream: int, seq: int, reading: Reading) -
     first = pc.min(own.column("first_seq")).as_py()
     last = pc.max(pc.add(own.column("first_seq"), pc.fill_null(own.column("covered"), 1))).as_py() - 1
     return (
-        f"{run.path}: no captured message has event {written(seq)} of stream {stream}; "
-        f"it has events {written(first)} to {written(last)}"
+        f"{run.path}: no captured message has event {format_seq(seq)} of stream {stream}; "
+        f"it has events {format_seq(first)} to {format_seq(last)}"
     )

@@ -5,10 +5,11 @@ first reached it. The link delay is the configured delay at the time the message
 the range of their jitter. Further time of the first byte is queueing. The time between the first byte and the
 complete message is completing (for messages over several packets, and for earlier bytes in the stream).
 
-`Packets` finds the packets that carried a message, and where and when each was seen: at hosts, and on both
-sides of links. A message has an offset in its TCP direction, and offset 0 is the byte after SYN, so its bytes
-have sequence numbers (RFC 9293, section 3.4), by which its packets are found in every capture of the run,
-retransmissions included. The table of packets is read once for all messages, and only for their times.
+`MessagePackets` finds the packets that carried a message, and where and when each was seen: at hosts, and
+on both sides of links. A message has an offset in its TCP direction, and offset 0 is the byte after SYN, so
+its bytes have sequence numbers (RFC 9293, section 3.4), by which its packets are found in every capture of
+the run, retransmissions included. The table of packets is read once for all messages, and only for their
+times.
 """
 
 from collections import defaultdict
@@ -21,13 +22,13 @@ import pyarrow.dataset as ds
 
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.compressed import capture_name
-from analysis.inspect.following.copies import Copy, EventTrace, StreamRequest
+from analysis.inspect.following.copies import EventCopy, EventTrace, StreamRequest
 from analysis.inspect.packets.wire import (
     SEQUENCE_NUMBERS,
     Direction,
     direction_of,
     key_of,
-    read_openings,
+    read_syns,
 )
 from analysis.schemas import PACKETS
 from analysis.timelines.run_metadata import RunMetadata
@@ -35,7 +36,7 @@ from experiments.records.rundir import RunDirectory
 
 
 @dataclass(frozen=True, slots=True)
-class CapturePoint:
+class SightingPoint:
     """A point where packets are captured: a host, or one side of a link."""
 
     name: str  # the host's name, or as r2-r3@r2
@@ -46,7 +47,7 @@ class CapturePoint:
 class Sighting:
     """A packet with some of a message's bytes, as one capture saw it."""
 
-    place: CapturePoint
+    place: SightingPoint
     t_ns: int
     first: int  # byte range in the message, from 0
     last: int
@@ -60,13 +61,13 @@ class Sighting:
         return elsewhere and self.first <= other.first <= self.last
 
 
-class Packets:
+class MessagePackets:
     """The packets that carried some messages."""
 
-    def __init__(self, run: RunDirectory, copies: Sequence[Copy]) -> None:
+    def __init__(self, run: RunDirectory, copies: Sequence[EventCopy]) -> None:
         """Read the packets of these messages."""
         self._places = _places(run)
-        self._openings = read_openings(run)
+        self._openings = read_syns(run)
         self._carrying: dict[Direction, list[Mapping[str, int]]] = defaultdict(list)
         lost = any(copy.complete_ns is None for copy in copies)
         times = [t_ns for copy in copies for t_ns in (copy.t_ns, copy.left_ns, copy.complete_ns) if t_ns]
@@ -80,7 +81,7 @@ class Packets:
         for row in table.to_table(columns=list(_COLUMNS), filter=chosen).sort_by("t_ns").to_pylist():
             self._carrying[key_of(row)].append(row)
 
-    def of(self, copy: Copy) -> tuple[Sighting, ...]:
+    def sightings_of(self, copy: EventCopy) -> tuple[Sighting, ...]:
         """Return all packets that carried bytes of this message, in order of time.
 
         Returns no packets if the connection's SYN was not captured, because the sequence numbers are then
@@ -89,7 +90,7 @@ class Packets:
         begin = self._openings.first_byte(copy.row)
         return () if begin is None else tuple(self._overlapping(begin, copy))
 
-    def _overlapping(self, begin: int, copy: Copy) -> Iterator[Sighting]:
+    def _overlapping(self, begin: int, copy: EventCopy) -> Iterator[Sighting]:
         half = SEQUENCE_NUMBERS // 2
         for row in self._carrying.get(direction_of(copy.row), ()):
             if row["t_ns"] < copy.t_ns - BEFORE_NS:
@@ -100,13 +101,13 @@ class Packets:
             if first <= last:
                 name = str(row["capture"])
                 yield Sighting(
-                    self._places.get(name, CapturePoint(name, is_host=False)), row["t_ns"], first, last
+                    self._places.get(name, SightingPoint(name, is_host=False)), row["t_ns"], first, last
                 )
 
 
 Place = tuple[str, ...]
-"""A host, or a relay with the origin and destination of the route: see `Copy.came_to`."""
-RecentTransfers = Callable[[Copy], tuple[Sighting, ...]]
+"""A host, or a relay with the origin and destination of the route: see `EventCopy.came_to`."""
+RecentTransfers = Callable[[EventCopy], tuple[Sighting, ...]]
 BEFORE_NS, AFTER_NS = 1_000_000, 1_000_000_000
 """Margins around the messages' own times in which packets are read."""
 LOST_AFTER_NS = 60_000_000_000
@@ -115,10 +116,10 @@ _COLUMNS = ("capture", "t_ns", "seq", "payload_length", *DIRECTION)
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class EventHop:
     """A copy of the event, its position in the tree, and the parts of its time; None if unknown."""
 
-    copy: Copy
+    copy: EventCopy
     depth: int  # 0: from the publisher
     had_ns: int | None  # when the sender received the event
     is_first: bool  # the first copy that reached the receiver
@@ -192,7 +193,7 @@ class Hop:
         return max(in_time, default=self.copy.sent_ns)
 
 
-def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tuple[Hop, ...]:
+def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tuple[EventHop, ...]:
     """Return the tree, depth first, in the order in which branches arrived.
 
     look: function that returns a copy's packets.
@@ -200,7 +201,7 @@ def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tup
     everything = [copy for copy in (found.publish, *found.repeated) if copy is not None] + list(found.copies)
     first = _first_copies(everything, found.publish)
     had = {place: copy.complete_ns for place, copy in first.items()}
-    sent_by: dict[Place, list[Copy]] = defaultdict(list)
+    sent_by: dict[Place, list[EventCopy]] = defaultdict(list)
     for copy in everything:
         sent_by[copy.came_from].append(copy)
     for copies in sent_by.values():
@@ -208,22 +209,22 @@ def hops(found: EventTrace, metadata: RunMetadata, look: RecentTransfers) -> tup
     roots = [place for place in sent_by if place not in first]
     roots.sort(key=lambda place: min(copy.t_ns for copy in sent_by[place]))
 
-    def below(place: Place, depth: int) -> Iterator[Hop]:
+    def below(place: Place, depth: int) -> Iterator[EventHop]:
         for copy in sent_by.get(place, ()):
             is_first = first.get(copy.came_to) is copy
             asked = _last_request(copy, had.get(place), found.asked)
             links = delay_ns(copy, metadata), jitter_ns(copy, metadata)
-            yield Hop(copy, depth, had.get(place), is_first, asked, *links, look(copy))
+            yield EventHop(copy, depth, had.get(place), is_first, asked, *links, look(copy))
             if is_first:
                 yield from below(copy.came_to, depth + 1)
 
     return tuple(hop for root in roots for hop in below(root, 0))
 
 
-def way_to(host: str, all_hops: Sequence[Hop]) -> list[Hop]:
+def route_to(host: str, all_hops: Sequence[EventHop]) -> list[EventHop]:
     """Return the hops by which the event first reached a host, from the publisher on."""
     by_place = {hop.copy.came_to: hop for hop in all_hops if hop.is_first}
-    path: list[Hop] = []
+    path: list[EventHop] = []
     place: Place = (host,)
     while place in by_place:
         path.append(by_place[place])
@@ -231,12 +232,12 @@ def way_to(host: str, all_hops: Sequence[Hop]) -> list[Hop]:
     return path[::-1]
 
 
-def _first_copies(copies: Sequence[Copy], publish: Copy | None) -> dict[Place, Copy]:
+def _first_copies(copies: Sequence[EventCopy], publish: EventCopy | None) -> dict[Place, EventCopy]:
     """Return the first copy that reached each host or relay.
 
     A host never gets the event from one that got it later, and the publisher never gets it.
     """
-    first: dict[Place, Copy] = {}
+    first: dict[Place, EventCopy] = {}
     own = {publish.came_from} if publish is not None else set()
     whole = [copy for copy in copies if copy.complete_ns is not None and copy.came_to not in own]
     for copy in sorted(whole, key=lambda copy: copy.complete_ns or 0):
@@ -248,7 +249,9 @@ def _between(earlier_ns: int | None, later_ns: int | None) -> int | None:
     return None if earlier_ns is None or later_ns is None else later_ns - earlier_ns
 
 
-def _last_request(copy: Copy, had_ns: int | None, asked: Sequence[StreamRequest]) -> StreamRequest | None:
+def _last_request(
+    copy: EventCopy, had_ns: int | None, asked: Sequence[StreamRequest]
+) -> StreamRequest | None:
     if had_ns is None or copy.sent_ns is None:
         return None
     between = [
@@ -260,7 +263,7 @@ def _last_request(copy: Copy, had_ns: int | None, asked: Sequence[StreamRequest]
     return max(between, key=lambda one: one.complete_ns, default=None)
 
 
-def delay_ns(copy: Copy, metadata: RunMetadata) -> int:
+def delay_ns(copy: EventCopy, metadata: RunMetadata) -> int:
     """Return the configured delay between two hosts when the message left; 0 for hosts outside the run."""
     sender, receiver = metadata.hosts.get(copy.sender), metadata.hosts.get(copy.receiver)
     if sender is None or receiver is None:
@@ -269,7 +272,7 @@ def delay_ns(copy: Copy, metadata: RunMetadata) -> int:
     return 1_000 * (sender.lan_delay_us[0] + wan_us + receiver.lan_delay_us[1])
 
 
-def jitter_ns(copy: Copy, metadata: RunMetadata) -> int:
+def jitter_ns(copy: EventCopy, metadata: RunMetadata) -> int:
     """Return the largest deviation of all these links together from their delay."""
     sender, receiver = metadata.hosts.get(copy.sender), metadata.hosts.get(copy.receiver)
     if sender is None or receiver is None:
@@ -278,9 +281,9 @@ def jitter_ns(copy: Copy, metadata: RunMetadata) -> int:
     return 1_000 * (sender.lan_jitter_us[0] + wan_us + receiver.lan_jitter_us[1])
 
 
-def _places(run: RunDirectory) -> dict[str, CapturePoint]:
+def _places(run: RunDirectory) -> dict[str, SightingPoint]:
     found = {}
     for listed in run.read_run().listed_captures:
         name, host = capture_name(Path(listed.file)), listed.host
-        found[name] = CapturePoint(host or name, is_host=host is not None)
+        found[name] = SightingPoint(host or name, is_host=host is not None)
     return found

@@ -6,12 +6,12 @@ Times are in seconds since time 0 of the run, durations in milliseconds.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from analysis.inspect.following.hops import Hop, way_to
-from analysis.inspect.following.story import Story, regions_of
+from analysis.inspect.following.hops import EventHop, route_to
+from analysis.inspect.following.story import PathExplanation, regions_of
 from analysis.schemas import LOST
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.files.sanitize import printable
-from node.core.epochs import written
+from node.core.epochs import format_seq
 
 Style = Callable[[str, str], str]
 """Function from a text and its kind ("head", "lost", "again", "last") to the text, perhaps coloured."""
@@ -27,7 +27,7 @@ def plain(text: str, _: str) -> str:
 
 
 def lines(
-    story: Story, metadata: RunMetadata, *, packets: bool = False, style: Style = plain
+    story: PathExplanation, metadata: RunMetadata, *, packets: bool = False, style: Style = plain
 ) -> Iterator[str]:
     """Yield the lines of the report.
 
@@ -38,10 +38,10 @@ def lines(
         yield style(shown, kind) if kind else shown
 
 
-def _lines(story: Story, metadata: RunMetadata, *, packets: bool) -> Iterator[Line]:
+def _lines(story: PathExplanation, metadata: RunMetadata, *, packets: bool) -> Iterator[Line]:
     found = story.found
     owner, name = metadata.owner.get(found.stream), metadata.stream_names.get(found.stream)
-    event = f"event {written(found.seq)} of stream {found.stream}"
+    event = f"event {format_seq(found.seq)} of stream {found.stream}"
     whose = f"region {owner}" if name in {None, owner} else f"{name} of region {owner}"
     yield f"{event} ({whose})" if owner else event, "head"
     yield from ((text, "") for text in _publication(story, metadata))
@@ -57,7 +57,7 @@ def _lines(story: Story, metadata: RunMetadata, *, packets: bool) -> Iterator[Li
     yield from _end(story, metadata)
 
 
-def _publication(story: Story, metadata: RunMetadata) -> Iterator[str]:
+def _publication(story: PathExplanation, metadata: RunMetadata) -> Iterator[str]:
     found, publish = story.found, story.found.publish
     if publish is None:
         first = next((hop.copy for hop in story.hops if hop.depth == 0), None)
@@ -79,12 +79,12 @@ def _at(t_ns: int | None, metadata: RunMetadata) -> str:
     return f"{'?':>8} s" if t_ns is None else f"{metadata.seconds(t_ns):8.3f} s"
 
 
-def _endpoints(hop: Hop) -> str:
+def _endpoints(hop: EventHop) -> str:
     copy = hop.copy
     return f"{' ' * _INDENT * hop.depth}{copy.sender} -> {copy.receiver}"
 
 
-def _hop(hop: Hop, names: int, metadata: RunMetadata) -> Iterator[Line]:
+def _hop(hop: EventHop, names: int, metadata: RunMetadata) -> Iterator[Line]:
     copy = hop.copy
     at = _at(copy.complete_ns, metadata) if copy.complete_ns is not None else f"{copy.fate:>10}"
     parts = (hop.waited_ns, hop.resent_ns, hop.link_ns, hop.queued_ns, hop.completing_ns, hop.total_ns)
@@ -100,7 +100,7 @@ def _ms(value_ns: int | None) -> str:
     return "-" if value_ns is None else f"{value_ns / 1e6:.2f}"
 
 
-def _notes(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
+def _notes(hop: EventHop, metadata: RunMetadata) -> Iterator[str]:
     copy = hop.copy
     if copy.is_passing:
         yield f"to be relayed to {copy.target}"
@@ -123,12 +123,12 @@ def _notes(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
         yield f"retransmitted at {times}"
 
 
-def _error_bound_ns(hop: Hop, metadata: RunMetadata) -> float | None:
+def _error_bound_ns(hop: EventHop, metadata: RunMetadata) -> float | None:
     """Return the error bound of times between sender and receiver; None for one clock."""
     return metadata.clocks.error_bound_ns(hop.copy.sender, hop.copy.receiver, hop.copy.t_ns)
 
 
-def _packets(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
+def _packets(hop: EventHop, metadata: RunMetadata) -> Iterator[str]:
     """Yield every packet at every place where it was captured, with the time from the previous place."""
     indent = " " * (12 + _INDENT * (hop.depth + 1))
     for number, seen in enumerate(hop.sightings):
@@ -138,12 +138,12 @@ def _packets(hop: Hop, metadata: RunMetadata) -> Iterator[str]:
         yield f"{indent}{metadata.seconds(seen.t_ns):.6f} s  {seen.place.name}  {span}{since}"
 
 
-def _end(story: Story, metadata: RunMetadata) -> Iterator[Line]:
+def _end(story: PathExplanation, metadata: RunMetadata) -> Iterator[Line]:
     last = story.last
     if last is None:
         yield "no client received it", "lost"
     else:
-        way = way_to(last.copy.receiver, story.hops)
+        way = route_to(last.copy.receiver, story.hops)
         took = (last.copy.complete_ns or 0) - way[0].copy.t_ns
         route = " -> ".join(regions_of(way, metadata))
         at = _at(last.copy.complete_ns, metadata).strip()
@@ -163,7 +163,7 @@ def _end(story: Story, metadata: RunMetadata) -> Iterator[Line]:
         yield f"never seen at {', '.join(story.missing)}", "lost"
 
 
-def to_json(story: Story, metadata: RunMetadata) -> dict[str, Any]:
+def to_json(story: PathExplanation, metadata: RunMetadata) -> dict[str, Any]:
     """Return the story as plain data; times in seconds since time 0, durations in milliseconds."""
     last = story.last
     return {
@@ -181,7 +181,7 @@ def to_json(story: Story, metadata: RunMetadata) -> dict[str, Any]:
     }
 
 
-def _hop_json(hop: Hop, metadata: RunMetadata) -> dict[str, Any]:
+def _hop_json(hop: EventHop, metadata: RunMetadata) -> dict[str, Any]:
     copy = hop.copy
     times = {
         name: _seconds(value, metadata)

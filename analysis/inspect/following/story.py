@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.inspect.following.copies import EventTrace
-from analysis.inspect.following.hops import Hop, way_to
+from analysis.inspect.following.hops import EventHop, route_to
 from analysis.schemas import LOST
 from analysis.timelines.delivery.content import ContentFiles
-from analysis.timelines.delivery.deliveries import must_get
+from analysis.timelines.delivery.deliveries import required_sets
 from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.links.periods import period_at
 from analysis.timelines.run_metadata import RunMetadata
@@ -30,12 +30,12 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class PathExplanation:
     """The explanation of an event's path. Times are CLOCK_REALTIME ns."""
 
     found: EventTrace
-    hops: tuple[Hop, ...]
-    last: Hop | None  # the hop to the last of the expected receivers
+    hops: tuple[EventHop, ...]
+    last: EventHop | None  # the hop to the last of the expected receivers
     detour: str | None  # why the path to the last receiver avoids the direct link
     reasons: tuple[Reason, ...]  # the longest first
     missing: tuple[str, ...]  # clients that no captured message brought the event to
@@ -52,9 +52,12 @@ class Story:
         return self.found.publish.complete_ns if self.found.publish else None
 
 
-def tell(
-    found: EventTrace, all_hops: Sequence[Hop], metadata: RunMetadata, expected: Collection[str] | None = None
-) -> Story:
+def explain_path(
+    found: EventTrace,
+    all_hops: Sequence[EventHop],
+    metadata: RunMetadata,
+    expected: Collection[str] | None = None,
+) -> PathExplanation:
     """Build the explanation. Clients that were absent for part of the run are not reported as missing.
 
     expected: the clients that must get the event; None: all.
@@ -67,10 +70,10 @@ def tell(
         if hop.copy.receiver in clients and (expected is None or hop.copy.receiver in expected)
     ]
     last = max(got, key=lambda hop: hop.copy.complete_ns or 0, default=None)
-    way = way_to(last.copy.receiver, all_hops) if last else []
+    way = route_to(last.copy.receiver, all_hops) if last else []
     there = {hop.copy.receiver for hop in got}
     start_ns = _start(way)
-    return Story(
+    return PathExplanation(
         found=found,
         hops=tuple(all_hops),
         last=last,
@@ -85,18 +88,18 @@ def _missed(metadata: RunMetadata, expected: Collection[str] | None) -> list[str
     return [name for name in metadata.steady_clients if expected is None or name in expected]
 
 
-def _start(way: Sequence[Hop]) -> int:
+def _start(way: Sequence[EventHop]) -> int:
     return min((hop.copy.t_ns for hop in way), default=0)
 
 
-def regions_of(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
+def regions_of(way: Sequence[EventHop], metadata: RunMetadata) -> list[str]:
     """Return the regions on a path in order, each entry counted."""
     hosts = [way[0].copy.sender, *(hop.copy.receiver for hop in way)] if way else []
     regions = [metadata.hosts[name].region for name in hosts if name in metadata.hosts]
     return [region for number, region in enumerate(regions) if number == 0 or regions[number - 1] != region]
 
 
-def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], metadata: RunMetadata) -> str | None:
+def _detour(way: Sequence[EventHop], all_hops: Sequence[EventHop], metadata: RunMetadata) -> str | None:
     """Return why the path avoids the direct link between the first and the last region.
 
     Returns None if it takes the link.
@@ -120,7 +123,7 @@ def _detour(way: Sequence[Hop], all_hops: Sequence[Hop], metadata: RunMetadata) 
     return f"avoids {link}: the event was {why} there, {since}"
 
 
-def _ends(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
+def _ends(way: Sequence[EventHop], metadata: RunMetadata) -> list[str]:
     """Return the two regions between which the event may have taken a detour, or none.
 
     They are those of origin and destination if a host relayed it, or the first and the last if regions relay
@@ -133,7 +136,7 @@ def _ends(way: Sequence[Hop], metadata: RunMetadata) -> list[str]:
     return [regions[0], regions[-1]] if len(regions) > 2 and not metadata.by_host else []
 
 
-def _entered_ns(hop: Hop, near_side: str, metadata: RunMetadata) -> int:
+def _entered_ns(hop: EventHop, near_side: str, metadata: RunMetadata) -> int:
     """Return when its last byte first reached the link.
 
     This is the capture's time there, or else computed with the sender's LAN delay.
@@ -152,7 +155,7 @@ def _state(state: str) -> str:
     return "cut" if state == "blackhole" else state
 
 
-def _reasons(way: Sequence[Hop], metadata: RunMetadata, start_ns: int) -> Iterator[Reason]:
+def _reasons(way: Sequence[EventHop], metadata: RunMetadata, start_ns: int) -> Iterator[Reason]:
     if not way or way[-1].copy.complete_ns is None:
         return
     whole = way[-1].copy.complete_ns - start_ns
@@ -162,7 +165,7 @@ def _reasons(way: Sequence[Hop], metadata: RunMetadata, start_ns: int) -> Iterat
             yield reason
 
 
-def _of_hop(hop: Hop, metadata: RunMetadata) -> Iterator[Reason]:
+def _of_hop(hop: EventHop, metadata: RunMetadata) -> Iterator[Reason]:
     copy = hop.copy
     way = f"{copy.sender} -> {copy.receiver}"
     if hop.asked is not None and hop.had_ns is not None and copy.sent_ns is not None:
@@ -182,7 +185,7 @@ def _of_hop(hop: Hop, metadata: RunMetadata) -> Iterator[Reason]:
         yield Reason(hop.completing_ns, f"{way}: rest of the message and of earlier bytes")
 
 
-def clients_of(run: RunDirectory, metadata: RunMetadata, found: EventTrace) -> frozenset[str] | None:
+def expected_clients(run: RunDirectory, metadata: RunMetadata, found: EventTrace) -> frozenset[str] | None:
     """Return the clients that must get the event; None if every client must get every event."""
     publishers, subscribers = (
         [(name, run.host_deliveries(name)) for name in metadata.having(trait)]
@@ -191,8 +194,8 @@ def clients_of(run: RunDirectory, metadata: RunMetadata, found: EventTrace) -> f
     published, got = (
         read_files(files, [found.stream], clocks=metadata.clocks) for files in (publishers, subscribers)
     )
-    content = ContentFiles.of(run, metadata, metadata.clients)
-    sets = must_get(
+    content = ContentFiles.from_run(run, metadata, metadata.clients)
+    sets = required_sets(
         metadata.clients, published, got, metadata, content.read(metadata.clocks) if content else None
     )
     if sets is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.capture.clocks.clock import REFERENCE, Clock
+from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.clocks.machine_clocks import clock_of_capture, read_clocks
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.files.compressed import capture_name, readable
@@ -19,7 +19,7 @@ from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.filters import Filter, within
 from analysis.inspect.packets.transfer_reader import transfers
-from analysis.inspect.packets.wire import read_openings
+from analysis.inspect.packets.wire import read_syns
 from analysis.jobs.extraction import load_indices
 from analysis.schemas import ARRIVED
 from analysis.timelines.run_metadata import RunMetadata
@@ -36,7 +36,7 @@ class CaptureFile:
     host: str | None
     link: str | None
     index: CaptureIndex
-    clock: Clock = REFERENCE
+    clock: OffsetBounds = REFERENCE
 
     @property
     def place(self) -> str:
@@ -105,13 +105,15 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def placed(run: RunDirectory, wanted: Filter, columns: Iterable[str] = ()) -> Iterator[tuple[Row, int]]:
+def located_messages(
+    run: RunDirectory, wanted: Filter, columns: Iterable[str] = ()
+) -> Iterator[tuple[Row, int]]:
     """Yield each matching message and the sequence number of its first byte.
 
     columns: columns of TRANSFERS in addition to those that locate the message. Messages whose SYN was not
     captured are left out. Raises InputError if the run was not analysed.
     """
-    openings = read_openings(run)
+    openings = read_syns(run)
     for table in transfers(run, wanted, tuple(dict.fromkeys((*columns, *_COLUMNS)))):
         for row in table.to_pylist():
             first = openings.first_byte(row)

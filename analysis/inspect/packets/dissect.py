@@ -12,33 +12,33 @@ from analysis.messages.label import address_text, value_names
 from analysis.messages.marked import MARKED
 from node.core.framing import HEADER_BYTES, HEADER_FIELDS
 from node.core.marker import MAGIC
-from node.core.message_layout import ADDRESS, KEY, NESTED_MAX, WIDTHS, Codec, Layout
+from node.core.message_layout import ADDRESS, KEY, NESTED_MAX, WIDTHS, Codec, MessageLayout
 
 UNKNOWN = ".."  # shown for a byte that was not captured
 _U32 = "I"
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class CapturedBytes:
     """A message's bytes. `known` is 0 for each byte that was not captured."""
 
     data: bytes
     known: bytes
 
-    def part(self, at: int, size: int) -> "Content":
+    def part(self, at: int, size: int) -> "CapturedBytes":
         """Return a range of the bytes."""
-        return Content(self.data[at : at + size], self.known[at : at + size])
+        return CapturedBytes(self.data[at : at + size], self.known[at : at + size])
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DissectedField:
     """A field of a message. value: None if bytes are missing; for plain bytes, their number.
 
     said: the meaning of the value, for a field with named values.
     """
 
     offset: int  # from the start of the frame
-    content: Content
+    content: CapturedBytes
     name: str
     value: int | str | None
     unit: str = ""
@@ -50,7 +50,7 @@ class Part:
         return [f"{byte:02x}" if known else UNKNOWN for byte, known in pairs]
 
 
-def dissect(content: Content, codec: Codec) -> Iterator[Part]:
+def dissect(content: CapturedBytes, codec: Codec) -> Iterator[DissectedField]:
     """Yield all fields of a message in order. Bytes that do not match the type come as `body` or `rest`."""
     if codec is MARKED:
         yield from _marked(content)
@@ -64,7 +64,9 @@ def dissect(content: Content, codec: Codec) -> Iterator[Part]:
         part = _number(content, at, form, name, unit)
         values[name] = part.value
         layout = codec.by_type.get(part.value) if name == "type" and isinstance(part.value, int) else None
-        yield part if layout is None else Part(at, part.content, name, part.value, unit, layout.name)
+        yield (
+            part if layout is None else DissectedField(at, part.content, name, part.value, unit, layout.name)
+        )
         at += struct.calcsize(form)
     kind = values["type"]
     layout = codec.by_type.get(kind) if isinstance(kind, int) else None
@@ -74,7 +76,7 @@ def dissect(content: Content, codec: Codec) -> Iterator[Part]:
         yield from _body(content, HEADER_BYTES, layout, codec, "")
 
 
-def _marked(content: Content) -> Iterator[Part]:
+def _marked(content: CapturedBytes) -> Iterator[DissectedField]:
     """Yield the fields of an event that is identified by its marker.
 
     Text and encrypted events are not dissected.
@@ -86,7 +88,9 @@ def _marked(content: Content) -> Iterator[Part]:
         yield _part(content, 0, len(content.data), "event" if is_text else "encrypted", text=is_text)
 
 
-def _body(content: Content, begin: int, layout: Layout, codec: Codec, prefix: str) -> Iterator[Part]:
+def _body(
+    content: CapturedBytes, begin: int, layout: MessageLayout, codec: Codec, prefix: str
+) -> Iterator[DissectedField]:
     """Yield the fields of a body that starts at `begin` and extends to the end."""
     values: dict[str, int | str | None] = {}
     for part in _row(content, begin, layout, prefix):
@@ -117,11 +121,11 @@ def _body(content: Content, begin: int, layout: Layout, codec: Codec, prefix: st
         yield _part(content, at, left, f"{prefix}rest")
 
 
-def _nested(content: Content, at: int, codec: Codec, prefix: str) -> Iterator[Part]:
+def _nested(content: CapturedBytes, at: int, codec: Codec, prefix: str) -> Iterator[DissectedField]:
     """Yield the fields of a message within another one: its type, and its body if it matches the type."""
     kind = _number(content, at, "B", f"{prefix}type", "")
     layout = codec.by_type.get(kind.value) if isinstance(kind.value, int) else None
-    yield kind if layout is None else Part(at, kind.content, kind.name, layout.name)
+    yield kind if layout is None else DissectedField(at, kind.content, kind.name, layout.name)
     left = len(content.data) - at - 1
     if layout is None or left < layout.head.size:
         yield _part(content, at + 1, left, f"{prefix}body")
@@ -129,27 +133,27 @@ def _nested(content: Content, at: int, codec: Codec, prefix: str) -> Iterator[Pa
         yield from _body(content, at + 1, layout, codec, prefix)
 
 
-def _row(content: Content, begin: int, layout: Layout, prefix: str) -> Iterator[Part]:
+def _row(content: CapturedBytes, begin: int, layout: MessageLayout, prefix: str) -> Iterator[DissectedField]:
     for field in layout.fields:
         part = _number(content, begin + field.offset, field.format, prefix + field.name, field.unit)
         said = value_names(layout, field.name).get(part.value, "") if isinstance(part.value, int) else ""
-        yield Part(part.offset, part.content, part.name, part.value, field.unit, said)
+        yield DissectedField(part.offset, part.content, part.name, part.value, field.unit, said)
 
 
-def _number(content: Content, at: int, form: str, name: str, unit: str) -> Part:
+def _number(content: CapturedBytes, at: int, form: str, name: str, unit: str) -> DissectedField:
     size = WIDTHS[form]
     own = content.part(at, size)
     if form == KEY:
-        return Part(at, own, name, own.data.hex() if all(own.known) else None, unit)
+        return DissectedField(at, own, name, own.data.hex() if all(own.known) else None, unit)
     value = struct.unpack(">" + form, own.data)[0] if len(own.data) == size and all(own.known) else None
     if unit == ADDRESS and value is not None:
-        return Part(at, own, name, address_text(value))
-    return Part(at, own, name, value, unit)
+        return DissectedField(at, own, name, address_text(value))
+    return DissectedField(at, own, name, value, unit)
 
 
-def _part(content: Content, at: int, size: int, name: str, *, text: bool = False) -> Part:
+def _part(content: CapturedBytes, at: int, size: int, name: str, *, text: bool = False) -> DissectedField:
     """Return a field of plain bytes, whose value is their number, or of text if it is readable."""
     own = content.part(at, size)
     if text and all(own.known):
-        return Part(at, own, name, own.data.decode(errors="replace"))
-    return Part(at, own, name, size, "bytes")
+        return DissectedField(at, own, name, own.data.decode(errors="replace"))
+    return DissectedField(at, own, name, size, "bytes")

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.dissect import dissect
-from analysis.inspect.packets.objects import CONNECTION, bar_ms, delay_ms, seconds
+from analysis.inspect.packets.objects import CONNECTION, delay_ms, error_ms, seconds
 from analysis.messages.label import label
 from analysis.schemas import ARRIVED, LOST
-from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.run_metadata import RunFault, RunMetadata
 from experiments.files.sanitize import printable
 from node.core.message_layout import Codec
 
 if TYPE_CHECKING:
-    from analysis.inspect.packets.raw import Raw
+    from analysis.inspect.packets.raw import MessageBytes
     from analysis.inspect.packets.retransmissions import Retransmission
 
 Row = Mapping[str, Any]
@@ -99,7 +99,7 @@ class Lines:
 
     def _bar(self, row: Row) -> str:
         """Return the error bound of the delay if two machines' clocks measured it, else ""."""
-        bar = bar_ms(row, self._facts)
+        bar = error_ms(row, self._facts)
         return "" if bar is None else f" ±{bar:.3f}"
 
     def faults_until(self, t_ns: int | None) -> Iterator[str]:
@@ -107,7 +107,7 @@ class Lines:
         while self._faults and (t_ns is None or self._faults[0].t_ns <= t_ns):
             yield self._fault(self._faults.pop(0))
 
-    def _fault(self, fault: Fault) -> str:
+    def _fault(self, fault: RunFault) -> str:
         named = "" if fault.name == fault.kind else f" ({fault.name})"
         text = printable(f"{fault.kind} {fault.target}{named}")
         return self._paint(f"{self.time(fault.t_ns)}  ---- {text} ----", "cyan")
@@ -132,7 +132,7 @@ RAW_BYTES_MAX = 64  # of one field: the payload of a batch has thousands of byte
 _RAW_INDENT = " " * TIME + "    "
 
 
-def raw_lines(raw: "Raw | None", codec: Codec) -> Iterator[str]:
+def raw_lines(raw: "MessageBytes | None", codec: Codec) -> Iterator[str]:
     """Yield the lines of a message's bytes: offset, bytes, and their field with value and unit."""
     if raw is None:
         yield f"{_RAW_INDENT}no capture has its bytes"

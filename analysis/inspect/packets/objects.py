@@ -14,7 +14,7 @@ from analysis.timelines.run_metadata import RunMetadata
 from node.core.message_layout import Codec
 
 if TYPE_CHECKING:
-    from analysis.inspect.packets.raw import Raw
+    from analysis.inspect.packets.raw import MessageBytes
 
 Row = Mapping[str, Any]
 
@@ -103,7 +103,7 @@ def describe(metadata: RunMetadata) -> Callable[[Row], dict[str, Any]]:
             "last_seq": last_seq(row),
             "bytes": row["length"],
             "delay_ms": delay_ms(row),
-            "bar_ms": bar_ms(row, metadata),
+            "bar_ms": error_ms(row, metadata),
         }
         found = {name: found[name] for name in KEYS}
         return found | {name: _shown(name, row[name]) for name in CONTENT if row[name] is not None}
@@ -132,7 +132,7 @@ def delay_ms(row: Row) -> float | None:
     return float(row["t_complete_ns"] - row["t_sent_ns"]) / 1e6
 
 
-def bar_ms(row: Row, metadata: RunMetadata) -> float | None:
+def error_ms(row: Row, metadata: RunMetadata) -> float | None:
     """Return the error bound of `delay_ms` if two machines' clocks measured it; None for one clock."""
     error_bound_ns = (
         None
@@ -148,7 +148,7 @@ def last_seq(row: Row) -> int | None:
     return None if row["first_seq"] is None or reach is None else int(row["first_seq"] + reach - 1)
 
 
-def describe_bytes(raw: "Raw | None", codec: Codec) -> dict[str, Any]:
+def describe_bytes(raw: "MessageBytes | None", codec: Codec) -> dict[str, Any]:
     """Return the object with the keys RAW."""
     if raw is None:
         return {"capture": None, "packets": 0, "fields": []}

@@ -21,7 +21,7 @@ class PacketComments:
     def __init__(self, metadata: RunMetadata) -> None:
         process_at = {host: process for process, host in metadata.host_of.items()}
         self._names = {host.address: process_at.get(host.name, host.name) for host in metadata.hosts.values()}
-        self.of = lru_cache(KNOWN_MAX)(self._options)
+        self.options_of = lru_cache(KNOWN_MAX)(self._options)
 
     def _options(self, direction: Sequence[int]) -> bytes:
         """Return the comment as packet options; empty if neither end is known. direction: as in PACKETS."""

@@ -17,15 +17,15 @@ from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.capture_files import CaptureFile, captures_of
-from analysis.inspect.packets.dissect import Content
+from analysis.inspect.packets.dissect import CapturedBytes
 from analysis.inspect.packets.wire import (
     SEQUENCE_NUMBERS,
+    ConnectionSyns,
     Direction,
-    Openings,
     Ranges,
     direction_of,
     key_of,
-    read_openings,
+    read_syns,
 )
 from experiments.records.rundir import RunDirectory
 
@@ -38,12 +38,12 @@ COLUMNS = ("t_arrived_ns", "t_complete_ns", "t_sent_ns", "t_left_ns", "connectio
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class MessageBytes:
     """The bytes of a message, and the packets that carry them."""
 
     capture: str
     packets: int  # that carry its bytes
-    content: Content
+    content: CapturedBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class _Segment:
     length: int
 
 
-class Bytes:
+class MessageByteReader:
     """Reads the bytes of messages of one run."""
 
     def __init__(self, run: RunDirectory) -> None:
@@ -61,12 +61,12 @@ class Bytes:
         for capture in captures_of(run):
             if capture.host:
                 self._captures[capture.host].append(capture)
-        self._openings: Openings = read_openings(run)
+        self._openings: ConnectionSyns = read_syns(run)
         self._mapped = cache(map_bytes)
 
-    def of(self, rows: Sequence[Row]) -> list[Raw | None]:
+    def read_messages(self, rows: Sequence[Row]) -> list[MessageBytes | None]:
         """Return the bytes of each message; None if no capture has any of them."""
-        found: list[Raw | None] = [None] * len(rows)
+        found: list[MessageBytes | None] = [None] * len(rows)
         for sights in zip_longest(*map(_windows, rows)):
             groups: dict[str, list[int]] = defaultdict(list)
             for place, sight in enumerate(sights):
@@ -81,7 +81,7 @@ class Bytes:
                         found[place] = raw
         return found
 
-    def _at(self, host: str, asked: Sequence[tuple[Row, "_CaptureWindow"]]) -> Iterator[Raw | None]:
+    def _at(self, host: str, asked: Sequence[tuple[Row, "_CaptureWindow"]]) -> Iterator[MessageBytes | None]:
         """Yield the bytes of messages from the captures of one host."""
         placed = [(row, self._openings.first_byte(row)) for row, _ in asked]
         ranges = Ranges(
@@ -137,7 +137,7 @@ def _windows(row: Row) -> list[_CaptureWindow]:
     ]
 
 
-def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: int) -> Raw | None:
+def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: int) -> MessageBytes | None:
     """Assemble a message from the segments of one direction.
 
     Returns None if no segment has any of its bytes.
@@ -155,4 +155,4 @@ def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: in
             new = ~known[begin:end]
             data[begin:end][new] = np.frombuffer(segment.payload, np.uint8)[begin - start : end - start][new]
             known[begin:end] = True
-    return Raw(capture, packets, Content(data.tobytes(), known.tobytes())) if packets else None
+    return MessageBytes(capture, packets, CapturedBytes(data.tobytes(), known.tobytes())) if packets else None

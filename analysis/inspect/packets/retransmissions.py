@@ -17,7 +17,7 @@ import numpy as np
 
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, captures_of, placed
+from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, captures_of, located_messages
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.wire import (
     SEQUENCE_NUMBERS,
@@ -147,7 +147,7 @@ def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -
     """
     carried, extent, hosts = _MessagePositions(), Extent(), set[str]()
     asked = replace(wanted, times=TimeRange(None, wanted.times.end_ns), retransmitted=True)
-    for row, first in placed(run, asked, columns):
+    for row, first in located_messages(run, asked, columns):
         carried.add(row, first)
         extent.add(row)
         hosts.update(filter(None, (row["sender"], row["receiver"])))
@@ -162,7 +162,7 @@ def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -
     found = [
         again
         for of_connection in sightings.values()
-        for again in join_sights(of_connection)
+        for again in join_sightings(of_connection)
         if wanted.times.meets(again.t_ns, again.t_ns)
     ]
     return sorted(found, key=_time)
@@ -172,7 +172,7 @@ def _time(again: Retransmission) -> int:
     return again.t_ns
 
 
-def join_sights(sights: Iterable[Retransmission]) -> list[Retransmission]:
+def join_sightings(sights: Iterable[Retransmission]) -> list[Retransmission]:
     """Join sightings at both ends of one direction of a connection; return retransmissions by time."""
     in_time = sorted(sights, key=_time)
     sent = [again for again in in_time if again.from_sender]

@@ -21,12 +21,19 @@ from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
-from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, at_place, captures_of, placed
+from analysis.inspect.packets.capture_files import (
+    CaptureFile,
+    Extent,
+    Row,
+    at_place,
+    captures_of,
+    located_messages,
+)
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.packet_comments import PacketComments
 from analysis.inspect.packets.pcapng_writer import PcapngWriter
 from analysis.inspect.packets.transfer_reader import Step, merge
-from analysis.inspect.packets.wire import Keys, Ranges, direction_of, halves
+from analysis.inspect.packets.wire import Ranges, RowKeys, direction_of, halves
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.records.key_log import key_lines
 from experiments.records.rundir import RunDirectory
@@ -51,7 +58,7 @@ class PacketSelection:
     key_log: Path | None = None
 
 
-def choose(
+def select_packets(
     run: RunDirectory, metadata: RunMetadata, wanted: Filter, at: str | None = None
 ) -> PacketSelection:
     """Return the packets that a filter of messages selects. at: only captures of this host or side of a link.
@@ -67,7 +74,8 @@ def choose(
         return PacketSelection(captures, wanted.times, at_places, key_log)
     extent = Extent()
     ranges = Ranges(
-        (direction_of(row), first, row["length"]) for row, first in _noting(placed(run, wanted), extent)
+        (direction_of(row), first, row["length"])
+        for row, first in _noting(located_messages(run, wanted), extent)
     )
     return PacketSelection(captures, extent.times, ranges.carried_by, key_log)
 
@@ -82,16 +90,16 @@ def _noting(messages: Iterable[tuple[Row, int]], extent: Extent) -> Iterator[tup
 class _Places:
     """Addresses of hosts as in PACKETS: one of each set must be at an end; or (sender, receiver) pairs."""
 
-    ends: tuple[Keys, ...]
-    pairs: Keys | None
+    ends: tuple[RowKeys, ...]
+    pairs: RowKeys | None
 
 
 def _places(metadata: RunMetadata, wanted: Filter) -> _Places:
     address = {name: halves(host.address) for name, host in metadata.hosts.items()}
     pairs = wanted.pairs
     return _Places(
-        tuple(Keys(address[host] for host in hosts) for hosts in wanted.ends),
-        None if pairs is None else Keys((*address[sender], *address[taker]) for sender, taker in pairs),
+        tuple(RowKeys(address[host] for host in hosts) for hosts in wanted.ends),
+        None if pairs is None else RowKeys((*address[sender], *address[taker]) for sender, taker in pairs),
     )
 
 
@@ -149,7 +157,7 @@ def write_packets(metadata: RunMetadata, choice: PacketSelection, writer: Pcapng
             *columns, directions, strict=True
         ):
             data = bytes(contents[number][offset : offset + length])
-            options = comments.of(direction)
+            options = comments.options_of(direction)
             writer.packet(interfaces[number, link_type], t_ns, data, wire_length, options)
             met.add(number)
         packets += table.num_rows

@@ -56,7 +56,7 @@ def halves(address: str) -> tuple[int, int]:
     return high, low
 
 
-class Keys:
+class RowKeys:
     """Finds rows by several integer columns at once, exactly and for whole arrays."""
 
     def __init__(self, keys: Iterable[Sequence[int]]) -> None:
@@ -84,7 +84,7 @@ class Keys:
         return codes, known
 
 
-class Openings:
+class ConnectionSyns:
     """The SYNs of a run by direction: when connections began, and their initial sequence numbers."""
 
     def __init__(self, syns: Iterable[Mapping[str, Any]]) -> None:
@@ -103,7 +103,7 @@ class Openings:
         return None if place < 0 else (begun[place][1] + 1 + int(row["stream_offset"])) % SEQUENCE_NUMBERS
 
 
-def read_openings(run: RunDirectory) -> Openings:
+def read_syns(run: RunDirectory) -> ConnectionSyns:
     """Read the SYNs from the table of packets.
 
     Row groups without a SYN, the majority, are read for flags only.
@@ -117,7 +117,7 @@ def read_openings(run: RunDirectory) -> Openings:
                 if there.size:
                     rows = file.read_row_group(group, _OF_SYNS, use_threads=False)
                     found += rows.take(to_arrow(there)).to_pylist()
-    return Openings(found)
+    return ConnectionSyns(found)
 
 
 class Ranges:
@@ -132,7 +132,7 @@ class Ranges:
         numbers = array("q")
         for direction, seq, length in messages:
             numbers.extend((met.setdefault(direction, len(met)), seq, length))
-        self.directions = Keys(met)
+        self.directions = RowKeys(met)
         order = np.zeros(len(met), np.int64)
         for place, key in enumerate(self.directions.keys):
             order[met[cast("Direction", key)]] = place

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.pcap.files.byte_ranges import TcpSegments
 from analysis.capture.pcap.files.format import Bytes, Integers
 from analysis.capture.pcap.reassemble import SYN, distance
 from node.core.errors import RemoteProtocolError
@@ -26,7 +26,9 @@ FIRST_BYTES = 1 << 15  # searched first: usually a message begins there
 SEQUENCE_MASK = 0xFFFF_FFFF
 
 
-def begin_at_message(data: Bytes, segments: Segments, types: Collection[int]) -> tuple[Segments, int | None]:
+def begin_at_message(
+    data: Bytes, segments: TcpSegments, types: Collection[int]
+) -> tuple[TcpSegments, int | None]:
     """Remove the bytes before a direction's first whole message.
 
     segments: one or more. types: message types. Returns the remaining segments, and the TCP sequence number
@@ -42,7 +44,7 @@ def begin_at_message(data: Bytes, segments: Segments, types: Collection[int]) ->
     return _from(segments, positions, begin)
 
 
-def begin_at_first(segments: Segments) -> tuple[Segments, int]:
+def begin_at_first_byte(segments: TcpSegments) -> tuple[TcpSegments, int]:
     """Return the last connection of a direction in which messages may begin anywhere (those of programs), and
     the TCP sequence number of its first byte.
     """
@@ -53,7 +55,7 @@ def begin_at_first(segments: Segments) -> tuple[Segments, int]:
     return _from(segments, positions, int(positions.min()))
 
 
-def _from(segments: Segments, positions: Integers, begin: int) -> tuple[Segments, int]:
+def _from(segments: TcpSegments, positions: Integers, begin: int) -> tuple[TcpSegments, int]:
     """Return the segments from a byte on, as if the connection began there; and its TCP sequence number."""
     skipped = np.clip(begin - positions, 0, segments.length)
     seq, flags = (segments.seq + skipped) & SEQUENCE_MASK, segments.flags.copy()
@@ -73,7 +75,7 @@ def _from(segments: Segments, positions: Integers, begin: int) -> tuple[Segments
 
 
 def _first_message(
-    data: Bytes, segments: Segments, positions: Integers, types: Collection[int]
+    data: Bytes, segments: TcpSegments, positions: Integers, types: Collection[int]
 ) -> int | None:
     """Return the position of the first message, on the scale of `positions`; None if there is none."""
     run, run_start, enough = bytearray(), 0, FIRST_BYTES

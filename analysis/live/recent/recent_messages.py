@@ -19,14 +19,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.markers import Markers
-from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.markers import MarkerSearch
+from analysis.capture.pcap.files.byte_ranges import TcpSegments
 from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import (
-    Conversations,
+    CaptureStreams,
     Direction,
     HostCapture,
     directions,
@@ -35,7 +35,7 @@ from analysis.capture.pcap.streams import (
 from analysis.capture.time_range import EVER
 from analysis.errors import AnalysisError, CaptureError
 from analysis.jobs.matching import Key, Receivers, key_of, match
-from analysis.live.recent.beginnings import begin_at_first, begin_at_message
+from analysis.live.recent.beginnings import begin_at_first_byte, begin_at_message
 from analysis.schemas import LOST, MESSAGES, TRANSFERS, UNSEEN
 from experiments.files.scratch import scratch
 from experiments.planned.plan import Plan
@@ -72,8 +72,12 @@ class RecentTransfers:
     seen_until_ns: int | None
 
 
-def look(
-    run: RunDirectory, plan: Plan, codec: Codec | Markers, from_ns: int, hosts: Collection[str] | None = None
+def recent_transfers(
+    run: RunDirectory,
+    plan: Plan,
+    codec: Codec | MarkerSearch,
+    from_ns: int,
+    hosts: Collection[str] | None = None,
 ) -> RecentTransfers:
     """Return the messages sent or received since `from_ns`.
 
@@ -84,7 +88,7 @@ def look(
     addresses = {host.name: host.address for host in plan.hosts}
     names = {address: name for name, address in addresses.items()}
     captures = {capture.host: capture.file for capture in plan.captures if capture.host}
-    port = None if isinstance(codec, Markers) else plan.port or 0
+    port = None if isinstance(codec, MarkerSearch) else plan.port or 0
     if not captures:
         raise AnalysisError("no recent messages: no host of this experiment is captured")
     tables: list[pa.Table] = [MESSAGES.empty_table()]
@@ -133,7 +137,7 @@ def _patient(rows: pa.Table, seen: Mapping[str, int]) -> pa.Table:
     return rows.set_column(place, TRANSFERS.field("fate"), fate.cast(TRANSFERS.field("fate").type))
 
 
-def newest(capture: Path, host: HostCapture, codec: Codec | Markers, from_ns: int) -> RecentBytes:
+def newest(capture: Path, host: HostCapture, codec: Codec | MarkerSearch, from_ns: int) -> RecentBytes:
     """Return a host's messages since shortly before `from_ns`. capture: the path of the joined capture."""
     with scratch("cutset-recent-", Path(tempfile.gettempdir())) as folder:
         path = folder / capture.name
@@ -156,7 +160,7 @@ def _join(parts: Sequence[Path], path: Path) -> None:
             whole.write(content[capture_parts.FILE_HEADER_BYTES if whole.tell() else 0 :])
 
 
-def _messages(path: Path, host: HostCapture, codec: Codec | Markers) -> RecentBytes:
+def _messages(path: Path, host: HostCapture, codec: Codec | MarkerSearch) -> RecentBytes:
     try:
         index = build_index(path)
     except CaptureError:
@@ -167,7 +171,7 @@ def _messages(path: Path, host: HostCapture, codec: Codec | Markers) -> RecentBy
         return NOTHING
     bases: dict[_Ends, int] = {}
     undecoded: set[Key] = set()
-    begun: list[tuple[Direction, Segments]] = []
+    begun: list[tuple[Direction, TcpSegments]] = []
     for direction, segments in directions(windows, host.port):
         rest, base = _beginning(data, segments, codec)
         src_hi, src_lo, sport, dst_hi, dst_lo, dport = direction
@@ -185,15 +189,17 @@ def _messages(path: Path, host: HostCapture, codec: Codec | Markers) -> RecentBy
         elif table == "decoding":
             undecoded.update(_unconnected(row) for row in batch.to_pylist() if row["stopped"])
 
-    conversations = Conversations(data, host, codec, take)
+    conversations = CaptureStreams(data, host, codec, take)
     conversations.take_segments(begun)
     conversations.end()
     return RecentBytes(pa.Table.from_batches(batches, MESSAGES), index.last_ns, frozenset(undecoded))
 
 
-def _beginning(data: Bytes, segments: Segments, codec: Codec | Markers) -> tuple[Segments, int | None]:
-    if isinstance(codec, Markers):
-        return begin_at_first(segments)
+def _beginning(
+    data: Bytes, segments: TcpSegments, codec: Codec | MarkerSearch
+) -> tuple[TcpSegments, int | None]:
+    if isinstance(codec, MarkerSearch):
+        return begin_at_first_byte(segments)
     return begin_at_message(data, segments, frozenset(codec.by_type))
 
 

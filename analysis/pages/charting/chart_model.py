@@ -35,7 +35,7 @@ class Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ChartSeries:
     """The points of one series. `low` and `high`: the uncertainty or the range of each."""
 
     name: str
@@ -56,7 +56,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ChartSpan:
     """A range of the horizontal axis. `end` is None if it lasts to the end; hatched: without evidence."""
 
     label: str
@@ -84,7 +84,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChartMark:
     """A position on the horizontal axis, with a label. status: "good", "bad" or ""."""
 
     label: str
@@ -100,10 +100,10 @@ class Chart:
     title: str
     x: Axis
     y: Axis
-    series: tuple[Series, ...]
-    spans: tuple[Span, ...] = ()
+    series: tuple[ChartSeries, ...]
+    spans: tuple[ChartSpan, ...] = ()
     references: tuple[Reference, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[ChartMark, ...] = ()
     links: tuple[str, ...] = ()  # links that it shows
     together: str = ""  # charts with this name are zoomed and switched together
     scale: str = ""  # charts with this name share their vertical axis
@@ -117,7 +117,7 @@ def two_decades(values: Sequence[float]) -> bool:
     return bool(positive) and max(positive) / min(positive) >= LOGARITHMIC_FROM
 
 
-def highest(series: Sequence[Series]) -> float:
+def highest(series: Sequence[ChartSeries]) -> float:
     """Return the highest value of all series, 0 if there is none."""
     return max((y for one in series for y in (*one.y, *one.high) if y is not None), default=0.0)
 

@@ -13,7 +13,15 @@ from typing import Any
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from analysis.pages.charting.chart_model import Axis, Chart, Mark, Reference, Series, Span, Values
+from analysis.pages.charting.chart_model import (
+    Axis,
+    Chart,
+    ChartMark,
+    ChartSeries,
+    ChartSpan,
+    Reference,
+    Values,
+)
 
 ASSETS = Path(__file__).parent / "assets"
 LIBRARY = ASSETS / "uplot"
@@ -77,13 +85,13 @@ def as_json(chart: Chart, *, spans: bool = True) -> dict[str, Any]:
     return found
 
 
-def spans_json(spans: tuple[Span, ...]) -> list[dict[str, Any]]:
+def spans_json(spans: tuple[ChartSpan, ...]) -> list[dict[str, Any]]:
     """Return spans on their own for chart.js."""
     return [_changed(span) for span in spans]
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Axis | Mark | Reference | Series | Span):
+    if isinstance(value, Axis | ChartMark | Reference | ChartSeries | ChartSpan):
         return _changed(value)
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 

@@ -20,7 +20,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
-from analysis.pages.charting.chart_model import HEADROOM, NEAR, Axis, Chart, Reference, Series, Span, highest
+from analysis.pages.charting.chart_model import (
+    HEADROOM,
+    NEAR,
+    Axis,
+    Chart,
+    ChartSeries,
+    ChartSpan,
+    Reference,
+    highest,
+)
 from analysis.pages.report.formatting import tick_text
 from experiments.files.whole_files import replacing
 
@@ -143,14 +152,14 @@ def _near(reference: Reference, top: float) -> bool:
     return not reference.near or reference.high <= NEAR * top
 
 
-def _line(axes: Axes, series: Series) -> None:
+def _line(axes: Axes, series: ChartSeries) -> None:
     _band(axes, series)
     marker = "o" if series.markers else ""
     axes.plot(series.x, _numbers(series.y), _DASHES[series.dash], color=series.colour,
         linewidth=_WIDTH * series.width, marker=marker, markersize=3.5)  # fmt: skip
 
 
-def _band(axes: Axes, series: Series) -> None:
+def _band(axes: Axes, series: ChartSeries) -> None:
     if len(series.low):
         low, high = _numbers(series.low), _numbers(series.high)
         axes.fill_between(
@@ -158,11 +167,11 @@ def _band(axes: Axes, series: Series) -> None:
         )
 
 
-def _dots(axes: Axes, series: Series) -> None:
+def _dots(axes: Axes, series: ChartSeries) -> None:
     axes.plot(series.x, _numbers(series.y), "o", color=series.colour, markersize=3)
 
 
-def _bars(axes: Axes, series: Series) -> None:
+def _bars(axes: Axes, series: ChartSeries) -> None:
     """Draw dots with bars from low to high."""
     ys, lows, highs = (_numbers(values) for values in (series.y, series.low, series.high))
     below = [y - low for y, low in zip(ys, lows, strict=True)]
@@ -196,7 +205,7 @@ def _refer(axes: Axes, chart: Chart, reference: Reference) -> None:
     )  # fmt: skip
 
 
-def _shade(axes: Axes, spans: Sequence[Span]) -> None:
+def _shade(axes: Axes, spans: Sequence[ChartSpan]) -> None:
     """Shade faults; two at once are darker, more than two are not, so that curves stay visible."""
     last = axes.get_xlim()[1]
     shaded = [
@@ -211,7 +220,7 @@ def _shade(axes: Axes, spans: Sequence[Span]) -> None:
             axes.axvspan(begin, end, color=BAND, alpha=alpha, linewidth=0, zorder=0)
 
 
-def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
+def _span(axes: Axes, chart: Chart, span: ChartSpan, free: dict[int, float]) -> None:
     """Draw a span, and its name if its row is free. free: the next free pixel of each row."""
     end = axes.get_xlim()[1] if span.end is None else span.end
     if span.other:
@@ -230,7 +239,7 @@ def _span(axes: Axes, chart: Chart, span: Span, free: dict[int, float]) -> None:
         free[span.row] = float(name.get_window_extent().x1)
 
 
-def _strip(axes: Axes, chart: Chart, span: Span, end: float) -> None:
+def _strip(axes: Axes, chart: Chart, span: ChartSpan, end: float) -> None:
     """Draw a strip along the bottom with its name above it; rows are stacked."""
     figure = axes.get_figure(root=True)
     if figure is None or chart.links:
@@ -246,7 +255,7 @@ def _strip(axes: Axes, chart: Chart, span: Span, end: float) -> None:
         )  # fmt: skip
 
 
-def _name_lines(axes: Axes, series: Sequence[Series]) -> None:
+def _name_lines(axes: Axes, series: Sequence[ChartSeries]) -> None:
     """Draw names at the right edge, moved apart if lines end close together."""
     end = axes.get_xlim()[1]
     ends: dict[str, tuple[float, str]] = {}
@@ -284,11 +293,11 @@ class _Cluster:
 def at_ends(ends: Iterable[tuple[float, T]], gap: float) -> list[tuple[float, T]]:
     """Return heights for labels of lines that end at these heights (0 to 1), with the labels, upwards."""
     ordered = sorted(ends, key=lambda end: end[0])
-    heights = spread([height for height, _ in ordered], gap)
+    heights = spread_labels([height for height, _ in ordered], gap)
     return [(height, labelled) for height, (_, labelled) in zip(heights, ordered, strict=True)]
 
 
-def spread(heights: Sequence[float], gap: float) -> list[float]:
+def spread_labels(heights: Sequence[float], gap: float) -> list[float]:
     """Return heights (0 to 1, ascending) at which labels are `gap` apart, in the same order."""
     clusters: list[_Cluster] = []
     for height in heights:

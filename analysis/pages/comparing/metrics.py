@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.history.metrics import Metric, headline
-from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import (
     EN_DASH,
@@ -19,7 +19,7 @@ from analysis.pages.report.formatting import (
 from analysis.pages.report.recovery import TIMES
 
 SAME = "same"
-OF_THE_AUDIENCE = ("throughput.",)
+AUDIENCE_METRICS = ("throughput.",)
 """Metrics that depend on how many events a client subscribes to.
 
 If systems differ in that, less is not worse.
@@ -57,7 +57,7 @@ class MetricComparison:
         return self.metric.partition(".")[0]
 
 
-def compared(sides: Sequence[Side], *, everything: bool = False) -> tuple[MetricComparison, ...]:
+def compared(sides: Sequence[ComparedRun], *, everything: bool = False) -> tuple[MetricComparison, ...]:
     """Return every headline number that any of the runs has, in the summary's order.
 
     everything: also return figures that nights do not follow.
@@ -72,7 +72,7 @@ def compared(sides: Sequence[Side], *, everything: bool = False) -> tuple[Metric
         _compared(
             name,
             [metrics.get(name) for metrics in found],
-            same_audience if name.startswith(OF_THE_AUDIENCE) else judged,
+            same_audience if name.startswith(AUDIENCE_METRICS) else judged,
         )
         for name in names
     )
@@ -121,13 +121,13 @@ def _size(first: float, value: float) -> float:
 class Bar:
     """The bar of one run's time. share: relative to the longest of its fault, 0 to 1; None: not measured."""
 
-    side: Side
+    side: ComparedRun
     text: str
     share: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class RecoveryPhase:
     """One phase of recovery, in every run."""
 
     title: str
@@ -140,10 +140,10 @@ class FaultRecovery:
     """The recovery from one fault, in every run."""
 
     label: str
-    phases: tuple[Phase, ...]
+    phases: tuple[RecoveryPhase, ...]
 
 
-def recoveries(sides: Sequence[Side]) -> tuple[FaultRecovery, ...]:
+def recoveries(sides: Sequence[ComparedRun]) -> tuple[FaultRecovery, ...]:
     """Return the recovery from each fault that any of the runs has, in the order of the faults."""
     labels: dict[str, set[str]] = {}
     for side in sides:
@@ -156,12 +156,12 @@ def recoveries(sides: Sequence[Side]) -> tuple[FaultRecovery, ...]:
     )
 
 
-def _recovery(sides: Sequence[Side], name: str, label: str) -> FaultRecovery:
+def _recovery(sides: Sequence[ComparedRun], name: str, label: str) -> FaultRecovery:
     found = [(side.record.summary.get("recovery") or {}).get(name) or {} for side in sides]
     known = [figures[key] for figures in found for key, _, _ in TIMES if figures.get(key) is not None]
     longest = max(known, default=0.0) or 1.0
     phases = (
-        Phase(
+        RecoveryPhase(
             title,
             meaning,
             tuple(

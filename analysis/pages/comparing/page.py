@@ -16,10 +16,10 @@ from urllib.parse import quote
 from jinja2 import Environment
 from markupsafe import Markup
 
-from analysis.pages.charting.chart_model import Axis, Chart, Series, two_decades
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, two_decades
 from analysis.pages.comparing import metrics
 from analysis.pages.comparing.settings import settings
-from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.comparing.systems import systems
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.charts.charts import TIME, latency_chart, spans, throughput_chart, time_end
@@ -36,12 +36,12 @@ _THROUGHPUT = Axis("events/s at one client", "events/s")
 _LATENCY = Axis("until every client has it, ms", "ms")
 
 
-def write_page(sides: Sequence[Side], file: Path) -> None:
+def write_page(sides: Sequence[ComparedRun], file: Path) -> None:
     """Write the page; links to the runs' reports are relative to it. Raises OSError."""
     write_whole(file, render(sides, file))
 
 
-def render(sides: Sequence[Side], file: Path) -> str:
+def render(sides: Sequence[ComparedRun], file: Path) -> str:
     """Return the page for the location `file`."""
     rows = metrics.compared(sides)
     return (
@@ -83,12 +83,12 @@ def _asset(name: str) -> Markup:
     return Markup((_HERE / "assets" / name).read_text())  # noqa: S704  (a part of the program)
 
 
-def _title(sides: Sequence[Side]) -> str:
+def _title(sides: Sequence[ComparedRun]) -> str:
     names = list(dict.fromkeys(side.experiment for side in sides))
     return " and ".join(names)
 
 
-def _link(side: Side, file: Path) -> str | None:
+def _link(side: ComparedRun, file: Path) -> str | None:
     """Return the address of the run's report relative to the page, if it exists."""
     report = side.directory.report_html
     if not report.exists():
@@ -96,7 +96,7 @@ def _link(side: Side, file: Path) -> str | None:
     return quote(os.path.relpath(report.resolve(), file.resolve().parent))
 
 
-def overall(sides: Sequence[Side]) -> tuple[Chart, ...]:
+def overall(sides: Sequence[ComparedRun]) -> tuple[Chart, ...]:
     """Return throughput and latency of all regions together, if any run has them."""
     through = [_combined(_lines(throughput_chart(side.record), ""), _mean) for side in sides]
     late = [_combined(_lines(latency_chart(side.record), _PERCENTILE), max) for side in sides]
@@ -107,7 +107,7 @@ def overall(sides: Sequence[Side]) -> tuple[Chart, ...]:
     return tuple(figure for figure in drawn if figure.series)
 
 
-def by_region(sides: Sequence[Side]) -> tuple[Chart, ...]:
+def by_region(sides: Sequence[ComparedRun]) -> tuple[Chart, ...]:
     """Return throughput and latency of each region, for at most REGIONS_SHOWN regions."""
     through = [{one.subject: one for one in _lines(throughput_chart(side.record), "")} for side in sides]
     late = [{one.subject: one for one in _lines(latency_chart(side.record), _PERCENTILE)} for side in sides]
@@ -123,11 +123,11 @@ def by_region(sides: Sequence[Side]) -> tuple[Chart, ...]:
     return tuple(figure for figure in figures if figure.series)
 
 
-def other_faults(sides: Sequence[Side]) -> tuple[Side, ...]:
+def other_faults(sides: Sequence[ComparedRun]) -> tuple[ComparedRun, ...]:
     """Return the runs whose faults or fault times differ from the first run's."""
     first = bands(sides[0].record)
 
-    def same(side: Side) -> bool:
+    def same(side: ComparedRun) -> bool:
         own = bands(side.record)
         return len(own) == len(first) and all(
             mine.label == theirs.label and abs(mine.start_s - theirs.start_s) <= SAME_TIME_S
@@ -138,7 +138,7 @@ def other_faults(sides: Sequence[Side]) -> tuple[Side, ...]:
 
 
 def _chart(
-    sides: Sequence[Side],
+    sides: Sequence[ComparedRun],
     key: str,
     title: str,
     axis: Axis,
@@ -155,7 +155,7 @@ def _chart(
         x=Axis(TIME, "s", low=0.0, high=end_s),
         y=replace(axis, kind="logarithmic" if logarithmic else "linear"),
         series=tuple(
-            Series(side.letter, side.colour, *_with_gaps(found), label=side.letter, subject=side.named)
+            ChartSeries(side.letter, side.colour, *_with_gaps(found), label=side.letter, subject=side.named)
             for side, found in zip(sides, points, strict=True)
             if found
         ),
@@ -165,17 +165,17 @@ def _chart(
     )
 
 
-def _lines(chart: Chart, group: str) -> tuple[Series, ...]:
+def _lines(chart: Chart, group: str) -> tuple[ChartSeries, ...]:
     return tuple(line for line in chart.series if line.group == group)
 
 
-def _points(line: Series | None) -> dict[float, float]:
+def _points(line: ChartSeries | None) -> dict[float, float]:
     if line is None:
         return {}
     return {x: y for x, y in zip(line.x, line.y, strict=True) if y is not None}
 
 
-def _combined(lines: Sequence[Series], how: Callable[[list[float]], float]) -> dict[float, float]:
+def _combined(lines: Sequence[ChartSeries], how: Callable[[list[float]], float]) -> dict[float, float]:
     values = defaultdict(list)
     for line in lines:
         for x, y in _points(line).items():

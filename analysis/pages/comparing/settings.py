@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.history.record import place_of
-from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.report.page import short_commit
 from experiments.overrides import leaf_text, leaves
 from experiments.records.run_record import RunRecord, record_to_json
@@ -30,7 +30,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SettingDifferences:
     """The settings that differ, and the number of equal ones."""
 
     asked: tuple[Setting, ...]  # set by users
@@ -38,14 +38,14 @@ class Settings:
     same: int
 
 
-def settings(sides: Sequence[Side]) -> Settings:
+def settings(sides: Sequence[ComparedRun]) -> SettingDifferences:
     """Return the settings in which any run differs from the first."""
     asked, same_asked = _different(sides, ASKED)
     ran, same_ran = _different(sides, RAN)
-    return Settings(asked, ran, same_asked + same_ran)
+    return SettingDifferences(asked, ran, same_asked + same_ran)
 
 
-def _different(sides: Sequence[Side], keys: Sequence[str]) -> tuple[tuple[Setting, ...], int]:
+def _different(sides: Sequence[ComparedRun], keys: Sequence[str]) -> tuple[tuple[Setting, ...], int]:
     laid_out = [
         {
             path: (short_commit(str(value)) or "") if path == "commit" else leaf_text(value)

@@ -15,7 +15,7 @@ _COLOURS = (_INK, REGION_COLOURS[1], REGION_COLOURS[0], *REGION_COLOURS[2:])
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ComparedRun:
     """One run."""
 
     letter: str
@@ -39,8 +39,8 @@ class Side:
         return str(self.record.experiment.get("name") or self.record.summary.get("experiment") or "")
 
 
-def read_sides(runs: Sequence[RunDirectory]) -> tuple[Side, ...]:
+def read_sides(runs: Sequence[RunDirectory]) -> tuple[ComparedRun, ...]:
     """Read the runs. Raises InputError if there are too few or too many, or one is not analysed."""
     if not 2 <= len(runs) <= RUNS_MAX:
         raise InputError("RUN", None, "", f"a comparison takes 2 to {RUNS_MAX} runs (got {len(runs)})")
-    return tuple(Side(LETTERS[i], _COLOURS[i], run, read_record(run)) for i, run in enumerate(runs))
+    return tuple(ComparedRun(LETTERS[i], _COLOURS[i], run, read_record(run)) for i, run in enumerate(runs))

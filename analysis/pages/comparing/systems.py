@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.pages.comparing.metrics import MetricComparison, compared
-from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.report.formatting import scaled
 from analysis.timelines.latency import PHASES
 from experiments.records.summary import SECTION_TITLES
@@ -56,7 +56,7 @@ class Systems:
     groups: tuple[tuple[str, tuple[MetricComparison, ...]], ...]
 
 
-def systems(sides: Sequence[Side]) -> Systems | None:
+def systems(sides: Sequence[ComparedRun]) -> Systems | None:
     """Return the table; None if all runs are of the same system."""
     names = tuple(side.record.plan.system for side in sides)
     if len(set(names)) < 2:
@@ -77,7 +77,7 @@ def _is_known(row: MetricComparison) -> bool:
     return any(value.value is not None for value in row.values)
 
 
-def _properties(sides: Sequence[Side]) -> list[SystemLine]:
+def _properties(sides: Sequence[ComparedRun]) -> list[SystemLine]:
     contracts = [side.record.plan.declared.contract for side in sides]
     return [
         SystemLine("A client receives", tuple(SUBJECTS[each.audience] for each in contracts)),
@@ -88,14 +88,14 @@ def _properties(sides: Sequence[Side]) -> list[SystemLine]:
     ]
 
 
-def _fanout(side: Side) -> str:
+def _fanout(side: ComparedRun) -> str:
     """Return the mean number of clients that received an event."""
     events = side.record.summary.get("events") or {}
     published, delivered = events.get("published"), events.get("delivered")
     return f"{delivered / published:.1f} clients" if published and delivered else "not measured"
 
 
-def _per_delivery(side: Side) -> str:
+def _per_delivery(side: ComparedRun) -> str:
     """Return bytes on links between regions per delivery to a client."""
     delivered = (side.record.summary.get("events") or {}).get("delivered")
     size = (side.record.summary.get("wan") or {}).get("bytes")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from analysis.pages.comparing.metrics import compared
 from analysis.pages.comparing.settings import Setting, settings
-from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.comparing.systems import systems
 
 _VALUE_WIDTH_MAX = 44
@@ -12,7 +12,7 @@ _ABSENT = "-"
 _SIGNS = {"bad": "worse", "good": "better", "": ""}
 
 
-def lines(sides: Sequence[Side]) -> list[str]:
+def lines(sides: Sequence[ComparedRun]) -> list[str]:
     """Return the whole comparison as lines without colour."""
     output = [f"{side.letter}  {side.name}  {_verdict(side)}" for side in sides]
     for side in sides:
@@ -38,7 +38,7 @@ def lines(sides: Sequence[Side]) -> list[str]:
     return [*output, *([f"  0 in all runs: {', '.join(nothing)}"] if nothing else [])]
 
 
-def _systems(sides: Sequence[Side]) -> list[str]:
+def _systems(sides: Sequence[ComparedRun]) -> list[str]:
     """Return the systems side by side; empty if all runs are of the same one."""
     found = systems(sides)
     if found is None:
@@ -49,11 +49,11 @@ def _systems(sides: Sequence[Side]) -> list[str]:
     return ["", "systems side by side", *_columns(lines, sides)]
 
 
-def _verdict(side: Side) -> str:
+def _verdict(side: ComparedRun) -> str:
     return side.record.verdict
 
 
-def _doubts(side: Side) -> tuple[str, ...]:
+def _doubts(side: ComparedRun) -> tuple[str, ...]:
     return () if side.record.valid else side.record.reasons
 
 
@@ -65,7 +65,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _VALUE_WIDTH_MAX else text[: _VALUE_WIDTH_MAX - 1] + "…"
 
 
-def _columns(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> list[str]:
+def _columns(rows: Sequence[Sequence[str]], sides: Sequence[ComparedRun]) -> list[str]:
     """Return rows in aligned columns under the runs' letters; empty if there are no rows."""
     if not rows:
         return []

@@ -7,7 +7,7 @@ from datetime import date
 from markupsafe import Markup
 
 from analysis.history.regressions.circumstances import in_short
-from analysis.history.regressions.findings import Finding
+from analysis.history.regressions.findings import RegressionFinding
 from analysis.pages.nights.site_paths import Site, to_comparison, to_entry, to_run
 from analysis.pages.report.formatting import change_text, day_text, title_of, value_text
 
@@ -17,7 +17,7 @@ _NOTHING = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PageLink:
     """An address, relative to the site's folder."""
 
     address: str
@@ -40,12 +40,14 @@ class FindingText:
     last_good: str
     commits: str
     commits_say: str
-    links: tuple[Link, ...]
+    links: tuple[PageLink, ...]
     chart: Markup
     short: str  # one line
 
 
-def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Markup) -> FindingText:
+def finding_text(
+    finding: RegressionFinding, site: Site, known: Mapping[str, object], chart: Markup
+) -> FindingText:
     """Return the finding as text. known: names of runs that have pages; chart: its chart."""
     title = title_of(finding.metric)
     size = size_of(finding)
@@ -69,20 +71,20 @@ def told(finding: Finding, site: Site, known: Mapping[str, object], chart: Marku
     )
 
 
-def size_of(finding: Finding) -> str:
+def size_of(finding: RegressionFinding) -> str:
     """Return the size of the change."""
     if finding.after is None:
         return "no longer measured"
     return change_text(finding.change) if finding.change is not None else "from 0"
 
 
-def commits(finding: Finding) -> str:
+def commits(finding: RegressionFinding) -> str:
     """Return the range of commits in git's notation; empty if they are equal or unknown."""
     first, last = finding.last_good_commit[:COMMIT_DIGITS], finding.first_bad_commit[:COMMIT_DIGITS]
     return f"{first}..{last}" if first and last and first != last else _NOTHING
 
 
-def _commits_say(finding: Finding) -> str:
+def _commits_say(finding: RegressionFinding) -> str:
     also = f" Also changed: {in_short(finding.also_changed)}." if finding.also_changed else ""
     if commits(finding):
         return "Between the commits" if not also else also.strip() + " Commits"
@@ -94,14 +96,14 @@ def _commits_say(finding: Finding) -> str:
     ) + also
 
 
-def _since(finding: Finding) -> str:
+def _since(finding: RegressionFinding) -> str:
     day = _day(finding.first_bad_night)
     if finding.earliest_night == finding.latest_night:
         return day
     return f"{day} (or a night from {_day(finding.earliest_night)} to {_day(finding.latest_night)})"
 
 
-def _interval(finding: Finding) -> str:
+def _interval(finding: RegressionFinding) -> str:
     """Return the change's bounds, if they belong to the change shown and not to all nights since."""
     interval, change = finding.interval, finding.change
     if interval is None or change is None or not interval[0] <= change <= interval[1]:
@@ -109,16 +111,16 @@ def _interval(finding: Finding) -> str:
     return f"{change_text(interval[0])} to {change_text(interval[1])}"
 
 
-def _links(finding: Finding, site: Site, known: Mapping[str, object]) -> tuple[Link, ...]:
+def _links(finding: RegressionFinding, site: Site, known: Mapping[str, object]) -> tuple[PageLink, ...]:
     after = next((run for run in finding.runs_after if run in known), None)
     before = next((run for run in finding.runs_before if run in known), None)
     links = []
     if after is not None:
-        links.append(Link(to_run(after), "a run since"))
+        links.append(PageLink(to_run(after), "a run since"))
         if site.comparison(after).exists():
-            links.append(Link(to_comparison(after), "side by side"))
+            links.append(PageLink(to_comparison(after), "side by side"))
     if before is not None:
-        links.append(Link(to_run(before), "a run before"))
+        links.append(PageLink(to_run(before), "a run before"))
     return tuple(links)
 
 

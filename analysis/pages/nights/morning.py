@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 
-from analysis.history.regressions.findings import Finding, NightFindings
+from analysis.history.regressions.findings import NightFindings, RegressionFinding
 from analysis.history.regressions.series import MEASURED
 from analysis.history.regressions.tonight import NIGHTS_MIN
 from analysis.pages.nights import overview
-from analysis.pages.nights.change_words import FindingText, Link
-from analysis.pages.nights.night_reader import EarlierNights, Entry, Levels
+from analysis.pages.nights.change_words import FindingText, PageLink
+from analysis.pages.nights.night_reader import EarlierNights, Levels, NightSuiteEntry
 from analysis.pages.nights.overview import FailedRun
 from analysis.pages.nights.site_paths import Site
 from analysis.pages.nights.verdicts import STRIP_NIGHTS
@@ -59,7 +59,7 @@ def morning_content(
     }
     nights = list(tonight.values())
     alive = [entry for entry in past.entries.values() if _is_alive(entry, tonight)]
-    wrong = [run for night in nights for run in overview.wrongs(night, past, site)]
+    wrong = [run for night in nights for run in overview.failed_runs(night, past, site)]
     flakes = [
         flake
         for night in nights
@@ -92,7 +92,7 @@ def morning_content(
     }
 
 
-def _is_alive(entry: Entry, tonight: Mapping[str, NightFindings]) -> bool:
+def _is_alive(entry: NightSuiteEntry, tonight: Mapping[str, NightFindings]) -> bool:
     """Return whether an entry still belongs to a suite that ran tonight."""
     night = tonight.get(entry.suite)
     return night is not None and entry.last > _before(night.night, GONE_DAYS)
@@ -103,7 +103,7 @@ def _changes(
 ) -> dict[str, list[FindingText]]:
     """Return the findings to show: new worse ones, lasting ones, better ones, and all earlier ones."""
 
-    def texts(findings: Iterable[Finding]) -> list[FindingText]:
+    def texts(findings: Iterable[RegressionFinding]) -> list[FindingText]:
         return [words[id(finding)] for finding in findings]
 
     findings = [found for night in nights for found in night.findings]
@@ -125,19 +125,19 @@ def _before(night: str, days: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MorningVerdict:
     """A card's answer. status: good, bad, or neither."""
 
     word: str
     status: str
     meaning: str
-    lines: tuple[Link, ...] = ()
+    lines: tuple[PageLink, ...] = ()
     more: int = 0
 
 
 def worse_verdict(
     worse: Sequence[FindingText], still: int, nights: Sequence[NightFindings], earlier: int
-) -> Verdict:
+) -> MorningVerdict:
     """Return the answer to "did something get worse?".
 
     still: number of metrics that have been worse for some nights. earlier: number of earlier nights for
@@ -148,35 +148,37 @@ def worse_verdict(
     unknown = sum(not any(run.verdict in MEASURED or run.allowed for run in entry.runs) for entry in entries)
     if unknown and not worse:
         doubt = f"{number(unknown)} of {count_of(len(entries), 'experiment')} had no valid run."
-        return Verdict("Nothing known" if unknown == len(entries) else "Nothing seen", "", doubt)
+        return MorningVerdict("Nothing known" if unknown == len(entries) else "Nothing seen", "", doubt)
     if not worse and earlier < NIGHTS_MIN:
         enough = f"{count_of(earlier, 'earlier night')}; with {NIGHTS_MIN} a night can be compared with them."
-        return Verdict("Too early to tell", "", f"The history has {enough}")
+        return MorningVerdict("Too early to tell", "", f"The history has {enough}")
     if not worse:
         known = (
             f"{number(still)} of earlier nights {'is' if still == 1 else 'are'} still worse. "
             if still
             else ""
         )
-        return Verdict("Nothing new" if still else "Nothing", "good", f"{known}{looked}")
+        return MorningVerdict("Nothing new" if still else "Nothing", "good", f"{known}{looked}")
     experiments = len({text.entry for text in worse})
-    lines = tuple(Link(text.entry_link, text.short) for text in worse[:LINES_SHOWN])
+    lines = tuple(PageLink(text.entry_link, text.short) for text in worse[:LINES_SHOWN])
     meaning = (
         f"{'It is' if len(worse) == 1 else 'They are'} in {count_of(experiments, 'experiment')}. {looked}"
     )
-    return Verdict(count_of(len(worse), "number"), "bad", meaning, lines, max(0, len(worse) - LINES_SHOWN))
+    return MorningVerdict(
+        count_of(len(worse), "number"), "bad", meaning, lines, max(0, len(worse) - LINES_SHOWN)
+    )
 
 
 def held_verdict(
     checked: Sequence[NightFindings], wrong: Sequence[FailedRun], left_out: Sequence[str]
-) -> Verdict:
+) -> MorningVerdict:
     """Return the answer to "did everything hold?". left_out: titles of the runs skipped for lack of time."""
     runs = [run for one in checked for entry in one.verdicts for run in entry.runs]
     passed = sum(run.verdict == "passed" for run in runs)
     allowed = sum(run.failure is not None and run.allowed for run in runs)
     failed = len(runs) - passed - allowed
     if not runs and not left_out:
-        return Verdict("Nothing ran", "bad", "The night has no runs.")
+        return MorningVerdict("Nothing ran", "bad", "The night has no runs.")
     sentences = [f"{passed} of {count_of(len(runs), 'run')} passed."]
     if allowed:
         sentences.append(f"{count_of(allowed, 'failure')} {'is' if allowed == 1 else 'are'} allowed.")
@@ -185,12 +187,12 @@ def held_verdict(
     meaning = " ".join(sentences)
     if failed:
         urgent = [one for one in wrong if not one.allowed]
-        lines = tuple(Link(one.address, one.short) for one in urgent[:LINES_SHOWN])
+        lines = tuple(PageLink(one.address, one.short) for one in urgent[:LINES_SHOWN])
         more = max(0, len(urgent) - LINES_SHOWN)
-        return Verdict(f"{number(failed)} did not", "bad", meaning, lines, more)
+        return MorningVerdict(f"{number(failed)} did not", "bad", meaning, lines, more)
     if left_out:
-        return Verdict(f"{number(len(left_out))} left out", "", meaning)
-    return Verdict("Yes", "good", meaning)
+        return MorningVerdict(f"{number(len(left_out))} left out", "", meaning)
+    return MorningVerdict("Yes", "good", meaning)
 
 
 def _some(names: Sequence[str]) -> str:

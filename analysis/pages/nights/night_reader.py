@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analysis.history import History
-from analysis.history.regressions.series import Series, series_of
+from analysis.history.regressions.series import MetricSeries, series_of
 
 Row = Mapping[str, Any]
 NIGHTS = 30
@@ -24,13 +24,13 @@ Levels = dict[tuple[str, str, str], dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NightSuiteEntry:
     """An experiment of a suite: its runs by night, oldest first, and its series."""
 
     suite: str
     name: str
     nights: dict[str, tuple[Row, ...]]
-    series: tuple[Series, ...]
+    series: tuple[MetricSeries, ...]
     last_good: Mapping[str, Row | None]  # by night, the last run before it that passed
 
     @property
@@ -51,9 +51,9 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class EarlierNights:
-    """A whole history. runs: in the order of the tables, to which `Series.rows` refers."""
+    """A whole history. runs: in the order of the tables, to which `MetricSeries.rows` refers."""
 
-    entries: Mapping[tuple[str, str], Entry]
+    entries: Mapping[tuple[str, str], NightSuiteEntry]
     runs: Sequence[Row]
     metrics: pa.Table
     expectations: pa.Table
@@ -64,7 +64,7 @@ class EarlierNights:
         """Names of all suites."""
         return tuple(dict.fromkeys(suite for suite, _ in self.entries))
 
-    def of_suite(self, suite: str) -> list[Entry]:
+    def of_suite(self, suite: str) -> list[NightSuiteEntry]:
         """Return a suite's entries, by name."""
         return [entry for entry in self.entries.values() if entry.suite == suite]
 
@@ -91,7 +91,9 @@ def read_past(history: History) -> EarlierNights:
     for suite, entry in sorted(nights):
         found = nights[suite, entry]
         own = {night: tuple(found[night]) for night in sorted(found)}
-        entries[suite, entry] = Entry(suite, entry, own, tuple(series[suite, entry]), _last_good(own))
+        entries[suite, entry] = NightSuiteEntry(
+            suite, entry, own, tuple(series[suite, entry]), _last_good(own)
+        )
     return EarlierNights(entries, runs, metrics, expectations, tuple(history.problems))
 
 

@@ -8,9 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from analysis.history.regressions.findings import EntryVerdict, Finding, Flake, NightFindings, RunVerdict
-from analysis.history.regressions.series import Series
-from analysis.pages.nights.night_reader import EarlierNights, Entry, Levels
+from analysis.history.regressions.findings import (
+    EntryVerdict,
+    Flake,
+    NightFindings,
+    RegressionFinding,
+    RunVerdict,
+)
+from analysis.history.regressions.series import MetricSeries
+from analysis.pages.nights.night_reader import EarlierNights, Levels, NightSuiteEntry
 from analysis.pages.nights.site_paths import Site, report_of, to_comparison, to_entry, to_run
 from analysis.pages.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
 from analysis.pages.report.formatting import (
@@ -41,7 +47,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class TonightValue:
     """One of tonight's numbers. change: from the usual value."""
 
     what: str
@@ -51,7 +57,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RunMark:
     """The symbol of one of tonight's runs."""
 
     sign: str
@@ -66,8 +72,8 @@ class EntryRow:
 
     name: str
     address: str
-    marks: tuple[Mark, ...]
-    values: tuple[Value, ...]
+    marks: tuple[RunMark, ...]
+    values: tuple[TonightValue, ...]
     strip: Strip
 
 
@@ -106,7 +112,7 @@ class FailedRun:
     allowed: bool
 
 
-def brief(why: str, reasons: int = 1) -> str:
+def shortened_reasons(why: str, reasons: int = 1) -> str:
     """Return the first reasons of a joined text, and the number of the others."""
     parts = why.split(_BETWEEN)
     text = _BETWEEN.join(parts[:reasons])
@@ -114,7 +120,7 @@ def brief(why: str, reasons: int = 1) -> str:
     return text if len(parts) <= reasons else f"{text} (and {number(len(parts) - reasons)} more)"
 
 
-def wrongs(checked: NightFindings, past: EarlierNights, site: Site) -> list[FailedRun]:
+def failed_runs(checked: NightFindings, past: EarlierNights, site: Site) -> list[FailedRun]:
     """Return tonight's runs that did not pass; runs of one experiment that failed the same way are merged."""
     same_failure: dict[tuple[str, str, bool], list[RunVerdict]] = defaultdict(list)
     for entry in checked.verdicts:
@@ -134,22 +140,22 @@ def _wrong(
     return FailedRun(
         f"{kind}, which is allowed" if allowed else kind,
         f"{entry}{times}" if times else run_title(entry, runs[0].repeat),
-        brief(why, 2),
+        shortened_reasons(why, 2),
         to_run(runs[0].run),
         report_of(row, site.index) if row else None,
         to_comparison(runs[0].run) if site.comparison(runs[0].run).exists() else None,
-        f"{entry}: {kind[:1].lower() + kind[1:]}{times}, {brief(why)}",
+        f"{entry}: {kind[:1].lower() + kind[1:]}{times}, {shortened_reasons(why)}",
         allowed,
     )
 
 
-def suite_rows(checked: NightFindings, entries: Sequence[Entry], usual: Levels) -> SuiteRows:
+def suite_rows(checked: NightFindings, entries: Sequence[NightSuiteEntry], usual: Levels) -> SuiteRows:
     """Return these experiments of a suite, even if they did not run tonight; notable ones first."""
     tonight = {verdict.entry: verdict for verdict in checked.verdicts}
     fresh = {(f.entry, f.metric): f for f in checked.findings if f.new or f in checked.worse}
     worse = {finding.entry for finding in checked.worse}
 
-    def calm(entry: Entry) -> tuple[bool, bool]:
+    def calm(entry: NightSuiteEntry) -> tuple[bool, bool]:
         verdict = tonight.get(entry.name)
         fine = verdict is not None and all(run.failure is None or run.allowed for run in verdict.runs)
         return entry.name not in worse, fine
@@ -167,14 +173,16 @@ def suite_rows(checked: NightFindings, entries: Sequence[Entry], usual: Levels) 
     return SuiteRows(entries[0].suite, day_text(date.fromisoformat(checked.night)), rows)
 
 
-def _marks(verdict: EntryVerdict | None) -> tuple[Mark, ...]:
+def _marks(verdict: EntryVerdict | None) -> tuple[RunMark, ...]:
     if verdict is None:
         return ()
     return tuple(
-        Mark(
+        RunMark(
             SIGNS[run.verdict],
             status_of(run.verdict, allowed=run.allowed),
-            ": ".join(filter(None, [verdict_text(run.verdict, allowed=run.allowed), brief(run.why)])),
+            ": ".join(
+                filter(None, [verdict_text(run.verdict, allowed=run.allowed), shortened_reasons(run.why)])
+            ),
             to_run(run.run),
         )
         for run in verdict.runs
@@ -182,8 +190,8 @@ def _marks(verdict: EntryVerdict | None) -> tuple[Mark, ...]:
 
 
 def _values(
-    entry: Entry, night: str, usual: Levels, fresh: Mapping[tuple[str, str], Finding]
-) -> tuple[Value, ...]:
+    entry: NightSuiteEntry, night: str, usual: Levels, fresh: Mapping[tuple[str, str], RegressionFinding]
+) -> tuple[TonightValue, ...]:
     by_metric = {series.metric: series for series in entry.series}
     switches = [metric for metric in by_metric if metric.endswith(".switch_s")]
     slowest = max(switches, key=lambda metric: float(np.median(by_metric[metric].nights.medians)), default="")
@@ -196,15 +204,19 @@ def _values(
 
 
 def _value(
-    what: str, series: Series | None, night: str, usual: Levels, fresh: Mapping[tuple[str, str], Finding]
-) -> Value:
+    what: str,
+    series: MetricSeries | None,
+    night: str,
+    usual: Levels,
+    fresh: Mapping[tuple[str, str], RegressionFinding],
+) -> TonightValue:
     finding = fresh.get((series.entry, series.metric)) if series else None
     if series is None or series.dates[-1] != night:
         gone = finding is not None and finding.after is None
-        return Value(what, value_text(None, ""), status="bad") if gone else Value(what, EN_DASH)
+        return TonightValue(what, value_text(None, ""), status="bad") if gone else TonightValue(what, EN_DASH)
     value = float(series.nights.medians[-1])
     level = usual.get((series.suite, series.entry, series.metric), {}).get(night)
-    return Value(
+    return TonightValue(
         what,
         value_text(value, series.unit),
         change_text(change_of(level, value)),
@@ -212,7 +224,7 @@ def _value(
     )
 
 
-def stopped(entries: Sequence[Entry], newest: str) -> list[StoppedEntry]:
+def stopped(entries: Sequence[NightSuiteEntry], newest: str) -> list[StoppedEntry]:
     """Return experiments that have not run for long, the latest first. newest: the night to count from."""
     return [
         StoppedEntry(
@@ -235,7 +247,7 @@ def flake_rows(flakes: Sequence[Flake]) -> list[dict[str, Any]]:
         {
             "entry": flake.entry,
             "address": to_entry(flake.suite, flake.entry),
-            "text": brief(flake.text),
+            "text": shortened_reasons(flake.text),
             "all": flake.text,
             "rate": flake.rate,
             "rate_text": percent(flake.rate),

@@ -19,15 +19,15 @@ from markupsafe import Markup, escape
 from analysis.errors import AnalysisError
 from analysis.history import History
 from analysis.history.regressions.checking import check_night
-from analysis.history.regressions.findings import Finding, NightFindings
+from analysis.history.regressions.findings import NightFindings, RegressionFinding
 from analysis.pages.charting.chart_page import chart_scripts, chart_styles
 from analysis.pages.comparing.page import environment as comparing_environment
 from analysis.pages.comparing.page import write_page
 from analysis.pages.comparing.sides import read_sides
 from analysis.pages.nights import run_pages
-from analysis.pages.nights.change_words import FindingText, told
+from analysis.pages.nights.change_words import FindingText, finding_text
 from analysis.pages.nights.morning import morning_content
-from analysis.pages.nights.night_reader import EarlierNights, Entry, Row, levels, read_past
+from analysis.pages.nights.night_reader import EarlierNights, NightSuiteEntry, Row, levels, read_past
 from analysis.pages.nights.site_paths import Site, report_of
 from analysis.pages.nights.trend_sections import sections, trend_of
 from analysis.pages.nights.verdicts import SIGNS, status_of, strip, verdict_text
@@ -97,7 +97,7 @@ def _write(
     }
     names = {run["run"]: run for run in past.runs}
     words = {
-        id(finding): told(finding, site, names, trend_of(entry, finding, findings[key]))
+        id(finding): finding_text(finding, site, names, trend_of(entry, finding, findings[key]))
         for key, entry in past.entries.items()
         for finding in findings[key]
     }
@@ -170,7 +170,7 @@ def _stamp() -> str:
 
 
 def entry_content(
-    entry: Entry, findings: Sequence[Finding], told: Sequence[FindingText], site: Site
+    entry: NightSuiteEntry, findings: Sequence[RegressionFinding], told: Sequence[FindingText], site: Site
 ) -> dict[str, Any]:
     """Return the values that the template uses."""
     shown, nothing = sections(entry, findings)
@@ -188,7 +188,7 @@ def entry_content(
     }
 
 
-def _runs_table(entry: Entry, site: Site) -> Markup:
+def _runs_table(entry: NightSuiteEntry, site: Site) -> Markup:
     """Return the table of the latest runs, newest first."""
     page = site.entry(*entry.key)
     runs = [run for night in reversed(entry.nights) for run in entry.nights[night]][:RUNS_SHOWN]

@@ -12,13 +12,13 @@ from datetime import date, timedelta
 import numpy as np
 from markupsafe import Markup
 
-from analysis.history.regressions.findings import Finding
-from analysis.history.regressions.series import Series as Nights
+from analysis.history.regressions.findings import RegressionFinding
+from analysis.history.regressions.series import MetricSeries as Nights
 from analysis.intervals import median_interval
-from analysis.pages.charting.chart_model import Axis, Chart, Mark, Series, as_day
+from analysis.pages.charting.chart_model import Axis, Chart, ChartMark, ChartSeries, as_day
 from analysis.pages.charting.chart_page import embedded
 from analysis.pages.nights.change_words import size_of
-from analysis.pages.nights.night_reader import Entry
+from analysis.pages.nights.night_reader import NightSuiteEntry
 from analysis.pages.report.formatting import title_of
 from experiments.records.summary import SECTION_TITLES
 from topologies.palette import BLUE
@@ -46,7 +46,9 @@ _STATUS = {"better": "good", "worse": "bad"}
 _TWICE_THE_SAME_DAYS = 3  # days within which both methods found the same change
 
 
-def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str, list[Chart]]], list[str]]:
+def sections(
+    entry: NightSuiteEntry, findings: Sequence[RegressionFinding]
+) -> tuple[list[tuple[str, list[Chart]]], list[str]]:
     """Return titles with their charts, and titles of series that were 0 on every night."""
     found: dict[str, list[Chart]] = defaultdict(list)
     nothing = []
@@ -62,7 +64,12 @@ def sections(entry: Entry, findings: Sequence[Finding]) -> tuple[list[tuple[str,
     return ordered, nothing
 
 
-def trend_of(entry: Entry, finding: Finding, findings: Sequence[Finding], nights: int = 120) -> Markup:
+def trend_of(
+    entry: NightSuiteEntry,
+    finding: RegressionFinding,
+    findings: Sequence[RegressionFinding],
+    nights: int = 120,
+) -> Markup:
     """Return the chart of a finding's series from some nights before it to the last."""
     series = next((one for one in entry.series if one.metric == finding.metric), None)
     if series is None:
@@ -74,16 +81,18 @@ def trend_of(entry: Entry, finding: Finding, findings: Sequence[Finding], nights
     return embedded(trend(series, _findings_of(series, findings), since, until, key))
 
 
-def _since(entry: Entry, until: date) -> date:
+def _since(entry: NightSuiteEntry, until: date) -> date:
     first = date.fromisoformat(next(iter(entry.nights)))
     return max(first, until - timedelta(days=NIGHTS_SHOWN))
 
 
-def _findings_of(series: Nights, findings: Sequence[Finding]) -> list[Finding]:
+def _findings_of(series: Nights, findings: Sequence[RegressionFinding]) -> list[RegressionFinding]:
     return [each for each in findings if each.metric == series.metric]
 
 
-def trend(series: Nights, findings: Iterable[Finding], since: date, until: date, key: str = "") -> Chart:
+def trend(
+    series: Nights, findings: Iterable[RegressionFinding], since: date, until: date, key: str = ""
+) -> Chart:
     """Return the chart of a series, from one day to another. findings: those of this series."""
     days = [date.fromisoformat(night) for night in series.dates]
     begin = next((i for i, day in enumerate(days) if day >= since), len(days))
@@ -92,7 +101,7 @@ def trend(series: Nights, findings: Iterable[Finding], since: date, until: date,
     changes = _apart(sorted(findings, key=lambda finding: finding.first_bad_night))
     edges = [0, *(_index(series, finding.first_bad_night) - begin for finding in changes), len(x)]
     pieces = [(max(a, 0), b) for a, b in itertools.pairwise(edges) if b > max(a, 0)]
-    nights = Series("", _DOTS, x, [_digits(value) for value in y], form="dots")
+    nights = ChartSeries("", _DOTS, x, [_digits(value) for value in y], form="dots")
     fitted = bool(len(y)) and float(y.min()) > _FIT_FROM * float(y.max())
     return Chart(
         key=key or f"{series.suite}-{series.entry}-{series.metric}",
@@ -101,7 +110,7 @@ def trend(series: Nights, findings: Iterable[Finding], since: date, until: date,
         y=Axis(series.unit or "number", series.unit, from_zero=not fitted),
         series=(nights, *(one for piece in pieces for one in _level(x, y, *piece))),
         marks=tuple(
-            Mark(
+            ChartMark(
                 size_of(finding),
                 as_day(date.fromisoformat(finding.first_bad_night)) - 0.5,
                 _STATUS.get(finding.direction, ""),
@@ -113,9 +122,9 @@ def trend(series: Nights, findings: Iterable[Finding], since: date, until: date,
     )
 
 
-def _apart(findings: Sequence[Finding]) -> list[Finding]:
+def _apart(findings: Sequence[RegressionFinding]) -> list[RegressionFinding]:
     """Return each change once, even if both methods found it."""
-    kept: list[Finding] = []
+    kept: list[RegressionFinding] = []
     for finding in findings:
         day = date.fromisoformat(finding.first_bad_night)
         if kept and (day - date.fromisoformat(kept[-1].first_bad_night)).days < _TWICE_THE_SAME_DAYS:
@@ -128,7 +137,7 @@ def _index(series: Nights, night: str) -> int:
     return next((i for i, day in enumerate(series.dates) if day >= night), len(series.dates))
 
 
-def _level(x: Sequence[int], y: np.ndarray, start: int, end: int) -> tuple[Series, ...]:
+def _level(x: Sequence[int], y: np.ndarray, start: int, end: int) -> tuple[ChartSeries, ...]:
     """Return the level between two changes, with its two bands."""
     values = y[start:end]
     median = _digits(float(np.median(values)))
@@ -136,10 +145,12 @@ def _level(x: Sequence[int], y: np.ndarray, start: int, end: int) -> tuple[Serie
     low, high = (float(value) for value in np.quantile(values, (0.05, 0.95)))
     across = (x[start], x[end - 1])
 
-    def band(low: float, high: float, *, faint: bool = False) -> Series:
-        return Series("", BLUE, across, (), (low,) * 2, (high,) * 2, form="band", faint=faint, read_out=False)
+    def band(low: float, high: float, *, faint: bool = False) -> ChartSeries:
+        return ChartSeries(
+            "", BLUE, across, (), (low,) * 2, (high,) * 2, form="band", faint=faint, read_out=False
+        )
 
-    level = Series("level", _LEVEL, across, (median,) * 2, read_out=False)
+    level = ChartSeries("level", _LEVEL, across, (median,) * 2, read_out=False)
     return band(low, high, faint=True), band(certain.low, certain.high), level
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from analysis.history.history_schemas import VERDICTS
-from analysis.pages.nights.night_reader import Entry, Row
+from analysis.pages.nights.night_reader import NightSuiteEntry, Row
 from analysis.pages.report.formatting import day_text
 
 STRIP_NIGHTS = 30
@@ -18,7 +18,7 @@ WORDS = {"none": "did not run", ALLOWED: "failed, which is allowed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class StripCell:
     """A night in a strip. verdict: the worst of its runs, as `counted`, or "none"."""
 
     verdict: str
@@ -29,7 +29,7 @@ class Cell:
 class Strip:
     """Nights side by side, the last one on the right; label describes them as text."""
 
-    nights: tuple[Cell, ...]
+    nights: tuple[StripCell, ...]
     label: str
 
 
@@ -54,13 +54,13 @@ def worst(runs: Sequence[Row]) -> str:
     return min(found, key=_GRAVEST.index, default="none")
 
 
-def strip(entry: Entry, until: str, nights: int = STRIP_NIGHTS) -> Strip:
+def strip(entry: NightSuiteEntry, until: str, nights: int = STRIP_NIGHTS) -> Strip:
     """Return the strip of an entry's last nights, up to this one."""
     last = date.fromisoformat(until)
     days = [last - timedelta(days=ago) for ago in range(nights - 1, -1, -1)]
     found = [worst(entry.nights.get(day.isoformat(), ())) for day in days]
     cells = tuple(
-        Cell(verdict, f"{day_text(day)}: {WORDS.get(verdict, verdict)}")
+        StripCell(verdict, f"{day_text(day)}: {WORDS.get(verdict, verdict)}")
         for day, verdict in zip(days, found, strict=True)
     )
     ran = [verdict for verdict in found if verdict != "none"]

@@ -17,7 +17,7 @@ def write_report(run: RunDirectory) -> Path:
     it, or a folder of it is a link.
     """
     # Some commands read only quantities of this package; its templates take long to import.
-    from analysis.jobs.work import meanwhile  # noqa: PLC0415
+    from analysis.jobs.work import run_alongside  # noqa: PLC0415
     from analysis.pages.report import content  # noqa: PLC0415
     from analysis.pages.report.fault_windows import moments, write_diagrams  # noqa: PLC0415
     from analysis.pages.report.page import render  # noqa: PLC0415
@@ -26,7 +26,7 @@ def write_report(run: RunDirectory) -> Path:
 
     run.check_folders()
     record = read_record(run)
-    with meanwhile(_draw, run, doing="drawing figures"):
+    with run_alongside(_draw, run, doing="drawing figures"):
         more = (*content.section(record, run), *sections(record, run))
         page = render(record, write_diagrams(record, run), moments(run, record), more)
     write_whole(run.report_html, page)

@@ -8,11 +8,11 @@ import numpy as np
 
 from analysis.capture.clocks.clock import Floats
 from analysis.capture.clocks.run_clocks import summary
-from analysis.pages.charting.chart_model import Axis, Chart, Series
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
 from analysis.pages.report.charts.charts import TIME, TOGETHER
 from analysis.pages.report.formatting import count_of, number, short_time, with_unit
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.tables import Column, Table, figure, label, quantity, table, words
+from analysis.pages.report.tables import Column, PageTable, figure, label, quantity, table, text_cell
 from topologies.palette import colour_of
 
 POINTS = 240
@@ -63,7 +63,7 @@ def _chart(machine: str, colour: str, line: str, x: Floats, bounds_us: tuple[Flo
     low, high = bounds_us
     top = ROOM * float(max(np.abs(low).max(), np.abs(high).max(), 1.0))
     points = (each.round(3).tolist() for each in ((low + high) / 2, low, high))
-    series = Series(machine, colour, x.round(4).tolist(), *points)
+    series = ChartSeries(machine, colour, x.round(4).tolist(), *points)
     return Chart(
         key=f"clock-{machine}",
         title=f"{machine}: {line}",
@@ -81,7 +81,9 @@ def _bound(bound_ms: float) -> str:
 
 _COLUMNS = (
     label("Machine", "machine"),
-    Column("Known from", lambda row: words(_SOURCES[row["from"]], "bad" if row["from"] == "nothing" else "")),
+    Column(
+        "Known from", lambda row: text_cell(_SOURCES[row["from"]], "bad" if row["from"] == "nothing" else "")
+    ),
     Column(
         "Offset",
         lambda row: figure(short_time((row["offset_ms"] or 0) / 1e3), row["offset_ms"]),
@@ -96,6 +98,6 @@ _COLUMNS = (
 )
 
 
-def clocks_table(record: AnalysedRun) -> Table:
+def clocks_table(record: AnalysedRun) -> PageTable:
     """Return what is known of each machine's clock, and from what data."""
     return table("clocks", _COLUMNS, summary(record.machines))

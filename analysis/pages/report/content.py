@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from analysis.pages.report.formatting import number
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.sections import Captioned, Section
-from analysis.pages.report.tables import Table, quantity, table
+from analysis.pages.report.sections import Captioned, ReportSection
+from analysis.pages.report.tables import PageTable, quantity, table
 from analysis.parquet_files import read_any
 from analysis.timelines.delivery.selectivity import OF_CLIENTS, OF_SUBSCRIPTIONS
 from analysis.timelines.schemas import SELECTIVITY
@@ -17,13 +17,13 @@ from experiments.records.rundir import RunDirectory
 WHAT = (OF_SUBSCRIPTIONS, OF_CLIENTS)
 
 
-def section(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
+def section(record: AnalysedRun, run: RunDirectory) -> tuple[ReportSection, ...]:
     """Return the section of one run; empty if the system has no content-based subscriptions."""
     figures = record.summary.get("content")
     counted = read_any(run.table("selectivity"), SELECTIVITY)
     if not figures or counted is None:
         return ()
-    found = Section(
+    found = ReportSection(
         key="content",
         title="Content",
         words=tuple(_sentence(what, figures[what]) for what in WHAT if what in figures),
@@ -40,7 +40,7 @@ def _sentence(what: str, figures: Mapping[str, Any]) -> str:
     )
 
 
-def _histogram(counted: pa.Table) -> Table:
+def _histogram(counted: pa.Table) -> PageTable:
     """Return a row for each class of numbers: none, 1, 2 to 3, 4 to 7 and so on."""
     found: dict[int, dict[str, int]] = {}
     for row in counted.to_pylist():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import count_of, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import Table, label, quantity, table
+from analysis.pages.report.tables import PageTable, label, quantity, table
 from analysis.timelines.recovering.convergence import SETTLED_NS
 from analysis.timelines.recovering.recovery_table import APART_S
 
@@ -62,9 +62,9 @@ class Convergence:
     """Contents of the page's section on convergence."""
 
     words: str  # how the run stabilised
-    faults: Table
+    faults: PageTable
     why_apart: tuple[str, ...]  # why the two methods disagree, if they do
-    routes: Table
+    routes: PageTable
 
 
 def convergence(record: AnalysedRun) -> Convergence | None:
@@ -121,7 +121,7 @@ def _stabilisation(figures: Row) -> str:
     return " ".join(sentences)
 
 
-def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Row]]) -> Table:
+def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Row]]) -> PageTable:
     """Return a row for each fault with its figures from summary.json."""
     columns = (
         label("Fault", lambda fault: fault_label(fault["kind"], fault["target"])),
@@ -142,7 +142,7 @@ def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Ro
     return table("convergence", columns, [{**known[fault["name"]], **fault} for fault in faults])
 
 
-def _routes_table(record: AnalysedRun, rows: Sequence[Row]) -> Table:
+def _routes_table(record: AnalysedRun, rows: Sequence[Row]) -> PageTable:
     """Return a row for each fault, stream and client, largest disagreement of the methods first."""
     labels = {
         fault["name"]: fault_label(fault["kind"], fault["target"])

@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from analysis.pages.report.formatting import EN_DASH, number, percent, scaled, with_unit
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import (
-    Cell,
     Column,
-    Table,
+    PageTable,
+    TableCell,
     figure,
     label,
     milliseconds,
     quantity,
     table,
-    words,
+    text_cell,
 )
 
 
-def fidelity_table(record: AnalysedRun) -> Table:
+def fidelity_table(record: AnalysedRun) -> PageTable:
     """Return the measured behaviour and configuration of each direction of each WAN link."""
     ends = {link.name: (link.a, link.b) for link in record.wan_links}
     order = {name: number for number, name in enumerate(ends)}
@@ -42,7 +42,7 @@ def _direction(row: Row, ends: Mapping[str, tuple[str, str]]) -> str:
     return f"{a}→{b}" if row["direction"] == "forward" else f"{b}→{a}"
 
 
-def _period(row: Row) -> Cell:
+def _period(row: Row) -> TableCell:
     """Return the period of this configuration, and the state if it was not up."""
     state = row.get("state") or "up"
     since, until = row.get("from_s"), row.get("to_s")
@@ -51,47 +51,49 @@ def _period(row: Row) -> Cell:
         if since is None and until is None
         else f"{since or 0:.1f}{EN_DASH}{'end' if until is None else f'{until:.1f}'}"
     )
-    return Cell(when, since or 0.0, below="" if state == "up" else state)
+    return TableCell(when, since or 0.0, below="" if state == "up" else state)
 
 
-def _verdict(row: Row) -> Cell:
+def _verdict(row: Row) -> TableCell:
     state = state_of(row)
-    return words(state, {"proven": "good", "violated": "bad"}.get(state, ""))
+    return text_cell(state, {"proven": "good", "violated": "bad"}.get(state, ""))
 
 
-def _reason(row: Row) -> Cell:
-    return words("; ".join(filter(None, (row.get("reason"), row.get("cause")))))
+def _reason(row: Row) -> TableCell:
+    return text_cell("; ".join(filter(None, (row.get("reason"), row.get("cause")))))
 
 
-def _configured_delay(row: Row) -> Cell:
+def _configured_delay(row: Row) -> TableCell:
     jitter_ms = row.get("configured_jitter_ms")
     delay = with_unit(row["configured_delay_ms"], "ms")
-    return Cell(
+    return TableCell(
         delay, row["configured_delay_ms"], below=f"± {with_unit(jitter_ms, 'ms')}" if jitter_ms else ""
     )
 
 
-def _excess_delay(row: Row) -> Cell:
+def _excess_delay(row: Row) -> TableCell:
     p50_ms, p99_ms = row.get("excess_p50_ms"), row.get("excess_p99_ms")
     return figure(f"{p50_ms or 0:.2f} / {milliseconds(p99_ms)}", p99_ms)
 
 
-def _loss(row: Row) -> Cell:
+def _loss(row: Row) -> TableCell:
     """Return the loss with its confidence interval, if packets were lost or loss was configured."""
     sure = row.get("loss_high") is not None and (row["loss"] or row["configured_loss"])
     below = f"{percent(row['loss_low'])}{EN_DASH}{percent(row['loss_high'])}" if sure else ""
-    return Cell(EN_DASH if row["loss"] is None else percent(row["loss"]), row["loss"], below=below)
+    return TableCell(EN_DASH if row["loss"] is None else percent(row["loss"]), row["loss"], below=below)
 
 
-def _lost(row: Row) -> Cell:
+def _lost(row: Row) -> TableCell:
     counts = [(row.get(f"lost_{what}") or 0, what) for what in ("chance", "queue", "cut")]
     text = ", ".join(f"{number(count)} {what}" for count, what in counts if count) or "0"
-    return Cell(text, sum(count for count, _ in counts))
+    return TableCell(text, sum(count for count, _ in counts))
 
 
-def _rate(row: Row) -> Cell:
+def _rate(row: Row) -> TableCell:
     bits_per_s = row["configured_rate_bits_per_s"]
-    return Cell("no limit", None) if bits_per_s is None else figure(scaled(bits_per_s, "bit/s"), bits_per_s)
+    return (
+        TableCell("no limit", None) if bits_per_s is None else figure(scaled(bits_per_s, "bit/s"), bits_per_s)
+    )
 
 
 _COLUMNS = (

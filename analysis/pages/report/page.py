@@ -34,7 +34,7 @@ from analysis.pages.report.fidelity_table import fidelity_table
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.recovery import note_in_words, recoveries
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.sections import Section
+from analysis.pages.report.sections import ReportSection
 from analysis.pages.report.story import story
 from analysis.pages.report.traffic import traffic_table
 from experiments.records.run_record import Times
@@ -49,7 +49,7 @@ def render(
     record: AnalysedRun,
     diagrams: Sequence[FaultDiagram],
     moments: FaultWindows,
-    sections: Sequence[Section] = (),
+    sections: Sequence[ReportSection] = (),
 ) -> str:
     """Return the page of a run. diagrams: files beside the page; moments: the messages to embed.
 

@@ -7,7 +7,7 @@ from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.pages.report.paper import PaperSection, paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import Table, label, quantity, table
+from analysis.pages.report.tables import PageTable, label, quantity, table
 from experiments.records.summary import RECOVERY
 
 TITLES = {key: figure.title for key, figure in RECOVERY.items()}
@@ -27,7 +27,7 @@ _WRONG = ("lost", "duplicated", "out_of_order")
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class RecoveryMeasure:
     """One row of a fault's recovery."""
 
     title: str
@@ -39,19 +39,19 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class FaultRecoveryTable:
     """One fault's recovery."""
 
     fault: str
     label: str
-    measures: tuple[Measure, ...]
+    measures: tuple[RecoveryMeasure, ...]
     citation: str
     reasons: tuple[str, ...]  # why some figures could not be measured
-    pairs: Table
+    pairs: PageTable
     bar: str = ""  # error bound of its times, if several clocks measured them
 
 
-def recoveries(record: AnalysedRun) -> tuple[Recovery, ...]:
+def recoveries(record: AnalysedRun) -> tuple[FaultRecoveryTable, ...]:
     """Return the recovery of each fault in the summary or the recovery table, in the order of the faults."""
     known = set(record.summary.get("recovery") or {}) | {row["fault"] for row in record.recovery}
     faults = [fault for fault in record.summary.get("faults") or () if fault["name"] in known]
@@ -59,21 +59,21 @@ def recoveries(record: AnalysedRun) -> tuple[Recovery, ...]:
     return tuple(_recovery(record, fault, section) for fault in faults)
 
 
-def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> Recovery:
+def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> FaultRecoveryTable:
     figures = (record.summary.get("recovery") or {}).get(fault["name"]) or {}
     rows = [row for row in record.recovery if row["fault"] == fault["name"]]
 
     def quoted(measure: str) -> str:
         return section.words.get((fault["kind"], measure), "") if section else ""
 
-    def measured(key: str, title: str, meaning: str, show: Callable[[float | None], str]) -> Measure:
+    def measured(key: str, title: str, meaning: str, show: Callable[[float | None], str]) -> RecoveryMeasure:
         # A worst case is null if any of its cases is; the table's maximum would be too low.
         value = figures.get(key)
-        return Measure(title, meaning, show(value), value is None, quoted(key), TERMS.get(key, ""))
+        return RecoveryMeasure(title, meaning, show(value), value is None, quoted(key), TERMS.get(key, ""))
 
     asked = f"requested at {seconds(fault.get('requested_s'))}"
     applied = fault.get("applied_s")
-    held = Measure(
+    held = RecoveryMeasure(
         "Took effect",
         asked,
         precise_seconds(applied),
@@ -85,7 +85,7 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
     backlog = measured(
         "backlog_events", "Backlog", "events that one client had to catch up with, at most", number
     )
-    return Recovery(
+    return FaultRecoveryTable(
         fault=fault["name"],
         label=fault_label(fault["kind"], fault["target"]),
         measures=(
@@ -103,23 +103,23 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
     )
 
 
-def _wrong(figures: Row, quotation: str) -> Measure:
+def _wrong(figures: Row, quotation: str) -> RecoveryMeasure:
     """Return the incorrect deliveries over all clients."""
     values = [figures.get(key) for key in _WRONG]
     known = None not in values
     value = "0" if not any(values) else ", ".join(number(value) for value in values)
     meaning = "(event, client) pairs since the fault"
     shown = value if known else NOT_MEASURED
-    return Measure("Lost, duplicated, out of order", meaning, shown, not known, quotation)
+    return RecoveryMeasure("Lost, duplicated, out of order", meaning, shown, not known, quotation)
 
 
 def _reasons(rows: list[Row]) -> tuple[str, ...]:
     """Return why figures of affected pairs could not be measured, each reason once."""
     texts = (row["reason"] for row in rows if row["affected"] and row.get("reason"))
-    return tuple(sorted({in_words(reason) for reasons in texts for reason in reasons.split("; ")}))
+    return tuple(sorted({reason_text(reason) for reasons in texts for reason in reasons.split("; ")}))
 
 
-def in_words(reason: str) -> str:
+def reason_text(reason: str) -> str:
     """Return a reason of the summary, `settled_s: why`, with the page's title of the figure."""
     key, colon, why = reason.partition(": ")
     return f"{TITLES[key]}: {why}" if colon and key in TITLES else reason
@@ -130,10 +130,10 @@ def note_in_words(note: str) -> str:
     subject, colon, why = note.partition(": ")
     if not colon or not subject.startswith("recovery."):
         return note
-    return f"{subject.removeprefix('recovery.')}: {in_words(why)}".replace(METHODS_FIELDS, "")
+    return f"{subject.removeprefix('recovery.')}: {reason_text(why)}".replace(METHODS_FIELDS, "")
 
 
-def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> Table:
+def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> PageTable:
     """Return a row for each affected (stream, client)."""
     columns = (
         label("Stream", lambda row: f"s{row['stream']} from {record.origin(row['stream'])}"),

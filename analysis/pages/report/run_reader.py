@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks, read_details, read_on_reference
-from analysis.errors import refuse
+from analysis.errors import raise_not_analysed
 from analysis.parquet_files import read_any
 from analysis.schemas import CAPTURES
 from analysis.timelines import schemas
@@ -143,7 +143,7 @@ def read_record(directory: RunDirectory) -> AnalysedRun:
     """Read a run directory. Raises InputError if there is no run, or no analysis of it yet."""
     run, clocks = read_on_reference(directory)
     if not directory.summary_json.exists():
-        refuse(directory)
+        raise_not_analysed(directory)
     found = {
         name: read_any(directory.table(name), schema, _SHOWN.get(name)) for name, schema in TABLES.items()
     }

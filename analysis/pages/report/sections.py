@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import cos, pi, sin
 
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.tables import Table
+from analysis.pages.report.tables import PageTable
 from experiments.records.rundir import RunDirectory
 from node.systems import report_of
 from topologies.layout import layout
@@ -32,7 +32,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class PanelEdge:
     """A line between two hosts.
 
     kind: "kept", "new" since the previous drawing, "relayed" by a third host, or "told", the end of a path.
@@ -46,7 +46,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class RegionLabel:
     """A region's name at its centre, or the name of an axis."""
 
     x: float
@@ -55,7 +55,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class PanelBox:
     """A part of a space, beneath dots and edges.
 
     shade: the relative amount shown, 0 to 1. kind: "held", "trust" (held for another one), `nobody` (behind
@@ -79,13 +79,13 @@ class Panel:
     title: str
     says: str
     dots: tuple[Dot, ...]
-    edges: tuple[Edge, ...]
-    labels: tuple[Label, ...]
-    boxes: tuple[Box, ...] = ()
+    edges: tuple[PanelEdge, ...]
+    labels: tuple[RegionLabel, ...]
+    boxes: tuple[PanelBox, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PanelRow:
     """Drawings side by side, under a title."""
 
     title: str
@@ -97,40 +97,40 @@ class Captioned:
     """A table with its caption."""
 
     caption: str
-    table: Table
+    table: PageTable
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """A section of the page. hint: how to read the drawings."""
 
     key: str
     title: str
     words: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[PanelRow, ...] = ()
     hint: str = ""
     tables: tuple[Captioned, ...] = ()
 
 
-Report = Callable[[AnalysedRun, RunDirectory], Sequence[Section]]
+Report = Callable[[AnalysedRun, RunDirectory], Sequence[ReportSection]]
 
 
-def sections(record: AnalysedRun, run: RunDirectory) -> tuple[Section, ...]:
+def sections(record: AnalysedRun, run: RunDirectory) -> tuple[ReportSection, ...]:
     """Return the sections that the system of a run adds to its report."""
     report: Report | None = report_of(record.plan.system)
     return () if report is None else tuple(report(record, run))
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class HostPlaces:
     """Positions of hosts in every panel: in a ring around the centre of their region."""
 
     of: Mapping[str, tuple[float, float]]
     colours: Mapping[str, str]
-    labels: tuple[Label, ...]
+    labels: tuple[RegionLabel, ...]
 
 
-def places(record: AnalysedRun, hosts: Mapping[str, Sequence[str]]) -> Places:
+def places(record: AnalysedRun, hosts: Mapping[str, Sequence[str]]) -> HostPlaces:
     """Return the positions of the hosts to draw. hosts: by region."""
     names = record.regions
     links = [(names.index(link.a), names.index(link.b)) for link in record.wan_links]
@@ -146,6 +146,7 @@ def places(record: AnalysedRun, hosts: Mapping[str, Sequence[str]]) -> Places:
             of[host] = round(x + _RING * cos(angle), 1), round(y + _RING * sin(angle), 1)
             colours[host] = colour_of(number)
     labels = tuple(
-        Label(round(x, 1), round(y + _LABEL, 1), name) for name, (x, y) in zip(names, middles, strict=True)
+        RegionLabel(round(x, 1), round(y + _LABEL, 1), name)
+        for name, (x, y) in zip(names, middles, strict=True)
     )
-    return Places(of, colours, labels)
+    return HostPlaces(of, colours, labels)

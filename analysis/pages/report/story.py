@@ -6,8 +6,8 @@ from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import count_of, large, number, percent, seconds, with_unit
 from analysis.pages.report.recovery import note_in_words
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from experiments.planned.changes import MENDING
-from experiments.records.summary import WRONG
+from experiments.planned.changes import ENDING_KINDS
+from experiments.records.summary import WRONG_EVENT_FIGURES
 
 # verdict -> (word, status, meaning)
 _VERDICTS = {
@@ -31,7 +31,7 @@ _NOTES_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Headline:
+class HeadlineNumber:
     """One large number and its meaning."""
 
     value: str
@@ -40,7 +40,7 @@ class Headline:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class FirstScreen:
     """Contents of the first screen."""
 
     word: str
@@ -56,16 +56,16 @@ class Story:
     evidence: tuple[str, ...]  # why the numbers are or are not reliable
     notes: tuple[str, ...]  # figures that could not be measured
     more: int  # number of further reasons and notes
-    headlines: tuple[Headline, ...]
+    headlines: tuple[HeadlineNumber, ...]
 
 
-def story(record: AnalysedRun) -> Story:
+def story(record: AnalysedRun) -> FirstScreen:
     """Return the first screen of this run."""
     word, status, meaning = _verdict(record)
     expectations = sorted(record.summary.get("expectations") or (), key=lambda e: bool(e.get("held")))
     trust, trust_status, trust_meaning = _TRUST[record.valid]
     held = sum(bool(e.get("held")) for e in expectations)
-    return Story(
+    return FirstScreen(
         word=word,
         status=status,
         meaning=meaning,
@@ -124,11 +124,13 @@ def _evidence(record: AnalysedRun) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _recovery_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
+def _recovery_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     """Return the recovery times of the worst fault."""
     recovery = record.summary.get("recovery") or {}
     disturbing = [
-        f for f in record.summary.get("faults") or () if f["kind"] not in MENDING and f["name"] in recovery
+        f
+        for f in record.summary.get("faults") or ()
+        if f["kind"] not in ENDING_KINDS and f["name"] in recovery
     ]
     if not disturbing:
         return ()
@@ -137,10 +139,10 @@ def _recovery_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
         recovery[fault["name"]],
         fault_label(fault["kind"], fault["target"]).replace(" ", "\u00a0"),
     )
-    lines = [Headline(seconds(figures.get("switch_s")), f"until events flowed again after “{label}”")]
+    lines = [HeadlineNumber(seconds(figures.get("switch_s")), f"until events flowed again after “{label}”")]
     if figures.get("catch_up_s") is not None:
         lines.append(
-            Headline(
+            HeadlineNumber(
                 seconds(figures["catch_up_s"]),
                 f"until the gap's {with_unit(figures.get('backlog_events'), 'events')} had arrived",
             )
@@ -148,25 +150,29 @@ def _recovery_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
     return tuple(lines)
 
 
-def _event_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
+def _event_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     """Return lost and otherwise incorrect deliveries, and the total."""
     events = record.summary.get("events") or {}
-    parts = [(key, events.get(key, 0)) for key in WRONG]
+    parts = [(key, events.get(key, 0)) for key in WRONG_EVENT_FIGURES]
     wrong = [f"{number(value)} {key.replace('_', ' ')}" for key, value in parts if value]
     delivered = large(events.get("delivered"), "deliveries")
     extra = {
         "tombstoned": "came as tombstones: garbage-collected before delivery",
         "unacknowledged": "did not arrive: not lost, as their publishers died unacknowledged",
     }
-    others = tuple(Headline(large(events[key], ""), text) for key, text in extra.items() if events.get(key))
+    others = tuple(
+        HeadlineNumber(large(events[key], ""), text) for key, text in extra.items() if events.get(key)
+    )
     if all(value == 0 for _, value in parts):
         return (
-            Headline("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),
+            HeadlineNumber("0", f"lost, duplicated, out of order or corrupted of {delivered}", "good"),
             *others,
         )
     if wrong:
         return (
-            Headline(wrong[0], f"of {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"),
+            HeadlineNumber(
+                wrong[0], f"of {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"
+            ),
             *others,
         )
     return ()
@@ -177,15 +183,15 @@ def _bar(bar_ms: float | None) -> str:
     return "" if bar_ms is None else f"\u00a0±\u00a0{number(bar_ms, 2)}"
 
 
-def _level_headlines(record: AnalysedRun) -> tuple[Headline, ...]:
+def _level_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     """Return throughput and latency of the whole run."""
     throughput, latency = record.summary.get("throughput") or {}, record.summary.get("latency") or {}
     lines = []
     if throughput.get("events_per_s") is not None:
-        lines.append(Headline(large(throughput["events_per_s"], "events/s"), "at each client, mean"))
+        lines.append(HeadlineNumber(large(throughput["events_per_s"], "events/s"), "at each client, mean"))
     if latency.get("p50_ms") is not None:
         lines.append(
-            Headline(
+            HeadlineNumber(
                 with_unit(latency["p50_ms"], "ms") + _bar(latency.get("bar_ms")),
                 f"median until the last client has an event; p99 {with_unit(latency.get('p99_ms'), 'ms')}",
             )

@@ -11,35 +11,35 @@ from analysis.pages.report.charts.figures import write_sweep_figures
 from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import count_of, large, number, with_unit
 from analysis.pages.report.page import environment, short_commit
-from analysis.pages.report.story import Headline
+from analysis.pages.report.story import HeadlineNumber
 from analysis.pages.report.tables import (
     EXPECTATION,
     HELD,
     VALUE,
-    Cell,
     Column,
-    Table,
+    PageTable,
+    TableCell,
     label,
     quantity,
     table,
-    words,
+    text_cell,
 )
-from analysis.sweeps import Sweep, SweepRunResult, read_sweep
+from analysis.sweeps import SweepResults, SweepRunResult, read_sweep
 from analysis.systems.sprinkler_figures import charts as paper_charts
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep import value_text
 from experiments.campaigns.sweep_expectations import GroupJudgement
 from experiments.campaigns.sweepdir import SweepDirectory, replay_command
 from experiments.expectations import found_text
 from experiments.files.whole_files import write_whole
-from experiments.records.summary import WRONG
+from experiments.records.summary import WRONG_EVENT_FIGURES
 
 SIMULATOR = "simulator"
 PROBLEMS_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SweepVerdict:
     """The first screen's verdict on a sweep."""
 
     word: str
@@ -50,7 +50,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedSweepRun:
     """A run that did not pass: the reason, and the command that repeats it."""
 
     name: str
@@ -69,7 +69,7 @@ def write_sweep_report(directory: SweepDirectory) -> Path:
     return directory.report_html
 
 
-def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
+def render(sweep: SweepResults, charts: Sequence[SweepChart]) -> str:
     """Return the page of a sweep."""
     failures = failed(sweep)
     return environment().get_template("sweep.html.j2").render(
@@ -89,7 +89,7 @@ def render(sweep: Sweep, charts: Sequence[SweepChart]) -> str:
     )  # fmt: skip
 
 
-def verdict(sweep: Sweep) -> Verdict:
+def verdict(sweep: SweepResults) -> SweepVerdict:
     """Return how many runs passed, and the verdict on the sweep as a whole."""
     runs = sweep.record.made
     passed = sum(point.verdict == "passed" for point in runs)
@@ -97,12 +97,12 @@ def verdict(sweep: Sweep) -> Verdict:
     kinds += ["left out"] * (len(sweep.record.runs) - len(runs))
     told = tuple(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds) if kind != "passed")
     if missed := missed_text(sweep):
-        return Verdict("Not all held", "bad", passed, len(runs), (missed, *told))
+        return SweepVerdict("Not all held", "bad", passed, len(runs), (missed, *told))
     if passed == len(runs):
-        return Verdict("All passed", "good", passed, len(runs), told)
+        return SweepVerdict("All passed", "good", passed, len(runs), told)
     unfinished = any(not point.ended for point in runs)
     word = "Unfinished" if unfinished else "Not all passed"
-    return Verdict(
+    return SweepVerdict(
         word,
         "" if unfinished and passed == len(runs) - kinds.count("not made") else "bad",
         passed,
@@ -111,26 +111,26 @@ def verdict(sweep: Sweep) -> Verdict:
     )
 
 
-def totals(sweep: Sweep) -> tuple[Headline, ...]:
+def totals(sweep: SweepResults) -> tuple[HeadlineNumber, ...]:
     """Return the deliveries of all runs together, and the incorrect ones."""
     runs = [run for run in sweep.runs if run.figure("events", "delivered") is not None]
     if not runs:
         return ()
     delivered = sum(run.figure("events", "delivered") or 0.0 for run in runs)
-    wrong = {name: sum(run.figure("events", name) or 0.0 for run in runs) for name in WRONG}
+    wrong = {name: sum(run.figure("events", name) or 0.0 for run in runs) for name in WRONG_EVENT_FIGURES}
     wrong_text = ", ".join(
         f"{large(value, name.replace('_', ' '))}" for name, value in wrong.items() if value
     )
     among = f"of {large(delivered, 'deliveries')} in {count_of(len(runs), 'run')}"
     if wrong_text:
-        return (Headline(wrong_text, among, "bad"),)
-    return (Headline("0", f"lost, duplicated, out of order, resurrected or corrupted {among}", "good"),)
+        return (HeadlineNumber(wrong_text, among, "bad"),)
+    return (HeadlineNumber("0", f"lost, duplicated, out of order, resurrected or corrupted {among}", "good"),)
 
 
-def failed(sweep: Sweep) -> tuple[Failure, ...]:
+def failed(sweep: SweepResults) -> tuple[FailedSweepRun, ...]:
     """Return the runs that were executed and did not pass, in order."""
     return tuple(
-        Failure(
+        FailedSweepRun(
             name=_values(run) or run.point.name,
             seed=run.point.seed,
             verdict=run.point.verdict or "not analysed",
@@ -144,7 +144,7 @@ def failed(sweep: Sweep) -> tuple[Failure, ...]:
     )
 
 
-def runs_table(sweep: Sweep) -> Table:
+def runs_table(sweep: SweepResults) -> PageTable:
     """Return a table of every run with its values and numbers."""
     axes = list(dict.fromkeys(path for run in sweep.runs for path in run.point.values))
     place = {id(run): number for number, run in enumerate(sweep.runs, 1)}
@@ -165,7 +165,7 @@ def runs_table(sweep: Sweep) -> Table:
             "wrong",
             _wrong,
             lambda events: large(events, ""),
-            ", ".join(WRONG).replace("_", " "),
+            ", ".join(WRONG_EVENT_FIGURES).replace("_", " "),
             bad=True,
         ),
         quantity(
@@ -183,12 +183,12 @@ def _axis(path: str) -> Column:
     return label(path.rsplit(".", maxsplit=1)[-1], lambda run: value_text(run.point.values.get(path)), path)
 
 
-def _verdict_cell(run: SweepRunResult) -> Cell:
+def _verdict_cell(run: SweepRunResult) -> TableCell:
     point = run.point
     status = {"passed": "good", None: ""}.get(point.verdict, "bad")
-    if point.state is State.SKIPPED:
-        return words("left out", "")
-    return words(point.verdict or ("not analysed" if point.ended else "not made"), status)
+    if point.state is RunState.SKIPPED:
+        return text_cell("left out", "")
+    return text_cell(point.verdict or ("not analysed" if point.ended else "not made"), status)
 
 
 def _milliseconds(time_ms: float | None) -> str:
@@ -196,7 +196,7 @@ def _milliseconds(time_ms: float | None) -> str:
 
 
 def _wrong(run: SweepRunResult) -> float | None:
-    values = [run.figure("events", name) for name in WRONG]
+    values = [run.figure("events", name) for name in WRONG_EVENT_FIGURES]
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -215,11 +215,11 @@ def _values(run: SweepRunResult) -> str:
     return ", ".join(f"{path.split('.')[-1]} {value_text(value)}" for path, value in run.point.values.items())
 
 
-def _facts(sweep: Sweep) -> tuple[tuple[str, str], ...]:
+def _facts(sweep: SweepResults) -> tuple[tuple[str, str], ...]:
     record = sweep.record
     combinations = len({point.number for point in record.runs})
     entries = [
-        ("Sweep", record.sweep),
+        ("SweepResults", record.sweep),
         ("Runs", f"{count_of(combinations, 'combination')}, {count_of(record.repeat, 'repetition')} each"),
         ("Seeds", f"from {record.seed} on"),
         (
@@ -235,7 +235,7 @@ def _facts(sweep: Sweep) -> tuple[tuple[str, str], ...]:
 ALL_RUNS = "all runs"
 
 
-def expectations_table(sweep: Sweep) -> Table | None:
+def expectations_table(sweep: SweepResults) -> PageTable | None:
     """Return each expectation with its value, for each group of runs that it applies to.
 
     Returns None if there are no expectations.
@@ -250,7 +250,7 @@ def expectations_table(sweep: Sweep) -> Table | None:
     return table("expected", (EXPECTATION, label("Of", "of"), VALUE, HELD), rows)
 
 
-def missed_text(sweep: Sweep) -> str | None:
+def missed_text(sweep: SweepResults) -> str | None:
     """Return `1 of 3 expectations of all runs together did not hold`, or None if all held."""
     expectations = sweep.record.expectations
     missed = sum(not each.held for each in expectations)

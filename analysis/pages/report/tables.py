@@ -21,13 +21,13 @@ from analysis.pages.report.formatting import (
     seconds,
 )
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from experiments.records.observations import Probe, ProcessRecord
+from experiments.records.observations import ProcessRecord, RoundTripProbe
 
 PROCESSES_SHOWN = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """A table cell. `sort` orders the column; None (not measured) goes last. `status` is "", "good" or "bad".
 
     `below` is small text under the main text; `help` is a tooltip.
@@ -52,35 +52,35 @@ class Column:
     """
 
     title: str
-    cell: Callable[[Any], Cell]
+    cell: Callable[[Any], TableCell]
     numeric: bool = False
     help: str = ""
     needed: Callable[[Any], bool] = _always
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A table that the page draws as sortable."""
 
     key: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
 
 
-def words(text: Any, status: str = "") -> Cell:
+def text_cell(text: Any, status: str = "") -> TableCell:
     """Return a cell of text, sorted by its text."""
     shown = "" if text is None else str(text)
-    return Cell(shown, shown.lower(), status)
+    return TableCell(shown, shown.lower(), status)
 
 
-def figure(text: str, value: float | None, status: str = "") -> Cell:
+def figure(text: str, value: float | None, status: str = "") -> TableCell:
     """Return a cell with a quantity, sorted by its value; a dash if not measured."""
-    return Cell(EN_DASH if value is None else text, value, status)
+    return TableCell(EN_DASH if value is None else text, value, status)
 
 
 def label(title: str, of: str | Callable[[Any], Any], help: str = "") -> Column:  # noqa: A002 - as in HTML
     """Return a column of text. of: the name of a row's field, or a function of the row."""
-    return Column(title, lambda row: words(_value(row, of)), help=help)
+    return Column(title, lambda row: text_cell(_value(row, of)), help=help)
 
 
 def quantity(
@@ -94,7 +94,7 @@ def quantity(
 ) -> Column:
     """Return a column of numbers with units. of: as for `label`. bad: whether values other than 0 are bad."""
 
-    def cell(row: Any) -> Cell:
+    def cell(row: Any) -> TableCell:
         value = _value(row, of)
         return figure(show(value), value, "bad" if bad and value else "")
 
@@ -107,11 +107,11 @@ def _value(row: Any, of: str | Callable[[Any], Any]) -> Any:
     return row.get(of) if isinstance(row, Mapping) else getattr(row, of)
 
 
-def table(key: str, columns: Iterable[Column], rows: Iterable[Any]) -> Table:
+def table(key: str, columns: Iterable[Column], rows: Iterable[Any]) -> PageTable:
     """Return a table of the columns that at least one row needs."""
     lines = list(rows)
     shown = tuple(column for column in columns if column.needed is _always or any(map(column.needed, lines)))
-    return Table(key, shown, tuple(tuple(column.cell(row) for column in shown) for row in lines))
+    return PageTable(key, shown, tuple(tuple(column.cell(row) for column in shown) for row in lines))
 
 
 def milliseconds(value: float | None) -> str:
@@ -126,14 +126,14 @@ def plain_text(value: Any) -> str:
     )
 
 
-def held_cell(expectation: Row) -> Cell:
+def held_cell(expectation: Row) -> TableCell:
     """Return whether an expectation held."""
-    return words("held", "good") if expectation.get("held") else words("did not hold", "bad")
+    return text_cell("held", "good") if expectation.get("held") else text_cell("did not hold", "bad")
 
 
-def _unproven(expectation: Row) -> Cell:
+def _unproven(expectation: Row) -> TableCell:
     periods = expectation.get("unproven") or ()
-    return Cell(number(len(periods)), len(periods), help="; ".join(periods))
+    return TableCell(number(len(periods)), len(periods), help="; ".join(periods))
 
 
 EXPECTATION = label("Expectation", "text")
@@ -153,7 +153,7 @@ _EXPECTATIONS = (
 )
 
 
-def expectations_table(record: AnalysedRun) -> Table:
+def expectations_table(record: AnalysedRun) -> PageTable:
     """Return every expectation with its value, and the number of unproven periods it depends on."""
     return table("expectations", _EXPECTATIONS, record.summary.get("expectations") or ())
 
@@ -172,7 +172,7 @@ _FAULTS = (
 )
 
 
-def faults_table(record: AnalysedRun) -> Table:
+def faults_table(record: AnalysedRun) -> PageTable:
     """Return when each fault was requested and when it took effect."""
     return table("faults", _FAULTS, record.summary.get("faults") or ())
 
@@ -186,17 +186,17 @@ _CHAINS = (
 )
 
 
-def chains_table(record: AnalysedRun) -> Table:
+def chains_table(record: AnalysedRun) -> PageTable:
     """Return every configuration of the regions' chains."""
     return table("chains", _CHAINS, record.chains)
 
 
-def _exit_cell(process: ProcessRecord) -> Cell:
+def _exit_cell(process: ProcessRecord) -> TableCell:
     end = process.exit
     if end is None:
-        return words("no exit was seen", "bad")
+        return text_cell("no exit was seen", "bad")
     how = f"signal {end.signal}" if end.signal is not None else f"code {end.code}"
-    return words(how, "") if end.expected else words(f"{how}, unexpected", "bad")
+    return text_cell(how, "") if end.expected else text_cell(f"{how}, unexpected", "bad")
 
 
 _PROCESSES = (
@@ -207,13 +207,13 @@ _PROCESSES = (
 )
 
 
-def processes_table(record: AnalysedRun) -> Table:
+def processes_table(record: AnalysedRun) -> PageTable:
     """Return node processes and their exits, unexpected exits first, up to a limit."""
     processes = sorted(record.run.processes, key=lambda each: each.exit is not None and each.exit.expected)
     return table("processes", _PROCESSES, processes[:PROCESSES_SHOWN])
 
 
-def captures_table(record: AnalysedRun) -> Table:
+def captures_table(record: AnalysedRun) -> PageTable:
     """Return every capture file with its packets, the kernel's drops, and the unusable parts."""
     left_out = {str(row["capture"]): _left_out(row) for row in record.captures}
     columns = (
@@ -232,7 +232,7 @@ def _left_out(capture: Row) -> str:
     return "; ".join([*counts, *filter(None, [capture.get("problem")])])
 
 
-def _median_ms(probe: Probe) -> float | None:
+def _median_ms(probe: RoundTripProbe) -> float | None:
     times = sorted(probe.rtt_us)
     return times[len(times) // 2] / 1000 if times else None
 
@@ -245,6 +245,6 @@ _PROBES = (
 )
 
 
-def probes_table(record: AnalysedRun) -> Table:
+def probes_table(record: AnalysedRun) -> PageTable:
     """Return the median round trip of each pair before the nodes started and after they stopped."""
     return table("probes", _PROBES, record.run.probes)

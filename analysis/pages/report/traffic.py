@@ -4,22 +4,22 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from analysis.pages.charting.chart_model import Span
+from analysis.pages.charting.chart_model import ChartSpan
 from analysis.pages.report.formatting import EN_DASH, count_of, number, percent, scaled
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.tables import Table, label, quantity, table
+from analysis.pages.report.tables import PageTable, label, quantity, table
 from experiments.planned.plan import TrafficPlan
 
 STRIP_ROWS = 3
 
 
-def traffic_spans(record: AnalysedRun) -> tuple[Span, ...]:
+def traffic_spans(record: AnalysedRun) -> tuple[ChartSpan, ...]:
     """Return the periods of planned traffic until the end of the run.
 
     The first of each entry has its name.
     """
     return tuple(
-        Span(
+        ChartSpan(
             f"{each.name} {'→'.join(_ends(each, record))}" if number == 0 else "",
             burst.at_us / 1e6,
             min(burst.at_us / 1e6 + burst.length_s, record.length_s),
@@ -32,7 +32,7 @@ def traffic_spans(record: AnalysedRun) -> tuple[Span, ...]:
     )
 
 
-def traffic_table(record: AnalysedRun) -> Table:
+def traffic_table(record: AnalysedRun) -> PageTable:
     """Return the planned and the measured traffic of each entry."""
     return table("traffic", _COLUMNS, _rows(record))
 

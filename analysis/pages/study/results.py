@@ -17,7 +17,7 @@ Values = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class StudyResults:
     """The results of the seeds that are done."""
 
     directory: StudyDirectory
@@ -25,7 +25,7 @@ class Results:
     seeds: Sequence[int]
 
     @classmethod
-    def of(cls, directory: StudyDirectory) -> "Results":
+    def from_directory(cls, directory: StudyDirectory) -> "StudyResults":
         """Return the results in a study's directory. Raises InputError."""
         record = directory.read()
         return cls(directory, record, directory.done(record.seeds))

@@ -7,7 +7,7 @@ from analysis.pages.report.charts.figures import write_charts
 from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import number, scaled
 from analysis.pages.report.page import environment
-from analysis.pages.study.results import Results
+from analysis.pages.study.results import StudyResults
 from experiments.campaigns.studydir import StudyDirectory
 from experiments.files.whole_files import write_whole
 from node.systems import resolve, studies_of
@@ -16,7 +16,7 @@ TEMPLATE = "study.html.j2"
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class PaperComparison:
     """A number of the paper and ours. why: the reason for a difference, as far as known."""
 
     what: str
@@ -26,24 +26,24 @@ class Beside:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class StudyContent:
     """The page's contents from a study's results. notes: how the numbers were measured."""
 
     charts: tuple[SweepChart, ...]
-    beside: tuple[Beside, ...]
+    beside: tuple[PaperComparison, ...]
     notes: tuple[str, ...] = ()
 
 
-def content_of(results: Results) -> Content:
+def content_of(results: StudyResults) -> StudyContent:
     """Return the contents by the study's system."""
     study = studies_of(results.record.system)[results.record.study]
-    content: Content = resolve(study.page)(results)
+    content: StudyContent = resolve(study.page)(results)
     return content
 
 
 def write_study_report(directory: StudyDirectory) -> Path:
     """Write report.html and figures/ of a study, from the seeds that are done. Raises InputError."""
-    results = Results.of(directory)
+    results = StudyResults.from_directory(directory)
     content = content_of(results)
     directory.figures.mkdir(exist_ok=True)
     write_charts(content.charts, directory.figure)
@@ -51,7 +51,7 @@ def write_study_report(directory: StudyDirectory) -> Path:
     return directory.report_html
 
 
-def render(results: Results, content: Content) -> str:
+def render(results: StudyResults, content: StudyContent) -> str:
     """Return the page of a study."""
     record = results.record
     study = studies_of(record.system)[record.study]
@@ -76,7 +76,7 @@ def render(results: Results, content: Content) -> str:
     )  # fmt: skip
 
 
-def as_text(content: Content) -> str:
+def as_text(content: StudyContent) -> str:
     """Return the numbers as lines."""
     width = max((len(each.what) for each in content.beside), default=0)
     ours = max((len(each.ours) for each in content.beside), default=0)

@@ -14,9 +14,9 @@ from statistics import mean, median
 
 import numpy as np
 
-from analysis.pages.charting.chart_model import Axis, Chart, Series
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
 from analysis.pages.report.charts.charts import TIME, spans
-from analysis.pages.systems.sides import System, SystemRun, cut_of
+from analysis.pages.systems.sides import ComparedSystem, SystemRun, cut_of
 from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.delivery.delivery_records import read_files
 from experiments.declared import Trait
@@ -45,12 +45,12 @@ Spread = Mapping[float, list[float]]
 class SystemCharts:
     """A system with its two charts. usual: events/s that are 100 % in the left one."""
 
-    system: System
+    system: ComparedSystem
     usual: float
     both: tuple[Chart, Chart]
 
 
-def system_charts(systems: Sequence[System]) -> tuple[SystemCharts, ...]:
+def system_charts(systems: Sequence[ComparedSystem]) -> tuple[SystemCharts, ...]:
     """Return the charts of each system that ran."""
     ran = [system for system in systems if system.runs]
     latency = [_collected(map(_latency, system.told)) for system in ran]
@@ -75,7 +75,7 @@ def usual_rate(rates: Iterable[float]) -> float:
     return median([rate for rate in rates if rate > 0] or [1.0])
 
 
-def _percent_of_usual(system: System) -> tuple[float, Spread]:
+def _percent_of_usual(system: ComparedSystem) -> tuple[float, Spread]:
     """Return a system's usual rate, events/s, and the rates over time in percent of it."""
     found = [_crossing(run) for run in system.told]
     rough = usual_rate(rate for points in found for rate in points.values())
@@ -134,10 +134,10 @@ def _collected(runs: Iterable[Points]) -> Spread:
     return dict(sorted(found.items()))
 
 
-def _chart(system: System, key: str, y: Axis, values: Spread, end_s: float) -> Chart:
+def _chart(system: ComparedSystem, key: str, y: Axis, values: Spread, end_s: float) -> Chart:
     xs, ys = _with_gaps(values)
     several = len(system.told) > 1
-    line = Series(
+    line = ChartSeries(
         key,
         BLUE,
         xs,

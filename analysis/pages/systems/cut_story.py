@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.pages.report.formatting import EN_DASH, count_of, seconds
-from analysis.pages.systems.sides import Cut, SystemRun, cut_of
+from analysis.pages.systems.sides import RegionCut, SystemRun, cut_of
 from analysis.timelines.tcp_connections import (
     PACKET_COLUMNS,
     CapturedHost,
@@ -35,7 +35,7 @@ def story(run: SystemRun) -> tuple[str, ...]:
 
 
 def sentences(
-    found: Sequence[TcpConnection], hosts: Iterable[CapturedHost], cut: Cut, zero_ns: int
+    found: Sequence[TcpConnection], hosts: Iterable[CapturedHost], cut: RegionCut, zero_ns: int
 ) -> tuple[str, ...]:
     """Return the sentences on connections at a cut. zero_ns: time 0 of the run, CLOCK_REALTIME."""
     return tuple(_Story(found, hosts, cut, zero_ns).sentences())
@@ -54,7 +54,7 @@ def _packets(run: SystemRun, hosts: Iterable[CapturedHost]) -> pa.Table | None:
 
 class _Story:
     def __init__(
-        self, found: Sequence[TcpConnection], hosts: Iterable[CapturedHost], cut: Cut, zero_ns: int
+        self, found: Sequence[TcpConnection], hosts: Iterable[CapturedHost], cut: RegionCut, zero_ns: int
     ) -> None:
         self._region = {each.name: each.region for each in hosts}
         self._cut = cut

@@ -6,8 +6,8 @@ from statistics import median
 
 from analysis.pages.report.formatting import EN_DASH, number, seconds, with_unit
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.pages.report.tables import Cell, Column, Table, table, words
-from analysis.pages.systems.sides import System, cut_of
+from analysis.pages.report.tables import Column, PageTable, TableCell, table, text_cell
+from analysis.pages.systems.sides import ComparedSystem, cut_of
 from experiments.declared import Trait
 
 Value = Callable[[AnalysedRun], float | None]
@@ -15,7 +15,7 @@ MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class SystemFigure:
     """A number of a run, and how it is shown. bad: whether values other than 0 are bad."""
 
     title: str
@@ -25,7 +25,7 @@ class Figure:
     bad: bool = False
 
 
-def systems_table(systems: Sequence[System]) -> Table:
+def systems_table(systems: Sequence[ComparedSystem]) -> PageTable:
     """Return a row for each system that ran."""
     columns = (
         Column("system", _system, help="with the delivery guarantee of its contract"),
@@ -35,28 +35,28 @@ def systems_table(systems: Sequence[System]) -> Table:
     return table("systems", columns, [system for system in systems if system.runs])
 
 
-def _column(figure: Figure) -> Column:
-    def cell(system: System) -> Cell:
+def _column(figure: SystemFigure) -> Column:
+    def cell(system: ComparedSystem) -> TableCell:
         values = [figure.value(run.record) for run in system.told]
         known = [value for value in values if value is not None]
         if not known:
-            return Cell(EN_DASH)
+            return TableCell(EN_DASH)
         middle, low, high = median(known), min(known), max(known)
         spread = "" if low == high else f"{figure.show(low)}{EN_DASH}{figure.show(high)}"
-        return Cell(figure.show(middle), middle, "bad" if figure.bad and high else "", spread)
+        return TableCell(figure.show(middle), middle, "bad" if figure.bad and high else "", spread)
 
     return Column(figure.title, cell, numeric=True, help=figure.help)
 
 
-def _system(system: System) -> Cell:
-    return Cell(system.name, system.name, below=system.shown.plan.declared.contract.delivery)
+def _system(system: ComparedSystem) -> TableCell:
+    return TableCell(system.name, system.name, below=system.shown.plan.declared.contract.delivery)
 
 
-def _runs(system: System) -> Cell:
+def _runs(system: ComparedSystem) -> TableCell:
     valid, asked = len(system.valid), system.asked
     if not valid:
-        return words(f"{len(system.runs)}, none valid", "bad")
-    return words(f"{valid} of {asked}")
+        return text_cell(f"{len(system.runs)}, none valid", "bad")
+    return text_cell(f"{valid} of {asked}")
 
 
 def _cut_figure(name: str) -> Value:
@@ -118,23 +118,23 @@ def _microseconds(value: float) -> str:
 
 
 FIGURES = (
-    Figure("noticed", _cut_figure("detect_s"), seconds, "since the cut; if the system's messages are known"),
-    Figure("flows again", _cut_figure("switch_s"), seconds, "since the cut, until each stream delivers"),
-    Figure("caught up", _cut_figure("catch_up_s"), seconds, "since the cut, until the gap's events arrived"),
-    Figure("lost", _figure("events", "lost"), number, "never reached a client that expected them", bad=True),
-    Figure("repeated", _figure("events", "duplicated"), number, "reached a client again", bad=True),
-    Figure("out of order", _figure("events", "out_of_order"), number, "arrived after later ones", bad=True),
-    Figure("p50 before", _figure("latency", "before_p50_ms"), _milliseconds, "until every client has it"),
-    Figure("p50 after", _figure("latency", "after_p50_ms"), _milliseconds, "after the link was restored"),
-    Figure(
+    SystemFigure("noticed", _cut_figure("detect_s"), seconds, "since the cut; if the system's messages are known"),
+    SystemFigure("flows again", _cut_figure("switch_s"), seconds, "since the cut, until each stream delivers"),
+    SystemFigure("caught up", _cut_figure("catch_up_s"), seconds, "since the cut, until the gap's events arrived"),
+    SystemFigure("lost", _figure("events", "lost"), number, "never reached a client that expected them", bad=True),
+    SystemFigure("repeated", _figure("events", "duplicated"), number, "reached a client again", bad=True),
+    SystemFigure("out of order", _figure("events", "out_of_order"), number, "arrived after later ones", bad=True),
+    SystemFigure("p50 before", _figure("latency", "before_p50_ms"), _milliseconds, "until every client has it"),
+    SystemFigure("p50 after", _figure("latency", "after_p50_ms"), _milliseconds, "after the link was restored"),
+    SystemFigure(
         "WAN bytes", _bytes_per_delivery, number,
         "of all frames on links except background traffic, per delivered event",
     ),
-    Figure(
+    SystemFigure(
         "servers", _processors_per_delivery(of_clients=False), _microseconds,
         "processor time of all but clients per delivered event, from time 0",
     ),
-    Figure(
+    SystemFigure(
         "clients", _processors_per_delivery(of_clients=True), _microseconds,
         "processor time of publishers and subscribers per delivered event, from time 0",
     ),

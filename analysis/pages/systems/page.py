@@ -16,7 +16,7 @@ from analysis.pages.report.page import environment as report_environment
 from analysis.pages.systems.charts import SystemCharts, system_charts
 from analysis.pages.systems.cut_story import story
 from analysis.pages.systems.numbers import systems_table
-from analysis.pages.systems.sides import System, read_systems
+from analysis.pages.systems.sides import ComparedSystem, read_systems
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.files.whole_files import write_whole
 
@@ -36,7 +36,7 @@ def write_systems(sweeps: Sequence[SweepDirectory], page: Path) -> tuple[Path, .
 
 
 def render(
-    systems: Sequence[System],
+    systems: Sequence[ComparedSystem],
     drawn: Sequence[SystemCharts],
     sweeps: Sequence[SweepDirectory],
     page: Path,
@@ -72,7 +72,7 @@ def _asset(name: str) -> Markup:
     return Markup((_HERE / "assets" / name).read_text())  # noqa: S704  (a part of the program)
 
 
-def _link(system: System, page: Path) -> str | None:
+def _link(system: ComparedSystem, page: Path) -> str | None:
     """Return the report of the run that the text describes, relative to the page, if it exists."""
     report = system.told[0].directory.report_html
     if not report.exists():

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun, read_record
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep import VARIANT
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRun
 from experiments.records.rundir import RunDirectory
@@ -21,7 +21,7 @@ class SystemRun:
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class ComparedSystem:
     """One variant. runs: those that ran to their end and were analysed, by repetition.
 
     left_out: why it was not run; "" if it was. asked: number of requested runs.
@@ -48,12 +48,12 @@ class System:
         return self.told[0].record
 
 
-def read_systems(directories: Sequence[SweepDirectory]) -> tuple[System, ...]:
+def read_systems(directories: Sequence[SweepDirectory]) -> tuple[ComparedSystem, ...]:
     """Return the variants of sweeps, in their order.
 
     Raises InputError if one has none, or nothing is analysed.
     """
-    found: dict[str, System] = {}
+    found: dict[str, ComparedSystem] = {}
     for directory in directories:
         by_variant: dict[str, list[SweepRun]] = {}
         for run in directory.read().runs:
@@ -71,18 +71,18 @@ def read_systems(directories: Sequence[SweepDirectory]) -> tuple[System, ...]:
     return tuple(found.values())
 
 
-def _system(directory: SweepDirectory, name: str, runs: Sequence[SweepRun]) -> System:
+def _system(directory: SweepDirectory, name: str, runs: Sequence[SweepRun]) -> ComparedSystem:
     made = []
     for run in runs:
         where = directory.run_of(run)
         if run.verdict not in {None, "crashed"} and where.summary_json.exists():
             made.append(SystemRun(where, read_record(where)))
-    left_out = next((run.problem or "" for run in runs if run.state is State.SKIPPED), "")
-    return System(name, tuple(made), "" if made else left_out, len(runs))
+    left_out = next((run.problem or "" for run in runs if run.state is RunState.SKIPPED), "")
+    return ComparedSystem(name, tuple(made), "" if made else left_out, len(runs))
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class RegionCut:
     """The first fault that separated two regions in a run; end_s: None if it lasted to the end."""
 
     fault: str
@@ -91,12 +91,12 @@ class Cut:
     end_s: float | None
 
 
-def cut_of(record: AnalysedRun) -> Cut | None:
+def cut_of(record: AnalysedRun) -> RegionCut | None:
     """Return the first fault on a link between regions; None if there is none."""
     ends = {link.name: (link.a, link.b) for link in record.wan_links}
     return next(
         (
-            Cut(band.fault, ends[band.links[0]], band.start_s, band.end_s)
+            RegionCut(band.fault, ends[band.links[0]], band.start_s, band.end_s)
             for band in bands(record)
             if band.links and band.links[0] in ends
         ),

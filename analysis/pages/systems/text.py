@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 
 from analysis.pages.systems.cut_story import story
 from analysis.pages.systems.numbers import systems_table
-from analysis.pages.systems.sides import System
+from analysis.pages.systems.sides import ComparedSystem
 
 WIDTH = 110
 
 
-def lines(systems: Sequence[System]) -> Iterator[str]:
+def lines(systems: Sequence[ComparedSystem]) -> Iterator[str]:
     """Yield the table, the systems left out, then a paragraph for each system."""
     table = systems_table(systems)
     rows = [[column.title for column in table.columns]]

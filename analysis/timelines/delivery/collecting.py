@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.delivery.epochs import Layout
+from analysis.timelines.delivery.epochs import EpochLayout
 from node.core.collection_marks import COLLECTS, HAS_KEYS, HEAD, KEY_BYTES
 
 Keys = npt.NDArray[np.uint64]
@@ -19,7 +19,7 @@ Mark = tuple[int, int, int, bool, Keys]  # stream, first_seq, count, collects, k
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class CollectionMarks:
     """All marked events of a run as parallel arrays, in any order. Events without keys have key 0."""
 
     stream: Ints
@@ -27,22 +27,22 @@ class Marks:
     collects: Bools
     keys: Keys
 
-    def laid_out(self, epochs: Layout) -> "Marks":
+    def laid_out(self, epochs: EpochLayout) -> "CollectionMarks":
         """Return the marks with sequence numbers that are comparable across epochs."""
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
-    def of(self, stream: int) -> "Marks":
+    def marks_of_stream(self, stream: int) -> "CollectionMarks":
         """Return the marks of one stream."""
         mine = self.stream == stream
-        return Marks(self.stream[mine], self.seq[mine], self.collects[mine], self.keys[mine])
+        return CollectionMarks(self.stream[mine], self.seq[mine], self.collects[mine], self.keys[mine])
 
 
-def read_marks(paths: Sequence[Path]) -> Marks:
+def read_marks(paths: Sequence[Path]) -> CollectionMarks:
     """Read the marks in these files; any may be missing. A mark that a crash cut short is omitted."""
     return marks_in(path.read_bytes() for path in paths if path.is_file())
 
 
-def marks_in(files: Iterable[bytes]) -> Marks:
+def marks_in(files: Iterable[bytes]) -> CollectionMarks:
     """Return the marks in the contents of such files."""
     marks = [mark for data in files for mark in _marks(data)]
     counts = np.array([mark[2] for mark in marks], np.int64)
@@ -51,7 +51,7 @@ def marks_in(files: Iterable[bytes]) -> Marks:
         np.repeat(np.array([mark[at] for mark in marks], np.int64), counts) for at in (0, 1, 3)
     )
     keys = np.concatenate([np.zeros(0, np.uint64), *(mark[4] for mark in marks)])
-    return Marks(stream, first + offset, collects.astype(bool), keys)
+    return CollectionMarks(stream, first + offset, collects.astype(bool), keys)
 
 
 def _marks(data: bytes) -> Iterator[Mark]:
@@ -68,7 +68,7 @@ def _marks(data: bytes) -> Iterator[Mark]:
         yield stream, first_seq, count, bool(flags & COLLECTS), keys
 
 
-def collectable(marks: Marks) -> Bools:
+def collectable(marks: CollectionMarks) -> Bools:
     """Return, for each marked event of one stream, whether a later one with its key collects it."""
     order = np.lexsort((marks.seq, marks.keys))
     keys, collects = marks.keys[order], marks.collects[order]

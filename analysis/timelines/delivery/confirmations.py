@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints, rows
-from analysis.timelines.delivery.content import Content
+from analysis.timelines.delivery.content import ContentRecords
 from analysis.timelines.delivery.expected import by_topic, excused_times
 from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.run_metadata import RunMetadata
@@ -28,12 +28,12 @@ from analysis.timelines.under_way import mended_ns
 from experiments.declared import Trait
 from experiments.planned.plan import Plan
 from node.core.deliveries import RecordKind
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 
 CLIENTS_NAMED_MAX = 5
 Span = tuple[int, int]
 """Start and end time, in nanoseconds."""
-Planned = Mapping[str, tuple[Subscription, ...]]
+Planned = Mapping[str, tuple[PlannedSubscription, ...]]
 """The planned subscriptions of each client."""
 
 
@@ -45,13 +45,13 @@ def planned_subscriptions(plan: Plan, metadata: RunMetadata) -> Planned:
     if contract.since != "subscription":
         return {}
     if contract.audience == "all":
-        everything = tuple(Subscription(0, stream) for stream in metadata.owner)
+        everything = tuple(PlannedSubscription(0, stream) for stream in metadata.owner)
         return dict.fromkeys(metadata.clients, everything)
     return {process.host: process.subscriptions for process in plan.processes if process.subscriptions}
 
 
 def check_confirmations(
-    planned: Planned, records: pa.Table, metadata: RunMetadata, content: Content | None = None
+    planned: Planned, records: pa.Table, metadata: RunMetadata, content: ContentRecords | None = None
 ) -> pa.Table:
     """Return `schemas.CONFIRMATIONS` of some clients.
 
@@ -129,7 +129,7 @@ Confirmed = Mapping[tuple[str, int, int], Sequence[int]]
 
 
 def _spans(
-    subscriptions: Sequence[Subscription], zero_ns: int, stop_ns: int
+    subscriptions: Sequence[PlannedSubscription], zero_ns: int, stop_ns: int
 ) -> Iterator[_PlannedSubscription]:
     """Yield a client's subscriptions with their ends."""
     open_ones: dict[int, int] = {}
@@ -249,7 +249,7 @@ def _by_topic(records: pa.Table) -> Confirmed:
     return _in_order(confirmed.column("host").to_pylist(), *columns)
 
 
-def _by_content(content: Content, clients: Sequence[str]) -> Confirmed:
+def _by_content(content: ContentRecords, clients: Sequence[str]) -> Confirmed:
     confirmed = np.flatnonzero(content.confirmed_ns != NEVER)
     names = [clients[place] for place in content.client[confirmed].tolist()]
     return _in_order(

@@ -20,11 +20,11 @@ import numpy as np
 from analysis.capture.clocks.machine_clocks import MachineClocks
 from analysis.errors import AnalysisError
 from analysis.timelines.arrays import Bools, Floats, Ints
-from analysis.timelines.delivery.epochs import Layout
+from analysis.timelines.delivery.epochs import EpochLayout
 from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.under_way import UnderWay
+from analysis.timelines.under_way import InFlightSpans
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.content.content import Range
@@ -58,13 +58,13 @@ class EventMatches:
 
 
 _OneClient = tuple[Ints, Ints, Ints, Ints, Floats, Floats]
-"""The fields of `Content` from `client` on."""
+"""The fields of `ContentRecords` from `client` on."""
 _NONE = np.zeros(0, np.int64)
 NOTHING = EventMatches(_NONE, _NONE, _NONE, _NONE, _NONE.astype(bool), _NONE)
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ContentRecords:
     """All events, and all subscriptions of some clients.
 
     domains: lowest and highest value of each attribute. values: a row per attribute. number: the client's own
@@ -90,18 +90,18 @@ class Content:
         found: Ints = self.times_ns[KINDS.index(RecordKind.SUBSCRIBED)]
         return found
 
-    def laid_out(self, epochs: Layout) -> "Content":
+    def laid_out(self, epochs: EpochLayout) -> "ContentRecords":
         """Return the content with sequence numbers that are comparable across epochs."""
         return replace(self, seq=epochs.numbers(self.stream, self.seq))
 
-    def matched(self, contract: Contract, streams: Sequence[int], under_way: UnderWay) -> EventMatches:
+    def matched(self, contract: Contract, streams: Sequence[int], under_way: InFlightSpans) -> EventMatches:
         """Return the events of these streams that match subscriptions, with the subscribers."""
         found = [NOTHING, *self.blocks(contract, streams, under_way)]
         columns = ([getattr(each, name) for each in found] for name in EventMatches.__slots__)
         return EventMatches(*map(np.concatenate, columns))
 
     def blocks(
-        self, contract: Contract, streams: Sequence[int], under_way: UnderWay
+        self, contract: Contract, streams: Sequence[int], under_way: InFlightSpans
     ) -> Iterator[EventMatches]:
         """Yield the matches in blocks of bounded size, in the order of the subscriptions."""
         settle_ns = under_way.settle_ns
@@ -127,7 +127,7 @@ class Content:
 @dataclass(frozen=True, slots=True)
 class ContentFiles:
     """Files with the values of events, and with the subscriptions of some clients: hosts and their measures.
-    domains: see `Content`.
+    domains: see `ContentRecords`.
     """
 
     domains: tuple[Range, ...]
@@ -135,7 +135,7 @@ class ContentFiles:
     clients: tuple[tuple[str, Path], ...]
 
     @classmethod
-    def of(cls, run: RunDirectory, metadata: RunMetadata, clients: Iterable[str]) -> Self | None:
+    def from_run(cls, run: RunDirectory, metadata: RunMetadata, clients: Iterable[str]) -> Self | None:
         """Return the files of a run; None if the contract is not by content."""
         if metadata.declared.contract.audience != "content":
             return None
@@ -143,7 +143,7 @@ class ContentFiles:
         asked = ((name, run.host_measures(name)) for name in clients)
         return cls(metadata.domains, tuple(publishers), tuple(asked))
 
-    def read(self, clocks: MachineClocks) -> Content:
+    def read(self, clocks: MachineClocks) -> ContentRecords:
         """Read all files. Raises AnalysisError if they are inconsistent."""
         events = (read_measures(*file, clocks).get(EVENT, ()) for file in self.publishers)
         interests = (
@@ -154,10 +154,10 @@ class ContentFiles:
 
 def content_of(
     domains: tuple[Range, ...], events: Iterable[Rows], interests: Iterable[tuple[str, Iterable[Rows]]]
-) -> Content:
+) -> ContentRecords:
     """Build the content from publishers' records of events, and each client's records of subscriptions.
 
-    domains: see `Content`. Raises AnalysisError if the records are inconsistent.
+    domains: see `ContentRecords`. Raises AnalysisError if the records are inconsistent.
     """
     columns, times, rows = _concatenated(events)
     stream, seq, values = *rows[:2].astype(np.int64), rows[2:]
@@ -173,7 +173,7 @@ def content_of(
         found.append(_subscriptions(place, asked_ns, asked))
     asked_for = [each for each in found if each] or [_nothing(len(values))]
     parts = (np.concatenate(each, axis=-1) for each in zip(*asked_for, strict=True))
-    return Content(domains, stream, seq, times, values, *parts)
+    return ContentRecords(domains, stream, seq, times, values, *parts)
 
 
 def _concatenated(blocks: Iterable[Rows]) -> tuple[Sequence[str], Ints, Floats]:

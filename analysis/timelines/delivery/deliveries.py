@@ -11,20 +11,20 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, ints, rows
-from analysis.timelines.delivery.collecting import Marks
-from analysis.timelines.delivery.content import NOTHING, Content, EventMatches
+from analysis.timelines.delivery.collecting import CollectionMarks
+from analysis.timelines.delivery.content import NOTHING, ContentRecords, EventMatches
 from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
-from analysis.timelines.delivery.epochs import Layout, layout
+from analysis.timelines.delivery.epochs import EpochLayout, epoch_layout
 from analysis.timelines.delivery.expected import (
     SUBSCRIPTIONS,
+    ClientSessions,
     Runs,
-    Sessions,
-    Subscriptions,
+    SubscriptionRecords,
     Windows,
+    all_events_due_to_all,
     expected,
-    for_everybody,
+    runs_difference,
     subscriptions,
-    without,
 )
 from analysis.timelines.delivery.sequence_intervals import (
     NEVER,
@@ -33,8 +33,8 @@ from analysis.timelines.delivery.sequence_intervals import (
     Batches,
     check_groups,
     digest,
+    in_group_spans,
     repeats,
-    shifted,
     sums,
     totals,
     union,
@@ -42,8 +42,8 @@ from analysis.timelines.delivery.sequence_intervals import (
 )
 from analysis.timelines.delivery.wrong_deliveries import wrong_deliveries
 from analysis.timelines.recovering.finality import unexplained
-from analysis.timelines.run_metadata import RunMetadata, refuse_unplanned
-from analysis.timelines.under_way import UnderWay
+from analysis.timelines.run_metadata import RunMetadata, check_planned_streams
+from analysis.timelines.under_way import InFlightSpans
 from analysis.timelines.verification import published_twice, verify
 from node.core.deliveries import RecordKind
 
@@ -55,8 +55,8 @@ class GroupedDeliveries:
     """The records of some clients, and the client of each group."""
 
     got: RecordedDeliveries
-    sessions: Sessions
-    asked: Subscriptions | tuple[Windows, Windows]
+    sessions: ClientSessions
+    asked: SubscriptionRecords | tuple[Windows, Windows]
     client: Ints
 
     @property
@@ -65,14 +65,14 @@ class GroupedDeliveries:
         return self.got.of_group
 
 
-def check(
+def delivery_table(
     clients: Sequence[str],
     published: pa.Table,
     records: pa.Table,
     metadata: RunMetadata,
-    marks: Marks | None = None,
+    marks: CollectionMarks | None = None,
     *,
-    content: Content | None = None,
+    content: ContentRecords | None = None,
 ) -> pa.Table:
     """Return `schemas.DELIVERIES` of some clients: a row for every stream that concerns them.
 
@@ -83,14 +83,14 @@ def check(
     streams = list(metadata.owner)
     for table in (published, records):
         about = pc.not_equal(table.column("kind"), int(RecordKind.SESSION))
-        refuse_unplanned(table.filter(about), metadata, "recorded")
-    epochs = layout([published, records])
+        check_planned_streams(table.filter(about), metadata, "recorded")
+    epochs = epoch_layout([published, records])
     published, records = epochs.laid_out(published), epochs.laid_out(records)
     known = recorded_publications(published, metadata)
     arranged = _arranged(clients, records, metadata, content.laid_out(epochs) if content else None)
     got, sessions, stream = arranged.got, arranged.sessions, arranged.stream
     groups = len(stream)
-    batches = shifted(got.session, got.first, got.reach)
+    batches = in_group_spans(got.session, got.first, got.reach)
     again = repeats(batches)
     reached = _reached(batches, len(sessions.group))
     wanted = expected(sessions, reached, arranged.asked, known, metadata)
@@ -100,7 +100,7 @@ def check(
     wrong = wrong_deliveries(batches, got, known, metadata, again=again, verdict=verdict, wanted=wanted)
     marks = marks.laid_out(epochs) if marks is not None else None
     unjustified = unexplained(got, known, metadata, marks)
-    covered = union(shifted(got.group, got.first, got.reach))
+    covered = union(in_group_spans(got.group, got.first, got.reach))
     accounted = union(_accounted(batches, got, unjustified))
     early = got.t_ns <= (metadata.stopped_ns or np.iinfo(np.int64).max)
     columns = {
@@ -141,25 +141,25 @@ Sets = tuple[Mapping[str, Runs], Mapping[str, Runs]]
 """Maximal runs of numbers of one stream, by client: the events it must get, and the events due to it."""
 
 
-def must_get(
+def required_sets(
     clients: Sequence[str],
     published: pa.Table,
     records: pa.Table,
     metadata: RunMetadata,
-    content: Content | None = None,
+    content: ContentRecords | None = None,
 ) -> dict[int, Sets] | None:
     """Return, by stream, the numbers that each client must get, and those due to it regardless of excusing
     faults.
 
     See `expected.Expected`; numbers are over all sessions of a client. Return None if every client must get
     everything published while it is alive. published, records: rows of `schemas.RECORDS`, of the streams in
-    `metadata`. content: as for `check`.
+    `metadata`. content: as for `delivery_table`.
     """
-    if for_everybody(metadata):
+    if all_events_due_to_all(metadata):
         return None
     arranged = _arranged(clients, records, metadata, content)
     got, sessions = arranged.got, arranged.sessions
-    reached = _reached(shifted(got.session, got.first, got.reach), len(sessions.group))
+    reached = _reached(in_group_spans(got.session, got.first, got.reach), len(sessions.group))
     wanted = expected(sessions, reached, arranged.asked, recorded_publications(published, metadata), metadata)
     streams = list(metadata.owner)
     found: dict[int, tuple[dict[str, Runs], dict[str, Runs]]] = {stream: ({}, {}) for stream in streams}
@@ -169,7 +169,7 @@ def must_get(
     return dict(found)
 
 
-def _by_group(runs: Runs, sessions: Sessions) -> Iterator[tuple[int, Runs]]:
+def _by_group(runs: Runs, sessions: ClientSessions) -> Iterator[tuple[int, Runs]]:
     """Yield the runs of each group that has any, over all its sessions."""
     group = sessions.group[runs[0] >> SPAN_BITS]
     first, size = runs[0] & (SPAN - 1), runs[1] - runs[0]
@@ -207,14 +207,14 @@ def _in_spans(table: pa.Table, streams: list[int]) -> Batches:
     """Return the batches in rows of these streams, in the streams' spans."""
     stream = _places(ints(table, "stream"), streams)
     mine = np.flatnonzero(stream >= 0)
-    return shifted(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
+    return in_group_spans(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
 
 
 def _unacknowledged(records: pa.Table, metadata: RunMetadata) -> Runs:
     """Return events whose publisher died before their acknowledgement, in the streams' spans."""
     streams = list(metadata.owner)
     if metadata.declared.contract.published != "sent-then-acknowledged":
-        return union(shifted(*(np.zeros(0, np.int64),) * 3))
+        return union(in_group_spans(*(np.zeros(0, np.int64),) * 3))
     hosts = pc.unique(records.column("host")).to_pylist()
     last = np.array([metadata.starts.get(name, 1) - 1 for name in hosts], np.int64)
     np.maximum.at(last, codes(records.column("host"), hosts), ints(records, "session"))
@@ -222,11 +222,11 @@ def _unacknowledged(records: pa.Table, metadata: RunMetadata) -> Runs:
     sent = rows(records, kind=int(RecordKind.PUBLISHED))
     died = ints(sent, "session") < last[codes(sent.column("host"), hosts)]
     taken = _in_spans(rows(records, kind=int(RecordKind.ACKNOWLEDGED)), streams)
-    return without(union(_in_spans(sent.filter(pa.array(died)), streams)), union(taken))
+    return runs_difference(union(_in_spans(sent.filter(pa.array(died)), streams)), union(taken))
 
 
 def _arranged(
-    clients: Sequence[str], records: pa.Table, metadata: RunMetadata, content: Content | None = None
+    clients: Sequence[str], records: pa.Table, metadata: RunMetadata, content: ContentRecords | None = None
 ) -> GroupedDeliveries:
     """Return the clients' records by group and session, and all actual or expected sessions.
 
@@ -243,7 +243,9 @@ def _arranged(
     mine = np.flatnonzero(np.isin(kind, _DELIVERIES) & there)
     asked = np.flatnonzero(np.isin(kind, SUBSCRIPTIONS) & there)
     matched = (
-        content.matched(metadata.declared.contract, streams, UnderWay.of(metadata)) if content else NOTHING
+        content.matched(metadata.declared.contract, streams, InFlightSpans.from_metadata(metadata))
+        if content
+        else NOTHING
     )
     np.maximum.at(last, matched.client, matched.session)
     most = int(last.max(initial=0)) + 1
@@ -283,7 +285,7 @@ def _arranged(
     np.maximum.at(last_ns, got.session, got.t_ns)
     return GroupedDeliveries(
         got,
-        Sessions(group.astype(np.int64), of_stream[group], lasted, last_ns),
+        ClientSessions(group.astype(np.int64), of_stream[group], lasted, last_ns),
         subscriptions(records.take(pa.array(asked)), np.searchsorted(keys, key[asked]))
         if content is None
         else _matched_windows(matched, np.searchsorted(keys, for_content)),
@@ -297,11 +299,11 @@ def _matched_windows(matched: EventMatches, session: Ints) -> tuple[Windows, Win
     return (session[must], matched.seq[must], matched.seq[must] + 1), (session, matched.seq, matched.seq + 1)
 
 
-def _repeats_over_sessions(got: RecordedDeliveries, again: Ints, sessions: Sessions) -> Ints:
+def _repeats_over_sessions(got: RecordedDeliveries, again: Ints, sessions: ClientSessions) -> Ints:
     """Return, for each batch, how many of its events the client already had, in any session."""
     if len(np.unique(sessions.group)) == len(sessions.group):
         return again
-    return repeats(shifted(got.group, got.first, got.reach))
+    return repeats(in_group_spans(got.group, got.first, got.reach))
 
 
 def _reached(batches: Batches, sessions: int) -> Ints:
@@ -311,7 +313,7 @@ def _reached(batches: Batches, sessions: int) -> Ints:
     return reached
 
 
-def _lost(covered: tuple[Ints, Ints], sessions: Sessions, wanted: Runs, groups: int) -> Ints:
+def _lost(covered: tuple[Ints, Ints], sessions: ClientSessions, wanted: Runs, groups: int) -> Ints:
     """Return the events that were expected in each session and are not accounted for, summed by group."""
     first, end = wanted
     accounted = within(covered, first, end)
@@ -335,7 +337,7 @@ def _accounted(batches: Batches, got: RecordedDeliveries, unjustified: Ints) -> 
     return Batches(batches.first_seq, batches.count - np.minimum(gone, batches.count), batches.t_ns)
 
 
-def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: Layout) -> Ints:
+def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: EpochLayout) -> Ints:
     """Return `sequence_intervals.digest` of each group's runs, in sequence numbers. streams: the stream of
     each group.
     """

@@ -63,7 +63,7 @@ def read_files(
         if streams is not None:
             wanted = np.isin(rows["stream"], streams)
             rows, session, position = rows[wanted], session[wanted], position[wanted]
-        clock = clocks.of(host)
+        clock = clocks.clock_of_host(host)
         if not clock.is_reference:
             rows = rows.copy()
             rows["time_ns"] = clock.corrected(rows["time_ns"].astype(np.int64))

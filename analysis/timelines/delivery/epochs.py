@@ -19,7 +19,7 @@ from node.core.epochs import NUMBER_BITS
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class EpochLayout:
     """Every stream's epochs in order, as parallel arrays; empty if there is only the first epoch."""
 
     stream: Ints
@@ -51,7 +51,7 @@ class Layout:
         return found
 
 
-def layout(tables: Sequence[pa.Table]) -> Layout:
+def epoch_layout(tables: Sequence[pa.Table]) -> EpochLayout:
     """Return the layout of the epochs in these tables of `schemas.RECORDS` or `schemas.EVENTS`."""
     stream, seq = (
         np.concatenate([ints(table, name) for table in tables]) for name in ("stream", "first_seq")
@@ -59,7 +59,7 @@ def layout(tables: Sequence[pa.Table]) -> Layout:
     reach = np.concatenate([_reach(table) for table in tables])
     if not len(seq) or int(seq.max()) >> NUMBER_BITS == 0:
         nothing = np.zeros(0, np.int64)
-        return Layout(nothing, nothing, nothing)
+        return EpochLayout(nothing, nothing, nothing)
     keys = _keys(stream, seq >> NUMBER_BITS)
     known, which = np.unique(keys, return_inverse=True)
     length = np.zeros(len(known), np.int64)
@@ -67,7 +67,7 @@ def layout(tables: Sequence[pa.Table]) -> Layout:
     before = np.cumsum(length) - length
     streams = known >> EPOCH_BITS
     first_of_stream = np.searchsorted(streams, streams)
-    return Layout(streams, known & ((1 << EPOCH_BITS) - 1), before - before[first_of_stream])
+    return EpochLayout(streams, known & ((1 << EPOCH_BITS) - 1), before - before[first_of_stream])
 
 
 EPOCH_BITS = 63 - NUMBER_BITS

@@ -26,9 +26,16 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints, codes, ints
 from analysis.timelines.delivery.delivery_records import RecordedPublications
-from analysis.timelines.delivery.sequence_intervals import NEVER, SPAN, SPAN_BITS, Batches, shifted, union
+from analysis.timelines.delivery.sequence_intervals import (
+    NEVER,
+    SPAN,
+    SPAN_BITS,
+    Batches,
+    in_group_spans,
+    union,
+)
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.under_way import UnderWay, mended_ns
+from analysis.timelines.under_way import InFlightSpans, mended_ns
 from node.core.deliveries import RecordKind
 
 Runs = tuple[Ints, Ints]
@@ -43,7 +50,7 @@ _CLOSING = (RecordKind.UNSUBSCRIBING, RecordKind.UNSUBSCRIBED)
 
 
 @dataclass(frozen=True, slots=True)
-class Sessions:
+class ClientSessions:
     """Sessions of clients with a stream, as parallel arrays.
 
     group: a client and a stream. stream: an index in the run's list. lasted: to the end of the run. last_ns:
@@ -57,7 +64,7 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscriptions:
+class SubscriptionRecords:
     """Clients' records of subscriptions, in order of session and of writing.
 
     number: the first event that a subscription includes, or the first one that it no longer includes; 0 if
@@ -90,9 +97,9 @@ Windows = tuple[Ints, Ints, Ints]
 
 
 def expected(
-    sessions: Sessions,
+    sessions: ClientSessions,
     reached: Ints,
-    asked: Subscriptions | tuple[Windows, Windows],
+    asked: SubscriptionRecords | tuple[Windows, Windows],
     known: RecordedPublications,
     metadata: RunMetadata,
 ) -> Expected:
@@ -106,8 +113,11 @@ def expected(
     streams = len(metadata.owner)
     count = len(sessions.group)
     excused = _excused(known, metadata, streams)
-    promised = without(known.runs, known.unacknowledged)
-    published, unacknowledged = without(promised, excused), without(known.unacknowledged, excused)
+    promised = runs_difference(known.runs, known.unacknowledged)
+    published, unacknowledged = (
+        runs_difference(promised, excused),
+        runs_difference(known.unacknowledged, excused),
+    )
     limit = np.where(sessions.lasted, SPAN - 1, reached)
     if contract.since == "beginning":
         everything = (np.arange(count), np.zeros(count, np.int64), limit)
@@ -123,13 +133,13 @@ def expected(
     sure, may = (
         asked
         if isinstance(asked, tuple)
-        else _windows(asked, sessions, clock, UnderWay.of(metadata), late_ns)
+        else _windows(asked, sessions, clock, InFlightSpans.from_metadata(metadata), late_ns)
     )
     sure = (sure[0], sure[1], np.minimum(sure[2], limit[sure[0]]))
     return Expected(
         within_windows(sure, sessions.stream, published),
         within_windows(sure, sessions.stream, promised),
-        union(shifted(may[0], may[1], np.maximum(may[2] - may[1], 0), size_max=int(SPAN))),
+        union(in_group_spans(may[0], may[1], np.maximum(may[2] - may[1], 0), size_max=int(SPAN))),
         within_windows(sure, sessions.stream, unacknowledged),
     )
 
@@ -148,10 +158,10 @@ def within_windows(windows: Windows, stream_of: Ints, published: Runs) -> Runs:
     run = np.repeat(low, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     begins = np.maximum(published[0][run] - base[window], first[window])
     ends = np.minimum(published[1][run] - base[window], end[window])
-    return union(shifted(session[window], begins, np.maximum(ends - begins, 0), size_max=int(SPAN)))
+    return union(in_group_spans(session[window], begins, np.maximum(ends - begins, 0), size_max=int(SPAN)))
 
 
-def without(runs: Runs, others: Runs) -> Runs:
+def runs_difference(runs: Runs, others: Runs) -> Runs:
     """Return the numbers in some maximal runs that are not in others; all in spans."""
     if not len(others[0]) or not len(runs[0]):
         return runs
@@ -202,7 +212,11 @@ class _PublicationClock:
 
 
 def _windows(
-    asked: Subscriptions, sessions: Sessions, clock: _PublicationClock, under_way: UnderWay, late_ns: int
+    asked: SubscriptionRecords,
+    sessions: ClientSessions,
+    clock: _PublicationClock,
+    under_way: InFlightSpans,
+    late_ns: int,
 ) -> tuple[Windows, Windows]:
     """Return the windows that subscriptions require, and those that they permit."""
     closing = _next(asked, np.isin(asked.kind, _CLOSING))
@@ -239,13 +253,13 @@ def _windows(
     return must, (asked.session[opening], first, end)
 
 
-def _ends(asked: Subscriptions, final: Ints, otherwise: Ints) -> Ints:
+def _ends(asked: SubscriptionRecords, final: Ints, otherwise: Ints) -> Ints:
     """Return the end number that each client was notified of, or else `otherwise`."""
     number = asked.number[np.maximum(final, 0)] if len(asked.number) else otherwise
     return np.where((final >= 0) & (number > 0), number, otherwise)
 
 
-def _next(asked: Subscriptions, wanted: Bools) -> Ints:
+def _next(asked: SubscriptionRecords, wanted: Bools) -> Ints:
     """Return, for each row, the next wanted row of its session, or -1."""
     rows = len(wanted)
     place = np.where(wanted, np.arange(rows), rows)
@@ -265,7 +279,7 @@ def _excused(known: RecordedPublications, metadata: RunMetadata, streams: int) -
     for from_ns, to_ns in excused_times(metadata):
         first = clock.first(every, np.full(streams, from_ns - settle_ns))
         end = clock.after(every, np.full(streams, min(to_ns, NEVER - settle_ns) + settle_ns))
-        found.append(shifted(every, first, np.maximum(end - first, 0)))
+        found.append(in_group_spans(every, first, np.maximum(end - first, 0)))
     if not found:
         nothing = np.zeros(0, np.int64)
         return nothing, nothing
@@ -282,7 +296,7 @@ def excused_times(metadata: RunMetadata) -> Iterator[tuple[int, int]]:
             yield fault.t_ns, mended_ns(fault, metadata)
 
 
-def for_everybody(metadata: RunMetadata) -> bool:
+def all_events_due_to_all(metadata: RunMetadata) -> bool:
     """Return whether every client must get everything published while it is alive, despite all faults."""
     contract = metadata.declared.contract
     return contract.audience == "all" and contract.since == "beginning" and contract.survives is None
@@ -293,7 +307,7 @@ def by_topic(metadata: RunMetadata) -> bool:
     return metadata.declared.contract.audience == "topic"
 
 
-def followed(records: pa.Table, metadata: RunMetadata) -> pa.Table:
+def followed_spans(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     """Return `schemas.FOLLOWED`: when streams were followed, by clients' rows of `schemas.RECORDS`."""
     asked = records.filter(pc.is_in(records.column("kind"), value_set=pa.array(SUBSCRIPTIONS, pa.int32())))
     host = codes(asked.column("host"), pc.unique(asked.column("host")).to_pylist())
@@ -319,8 +333,8 @@ def followed(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     return counted.rename_columns(schemas.FOLLOWED.names).cast(schemas.FOLLOWED)
 
 
-def subscriptions(table: pa.Table, session: Ints) -> Subscriptions:
+def subscriptions(table: pa.Table, session: Ints) -> SubscriptionRecords:
     """Return the subscriptions in rows of `schemas.RECORDS` of these kinds, given the session of each row."""
     columns = [table.column(name).to_numpy().astype(np.int64) for name in ("kind", "first_seq", "t_ns")]
     order = np.argsort(session, kind="stable")
-    return Subscriptions(session[order], *(column[order] for column in columns))
+    return SubscriptionRecords(session[order], *(column[order] for column in columns))

@@ -15,11 +15,11 @@ from analysis.timelines.arrays import ints, rows
 from analysis.timelines.delivery import deliveries
 from analysis.timelines.delivery.collecting import marks_in
 from analysis.timelines.delivery.confirmations import check_confirmations, planned_subscriptions
-from analysis.timelines.delivery.content import Content, content_of
+from analysis.timelines.delivery.content import ContentRecords, content_of
 from analysis.timelines.delivery.delivery_records import as_table, host_records
 from analysis.timelines.measures import measures_in
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.summary import Findings
+from analysis.timelines.summary import RunFindings
 from analysis.timelines.verification import check_order
 from experiments.declared import Trait
 from experiments.planned.plan import Plan
@@ -27,7 +27,7 @@ from node.core.content.content_measures import EVENT, INTEREST
 from node.core.deliveries import RecordKind
 
 
-class Output(Protocol):
+class RecordedOutput(Protocol):
     """The content of a host's files, without their headers."""
 
     @property
@@ -43,11 +43,11 @@ class Output(Protocol):
         """The process's own measurements."""
 
 
-Outputs = Mapping[str, Output]
+Outputs = Mapping[str, RecordedOutput]
 """The output of each host."""
 
 
-def findings_of(outputs: Outputs, plan: Plan, metadata: RunMetadata) -> Findings:
+def findings_of(outputs: Outputs, plan: Plan, metadata: RunMetadata) -> RunFindings:
     """Return deliveries, publishers and confirmations. Raises AnalysisError if the records do not fit the
     plan.
     """
@@ -58,8 +58,8 @@ def findings_of(outputs: Outputs, plan: Plan, metadata: RunMetadata) -> Findings
     planned = planned_subscriptions(plan, metadata)
     asked = {name: planned.get(name, ()) for name in clients} if planned else {}
     orders = [check_order(name, _table(outputs, [name])) for name in drivers]
-    return Findings(
-        deliveries=deliveries.check(clients, published, got, metadata, marks, content=content),
+    return RunFindings(
+        deliveries=deliveries.delivery_table(clients, published, got, metadata, marks, content=content),
         publishers=pa.concat_tables([schemas.PUBLISHERS.empty_table(), *orders]),
         confirmations=check_confirmations(asked, got, metadata, content),
     )
@@ -90,7 +90,7 @@ def _table(outputs: Outputs, hosts: Sequence[str]) -> pa.Table:
     return as_table([host_records(name, outputs[name].records) for name in hosts])
 
 
-def _content(outputs: Outputs, metadata: RunMetadata) -> Content | None:
+def _content(outputs: Outputs, metadata: RunMetadata) -> ContentRecords | None:
     if metadata.declared.contract.audience != "content":
         return None
     drivers = metadata.having(Trait.PUBLISHER)

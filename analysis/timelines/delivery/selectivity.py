@@ -10,21 +10,23 @@ import pyarrow as pa
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints
-from analysis.timelines.delivery.content import Content
+from analysis.timelines.delivery.content import ContentRecords
 from analysis.timelines.percentiles import weighted
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.under_way import UnderWay
+from analysis.timelines.under_way import InFlightSpans
 
 OF_SUBSCRIPTIONS, OF_CLIENTS = "subscriptions", "clients"
 PERCENTS = (50, 95, 100)
 
 
-def selectivity(content: Content, metadata: RunMetadata) -> pa.Table:
+def selectivity(content: ContentRecords, metadata: RunMetadata) -> pa.Table:
     """Return `schemas.SELECTIVITY` of a run's events, by the subscriptions that required them."""
     events = len(content.seq)
     subscriptions, clients = np.zeros(events, np.int64), np.zeros(events, np.int64)
     last, seen = -1, np.zeros(0, np.int64)  # a client's matches may continue in the next block
-    for block in content.blocks(metadata.declared.contract, list(metadata.owner), UnderWay.of(metadata)):
+    for block in content.blocks(
+        metadata.declared.contract, list(metadata.owner), InFlightSpans.from_metadata(metadata)
+    ):
         client, event = block.client[block.must], block.event[block.must]
         subscriptions += np.bincount(event, minlength=events)
         pairs = np.setdiff1d(np.unique(client * events + event), last * events + seen, assume_unique=True)

@@ -110,7 +110,7 @@ class SequenceIntervals:
         return row
 
 
-def cut(published: Batches, arrived: Mapping[str, Batches]) -> SequenceIntervals:
+def cut_stream(published: Batches, arrived: Mapping[str, Batches]) -> SequenceIntervals:
     """Cut a stream at every batch's ends. Pieces that were neither published nor received are omitted."""
     everything = [published, *arrived.values()]
     together = Batches(
@@ -130,7 +130,7 @@ def cut(published: Batches, arrived: Mapping[str, Batches]) -> SequenceIntervals
     )
 
 
-def dated(intervals: SequenceIntervals, window: RunWindow) -> SequenceIntervals:
+def without_misdated(intervals: SequenceIntervals, window: RunWindow) -> SequenceIntervals:
     """Treat pieces with a time outside the run as never published.
 
     Nothing is measured from them, and no host counts as missing them.
@@ -231,7 +231,7 @@ def check_groups(count: int) -> None:
         raise AnalysisError(f"{count:,} sessions with streams are too many to process at once")
 
 
-def shifted(group: Ints, first_seq: Ints, count: Ints, size_max: int = int(SPAN // 4)) -> Batches:
+def in_group_spans(group: Ints, first_seq: Ints, count: Ints, size_max: int = int(SPAN // 4)) -> Batches:
     """Return batches in their groups' spans. Numbers beyond a span (a damaged record) are put at its end."""
     size = np.clip(count, 0, size_max)
     first = np.clip(first_seq, 0, SPAN - 1 - size)
@@ -266,7 +266,7 @@ def _held_before(known: tuple[Ints, Ints], at: Ints) -> Ints:
     return held
 
 
-def behind(batches: Batches) -> Ints:
+def late_numbers(batches: Batches) -> Ints:
     """Return how many numbers of each batch lie before the end of an earlier batch of its span."""
     order = np.argsort(batches.first_seq >> SPAN_BITS, kind="stable")
     end = batches.end_seq[order]

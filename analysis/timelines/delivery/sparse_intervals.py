@@ -133,7 +133,7 @@ def from_events(events: pa.Table, clients: Sequence[str], sets: tuple[Runs, Runs
     return _cut(published, rows(events, kind="arrived"), clients, sets, NONE)
 
 
-def dated(intervals: SparseIntervals, window: RunWindow) -> SparseIntervals:
+def without_misdated_pairs(intervals: SparseIntervals, window: RunWindow) -> SparseIntervals:
     """Treat pieces with a time outside the run as never published; see `sequence_intervals.dated`."""
     misdated = ~window.holds(intervals.arrived_ns)
     undated = ~window.holds(intervals.published_ns)

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.timelines.arrays import Bools, Ints, codes, ints, of_roles, rows
-from analysis.timelines.delivery.sequence_intervals import NEVER, Batches, SequenceIntervals, cut
-from analysis.timelines.delivery.stream_paths import Sources, changes
+from analysis.timelines.arrays import Bools, Ints, codes, ints, rows, rows_of_roles
+from analysis.timelines.delivery.sequence_intervals import NEVER, Batches, SequenceIntervals, cut_stream
+from analysis.timelines.delivery.stream_paths import SourceHistory, changes
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from node.core.deliveries import RecordKind
@@ -53,7 +53,7 @@ def records_pieces(
         batches(rows(table, kind=int(RecordKind.PUBLISHED))) for table in (published, taken)
     )
     got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
-    pieces = cut(acknowledged, {**by_host(got, clients), TAKEN: heads})
+    pieces = cut_stream(acknowledged, {**by_host(got, clients), TAKEN: heads})
     first_seen = pieces.arrived_ns.min(axis=0, initial=NEVER)
     times = np.where(pieces.published_ns == NEVER, NEVER, np.minimum(pieces.published_ns, first_seen))
     return replace(pieces, published_ns=times, hosts=pieces.hosts[:-1], arrived_ns=pieces.arrived_ns[:-1])
@@ -62,7 +62,7 @@ def records_pieces(
 def intervals(events: pa.Table, clients: Sequence[str]) -> SequenceIntervals:
     """Return the stream's pieces, as published and as they arrived at `clients`."""
     published = batches(rows(events, kind="published"))
-    return cut(published, by_host(rows(events, kind="arrived"), clients))
+    return cut_stream(published, by_host(rows(events, kind="arrived"), clients))
 
 
 Runs = Mapping[str, tuple[Ints, Ints]]
@@ -88,17 +88,17 @@ def _held(pieces: SequenceIntervals, runs: Runs) -> Bools:
     return rows_of
 
 
-def sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
+def sources(events: pa.Table, metadata: RunMetadata) -> dict[str, SourceHistory]:
     """Return each region's sources of the stream, from batches that arrived at its proxies from other
     regions.
     """
     proxies = [metadata.hosts[name] for name in metadata.having(Trait.SERVER)]
-    arrived = of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SERVER))
+    arrived = rows_of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SERVER))
     names = [host.name for host in proxies]
     regions = np.array([*(host.region for host in proxies), ""], object)  # the last entry is for other hosts
     here, there = (regions[codes(arrived.column(column), names)] for column in ("host", "peer"))
     t_ns = ints(arrived, "t_ns")
-    found: dict[str, Sources] = {}
+    found: dict[str, SourceHistory] = {}
     for region in dict.fromkeys(host.region for host in proxies):
         mine = np.flatnonzero((here == region) & (there != region) & (there != ""))
         order = mine[np.argsort(t_ns[mine], kind="stable")]

@@ -14,7 +14,7 @@ from topologies.routes import Hop
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class SourceHistory:
     """The sources of one stream in one region, sorted by time: the region `names[i]` from `since_ns[i]` on.
 
     Repetitions are allowed. The time of a lookup is exclusive: a source counts from just after its first
@@ -30,15 +30,17 @@ class Sources:
         return self.names[found] if found >= 0 else None
 
 
-def changes(t_ns: Ints, names: npt.NDArray[np.object_]) -> Sources:
+def changes(t_ns: Ints, names: npt.NDArray[np.object_]) -> SourceHistory:
     """Return the sources in arrivals sorted by time, without repetitions."""
     if not len(t_ns):
-        return Sources(np.zeros(0, np.int64), ())
+        return SourceHistory(np.zeros(0, np.int64), ())
     new = np.concatenate(([True], names[1:] != names[:-1]))
-    return Sources(t_ns[new], tuple(names[new]))
+    return SourceHistory(t_ns[new], tuple(names[new]))
 
 
-def path_to(sources: Mapping[str, Sources], owner: str, region: str, t_ns: int) -> tuple[Hop, ...] | None:
+def path_to(
+    sources: Mapping[str, SourceHistory], owner: str, region: str, t_ns: int
+) -> tuple[Hop, ...] | None:
     """Return the hops of the owner's stream to `region` just before `t_ns`, first hop first.
 
     Empty for the owner itself; None if the chain of sources does not lead back to the owner.
@@ -53,7 +55,7 @@ def path_to(sources: Mapping[str, Sources], owner: str, region: str, t_ns: int) 
     return tuple(reversed(hops))
 
 
-def change_times(sources: Mapping[str, Sources]) -> Ints:
+def change_times(sources: Mapping[str, SourceHistory]) -> Ints:
     """Return every time at which some path of the stream may have changed, sorted."""
     return np.unique(np.concatenate([s.since_ns for s in sources.values()] or [np.zeros(0, np.int64)]))
 

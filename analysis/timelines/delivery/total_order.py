@@ -22,8 +22,14 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints
-from analysis.timelines.delivery.epochs import layout
-from analysis.timelines.delivery.sequence_intervals import SPAN_BITS, distinct, incidences, shifted, sums
+from analysis.timelines.delivery.epochs import epoch_layout
+from analysis.timelines.delivery.sequence_intervals import (
+    SPAN_BITS,
+    distinct,
+    in_group_spans,
+    incidences,
+    sums,
+)
 from analysis.timelines.run_metadata import RunMetadata
 from node.core.deliveries import RecordKind
 
@@ -53,10 +59,10 @@ def disorder(records: pa.Table, metadata: RunMetadata) -> pa.Table:
     records = records.filter(
         pc.is_in(records.column("kind"), value_set=pa.array([RecordKind.DELIVERED, RecordKind.SPARSE]))
     )
-    records = layout([records]).laid_out(records)
+    records = epoch_layout([records]).laid_out(records)
     streams = sorted(metadata.owner)
     stream = np.searchsorted(streams, ints(records, "stream"))
-    batches = shifted(stream, ints(records, "first_seq"), ints(records, "count"))
+    batches = in_group_spans(stream, ints(records, "first_seq"), ints(records, "count"))
     edges = distinct(np.concatenate((batches.first_seq, batches.end_seq)))
     piece, row = incidences(edges, batches)
     came = _without_counted(_Arrivals(_sessions(records)[row], piece, row), edges)

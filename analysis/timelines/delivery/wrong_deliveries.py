@@ -11,14 +11,14 @@ from analysis.timelines.delivery.delivery_records import RecordedDeliveries, Rec
 from analysis.timelines.delivery.expected import Expected
 from analysis.timelines.delivery.sequence_intervals import (
     Batches,
-    behind,
     check_groups,
+    in_group_spans,
+    late_numbers,
     repeats,
-    shifted,
     within,
 )
 from analysis.timelines.run_metadata import RunMetadata
-from analysis.timelines.verification import Verdict
+from analysis.timelines.verification import VerificationCounts
 
 MAY_REPEAT = ("at-least-once", "best-effort")
 """Delivery contracts that permit repeated events."""
@@ -43,7 +43,7 @@ def wrong_deliveries(
     metadata: RunMetadata,
     *,
     again: Ints,
-    verdict: Verdict,
+    verdict: VerificationCounts,
     wanted: Expected,
 ) -> WrongDeliveries:
     """Return the wrong events of each record.
@@ -96,7 +96,7 @@ def _late(ordered: Batches, again: Ints, invented: Ints) -> Ints:
     late = np.zeros_like(again)
     real = np.flatnonzero(invented < ordered.count)
     of_real = Batches(ordered.first_seq[real], ordered.count[real], ordered.t_ns[real])
-    late[real] = behind(of_real) - again[real]
+    late[real] = late_numbers(of_real) - again[real]
     return late
 
 
@@ -106,8 +106,8 @@ def _in_order(
     """Return the batches in spans of the contract's unit of order: a session, or each publisher within it."""
     if metadata.declared.contract.order != "publisher" or not len(known.driver):
         return batches
-    at = shifted(got.stream, got.first, got.reach).first_seq
+    at = in_group_spans(got.stream, got.first, got.reach).first_seq
     place = np.maximum(np.searchsorted(known.batches.first_seq, at, side="right") - 1, 0)
     publishers = int(known.driver.max()) + 1
     check_groups((int(got.session.max(initial=0)) + 1) * publishers)
-    return shifted(got.session * publishers + known.driver[place], got.first, got.reach)
+    return in_group_spans(got.session * publishers + known.driver[place], got.first, got.reach)

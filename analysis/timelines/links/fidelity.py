@@ -30,7 +30,7 @@ from analysis.timelines.arrays import Ints
 from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.links.link_behaviour import Behaviour, measure
 from analysis.timelines.links.link_flow import GUARD_NS, Floats
-from analysis.timelines.links.link_segments import side
+from analysis.timelines.links.link_segments import link_side
 from analysis.timelines.links.periods import LinkDirection, Period
 from analysis.timelines.run_metadata import RunMetadata
 
@@ -50,18 +50,20 @@ WIDTH_PART, WIDTH_FRAMES = 0.25, 300
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PeriodVerdict:
     """The verdict on a period, and why it is not proven."""
 
     state: str
     reason: str | None = None
 
 
-def measured(direction: LinkDirection, near: pa.Table, far: pa.Table, metadata: RunMetadata) -> pa.Table:
+def measure_direction(
+    direction: LinkDirection, near: pa.Table, far: pa.Table, metadata: RunMetadata
+) -> pa.Table:
     """Return `schemas.FIDELITY` of one direction, from its packets (`traversals.sides`)."""
     periods = metadata.periods[direction]
     mtu_bytes = periods[0].mtu_bytes
-    there, here = side(near, mtu_bytes), side(far, mtu_bytes)
+    there, here = link_side(near, mtu_bytes), link_side(far, mtu_bytes)
     t_ns = np.concatenate((there.t_ns, here.t_ns))
     span_ns = (int(t_ns.min(initial=NEVER)), metadata.drained_ns or int(t_ns.max(initial=0)))
     retimes = metadata.links_kind != "netem"
@@ -145,17 +147,17 @@ def loss_interval(
     return rate_interval(lost * worth, packets * worth, 1 - CHANCE)
 
 
-def judge(period: Period, did: Behaviour) -> Judgement:
+def judge(period: Period, did: Behaviour) -> PeriodVerdict:
     """Compare the behaviour of a period's packets with its configuration."""
     if not period.up:
         if did.leaked:
-            return Judgement(VIOLATED, f"{did.leaked} packets crossed while the link was {period.state}")
-        return Judgement(PROVEN) if did.packets else Judgement(UNPROVEN, "no packet tried to cross")
+            return PeriodVerdict(VIOLATED, f"{did.leaked} packets crossed while the link was {period.state}")
+        return PeriodVerdict(PROVEN) if did.packets else PeriodVerdict(UNPROVEN, "no packet tried to cross")
     problems = [*_loss_problems(period, did), *_delay_problems(period, did), *_rate_problems(period, did)]
     if problems:
-        return Judgement(VIOLATED, "; ".join(problems))
+        return PeriodVerdict(VIOLATED, "; ".join(problems))
     reason = _too_little(period, did) or _vague_clocks(did)
-    return Judgement(UNPROVEN, reason) if reason else Judgement(PROVEN)
+    return PeriodVerdict(UNPROVEN, reason) if reason else PeriodVerdict(PROVEN)
 
 
 def _too_little(period: Period, did: Behaviour) -> str | None:

@@ -21,7 +21,7 @@ from analysis.timelines.links.link_flow import (
     strays_of,
 )
 from analysis.timelines.links.link_replay import NS_PER_S, Transit, queue_limit
-from analysis.timelines.links.link_segments import Side
+from analysis.timelines.links.link_segments import LinkSide
 from analysis.timelines.links.periods import Period
 from analysis.timelines.percentiles import weighted
 
@@ -30,7 +30,7 @@ CHANGE_NS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Delays:
+class DelayPercentiles:
     """Delays of the segments that both sides of a link saw, in nanoseconds."""
 
     min_ns: int
@@ -39,7 +39,7 @@ class Delays:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class JitterSpread:
     """Excess of the frames that came through a link with jitter: the median, measured and in random draws
     (lowest and highest), and the width (between the quartiles), measured and drawn.
     """
@@ -64,15 +64,17 @@ class Behaviour:
     crowded: int = 0  # came through although the queue was over its limit
     unclear: int = 0  # segments that cannot be distinguished from others
     strays: int = 0  # came out, but were not identified on entry
-    delays: Delays | None = None
-    excess: Delays | None = None
+    delays: DelayPercentiles | None = None
+    excess: DelayPercentiles | None = None
     early_ns: int = 0  # maximum
     late_p99_ns: int = 0
-    spread: Spread | None = None
+    spread: JitterSpread | None = None
     rate_part: float | None = None  # measured rate over configured rate
     rate_bits_per_s: float | None = None  # in the busiest second
     error_bound_ns: int | None = None  # error of delays, if two machines' clocks measured them
-    sure_excess: Delays | None = None  # in this case: lower bound of the excess over the configuration
+    sure_excess: DelayPercentiles | None = (
+        None  # in this case: lower bound of the excess over the configuration
+    )
     sure_least_ns: int | None = None  # in this case: upper bound of the shortest delay
 
     @property
@@ -82,8 +84,8 @@ class Behaviour:
 
 
 def measure(
-    near: Side,
-    far: Side,
+    near: LinkSide,
+    far: LinkSide,
     periods: Sequence[Period],
     span_ns: tuple[int, int],
     error_bounds_ns: Callable[[Ints], Floats] | None = None,
@@ -159,20 +161,20 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
     )
 
 
-def _delays(delay_ns: Ints) -> Delays | None:
+def _delays(delay_ns: Ints) -> DelayPercentiles | None:
     ones = np.ones(len(delay_ns), np.int64)
     p50_ns, p99_ns = weighted(delay_ns, ones, 50), weighted(delay_ns, ones, 99)
-    return None if p50_ns is None or p99_ns is None else Delays(int(delay_ns.min()), p50_ns, p99_ns)
+    return None if p50_ns is None or p99_ns is None else DelayPercentiles(int(delay_ns.min()), p50_ns, p99_ns)
 
 
-def _spread(flow: Flow, here: Ints, there: Ints, excess_ns: Ints) -> Spread | None:
+def _spread(flow: Flow, here: Ints, there: Ints, excess_ns: Ints) -> JitterSpread | None:
     first = np.flatnonzero(np.diff(flow.far.frame[there], prepend=-1))  # the others share its jitter
     here, excess_ns = here[first], excess_ns[first]
     if not len(here):
         return None
     drawn = [draw[here] - flow.expected_ns[here] for draw in flow.draws]
     medians = [float(np.median(each)) for each in drawn]
-    return Spread(
+    return JitterSpread(
         frames=len(here),
         median_ns=int(np.median(excess_ns)),
         least_ns=int(min(medians)),

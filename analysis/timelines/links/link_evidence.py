@@ -33,7 +33,7 @@ class LinkEvidence:
             rows = [row for row in rows if row["link"] in rest]
         elif section == "recovery":
             rows = self._of_fault(rest[0] if rest else "", rows)
-        return [f"{place(row)}: {row['reason']}" for row in rows]
+        return [f"{period_text(row)}: {row['reason']}" for row in rows]
 
     def _of_fault(self, name: str, rows: list[Json]) -> list[Json]:
         fault = next((fault for fault in self.metadata.applied_faults if fault.name == name), None)
@@ -63,7 +63,7 @@ class LinkEvidence:
         return found
 
 
-def place(row: Mapping[str, Any]) -> str:
+def period_text(row: Mapping[str, Any]) -> str:
     """Return the link, direction and start of a row's period, as text."""
     since = "" if row["from_s"] is None else f" from {row['from_s']:.1f} s on"
     return f"link {row['link']} {row['direction']}{since}"

@@ -28,7 +28,7 @@ from analysis.timelines.links.link_replay import (
     step,
     waiting,
 )
-from analysis.timelines.links.link_segments import SegmentMatch, Side, match
+from analysis.timelines.links.link_segments import LinkSide, SegmentMatch, match
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve
 from topologies.link_parameters import ETHERNET_BYTES
@@ -48,8 +48,8 @@ much.
 class Flow:
     """All of one direction's segments, replayed."""
 
-    near: Side
-    far: Side
+    near: LinkSide
+    far: LinkSide
     met: SegmentMatch
     periods: Sequence[Period]
     span_ns: tuple[int, int]
@@ -67,8 +67,8 @@ class Flow:
 
 
 def replayed(
-    near: Side,
-    far: Side,
+    near: LinkSide,
+    far: LinkSide,
     periods: Sequence[Period],
     span_ns: tuple[int, int],
     error_bounds_ns: Callable[[Ints], Floats] | None,
@@ -108,7 +108,7 @@ def replayed(
     )
 
 
-def _retimed(near: Side, passed: Bools, periods: Sequence[Period], transit: Transit) -> Bools:
+def _retimed(near: LinkSide, passed: Bools, periods: Sequence[Period], transit: Transit) -> Bools:
     """Return which segments wait for the rate while it changes, or behind such."""
     found = np.zeros(len(near.t_ns), np.bool_)
     idle_ns = near.t_ns[passed & (transit.begin_ns <= near.t_ns)]

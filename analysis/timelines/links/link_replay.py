@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 
 from analysis.timelines.arrays import Bools, Floats, Ints
-from analysis.timelines.links.link_segments import Side
+from analysis.timelines.links.link_segments import LinkSide
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve, delays_ns, rates_in_force
 from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
@@ -58,7 +58,7 @@ class _State:
 
 
 def replay(
-    near: Side,
+    near: LinkSide,
     passed: Bools,
     periods: Sequence[Period],
     spread: float | np.random.Generator,
@@ -87,7 +87,7 @@ def replay(
     return Transit(state.begin_ns, state.release_ns, state.dropped_in_flight)
 
 
-def waiting(near: Side, passed: Bools, transit: Transit) -> Ints:
+def waiting(near: LinkSide, passed: Bools, transit: Transit) -> Ints:
     """Return how many segments wait for the rate when each one arrives, including those before it in its own
     frame.
     """
@@ -184,7 +184,7 @@ def _retime(state: _State, now_ns: int, takes_ns: Callable[[Ints], Ints], delay_
 
 def _admit(
     state: _State,
-    near: Side,
+    near: LinkSide,
     mine: Ints,
     period: Period,
     spread: float | np.random.Generator,
@@ -259,7 +259,7 @@ def _deviations(drawn: np.random.Generator, count: int, period: Period) -> Float
     return np.asarray(lfilter([1 - part], [1, -part], new))
 
 
-def _pieces(near: Side, mine: Ints, period: Period) -> Ints:
+def _pieces(near: LinkSide, mine: Ints, period: Period) -> Ints:
     """Return ascending numbers of the pieces that leave together.
 
     The rate splits a run of one frame's segments without losses in between.
@@ -273,7 +273,7 @@ def _pieces(near: Side, mine: Ints, period: Period) -> Ints:
     return np.cumsum(begins) - 1
 
 
-def _fill(state: _State, near: Side, periods: Sequence[Period], which: Ints) -> None:
+def _fill(state: _State, near: LinkSide, periods: Sequence[Period], which: Ints) -> None:
     """Estimate when segments that did not come through would have left: after all that came before them, and
     not in a pause of their trace.
     """

@@ -27,7 +27,7 @@ SEQUENCE_NUMBERS, IP_IDS = 1 << 32, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class LinkSide:
     """Segments on one side, sorted by time, as parallel arrays.
 
     key: a column per part of the key. frame: the frame that each was part of.
@@ -40,7 +40,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
+class LinkSegments:
     """The segments of some packets. row: the packet of each."""
 
     row: Ints
@@ -60,7 +60,7 @@ class SegmentMatch:
     strays: Ints  # indices on the far side
 
 
-def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> Segments:
+def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> LinkSegments:
     """Return the segments of packets, in their order. packets: columns of PACKETS, among them
     `KEY_COLUMNS`.
     """
@@ -75,21 +75,21 @@ def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> Segments:
     seq = (packets["seq"][row] + number * segment[row]) % SEQUENCE_NUMBERS
     ack = packets["ack"][row].astype(np.int64)
     ip_id = (packets["ip_id"][row] + number) % IP_IDS
-    return Segments(
+    return LinkSegments(
         row=row,
         wire_bytes=np.where(data[row], size + header[row], packets["wire_length"][row]),
         key=np.stack([*flow, seq, ack, size, ip_id], axis=1),
     )
 
 
-def side(packets: pa.Table, mtu_bytes: int) -> Side:
+def link_side(packets: pa.Table, mtu_bytes: int) -> LinkSide:
     """Return the segments of some packets (rows with `traversals.PACKET_COLUMNS`)."""
     packets = packets.sort_by("t_ns")
     found = segments({name: ints(packets, name) for name in KEY_COLUMNS}, mtu_bytes)
-    return Side(ints(packets, "t_ns")[found.row], found.wire_bytes, found.key, found.row)
+    return LinkSide(ints(packets, "t_ns")[found.row], found.wire_bytes, found.key, found.row)
 
 
-def match(near: Side, far: Side) -> SegmentMatch:
+def match(near: LinkSide, far: LinkSide) -> SegmentMatch:
     """Return pairs of the same segment as seen on both sides of a link."""
     first, second, repeated = _same(near.key, far.key)
     order = np.argsort(first, kind="stable")

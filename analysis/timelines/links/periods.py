@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from experiments.records.run_record import RunRecord
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, TraceSteps
@@ -71,16 +71,16 @@ def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
     starts: dict[LinkDirection, list[_Start]] = {}
     for link in record.plan.links:
         if link.kind == "wan":
-            starts[link.name, Direction.FORWARD] = [(None, LinkState.UP, link.forward)]
-            starts[link.name, Direction.BACKWARD] = [(None, LinkState.UP, link.backward)]
+            starts[link.name, LinkDirectionName.FORWARD] = [(None, LinkState.UP, link.forward)]
+            starts[link.name, LinkDirectionName.BACKWARD] = [(None, LinkState.UP, link.backward)]
     traces: dict[LinkDirection, LinkTrace] = {
         (link.name, direction): link.trace(direction) or NO_TRACE
         for link in record.plan.links
-        for direction in Direction
+        for direction in LinkDirectionName
     }
     held = [
         (applied.applied_ns, change)
-        for change, applied in record.carried_out
+        for change, applied in record.changes_applied
         if isinstance(change, LinkChange)
     ]
     for applied_ns, change in sorted(held, key=lambda each: each[0] or 0):

@@ -21,7 +21,7 @@ import pyarrow as pa
 from analysis.capture.pcap.segments import TCP
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, ints, rows
-from analysis.timelines.links.link_segments import KEY_COLUMNS, Segments, segments
+from analysis.timelines.links.link_segments import KEY_COLUMNS, LinkSegments, segments
 from analysis.timelines.links.periods import LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
@@ -38,14 +38,14 @@ TELLING, SIZE = [0, 1, 2, 3, 4, 6], 6
 """Columns of a segment's key: addresses, ports, sequence number and size; and the index of the size."""
 
 
-def of_system(packets: pa.Table, metadata: RunMetadata) -> pa.Table:
+def system_packets(packets: pa.Table, metadata: RunMetadata) -> pa.Table:
     """Return the packets of a link (rows with `traversals.PACKET_COLUMNS`) without those of traffic hosts."""
     if not metadata.traffic:
         return packets
     return packets.filter(pa.array(_entries(packets, metadata) == _SYSTEM))
 
 
-def carried(direction: LinkDirection, far: pa.Table, metadata: RunMetadata) -> pa.Table:
+def carried_traffic(direction: LinkDirection, far: pa.Table, metadata: RunMetadata) -> pa.Table:
     """Return `schemas.TRAFFIC`: traffic of each entry in one direction of a link, per bin, from its far
     side.
     """
@@ -71,7 +71,7 @@ def carried(direction: LinkDirection, far: pa.Table, metadata: RunMetadata) -> p
     return pa.concat_tables(parts)
 
 
-def _load_bytes(packets: pa.Table, found: Segments, entry: Ints, metadata: RunMetadata) -> Ints:
+def _load_bytes(packets: pa.Table, found: LinkSegments, entry: Ints, metadata: RunMetadata) -> Ints:
     """Return, for each segment, its entry's payload towards the receiver; 0 for the generators' control
     traffic.
 
@@ -118,7 +118,7 @@ def _addresses(metadata: RunMetadata, names: Iterable[str]) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BurstReport:
     """The generators' report of one burst. None: not reported."""
 
     sent_bytes: int | None = None
@@ -129,14 +129,14 @@ class Report:
     problem: str = ""
 
 
-def read_report(sender: Path, receiver: Path) -> Report:
+def read_report(sender: Path, receiver: Path) -> BurstReport:
     """Return the report of a burst from both sides' files, which may be missing or truncated."""
     here, there = _content(sender), _content(receiver)
     received = _number(there, "end", "sum_received", "bytes")
     if received is None and not here.get("error"):
         received = _number(here, "end", "sum_received", "bytes")
     problem = here.get("error") or ("" if here.get("end") else "no report")
-    return Report(
+    return BurstReport(
         sent_bytes=_number(here, "end", "sum_sent", "bytes"),
         received_bytes=received,
         retransmissions=_number(here, "end", "sum_sent", "retransmits"),
@@ -162,7 +162,7 @@ def _number(content: Any, *path: str) -> int | None:
     return int(content) if is_number and 0 <= content < NUMBER_MAX else None
 
 
-def read_reports(run: RunDirectory, metadata: RunMetadata) -> dict[str, list[Report]]:
+def read_reports(run: RunDirectory, metadata: RunMetadata) -> dict[str, list[BurstReport]]:
     """Return the reports of each entry's bursts, by name; only bursts planned to begin before the run
     ended.
     """
@@ -177,7 +177,7 @@ def read_reports(run: RunDirectory, metadata: RunMetadata) -> dict[str, list[Rep
 
 
 def headline(
-    reports: Mapping[str, Sequence[Report]], crossed: pa.Table | None, metadata: RunMetadata
+    reports: Mapping[str, Sequence[BurstReport]], crossed: pa.Table | None, metadata: RunMetadata
 ) -> dict[str, dict[str, Any]]:
     """Return `traffic` of summary.json, by name. crossed: rows of `schemas.TRAFFIC`; None: links not
     captured.
@@ -191,7 +191,7 @@ def headline(
 
 
 def _headline(
-    traffic: TrafficPlan, reports: Sequence[Report], crossed: pa.Table | None, metadata: RunMetadata
+    traffic: TrafficPlan, reports: Sequence[BurstReport], crossed: pa.Table | None, metadata: RunMetadata
 ) -> dict[str, Any]:
     arrived = wan_bytes = None
     ends = metadata.hosts[traffic.host].region, metadata.hosts[traffic.target].region
@@ -227,7 +227,7 @@ def _sum(values: Iterable[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def notes(reports: Mapping[str, Sequence[Report]]) -> Iterator[str]:
+def notes(reports: Mapping[str, Sequence[BurstReport]]) -> Iterator[str]:
     """Yield the generators' problems, a line for each entry."""
     for name, bursts in reports.items():
         problems = [report.problem for report in bursts if report.problem]

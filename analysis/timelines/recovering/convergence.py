@@ -11,7 +11,7 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
-from analysis.timelines.recovering.recovery import History
+from analysis.timelines.recovering.recovery import DeliveryHistory
 from analysis.timelines.run_metadata import RunMetadata
 from topologies.routes import connected
 
@@ -19,7 +19,7 @@ SETTLED_NS = 5_000_000_000
 NOTHING_DUE = "convergence: no events were due to any client after the last change"
 
 
-def flows(history: History) -> pa.Table:
+def flows(history: DeliveryHistory) -> pa.Table:
     """Return `schemas.CONVERGENCE` of one stream: a row per client that was alive at the end and must get it.
 
     For a client that subscribed after the last change, time counts from its first due event.
@@ -52,7 +52,7 @@ def flows(history: History) -> pa.Table:
     return pa.table(columns, schema=schemas.CONVERGENCE)
 
 
-def _paths_us(history: History, clients: Sequence[str], t_ns: Ints, never: Bools) -> Ints:
+def _paths_us(history: DeliveryHistory, clients: Sequence[str], t_ns: Ints, never: Bools) -> Ints:
     """Return the configured delay of each client's path at these times; -1 if unknown."""
     found = np.full(len(clients), -1, np.int64)
     places = np.array([history.place(client) for client in clients], object)

@@ -26,10 +26,10 @@ from analysis.messages.label import address_text, parse_key
 from analysis.schemas import KEY_COLUMN
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows
-from analysis.timelines.delivery.stream_paths import Sources
+from analysis.timelines.delivery.stream_paths import SourceHistory
 from analysis.timelines.log_fields import problem_of
-from analysis.timelines.recovering.passing import own
-from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.recovering.passing import own_and_forwarded
+from analysis.timelines.run_metadata import RunFault, RunMetadata
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.declaration import Reading
@@ -84,7 +84,7 @@ def subscriptions(messages: pa.Table, metadata: RunMetadata) -> pa.Table:
     asks = pa.array(metadata.reading.rerouted, pa.string())
     sent = rows(messages, direction="out")
     sent = sent.filter(pc.is_in(sent.column("type"), value_set=asks))
-    sent = own(sent, metadata)[0].slice(0, ACTS_MAX)
+    sent = own_and_forwarded(sent, metadata)[0].slice(0, ACTS_MAX)
     stream = pc.coalesce(sent.column("stream"), _by_key(sent.column(KEY_COLUMN), metadata))
     columns = [sent.column("host"), sent.column("dst"), stream, sent.column("t_first_ns")]
     return pa.table(columns, schema=schemas.SUBSCRIPTIONS)
@@ -128,7 +128,9 @@ def from_logs(run: RunDirectory, metadata: RunMetadata) -> list[FailoverEvent]:
     return sorted(found[:ACTS_MAX], key=lambda act: act.t_ns)
 
 
-def sources(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> dict[int, dict[str, Sources]]:
+def sources(
+    failover_events: Iterable[FailoverEvent], metadata: RunMetadata
+) -> dict[int, dict[str, SourceHistory]]:
     """Return each stream's source per region, or per host (`RunMetadata.by_host`), as servers reported it."""
     acts = list(failover_events)
     rows: dict[int, dict[str, list[tuple[int, str]]]] = {}
@@ -147,7 +149,9 @@ def sources(failover_events: Iterable[FailoverEvent], metadata: RunMetadata) -> 
         }
     return {
         stream: {
-            region: Sources(np.array([t for t, _ in switches], np.int64), tuple(peer for _, peer in switches))
+            region: SourceHistory(
+                np.array([t for t, _ in switches], np.int64), tuple(peer for _, peer in switches)
+            )
             for region, switches in by_region.items()
         }
         for stream, by_region in rows.items()
@@ -179,9 +183,9 @@ def _with_relays(
     return found
 
 
-def on_fault(
+def reactions_to_fault(
     failover_events: Iterable[FailoverEvent],
-    fault: Fault,
+    fault: RunFault,
     end_ns: int,
     stream: int,
     region: str,
@@ -217,7 +221,7 @@ def on_fault(
     return [act for act in mine if concerns(act)]
 
 
-def peers_behind(fault: Fault, region: str, routes: Mapping[Hop, tuple[Hop, ...]]) -> set[str]:
+def peers_behind(fault: RunFault, region: str, routes: Mapping[Hop, tuple[Hop, ...]]) -> set[str]:
     """Return the regions to or from which a region's packets cross a link that the fault changed."""
     traversal = [pair for pair, hops in routes.items() if region in pair and set(hops) & set(fault.hops)]
     return {b if a == region else a for a, b in traversal}
@@ -254,7 +258,7 @@ def _act(record: Mapping[str, Any], what: FailoverKind, host: str, metadata: Run
     chain = record.get("chain")
     peer = metadata.hosts.get(_named(record.get("to") or record.get("peer"), metadata))
     return FailoverEvent(
-        t_ns=metadata.clocks.of(host).at(record["t_ns"]),
+        t_ns=metadata.clocks.clock_of_host(host).at(record["t_ns"]),
         what=what,
         region=metadata.hosts[host].region,
         peer=peer.region if peer else None,

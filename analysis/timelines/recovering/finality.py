@@ -21,16 +21,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis.timelines.arrays import Ints
-from analysis.timelines.delivery.collecting import Marks, collectable
+from analysis.timelines.delivery.collecting import CollectionMarks, collectable
 from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
-from analysis.timelines.delivery.sequence_intervals import SPAN, SPAN_BITS, shifted, within
+from analysis.timelines.delivery.sequence_intervals import SPAN, SPAN_BITS, in_group_spans, within
 from analysis.timelines.run_metadata import RunMetadata
 
 SLACK_NS = 1_000_000_000
 
 
 def unexplained(
-    got: RecordedDeliveries, known: RecordedPublications, metadata: RunMetadata, marks: Marks | None = None
+    got: RecordedDeliveries,
+    known: RecordedPublications,
+    metadata: RunMetadata,
+    marks: CollectionMarks | None = None,
 ) -> Ints:
     """Return, for each record, how many of its tombstones the rule in force does not explain."""
     collected = got.reach - got.events
@@ -67,7 +70,7 @@ class _Case:
 
         A driver that was killed left events without marks: they may collect any events before them.
         """
-        batches = shifted(self.got.stream, self.got.first, self.got.reach)
+        batches = in_group_spans(self.got.stream, self.got.first, self.got.reach)
         held = within(self.known.runs, batches.first_seq, batches.end_seq)
         open_ones = held < batches.count
         found = np.zeros(self.streams, np.int64)
@@ -76,14 +79,14 @@ class _Case:
         return found
 
 
-def _kept_by_key(case: _Case, streams: list[int], marks: Marks) -> Ints:
+def _kept_by_key(case: _Case, streams: list[int], marks: CollectionMarks) -> Ints:
     """Return how many events in each record no later one collects although they did not arrive as events."""
     got, some = case.got, case.some
     kept = np.zeros(len(some), np.int64)
     last_unmarked = case.last_unmarked()
     for place, stream in enumerate(streams):
         mine = np.flatnonzero(case.stream == place)
-        of_stream = marks.of(stream)
+        of_stream = marks.marks_of_stream(stream)
         last_ones = np.sort(of_stream.seq[~collectable(of_stream)])
         last_ones = last_ones[last_ones > last_unmarked[place]]
         first = got.first[some][mine]
@@ -92,7 +95,7 @@ def _kept_by_key(case: _Case, streams: list[int], marks: Marks) -> Ints:
     return np.maximum(kept, 0)
 
 
-def _bounds(case: _Case, metadata: RunMetadata, marks: Marks | None) -> Ints:
+def _bounds(case: _Case, metadata: RunMetadata, marks: CollectionMarks | None) -> Ints:
     """Return the first sequence number that may not have been collected yet, for each record."""
     if metadata.collect is None:
         return np.zeros(len(case.some), np.int64)
@@ -109,9 +112,9 @@ def _bounds(case: _Case, metadata: RunMetadata, marks: Marks | None) -> Ints:
     return highest
 
 
-def _collecting(metadata: RunMetadata, marks: Marks) -> list[Ints]:
+def _collecting(metadata: RunMetadata, marks: CollectionMarks) -> list[Ints]:
     """Return the sorted numbers of the collecting events of each stream."""
-    each = [marks.of(stream) for stream in metadata.owner]
+    each = [marks.marks_of_stream(stream) for stream in metadata.owner]
     return [np.sort(of_stream.seq[of_stream.collects]) for of_stream in each]
 
 

@@ -31,7 +31,7 @@ CELLS_MAX = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class ClientWaits:
     """Waits of a stream's clients for its pieces: a row for each client, a column for each piece.
 
     Times in nanoseconds. If nothing was due, or it arrived with an earlier piece, both times are equal.
@@ -41,7 +41,7 @@ class Waits:
     end_ns: Ints
 
     @classmethod
-    def of(cls, cut: SequenceIntervals, clients: Sequence[int], until_ns: int) -> Self:
+    def from_intervals(cls, cut: SequenceIntervals, clients: Sequence[int], until_ns: int) -> Self:
         """Return the waits of some clients of a stream while it was published.
 
         clients: indices among the hosts of `cut`. until_ns: when publishing stopped.

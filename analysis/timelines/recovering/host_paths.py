@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines.arrays import codes, ints, rows
-from analysis.timelines.delivery.stream_paths import Sources, changes
+from analysis.timelines.delivery.stream_paths import SourceHistory, changes
 from analysis.timelines.run_metadata import RunMetadata
 from topologies.routes import Hop
 
@@ -21,7 +21,7 @@ BETWEEN_MAX = 8
 HOSTS_MAX = 64  # on a path; a longer path is a loop
 
 
-def host_sources(events: pa.Table, metadata: RunMetadata) -> dict[str, Sources]:
+def host_sources(events: pa.Table, metadata: RunMetadata) -> dict[str, SourceHistory]:
     """Return each host's sources of one stream, as forwarders and sender, nearest first; from
     `schemas.EVENTS`.
     """
@@ -73,7 +73,7 @@ def _between(via: str | None, peer: str | None, seq: int, passed: Passed) -> Ite
 
 
 def hosts_to(
-    sources: Mapping[str, Sources], publishers: Collection[str], host: str, t_ns: int
+    sources: Mapping[str, SourceHistory], publishers: Collection[str], host: str, t_ns: int
 ) -> tuple[str, ...] | None:
     """Return the hosts of the stream's path to a host just before `t_ns`, publisher first; None if
     unknown.

@@ -19,7 +19,7 @@ from analysis.timelines.run_metadata import RunMetadata
 _KEY = ("type", "stream", "first_seq", "count")
 
 
-def own(messages: pa.Table, metadata: RunMetadata) -> tuple[pa.Table, pa.Table]:
+def own_and_forwarded(messages: pa.Table, metadata: RunMetadata) -> tuple[pa.Table, pa.Table]:
     """Return one host's own rows of `analysis.schemas.MESSAGES`, and those that it forwards."""
     if not messages.num_rows or messages.column("within").null_count == messages.num_rows:
         return messages, messages.slice(0, 0)

@@ -31,11 +31,11 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
-from analysis.timelines.delivery.stream_paths import Sources, change_times, length_us, path_to
-from analysis.timelines.recovering.gaps import CELLS_MAX, Waits
+from analysis.timelines.delivery.stream_paths import SourceHistory, change_times, length_us, path_to
+from analysis.timelines.recovering.gaps import CELLS_MAX, ClientWaits
 from analysis.timelines.recovering.host_paths import hops_of, hosts_to
-from analysis.timelines.recovering.recovery_times import Pair, PairTimes, benchmark, measure
-from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.recovering.recovery_times import PairPieces, PairTimes, benchmark, measure
+from analysis.timelines.run_metadata import RunFault, RunMetadata
 from experiments.declared import Trait
 from topologies.routes import Hop
 
@@ -48,13 +48,13 @@ PROCESS, ROUTE, GAP, UNKNOWN = "process", "route", "gap", "unknown"
 
 
 @dataclass(frozen=True)
-class History:
+class DeliveryHistory:
     """The intervals of one stream at every client, and its sources: each region's, or each host's."""
 
     metadata: RunMetadata
     stream: int
     cut: SequenceIntervals
-    seen: Mapping[str, Sources]
+    seen: Mapping[str, SourceHistory]
 
     @property
     def owner(self) -> str:
@@ -165,7 +165,7 @@ class History:
         return found
 
 
-def pairs(history: History) -> pa.Table:
+def pairs(history: DeliveryHistory) -> pa.Table:
     """Return `schemas.PAIRS` of one stream: every applied fault, and each client with due events."""
     metadata, cut = history.metadata, history.cut
     if not metadata.applied_faults or not cut.hosts:
@@ -201,7 +201,7 @@ def pairs(history: History) -> pa.Table:
 
 
 def _affected_by(
-    history: History, faults: Sequence[Fault], clients: Sequence[int]
+    history: DeliveryHistory, faults: Sequence[RunFault], clients: Sequence[int]
 ) -> Iterator[tuple[str, list[str | None]]]:
     """Yield each fault of one instant with the evidence per client: PROCESS, ROUTE or GAP.
 
@@ -216,7 +216,7 @@ def _affected_by(
         yield fault.name, _with_gaps(history, fault, clients, known)
 
 
-def _by_routes(history: History, fault: Fault, clients: Sequence[int]) -> list[str | None]:
+def _by_routes(history: DeliveryHistory, fault: RunFault, clients: Sequence[int]) -> list[str | None]:
     """Return `_by_route` of each client with due events, None for others."""
     were_due = history.were_due(fault.t_ns)
     return [
@@ -226,7 +226,7 @@ def _by_routes(history: History, fault: Fault, clients: Sequence[int]) -> list[s
 
 
 def _with_gaps(
-    history: History, fault: Fault, clients: Sequence[int], found: list[str | None]
+    history: DeliveryHistory, fault: RunFault, clients: Sequence[int], found: list[str | None]
 ) -> list[str | None]:
     """Replace UNKNOWN by GAP or None if the client's waits are conclusive."""
     unsure = [place for place, by in enumerate(found) if by == UNKNOWN]
@@ -234,7 +234,7 @@ def _with_gaps(
     share = max(1, CELLS_MAX // max(1, len(history.cut.count)))
     for first in range(0, len(unsure), share):
         some = unsure[first : first + share]
-        waits = Waits.of(
+        waits = ClientWaits.from_intervals(
             history.cut, [clients[place] for place in some], until_ns or _last(history.cut.published_ns)
         )
         for place, gap, known in zip(some, *waits.gap_of(fault.t_ns, **around), strict=True):
@@ -242,8 +242,8 @@ def _with_gaps(
     return found
 
 
-def _around(fault: Fault, metadata: RunMetadata) -> dict[str, int]:
-    """Return the times around a fault that `Waits.gap_of` needs."""
+def _around(fault: RunFault, metadata: RunMetadata) -> dict[str, int]:
+    """Return the times around a fault that `ClientWaits.gap_of` needs."""
     settle_ns = metadata.declared.contract.settle_us * 1000
     before = [t_ns + settle_ns for t_ns in metadata.instant_starts_ns[: metadata.instant_number(fault)]]
     return {
@@ -253,7 +253,7 @@ def _around(fault: Fault, metadata: RunMetadata) -> dict[str, int]:
     }
 
 
-def _by_route(history: History, fault: Fault, client: str) -> str | None:
+def _by_route(history: DeliveryHistory, fault: RunFault, client: str) -> str | None:
     """Return PROCESS or ROUTE if the fault concerns the pair by these; UNKNOWN if the route is unknown."""
     hosts = history.metadata.hosts
     owner, region = history.owner, history.place(client)
@@ -275,7 +275,9 @@ def _by_route(history: History, fault: Fault, client: str) -> str | None:
     return None if history.tells(region, fault.t_ns) else UNKNOWN
 
 
-def _by_path_of_hosts(history: History, fault: Fault, client: str, old: tuple[Hop, ...] | None) -> str | None:
+def _by_path_of_hosts(
+    history: DeliveryHistory, fault: RunFault, client: str, old: tuple[Hop, ...] | None
+) -> str | None:
     """Return the same for paths from host to host."""
     metadata, shown = history.metadata, history.tells(client, fault.t_ns)
     if fault.mends:
@@ -289,7 +291,7 @@ def _by_path_of_hosts(history: History, fault: Fault, client: str, old: tuple[Ho
     return None if shown else UNKNOWN
 
 
-def lost_after(history: History) -> Ints:
+def lost_after(history: DeliveryHistory) -> Ints:
     """Return how many published events never arrived, by client and instant with faults.
 
     Events count for the instant before their loss became visible; `recovery_table` assigns them to its
@@ -311,7 +313,7 @@ def lost_after(history: History) -> Ints:
     return found
 
 
-def path_ns(history: History, place: str, came_ns: Ints, fault_ns: int) -> Ints:
+def path_ns(history: DeliveryHistory, place: str, came_ns: Ints, fault_ns: int) -> Ints:
     """Return, for each piece, how much longer its path to a place was than the path just before the fault.
 
     Configured lengths, in nanoseconds; 0 if either path is unknown.
@@ -334,14 +336,14 @@ _TIMES = (*(f"{name}_ns" for name in schemas.RECOVERY_TIMES), "impaired", "backl
 _NO_TIMES: Mapping[str, Any] = {}
 
 
-def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
+def _times(history: DeliveryHistory, fault: RunFault, client: int) -> dict[str, Any]:
     """Return the further columns of an affected pair's row. client: an index among those of the pieces."""
     cut, name = history.cut, history.cut.hosts[client]
     place, region = history.place(name), history.metadata.hosts[name].region
     since_ns = _struck_ns(history, fault, place, region)
     came_ns = cut.arrived_ns[client]
     due_ns = cut.published_ns if cut.due is None else np.where(cut.due[client], cut.published_ns, NEVER)
-    pair = Pair(cut.count, due_ns, came_ns, path_ns(history, place, came_ns, fault.t_ns))
+    pair = PairPieces(cut.count, due_ns, came_ns, path_ns(history, place, came_ns, fault.t_ns))
     stopped_ns = history.metadata.stopped_ns or _last(cut.published_ns)
     times = measure(pair, since_ns, until_ns=stopped_ns)
     after_ns = history.metadata.next_fault_ns(fault) or stopped_ns
@@ -361,7 +363,7 @@ def _times(history: History, fault: Fault, client: int) -> dict[str, Any]:
     }
 
 
-def _struck_ns(history: History, fault: Fault, place: str, region: str) -> int:
+def _struck_ns(history: DeliveryHistory, fault: RunFault, place: str, region: str) -> int:
     """Return when the fault reached the pair: a link's directions, and several links, change one after the
     other.
     """
@@ -372,7 +374,9 @@ def _struck_ns(history: History, fault: Fault, place: str, region: str) -> int:
     return max(changed, default=fault.t_ns)
 
 
-def _returned(history: History, fault: Fault, region: str, times: PairTimes) -> tuple[int | None, PairTimes]:
+def _returned(
+    history: DeliveryHistory, fault: RunFault, region: str, times: PairTimes
+) -> tuple[int | None, PairTimes]:
     """Return when the region had the stream from its owner again and kept it so until the next fault."""
     end_ns = history.metadata.next_fault_ns(fault) or NEVER
     source = history.seen.get(region)
@@ -388,6 +392,6 @@ def _last(t_ns: Ints) -> int:
     return int(known.max()) if len(known) else 0
 
 
-def _text(history: History, hops: tuple[Hop, ...] | None) -> str | None:
+def _text(history: DeliveryHistory, hops: tuple[Hop, ...] | None) -> str | None:
     """Return a path as its regions."""
     return None if hops is None else " ".join([history.owner, *(taker for _, taker in hops)])

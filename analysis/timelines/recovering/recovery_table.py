@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.arrays import Ints, codes, ints, rows
 from analysis.timelines.delivery.sequence_intervals import NEVER
-from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind, on_fault
+from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind, reactions_to_fault
 from analysis.timelines.recovering.recovery import UNKNOWN
-from analysis.timelines.run_metadata import Fault, RunMetadata
+from analysis.timelines.run_metadata import RunFault, RunMetadata
 from experiments.declared import Trait
 
 APART_S = 0.4
@@ -117,12 +117,12 @@ class _Reactions:
         return self._known[key]
 
     def _look(
-        self, fault: Fault, stream: int, region: str, hosts: Sequence[str] | None
+        self, fault: RunFault, stream: int, region: str, hosts: Sequence[str] | None
     ) -> tuple[float | None, float | None, list[str]]:
         metadata, acts = self._facts, self._acts
         end_ns = metadata.next_fault_ns(fault) or NEVER
         struck = _struck(fault, metadata)
-        mine = on_fault(
+        mine = reactions_to_fault(
             acts, fault, end_ns, stream, region, struck=struck, routes=metadata.routes, hosts=hosts
         )
         asked = [act for act in mine if act.what is FailoverKind.REROUTED] or [
@@ -200,7 +200,7 @@ def _error_bounds(pairs: pa.Table, metadata: RunMetadata) -> pa.Array:
 
 
 def _missing_reactions(
-    fault: Fault,
+    fault: RunFault,
     ends: tuple[str, str],
     done: Sequence[FailoverEvent],
     asked: Sequence[FailoverEvent],
@@ -218,7 +218,7 @@ def _missing_reactions(
     ]
 
 
-def _error_bound_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) -> float | None:
+def _error_bound_s(pair: dict[str, Any], fault: RunFault, metadata: RunMetadata) -> float | None:
     """Return the error of the pair's times, from the clocks at the fault and at the client."""
     gateways = {name for hop in fault.hops for region in hop for name in metadata.gateways_of(region)}
     struck, client = {*gateways, *fault.processes}, pair["client"]
@@ -229,7 +229,7 @@ def _error_bound_s(pair: dict[str, Any], fault: Fault, metadata: RunMetadata) ->
     return round(float(metadata.clocks.error_bounds_ns(struck, (client,), ends_ns).max()) / 1e9, 9)
 
 
-def _figures(fault: Fault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
+def _figures(fault: RunFault, pairs: pa.Table) -> tuple[dict[str, Any], list[str]]:
     """Return the worst of the affected pairs, the first detection, and sums over all pairs.
 
     A figure is null if a pair has none.
@@ -276,14 +276,14 @@ def _disagreement(affected: pa.Table) -> list[str]:
     ]
 
 
-def _struck(fault: Fault, metadata: RunMetadata) -> frozenset[str]:
+def _struck(fault: RunFault, metadata: RunMetadata) -> frozenset[str]:
     """Return the regions with a replica that the fault concerned."""
     return frozenset(
         metadata.hosts[name].region for name in fault.processes if metadata.has(name, Trait.SERVER)
     )
 
 
-def _first(failover_events: list[FailoverEvent], fault: Fault) -> float | None:
+def _first(failover_events: list[FailoverEvent], fault: RunFault) -> float | None:
     return _seconds(min((act.t_ns for act in failover_events), default=None), fault.t_ns)
 
 

@@ -69,7 +69,7 @@ class PairTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairPieces:
     """A (stream, client) pair's pieces as parallel arrays (NEVER: did not happen), with their paths' lengths.
 
     path_ns: configured length of the path by which each piece arrived, minus that of the path just before the
@@ -82,7 +82,7 @@ class Pair:
     path_ns: Ints
 
 
-def measure(pair: Pair, fault_ns: int, *, until_ns: int) -> PairTimes:
+def measure(pair: PairPieces, fault_ns: int, *, until_ns: int) -> PairTimes:
     """Return the figures of one pair for the fault applied at `fault_ns`; publishing stopped at
     `until_ns`.
     """
@@ -117,7 +117,7 @@ def _nothing(reason: str) -> PairTimes:
     return PairTimes(reasons=dict.fromkeys(("switch_s", "catch_up_s", "settled_s", "backlog_events"), reason))
 
 
-def _backlog(pair: Pair, published: npt.NDArray[np.bool_], start_ns: int, end_ns: int) -> int:
+def _backlog(pair: PairPieces, published: npt.NDArray[np.bool_], start_ns: int, end_ns: int) -> int:
     """Return the largest number of events that were published and had not arrived, in [start, end].
 
     The maximum is at a time of publication, so only those are evaluated.
@@ -144,7 +144,7 @@ def _running(count: Ints, at_ns: Ints, times: Ints) -> Ints:
 
 
 def _settled(
-    pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int, until_ns: int
+    pair: PairPieces, published: npt.NDArray[np.bool_], fault_ns: int, until_ns: int
 ) -> tuple[int | None, str | None]:
     """Return the begin of the first bin from which on latency is as the path allows, from the fault on.
 
@@ -159,7 +159,7 @@ def _settled(
 
 
 def baseline_of(
-    pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int, percent: int = P95
+    pair: PairPieces, published: npt.NDArray[np.bool_], fault_ns: int, percent: int = P95
 ) -> int | None:
     """Return the latency of arrivals in the 5 s before the fault, p95 by default; None without arrivals."""
     came = published & (pair.came_ns != NEVER)
@@ -168,7 +168,7 @@ def baseline_of(
     return weighted(latency_ns, pair.count[before], percent)
 
 
-def timely(pair: Pair, published: npt.NDArray[np.bool_], fault_ns: int) -> npt.NDArray[np.bool_]:
+def timely(pair: PairPieces, published: npt.NDArray[np.bool_], fault_ns: int) -> npt.NDArray[np.bool_]:
     """Return which pieces arrived within 20 % of what their path allows, given the latency before the
     fault.
     """
@@ -210,7 +210,7 @@ class Benchmarks:
     impaired: int | None = None
 
 
-def benchmark(pair: Pair, fault_ns: int, *, until_ns: int) -> Benchmarks:
+def benchmark(pair: PairPieces, fault_ns: int, *, until_ns: int) -> Benchmarks:
     """Return the benchmarks of one route for the event at `fault_ns`.
 
     Events published from `until_ns` on, when the next fault happens or publishing stops, do not count.
@@ -236,7 +236,7 @@ def benchmark(pair: Pair, fault_ns: int, *, until_ns: int) -> Benchmarks:
 
 
 def _rate_derived(
-    pair: Pair, offered: Bools, good: Bools, due_ns: "np.typing.NDArray[np.int64]", end_ns: int
+    pair: PairPieces, offered: Bools, good: Bools, due_ns: "np.typing.NDArray[np.int64]", end_ns: int
 ) -> int | None:
     """Return the start of the first sampling interval from which on the full load arrived, for long enough.
 
@@ -254,7 +254,7 @@ def _rate_derived(
     return int(found[0]) * BIN_NS if len(found) else None
 
 
-def _silence(pair: Pair, fault_ns: int, until_ns: int) -> int | None:
+def _silence(pair: PairPieces, fault_ns: int, until_ns: int) -> int | None:
     """Return the longest time around and after the event without any arrival."""
     came_ns = np.sort(pair.came_ns[pair.came_ns != NEVER])
     before = came_ns[came_ns < fault_ns][-1:]

@@ -13,16 +13,16 @@ from analysis.timelines.coded_texts import read_coded
 from analysis.timelines.delivery import deliveries, sparse_intervals
 from analysis.timelines.delivery.content import ContentFiles
 from analysis.timelines.delivery.delivery_records import by_stream
-from analysis.timelines.delivery.sequence_intervals import SequenceIntervals, dated
+from analysis.timelines.delivery.sequence_intervals import SequenceIntervals, without_misdated
 from analysis.timelines.delivery.sparse_intervals import SparseIntervals
 from analysis.timelines.delivery.stream_groups import COLUMNS, intervals, records_pieces, sources
-from analysis.timelines.delivery.stream_paths import Sources
+from analysis.timelines.delivery.stream_paths import SourceHistory
 from analysis.timelines.links import wan
 from analysis.timelines.recovering import convergence, recovery
 from analysis.timelines.recovering.host_paths import host_sources
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.tasks.records import RecordFiles
-from analysis.timelines.tasks.results import together
+from analysis.timelines.tasks.results import concatenate_results
 from experiments.declared import Trait
 
 
@@ -37,7 +37,7 @@ class FollowStreams:
     written: RecordFiles | None
     metadata: RunMetadata
     clients: tuple[str, ...]  # those that count: with complete captures
-    logged: Mapping[int, Mapping[str, Sources]]
+    logged: Mapping[int, Mapping[str, SourceHistory]]
     """Their sources by region, from the logs, for streams without packets between servers."""
     content: ContentFiles | None
 
@@ -53,9 +53,11 @@ class FollowStreams:
         )
         acknowledged, taken_by_clients = (pa.concat_tables(each.values()) for each in (published, got))
         content = self.content.read(metadata.clocks) if self.content else None
-        wanted = deliveries.must_get(self.clients, acknowledged, taken_by_clients, metadata, content) or {}
+        wanted = (
+            deliveries.required_sets(self.clients, acknowledged, taken_by_clients, metadata, content) or {}
+        )
         order = {client: number for number, client in enumerate(self.clients)}
-        return together(
+        return concatenate_results(
             self._follow(
                 stream,
                 events,
@@ -80,7 +82,7 @@ class FollowStreams:
         wanted: deliveries.Sets | None,
         clients: Sequence[str],
     ) -> dict[str, pa.Table]:
-        seen: Mapping[str, Sources] = {}
+        seen: Mapping[str, SourceHistory] = {}
         metadata = self.metadata
         if self.events is not None:
             within = events.filter(pa.array(metadata.window.holds(ints(events, "t_ns"))))
@@ -88,12 +90,12 @@ class FollowStreams:
         if not any(source.names for source in seen.values()):  # packets show no sources
             seen = self.logged.get(stream, {})
         pieces, blocks = self._cut(events, records, wanted, clients)
-        found = [_client_results(recovery.History(metadata, stream, block, seen)) for block in blocks]
+        found = [_client_results(recovery.DeliveryHistory(metadata, stream, block, seen)) for block in blocks]
         samples = latency.samples(stream, pieces, metadata)
         return {
-            "samples": latency.gathered(samples, metadata),
+            "samples": latency.merge_similar(samples, metadata),
             "untimed": latency.untimed(stream, pieces, metadata, samples.num_rows),
-            **together(found),
+            **concatenate_results(found),
             **(
                 {}
                 if self.events is None
@@ -116,14 +118,14 @@ class FollowStreams:
         by_records = self.events is None or self.metadata.by_host
         if wanted is None:
             cut = records_pieces(*records, clients) if by_records else intervals(events, clients)
-            pieces = dated(cut, window)
+            pieces = without_misdated(cut, window)
             return pieces, [pieces]
         sparse = (
             sparse_intervals.from_records(*records, clients, wanted)
             if by_records
             else sparse_intervals.from_events(events, clients, wanted)
         )
-        sparse = sparse_intervals.dated(sparse, window)
+        sparse = sparse_intervals.without_misdated_pairs(sparse, window)
         return sparse, sparse.blocks()
 
     def _concerned(
@@ -137,6 +139,6 @@ class FollowStreams:
         return sorted(there & order.keys(), key=order.__getitem__)
 
 
-def _client_results(history: recovery.History) -> dict[str, pa.Table]:
+def _client_results(history: recovery.DeliveryHistory) -> dict[str, pa.Table]:
     """Return the results for each client separately."""
     return {"pairs": recovery.pairs(history), "convergence": convergence.flows(history)}

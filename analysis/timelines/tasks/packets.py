@@ -18,7 +18,7 @@ from analysis.timelines.links.traversals import PACKET_COLUMNS, LinkTraversal, s
 from analysis.timelines.recovering import failover_events
 from analysis.timelines.run_metadata import Host, RunMetadata
 from analysis.timelines.run_window import outside
-from analysis.timelines.tasks.results import together, write
+from analysis.timelines.tasks.results import concatenate_results, write
 from experiments.declared import Trait
 
 
@@ -51,7 +51,7 @@ class MessagesToEvents:
         return {
             **({} if self.metadata.by_host else {"arrivals": throughput.arrivals(found, self.metadata)}),
             "outside": outside(host.name, "messages", np.concatenate(t_ns), self.metadata.window),
-            **together(seen),
+            **concatenate_results(seen),
         }
 
     def _parts(self) -> list[list[int]]:
@@ -94,10 +94,10 @@ class MeasureLink:
         measured, carried, others, misdated = [], [], [], []
         for traversal in self.traversals:
             near, far = sides(packets, traversal)
-            measured.append(fidelity.measured(traversal.direction, near, far, self.metadata))
-            system = traffic.of_system(far, self.metadata)
+            measured.append(fidelity.measure_direction(traversal.direction, near, far, self.metadata))
+            system = traffic.system_packets(far, self.metadata)
             carried.append(throughput.wire(traversal.direction, system, self.metadata))
-            others.append(traffic.carried(traversal.direction, far, self.metadata))
+            others.append(traffic.carried_traffic(traversal.direction, far, self.metadata))
             misdated += [
                 outside(capture, "packets", ints(seen, "t_ns"), self.metadata.window)
                 for capture, seen in ((traversal.near, near), (traversal.far, far))

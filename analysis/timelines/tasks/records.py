@@ -13,7 +13,7 @@ from analysis.timelines.delivery.collecting import read_marks
 from analysis.timelines.delivery.confirmations import Planned, check_confirmations
 from analysis.timelines.delivery.content import ContentFiles
 from analysis.timelines.delivery.delivery_records import read_file, read_files, read_streams, write_by_stream
-from analysis.timelines.delivery.expected import by_topic, followed
+from analysis.timelines.delivery.expected import by_topic, followed_spans
 from analysis.timelines.delivery.selectivity import selectivity
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.run_window import outside_by_host
@@ -49,10 +49,12 @@ class CheckClients:
         marks = read_marks(self.marks) if self.metadata.marked and self.marks else None
         arrived = {"arrivals": throughput.arrivals_of_records(got, self.metadata)} if self.count else {}
         return {
-            "deliveries": deliveries.check(names, published, got, self.metadata, marks, content=content),
+            "deliveries": deliveries.delivery_table(
+                names, published, got, self.metadata, marks, content=content
+            ),
             "confirmations": check_confirmations(self.planned, got, self.metadata, content),
             "outside": outside_by_host("records", got, self.metadata.window),
-            **({"followed": followed(got, self.metadata)} if by_topic(self.metadata) else {}),
+            **({"followed": followed_spans(got, self.metadata)} if by_topic(self.metadata) else {}),
             **arrived,
         }
 

@@ -43,26 +43,26 @@ Task = work.Task[dict[str, pa.Table]]
 """A task with small results, named as in `RESULTS`."""
 
 
-def together(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:
+def concatenate_results(found: Iterable[dict[str, pa.Table]]) -> dict[str, pa.Table]:
     """Concatenate several results by table."""
     results = list(found)
     names = dict.fromkeys(name for result in results for name in result)
     return {name: pa.concat_tables([result[name] for result in results]).combine_chunks() for name in names}
 
 
-def carry_out(workers: Workers, tasks: Sequence[Task], doing: str) -> dict[str, pa.Table]:
+def execute(workers: Workers, tasks: Sequence[Task], doing: str) -> dict[str, pa.Table]:
     """Run all tasks and concatenate their results by name; a missing result is empty.
 
     doing: the activity, for errors. Raises AnalysisError if a task fails.
     """
-    returned = workers.carry_out(tasks, doing)
+    returned = workers.execute(tasks, doing)
     return {
         name: concatenated([result[name] for result in returned if name in result], schema)
         for name, schema in RESULTS.items()
     }
 
 
-def nothing() -> dict[str, pa.Table]:
+def empty_results() -> dict[str, pa.Table]:
     """Return all results, empty, for a run without any work."""
     return {name: schema.empty_table() for name, schema in RESULTS.items()}
 

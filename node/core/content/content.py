@@ -3,7 +3,7 @@
 Representation, everywhere except in the plan:
 
 - a value is a float, which is a whole number unless the attribute's kind is "real". Strings and dates are
-  ordinals (`node.core.ordinals`); `Attribute.number` and `Attribute.text` translate;
+  ordinals (`node.core.ordinals`); `ContentAttribute.number` and `ContentAttribute.text` translate;
 - an event is one value for each attribute, in their order; an unspecified value is `UNSPECIFIED`, a NaN;
 - a subscription is one range for each attribute, (lowest, highest), bounds included: equality is (v, v), a
   one-sided range ends at the attribute's bound, and an attribute without a condition has the range
@@ -30,7 +30,7 @@ Range = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class ContentAttribute:
     """An attribute of events. Values lie between low and high, both included. length: of the longest string;
     labels: the possible strings in order, unless all words up to a length are possible.
     """
@@ -92,10 +92,10 @@ class Attribute:
 NOUNS = {"real": "number", "integer": "integer", "date": "date such as 2002-12-31", "string": "word"}
 
 
-def attributes_of(workload: Mapping[str, Any]) -> tuple[Attribute, ...]:
+def attributes_of(workload: Mapping[str, Any]) -> tuple[ContentAttribute, ...]:
     """Return the attributes of a plan's workload, in order; none for other kinds of workload."""
     return tuple(
-        Attribute(
+        ContentAttribute(
             each["name"],
             each["kind"],
             each["low"],
@@ -107,7 +107,7 @@ def attributes_of(workload: Mapping[str, Any]) -> tuple[Attribute, ...]:
     )
 
 
-def event_ranges(attributes: Sequence[Attribute], values: Sequence[float]) -> tuple[Range, ...]:
+def event_ranges(attributes: Sequence[ContentAttribute], values: Sequence[float]) -> tuple[Range, ...]:
     """Return an event as ranges: (v, v) for each value, the whole range for each unspecified one."""
     return tuple(
         (each.low, each.high) if isnan(value) else (value, value)

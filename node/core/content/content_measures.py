@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from node.core.deliveries import RecordKind
 from node.core.machine import Measure
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 
 EVENT, INTEREST = "_event", "_interest"
 """Reserved names of measures; a name that begins with "_" is not a figure of the system."""
@@ -21,7 +21,7 @@ def event(stream: int, seq: int, values: Sequence[float]) -> Measure:
     return Measure(EVENT, {"stream": stream, "seq": seq} | _named(VALUE, values))
 
 
-def interest(kind: RecordKind, session: int, subscription: Subscription) -> Measure:
+def interest(kind: RecordKind, session: int, subscription: PlannedSubscription) -> Measure:
     """Return the measure of a subscription requested, confirmed or ended; session: `NodeSpec.start`."""
     ranges = subscription.ranges
     bounds = _named(LOW, [low for low, _ in ranges]) | _named(HIGH, [high for _, high in ranges])

@@ -15,7 +15,7 @@ import numpy as np
 
 from node.core.content.content import UNSPECIFIED, attributes_of
 from node.core.content.stock_quotes import Quotes, quotes
-from node.core.content.value_distributions import Distribution, Floats, Values
+from node.core.content.value_distributions import Distribution, Floats, ValueDraws
 from node.core.specification import NodeSpec
 
 BLOCK_EVENTS = 1024
@@ -44,7 +44,7 @@ class EventValues:
         self.attributes = attributes_of(workload)
         given = workload["attributes"]
         self._values = [
-            Values(attribute, Distribution.of(each.get("drawn")))
+            ValueDraws(attribute, Distribution.from_plan(each.get("drawn")))
             for attribute, each in zip(self.attributes, given, strict=True)
         ]
         self._left_out = np.array([each.get("unspecified", 0.0) for each in given])
@@ -60,7 +60,7 @@ class EventValues:
         self._block: tuple[int, list[tuple[float, ...]]] = -1, []
 
     @classmethod
-    def of(cls, spec: NodeSpec) -> Self:
+    def for_publisher(cls, spec: NodeSpec) -> Self:
         """Return the values of a publisher's first stream."""
         return cls(spec.workload, spec.seed, spec.published_by(spec)[0], len(spec.homes), spec.rows)
 

@@ -13,15 +13,15 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from node.core.content.content import Attribute, Range
+from node.core.content.content import ContentAttribute, Range
 from node.core.content.event_values import EventValues
-from node.core.content.value_distributions import Distribution, Floats, Values
+from node.core.content.value_distributions import Distribution, Floats, ValueDraws
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Predicate:
+class RangePredicate:
     """Condition on an attribute. share: a part of all its values. equal: one value. below, above: up to or
     from a value. between: from one value to another. fixed: from low to high.
     """
@@ -33,7 +33,7 @@ class Predicate:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnSubscriptions:
     """Subscriptions, a row each with a column for each attribute; `wish`: the wish of each, in order."""
 
     wish: Ints
@@ -59,21 +59,21 @@ class SubscriptionDraws:
 
     def __init__(self, workload: Mapping[str, Any], events: EventValues) -> None:
         self._attributes, self._events = events.attributes, events
-        self._wanted = [Distribution.of(each.get("wanted")) for each in workload["attributes"]]
-        self._values = [Values(*each) for each in zip(self._attributes, self._wanted, strict=True)]
+        self._wanted = [Distribution.from_plan(each.get("wanted")) for each in workload["attributes"]]
+        self._values = [ValueDraws(*each) for each in zip(self._attributes, self._wanted, strict=True)]
         templates = workload["templates"]
         weights = np.array([template["weight"] for template in templates], float)
         self._shares = weights / weights.sum()
         self._templates = [
-            {name: [Predicate(**each) for each in wanted] for name, wanted in template["ranges"].items()}
+            {name: [RangePredicate(**each) for each in wanted] for name, wanted in template["ranges"].items()}
             for template in templates
         ]
 
-    def draw(self, wishes: int, generator: np.random.Generator) -> Drawn:
+    def draw(self, wishes: int, generator: np.random.Generator) -> DrawnSubscriptions:
         """Draw the subscriptions of `wishes` wishes; they depend only on the generator."""
         template = generator.choice(len(self._templates), size=wishes, p=self._shares)
         nothing = np.zeros((0, len(self._attributes)))
-        parts = [Drawn(np.zeros(0, np.int64), nothing, nothing)]
+        parts = [DrawnSubscriptions(np.zeros(0, np.int64), nothing, nothing)]
         parts += [
             self._of_template(self._templates[number], np.flatnonzero(template == number), generator)
             for number in np.unique(template).tolist()
@@ -83,18 +83,18 @@ class SubscriptionDraws:
         low, high = (
             np.concatenate([getattr(each, name) for each in parts])[order] for name in ("low", "high")
         )
-        return Drawn(wish[order], low, high)
+        return DrawnSubscriptions(wish[order], low, high)
 
     def _of_template(
-        self, wanted: Mapping[str, Sequence[Predicate]], wish: Ints, generator: np.random.Generator
-    ) -> Drawn:
+        self, wanted: Mapping[str, Sequence[RangePredicate]], wish: Ints, generator: np.random.Generator
+    ) -> DrawnSubscriptions:
         """Draw all wishes of one template; a wish's subscriptions are in the order of its ranges."""
         parameters = _Parameters(self._values, self._wanted, self._events, len(wish), generator)
         ranges = [
             [
                 _range(each, attribute, parameters, place)
                 for each in wanted.get(
-                    attribute.name, (Predicate("fixed", 0, attribute.low, attribute.high),)
+                    attribute.name, (RangePredicate("fixed", 0, attribute.low, attribute.high),)
                 )
             ]
             for place, attribute in enumerate(self._attributes)
@@ -102,7 +102,7 @@ class SubscriptionDraws:
         combined = list(product(*ranges))
         bounds = np.array(combined).reshape(len(combined), len(ranges), 2, len(wish))
         low, high = np.ascontiguousarray(bounds.transpose(2, 3, 0, 1)).reshape(2, -1, len(ranges))
-        return Drawn(np.repeat(wish, len(combined)), low, high)
+        return DrawnSubscriptions(np.repeat(wish, len(combined)), low, high)
 
 
 class _Parameters:
@@ -112,7 +112,7 @@ class _Parameters:
 
     def __init__(
         self,
-        values: Sequence[Values],
+        values: Sequence[ValueDraws],
         wanted: Sequence[Distribution],
         events: EventValues,
         count: int,
@@ -133,19 +133,19 @@ class _Parameters:
             self._samples.append(self._events.sample(self.count, self.generator))
         return self._samples[number][:, place]
 
-    def draw_low(self, place: int, attribute: Attribute, width: float) -> Floats:
+    def draw_low(self, place: int, attribute: ContentAttribute, width: float) -> Floats:
         """Draw the lower bounds of ranges of this width."""
         last = attribute.high - width
         if self._wanted[place].kind == "uniform":
-            return Values(
-                Attribute(attribute.name, attribute.kind, attribute.low, last), Distribution()
+            return ValueDraws(
+                ContentAttribute(attribute.name, attribute.kind, attribute.low, last), Distribution()
             ).draw(self.count, self.generator)
         middle = self.draw(place) - (width // 2 if attribute.is_whole else width / 2)
         return np.clip(middle, attribute.low, last)
 
 
 def _range(
-    predicate: Predicate, attribute: Attribute, parameters: _Parameters, place: int
+    predicate: RangePredicate, attribute: ContentAttribute, parameters: _Parameters, place: int
 ) -> tuple[Floats, Floats]:
     """Return the lowest and the highest value for each wish."""
     lowest, highest = (np.full(parameters.count, each) for each in (attribute.low, attribute.high))

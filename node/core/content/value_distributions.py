@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,15 +29,15 @@ class Distribution:
     peak: float | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Self:
+    def from_plan(cls, given: Mapping[str, Any] | None) -> Self:
         """Parse a plan's workload; uniform by default."""
         return cls(**(given or {}))
 
 
-class Values:
+class ValueDraws:
     """Draws values of one attribute."""
 
-    def __init__(self, attribute: Attribute, distribution: Distribution) -> None:
+    def __init__(self, attribute: ContentAttribute, distribution: Distribution) -> None:
         self._attribute = attribute
         low, high = attribute.low, attribute.high
         self._count = (

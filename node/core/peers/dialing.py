@@ -16,7 +16,7 @@ from node.core.machine import CancelTimer, Connect, Effect, Randomness, SetTimer
 DIAL = "dial"  # first word of a dialler's timer; the peer's name follows
 
 
-class State(Enum):
+class DialState(Enum):
     """State of a dialler."""
 
     IDLE = "idle"
@@ -25,7 +25,7 @@ class State(Enum):
     CONNECTED = "connected"
 
 
-class Event(Enum):
+class DialEvent(Enum):
     """Input of a dialler."""
 
     START = "start"
@@ -36,16 +36,16 @@ class Event(Enum):
     STOP = "stop"
 
 
-TRANSITIONS: dict[tuple[State, Event], State] = {
-    (State.IDLE, Event.START): State.DIALLING,
-    (State.DIALLING, Event.CONNECTED): State.CONNECTED,
-    (State.DIALLING, Event.FAILED): State.PAUSING,
-    (State.CONNECTED, Event.LOST): State.PAUSING,
-    (State.PAUSING, Event.RETRY): State.DIALLING,
-    (State.DIALLING, Event.STOP): State.IDLE,
-    (State.PAUSING, Event.STOP): State.IDLE,
-    (State.CONNECTED, Event.STOP): State.IDLE,
-    (State.IDLE, Event.STOP): State.IDLE,
+TRANSITIONS: dict[tuple[DialState, DialEvent], DialState] = {
+    (DialState.IDLE, DialEvent.START): DialState.DIALLING,
+    (DialState.DIALLING, DialEvent.CONNECTED): DialState.CONNECTED,
+    (DialState.DIALLING, DialEvent.FAILED): DialState.PAUSING,
+    (DialState.CONNECTED, DialEvent.LOST): DialState.PAUSING,
+    (DialState.PAUSING, DialEvent.RETRY): DialState.DIALLING,
+    (DialState.DIALLING, DialEvent.STOP): DialState.IDLE,
+    (DialState.PAUSING, DialEvent.STOP): DialState.IDLE,
+    (DialState.CONNECTED, DialEvent.STOP): DialState.IDLE,
+    (DialState.IDLE, DialEvent.STOP): DialState.IDLE,
 }
 
 
@@ -73,7 +73,7 @@ class Dialer:
     def __init__(
         self, target: Target, pauses: Pauses, rng: Randomness, emit: Callable[[Effect], None]
     ) -> None:
-        self.state = State.IDLE
+        self.state = DialState.IDLE
         self.attempts = 0  # in a row without a message from the peer
         self._connect = Connect(target.peer, target.address, target.port, pauses.timeout_us)
         self._timer = (DIAL, target.peer)
@@ -82,19 +82,19 @@ class Dialer:
         self._emit = emit
         self._began_us = 0
 
-    def take(self, event: Event, now_us: int) -> bool:
+    def take(self, event: DialEvent, now_us: int) -> bool:
         """Make one transition; return False if the state does not permit the event and nothing was done."""
         state = TRANSITIONS.get((self.state, event))
         if state is None:
             return False
-        if self.state is State.PAUSING:
+        if self.state is DialState.PAUSING:
             self._emit(CancelTimer(self._timer))
         self.state = state
-        if state is State.DIALLING:
+        if state is DialState.DIALLING:
             self._began_us = now_us
             self.attempts += 1
             self._emit(self._connect)
-        elif state is State.PAUSING:
+        elif state is DialState.PAUSING:
             self._emit(SetTimer(self._timer, now_us + self._pause_us(now_us)))
         return True
 

@@ -101,7 +101,7 @@ class PeerMachine(Protocol):
     def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
         """Process one input at time `now_us` and return the effects, in order."""
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """Return the progress of this node."""
 
     def check(self) -> None:
@@ -146,7 +146,7 @@ class PeerPool:
         self._effects: list[m.Effect] = []
         self._now_us = 0
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """See `node.core.machine.Machine`."""
         return self.machine.progress()
 

@@ -27,7 +27,7 @@ from typing import Any, Generic, TypeVar
 from node.core import machine as m
 from node.core.framing import FRAME_LIMIT_BYTES
 from node.core.message_layout import Codec
-from node.core.peers.dialing import DIAL, Dialer, Event, Pauses, Target
+from node.core.peers.dialing import DIAL, Dialer, DialEvent, Pauses, Target
 from node.core.peers.peer_channel import Greeting, PeerChannel
 
 SILENCE: m.Timer = ("silence",)
@@ -118,9 +118,9 @@ class PeeringMachine(Generic[C]):
         effects, self._effects = self._effects, []
         return effects
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """See `node.core.machine.Machine`."""
-        return m.Progress()
+        return m.NodeProgress()
 
     # --- Hooks that a protocol must implement
 
@@ -232,14 +232,14 @@ class PeeringMachine(Generic[C]):
         """
         wanted = {target.peer: target for target in targets}
         for peer in [peer for peer in self.dialers if peer not in wanted]:
-            self.dialers.pop(peer).take(Event.STOP, self.now_us)
+            self.dialers.pop(peer).take(DialEvent.STOP, self.now_us)
             for channel in [each for each in self.connections.values() if each.dialled == peer]:
                 self.drop(channel, "no longer wanted", abort=False)
         for peer, target in wanted.items():
             if peer not in self.dialers:
                 self.dialers[peer] = Dialer(target, self._limits.pauses, self.rng, self.emit)
                 if self._runs and peer not in self.channels:
-                    self.dialers[peer].take(Event.START, self.now_us)
+                    self.dialers[peer].take(DialEvent.START, self.now_us)
 
     def pause_reading(self, channel: C) -> None:
         """Stop reading from it; until `resume_reading` its silence does not count."""
@@ -270,11 +270,11 @@ class PeeringMachine(Generic[C]):
         self.started()
         self._runs = True
         for dialer in self.dialers.values():
-            dialer.take(Event.START, self.now_us)
+            dialer.take(DialEvent.START, self.now_us)
 
     def _connected(self, given: m.Connected) -> None:
         dialer = self.dialers.get(given.peer) if given.peer is not None else None
-        if given.peer is not None and (dialer is None or not dialer.take(Event.CONNECTED, self.now_us)):
+        if given.peer is not None and (dialer is None or not dialer.take(DialEvent.CONNECTED, self.now_us)):
             self.emit(m.Close(given.connection))  # no longer wanted, or the peer was faster
             return
         channel = self._channel(given.connection, given.peer, self.now_us, self._limits.burst_bytes)
@@ -284,7 +284,7 @@ class PeeringMachine(Generic[C]):
     def _connect_failed(self, given: m.ConnectFailed) -> None:
         dialer = self.dialers.get(given.peer)
         if dialer is not None:
-            dialer.take(Event.FAILED, self.now_us)
+            dialer.take(DialEvent.FAILED, self.now_us)
 
     def _received(self, given: m.Received) -> None:
         channel = self.connections.get(given.connection)
@@ -321,7 +321,7 @@ class PeeringMachine(Generic[C]):
         if channel.dialled is not None:
             self.dialers[channel.dialled].settled()
         elif channel.name in self.dialers:
-            self.dialers[channel.name].take(Event.STOP, self.now_us)
+            self.dialers[channel.name].take(DialEvent.STOP, self.now_us)
         self.log("peer_connected", peer=channel.name)
         self.opened(channel)
 
@@ -352,7 +352,7 @@ class PeeringMachine(Generic[C]):
             del self.channels[channel.name]
         dialer = self.dialers.get(peer)
         if dialer is not None and peer not in self.channels:
-            _ = dialer.take(Event.LOST, self.now_us) or dialer.take(Event.START, self.now_us)
+            _ = dialer.take(DialEvent.LOST, self.now_us) or dialer.take(DialEvent.START, self.now_us)
         if known:
             self.log("peer_lost", peer=channel.name, reason=reason)
             self.lost(channel, reason)
@@ -371,11 +371,11 @@ class PeeringMachine(Generic[C]):
         elif word != DIAL:
             self.timer_fired(given.timer)
         elif rest[0] in self.dialers:
-            self.dialers[rest[0]].take(Event.RETRY, self.now_us)
+            self.dialers[rest[0]].take(DialEvent.RETRY, self.now_us)
 
     def _finish(self, given: m.Finish) -> None:
         for dialer in self.dialers.values():
-            dialer.take(Event.STOP, self.now_us)
+            dialer.take(DialEvent.STOP, self.now_us)
         for connection in self.connections:
             self.emit(m.Close(connection))
         for timer in self.timers:

@@ -12,7 +12,7 @@ from node.core import machine as m
 from node.core.content import content_measures
 from node.core.deliveries import RecordKind
 from node.core.schedule import Schedule
-from node.core.specification import Member, NodeSpec, Subscription
+from node.core.specification import Member, NodeSpec, PlannedSubscription
 
 AGAIN_US = 200_000  # until a lost connection is opened again
 TIMEOUT_US = 3_000_000  # of one attempt: longer than any round trip
@@ -60,9 +60,9 @@ class SmallMachine:
     def left(self, connection: int) -> None:
         """Handle the loss of a connection, kept or accepted."""
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """Return the progress of this node."""
-        return m.Progress()
+        return m.NodeProgress()
 
     def check(self) -> None:
         """See `node.core.machine.Machine`."""
@@ -83,7 +83,7 @@ class SmallMachine:
         """Record what was published, delivered or subscribed: `count` events from `seq` on."""
         self.emit(m.Record(kind, stream, seq, count, count, payload))
 
-    def interest(self, kind: RecordKind, subscription: Subscription) -> None:
+    def interest(self, kind: RecordKind, subscription: PlannedSubscription) -> None:
         """Record a change of a subscription by content."""
         self.emit(content_measures.interest(kind, self.spec.start, subscription))
 
@@ -105,7 +105,7 @@ class SmallMachine:
         """Return how many events a publisher should have published by now, at the workload's rate."""
         return self.schedule.due_events(self.now_us)
 
-    def due_subscriptions(self) -> Iterator[Subscription]:
+    def due_subscriptions(self) -> Iterator[PlannedSubscription]:
         """Yield the changes of subscriptions that are due; see `node.core.schedule`."""
         return self.schedule.due_subscriptions(self.now_us)
 

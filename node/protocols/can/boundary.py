@@ -15,10 +15,10 @@ import numpy as np
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
-from node.protocols.can.claims import VERSION_MAX, Claims
+from node.protocols.can.claims import VERSION_MAX, ZoneClaims
 from node.protocols.can.messages import Find, coordinates_of, point_of
 from node.protocols.can.parameters import CanParameters
-from node.protocols.can.takeover import Takeover
+from node.protocols.can.takeover import TakeoverProtocol
 from node.protocols.can.territory import Territory
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.reachability import Reachability
@@ -38,9 +38,9 @@ ROUNDING = 1e-9  # rounding tolerance, as part of a face
 class BoundaryWatch:
     """Boundary checks of one node."""
 
-    claims: Claims
+    claims: ZoneClaims
     territory: Territory
-    takeover: Takeover
+    takeover: TakeoverProtocol
     reach: Reachability
     parameters: CanParameters
     rng: m.Randomness

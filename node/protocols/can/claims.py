@@ -28,7 +28,7 @@ Rank = tuple[int, int]
 
 
 @dataclass(slots=True, eq=False)
-class Holder:
+class ZoneHolder:
     """A node and its zones. heirs: its successors in order; the first `replicas` of them have copies now."""
 
     node: NodeHandle
@@ -74,18 +74,18 @@ class _Unfinished:
     versions: Versions = field(default_factory=dict)
 
 
-class Listening:
+class ClaimAssembly:
     """Assembly of the CLAIMs of a node into its set of zones."""
 
     def __init__(self) -> None:
         self._unfinished: dict[Address, _Unfinished] = {}
 
-    def hear(self, claim: Claim, now_us: int) -> Holder | None:
+    def hear(self, claim: Claim, now_us: int) -> ZoneHolder | None:
         """Add a claim; return the node's zones once all of them are known."""
         node = NodeHandle(claim.id, claim.address)
         if claim.count <= 1:
             versions = {zone_of(claim.sides): claim.version} if claim.count else {}
-            return Holder(node, claim.sequence, versions, now_us)
+            return ZoneHolder(node, claim.sequence, versions, now_us)
         known = self._unfinished.get(claim.address)
         if known is None or known.sequence != claim.sequence:
             known = self._unfinished[claim.address] = _Unfinished(claim.sequence)
@@ -95,22 +95,22 @@ class Listening:
         if len(known.versions) < claim.count:
             return None
         del self._unfinished[claim.address]
-        return Holder(node, claim.sequence, known.versions, now_us)
+        return ZoneHolder(node, claim.sequence, known.versions, now_us)
 
 
-class Claims:
+class ZoneClaims:
     """The knowledge of one node: its own zones, and those of others that touch or overlap them."""
 
     def __init__(self, own: NodeHandle, dimensions: int) -> None:
-        self.own = Holder(own, 0, {})
-        self.others: dict[Address, Holder] = {}
+        self.own = ZoneHolder(own, 0, {})
+        self.others: dict[Address, ZoneHolder] = {}
         self.table: ZoneTable[Address] = ZoneTable(dimensions)
         self.original: Address | None = None  # the node that this one is a replica of, if any
         self.contacts: tuple[Address, ...] = ()  # nodes through which this node joined or may join
         self.acquaintances: dict[Address, NodeHandle] = {}  # nodes that are not neighbours, oldest first
         self._past: dict[Address, int] = {}  # last sequence of forgotten nodes, oldest first
 
-    def holder(self, address: Address) -> Holder:
+    def holder(self, address: Address) -> ZoneHolder:
         """Return the node at an address that has zones in the table."""
         return self.own if address == self.own.node.address else self.others[address]
 
@@ -122,7 +122,7 @@ class Claims:
         self.own.versions = versions
         self.own.sequence += 1
 
-    def know(self, holder: Holder) -> None:
+    def know(self, holder: ZoneHolder) -> None:
         """Replace another node's zones; keep its replicas and successors unless it restarted."""
         address = holder.node.address
         before = self.others.get(address)
@@ -132,7 +132,7 @@ class Claims:
         self._replace(address, before.versions if before else {}, holder.versions)
         self.others[address] = holder
 
-    def forget(self, address: Address) -> Holder | None:
+    def forget(self, address: Address) -> ZoneHolder | None:
         """Remove a node and its zones; return what was known of it."""
         holder = self.others.pop(address, None)
         if holder is not None:
@@ -140,7 +140,7 @@ class Claims:
             self.remember(holder)
         return holder
 
-    def remember(self, holder: Holder) -> None:
+    def remember(self, holder: ZoneHolder) -> None:
         """Remember the sequence of a node whose zones do not concern this node."""
         address = holder.node.address
         if holder.versions:
@@ -161,7 +161,7 @@ class Claims:
         """Return nodes that may know more than the neighbours do."""
         return list(dict.fromkeys((*self.contacts, *self.acquaintances)))
 
-    def is_past(self, holder: Holder) -> bool:
+    def is_past(self, holder: ZoneHolder) -> bool:
         """Return whether newer information about the node is known."""
         known = self.others.get(holder.node.address)
         if known is not None:
@@ -203,7 +203,7 @@ class Claims:
         original = self.others.get(self.original)
         return original.versions if original is not None else {}
 
-    def concerns(self, holder: Holder) -> bool:
+    def concerns(self, holder: ZoneHolder) -> bool:
         """Return whether another node's zones touch or overlap those of this node."""
         return holder.node.address == self.original or any(
             zone.adjacent(own) or zone.intersects(own) for zone in holder.versions for own in self.held
@@ -217,7 +217,7 @@ class Claims:
         kept = {self.table.owners[row] for row in np.flatnonzero(near)}
         return [address for address in self.others if address not in kept]
 
-    def beside(self, zone: Zone) -> Iterator[tuple[Holder, Zone]]:
+    def beside(self, zone: Zone) -> Iterator[tuple[ZoneHolder, Zone]]:
         """Yield other nodes' zones that share a face with the given one, in table order."""
         own = self.own.node.address
         for row in np.flatnonzero(self.table.adjacent(zone)):
@@ -225,7 +225,7 @@ class Claims:
             if owner != own:
                 yield self.others[owner], self.table.zones[row]
 
-    def overlapping(self, zones: Iterable[Zone], without: Address) -> Iterator[tuple[Holder, Zone, Zone]]:
+    def overlapping(self, zones: Iterable[Zone], without: Address) -> Iterator[tuple[ZoneHolder, Zone, Zone]]:
         """Yield claims of nodes other than `without` that overlap the given zones.
 
         Each result is the claiming node, its zone, and the given zone that overlaps it.
@@ -241,7 +241,7 @@ class Claims:
         volumes: Floats = np.multiply.reduce(self.table.high - self.table.low, axis=1)
         return volumes
 
-    def nearest(self, point: Point) -> tuple[Holder, Zone]:
+    def nearest(self, point: Point) -> tuple[ZoneHolder, Zone]:
         """Return the zone that is nearest to a point, and its holder: the paper's greedy routing (2.2).
 
         If this node's own zone is not the nearest, some neighbour's is always nearer: that behind the face

@@ -8,13 +8,13 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from node.protocols.can.claims import Holder
+from node.protocols.can.claims import ZoneHolder
 from node.protocols.can.overlay import Can
 from node.protocols.can.zone_table import ZoneTable
 from node.protocols.can.zones import Zone, whole_space
 
 
-def halved(count: int, dimensions: int) -> list[Zone]:
+def halved_zones(count: int, dimensions: int) -> list[Zone]:
     """Return `count` zones: repeatedly, the first of the largest zones is halved along its longest side."""
     heap = [(-1.0, 0, whole_space(dimensions))]
     heapify(heap)
@@ -27,7 +27,7 @@ def halved(count: int, dimensions: int) -> list[Zone]:
     return sorted(zone for _, _, zone in heap)
 
 
-def divide(nodes: Sequence[Can], zones: Sequence[Zone]) -> None:
+def assign_zones(nodes: Sequence[Can], zones: Sequence[Zone]) -> None:
     """Assign one zone to each node, and all neighbours; the zones are a partition of the space.
 
     Calls no application and sends nothing.
@@ -39,4 +39,4 @@ def divide(nodes: Sequence[Can], zones: Sequence[Zone]) -> None:
     for node, zone in zip(nodes, zones, strict=True):
         for row in np.flatnonzero(table.adjacent(zone)).tolist():
             other = nodes[table.owners[row]].claims.own
-            node.claims.know(Holder(other.node, other.sequence, dict(other.versions)))
+            node.claims.know(ZoneHolder(other.node, other.sequence, dict(other.versions)))

@@ -11,13 +11,13 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
-from node.protocols.can.claims import VERSION_MAX, Claims, Holder
+from node.protocols.can.claims import VERSION_MAX, ZoneClaims, ZoneHolder
 from node.protocols.can.messages import Claim, Grant, Granted, Heirs, Join, sides_of, zone_of
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.territory import Territory
 from node.protocols.can.zones import Zone
 from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.reachability.numbers import Numbers
+from node.protocols.reachability.numbers import MessageNumbers
 from node.protocols.reachability.reachability import Reachability
 
 TIMER = "grant"
@@ -40,7 +40,7 @@ class Grants:
 
     def __init__(
         self,
-        claims: Claims,
+        claims: ZoneClaims,
         territory: Territory,
         reach: Reachability,
         parameters: CanParameters,
@@ -51,7 +51,7 @@ class Grants:
         self._reach = reach
         self._parameters = parameters
         self._emit = emit
-        self._numbers = Numbers()
+        self._numbers = MessageNumbers()
         self._given: dict[int, _Given] = {}
         self._recent: dict[int, tuple[_Given, int]] = {}
         self._taken: dict[tuple[Address, int], None] = {}  # latest grants received, oldest first
@@ -136,7 +136,7 @@ class Grants:
             version = min(given.version + 1, VERSION_MAX)
             self._territory.gain({given.zone: version}, None)
 
-    def introduce(self, holder: Holder, sender: Address) -> None:
+    def introduce(self, holder: ZoneHolder, sender: Address) -> None:
         """Forward news of a node to receivers of recent grants next to its zones.
 
         That node and a receiver may not know each other yet.

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
-from node.protocols.can.claims import CONTACTS_MAX, Claims
+from node.protocols.can.claims import CONTACTS_MAX, ZoneClaims
 from node.protocols.can.grants import Grants
-from node.protocols.can.layers import Application
+from node.protocols.can.layers import CanApplication
 from node.protocols.can.messages import Claim, Join, Route, coordinates_of, point_of
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.replicas import Replicas
@@ -24,18 +24,18 @@ TIMER: m.Timer = ("join",)
 SAME_US = 10_000  # maximum time between messages that were sent together
 
 
-class Joining:
+class ZoneJoining:
     """Joins of one node: its own, and those of other nodes into its zones."""
 
     def __init__(
         self,
-        claims: Claims,
+        claims: ZoneClaims,
         grants: Grants,
         replicas: Replicas,
         territory: Territory,
         *,
         reach: Reachability,
-        application: Application,
+        application: CanApplication,
         parameters: CanParameters,
         rng: m.Randomness,
         emit: Callable[[m.Effect], None],

@@ -10,7 +10,7 @@ Split = tuple[int, float] | Literal["copy"] | None
 """Dimension and coordinate of the split; "copy": the joining node becomes a replica; None: CAN decides."""
 
 
-class Application(Protocol):
+class CanApplication(Protocol):
     """The application on top of CAN: its upcalls. Each may call the overlay."""
 
     def point_of(self, message: Any) -> Point:
@@ -55,7 +55,7 @@ class Application(Protocol):
         """Take note that a known node has failed."""
 
 
-class Orphans(Protocol):
+class OrphanedZones(Protocol):
     """Takeover of the zones of failed nodes (`node.protocols.can.takeover`)."""
 
     def claimed(self, zone: Zone) -> None:
@@ -65,7 +65,7 @@ class Orphans(Protocol):
         """Cancel the takeover for a node that is alive."""
 
 
-class Boundary(Protocol):
+class BoundaryCheck(Protocol):
     """Check that all neighbours are known (`node.protocols.can.boundary`)."""
 
     def doubt(self) -> None:

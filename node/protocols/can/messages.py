@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import ADDRESS, Field, Layout, Tail
+from node.core.message_layout import ADDRESS, Field, MessageLayout, TailField
 from node.protocols.can.zones import Point, Zone
 from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
 from node.protocols.reachability.nodes import NodeHandle
@@ -30,7 +30,7 @@ class Coordinate:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class ZoneSide:
     """Extent of a zone in one dimension."""
 
     reads: ClassVar = ("{low}..{high}",)
@@ -39,7 +39,7 @@ class Side:
     high: Annotated[float, Field("d", "", "the upper edge")]
 
 
-def check_sides(name: str, sides: Iterable[Side]) -> None:
+def check_sides(name: str, sides: Iterable[ZoneSide]) -> None:
     """Check that the sides describe a box in the space. Raises RemoteProtocolError."""
     for side in sides:
         if not 0.0 <= side.low < side.high <= 1.0:
@@ -53,8 +53,8 @@ def check_point(name: str, point: Iterable[Coordinate]) -> None:
             raise RemoteProtocolError(f"{name} with a coordinate {each.at}")
 
 
-Coordinates = Annotated[tuple[Coordinate, ...], Tail("rows", "coordinates of a point", Coordinate)]
-Sides = Annotated[tuple[Side, ...], Tail("rows", "sides of the zone", Side)]
+Coordinates = Annotated[tuple[Coordinate, ...], TailField("rows", "coordinates of a point", Coordinate)]
+Sides = Annotated[tuple[ZoneSide, ...], TailField("rows", "sides of the zone", ZoneSide)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Route:
 
     number: Annotated[int, Field("I", "", "sender's number for ROUTED; 0: no ROUTED is expected")]
     hops: Annotated[int, Field("H", "nodes", "that forwarded it")]
-    message: Annotated[Any, Tail("message", "for the node of the zone")]
+    message: Annotated[Any, TailField("message", "for the node of the zone")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Heirs:
     id: Id
     address: Address
     replicas: Annotated[int, Field("B", "nodes", "number of first nodes in the list that have copies")]
-    nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "successors in order", NodeHandle)]
+    nodes: Annotated[tuple[NodeHandle, ...], TailField("rows", "successors in order", NodeHandle)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,17 +226,17 @@ CAN_MESSAGES = (
 )  # fmt: skip
 
 
-def can_layouts(first: int = 1) -> list[Layout]:
+def can_layouts(first: int = 1) -> list[MessageLayout]:
     """Return the layouts of all messages, numbered from `first`, for a codec of a system on CAN."""
-    return [Layout(message, first + number) for number, message in enumerate(CAN_MESSAGES)]
+    return [MessageLayout(message, first + number) for number, message in enumerate(CAN_MESSAGES)]
 
 
-def sides_of(zone: Zone) -> tuple[Side, ...]:
+def sides_of(zone: Zone) -> tuple[ZoneSide, ...]:
     """Return a zone in the form that messages carry."""
-    return tuple(map(Side, zone.low, zone.high))
+    return tuple(map(ZoneSide, zone.low, zone.high))
 
 
-def zone_of(sides: tuple[Side, ...]) -> Zone:
+def zone_of(sides: tuple[ZoneSide, ...]) -> Zone:
     """Return the zone from a message's sides."""
     return Zone(tuple([side.low for side in sides]), tuple([side.high for side in sides]))
 

@@ -17,10 +17,10 @@ from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect, SendTo, Unreachable
 from node.protocols.can import boundary, grants, joining, takeover
 from node.protocols.can.boundary import BoundaryWatch
-from node.protocols.can.claims import Claims, Holder
+from node.protocols.can.claims import ZoneClaims, ZoneHolder
 from node.protocols.can.grants import Grants
-from node.protocols.can.joining import Joining
-from node.protocols.can.layers import Application
+from node.protocols.can.joining import ZoneJoining
+from node.protocols.can.layers import CanApplication
 from node.protocols.can.messages import (
     Alive,
     Claim,
@@ -40,10 +40,10 @@ from node.protocols.can.messages import (
 )
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.replicas import Replicas
-from node.protocols.can.takeover import Takeover
+from node.protocols.can.takeover import TakeoverProtocol
 from node.protocols.can.territory import Territory
 from node.protocols.can.zones import Point, Zone, whole_space
-from node.protocols.reachability.carrier import Carrier, Take
+from node.protocols.reachability.carrier import MessageDispatch, TakeMessage
 from node.protocols.reachability.messages import Ping, Pong, Routed
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability, Relays
@@ -70,11 +70,11 @@ class Can:
         rng: m.Randomness,
         *,
         emit: Callable[[PeerEffect], None],
-        application: Application,
+        application: CanApplication,
     ) -> None:
         """Create a node. own: with a different id in each process generation."""
         self.own = own
-        self.claims = Claims(own, dimensions)
+        self.claims = ZoneClaims(own, dimensions)
         self.reach = Reachability(own, parameters, rng, emit, self)
         self._parameters = parameters
         self._emit = emit
@@ -82,7 +82,7 @@ class Can:
         self.territory = Territory(
             self.claims, self.reach, application, emit, homeless=self._rejoin, failed=self.failed
         )
-        self._takeover = Takeover(self.claims, self.territory, self.reach, parameters, rng, emit)
+        self._takeover = TakeoverProtocol(self.claims, self.territory, self.reach, parameters, rng, emit)
         self._boundary = BoundaryWatch(
             self.claims, self.territory, self._takeover, self.reach, parameters, rng, emit
         )
@@ -91,7 +91,7 @@ class Can:
         self.territory.introduce = self._introduce
         self._replicas = Replicas(self.claims, self._takeover, self.reach, application, self._rejoin)
         self._takeover.adopt = self._replicas.adopt
-        self._joining = Joining(
+        self._joining = ZoneJoining(
             self.claims,
             self._grants,
             self._replicas,
@@ -107,10 +107,10 @@ class Can:
         self._givers: set[NodeHandle] = set()
         self._turn = self._ticks = 0
         self._taken: dict[Address, list[int]] = {}  # numbers to acknowledge
-        self._carrier = Carrier[Route](
+        self._carrier = MessageDispatch[Route](
             parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
         )
-        takes: dict[type, Take] = {
+        takes: dict[type, TakeMessage] = {
             Route: self._route,
             Join: lambda address, message, relays: self._join(address, message),
             Claim: self._claim,
@@ -191,7 +191,7 @@ class Can:
         return [node for node in candidates if node not in without and not self.reach.is_suspect(node)]
 
     def route(self, message: Any) -> None:
-        """Route a message to the node whose zone contains its `Application.point_of`."""
+        """Route a message to the node whose zone contains its `CanApplication.point_of`."""
         self._pass_on(Route(0, 0, message))
 
     def send(self, message: Any, address: Address) -> None:
@@ -296,7 +296,7 @@ class Can:
         else:
             self._application.deliver(route.message, point)
 
-    def _pass_to(self, holder: Holder, route: Route, *, is_last: bool) -> None:
+    def _pass_to(self, holder: ZoneHolder, route: Route, *, is_last: bool) -> None:
         """Forward to the holder of a zone, or, in the last hop, to it and its replicas in turn."""
         following, message = holder.node, route.message
         if is_last and not isinstance(message, Join) and self._application.is_shared(message):
@@ -362,7 +362,7 @@ class Can:
 
     # --- Neighbours
 
-    def _introduce(self, holder: Holder, sender: Address) -> None:
+    def _introduce(self, holder: ZoneHolder, sender: Address) -> None:
         self._grants.introduce(holder, sender)
         self._replicas.introduce(holder)
 

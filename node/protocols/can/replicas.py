@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from node.core.peers.peer_pool import Address
-from node.protocols.can.claims import Claims, Holder
-from node.protocols.can.layers import Application
+from node.protocols.can.claims import ZoneClaims, ZoneHolder
+from node.protocols.can.layers import CanApplication
 from node.protocols.can.messages import Copy, Disown
-from node.protocols.can.takeover import Takeover
+from node.protocols.can.takeover import TakeoverProtocol
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
 
@@ -23,10 +23,10 @@ REPLICAS_MAX = 64
 class Replicas:
     """The replicas of one node, and its own role as a replica."""
 
-    claims: Claims
-    takeover: Takeover
+    claims: ZoneClaims
+    takeover: TakeoverProtocol
     reach: Reachability
-    application: Application
+    application: CanApplication
     homeless: Callable[[], None]
     _turn: int = 0
 
@@ -82,7 +82,7 @@ class Replicas:
         self.takeover.name_heirs()
         self.application.zones_changed()
 
-    def introduce(self, holder: Holder) -> None:
+    def introduce(self, holder: ZoneHolder) -> None:
         """Forward a node's claims to all replicas."""
         replicas = self.claims.own.replicas
         messages = holder.told() if replicas else ()

@@ -14,7 +14,7 @@ import numpy as np
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
-from node.protocols.can.claims import VERSION_MAX, Claims, Holder, Versions
+from node.protocols.can.claims import VERSION_MAX, Versions, ZoneClaims, ZoneHolder
 from node.protocols.can.messages import Heirs, Report, Tell
 from node.protocols.can.parameters import CanParameters
 from node.protocols.can.territory import Territory
@@ -39,10 +39,10 @@ class _Orphan:
 
 
 @dataclass(slots=True)
-class Takeover:
+class TakeoverProtocol:
     """Takeover of zones by one node."""
 
-    claims: Claims
+    claims: ZoneClaims
     territory: Territory
     reach: Reachability
     parameters: CanParameters
@@ -94,7 +94,7 @@ class Takeover:
 
     # --- A node failed
 
-    def failed(self, holder: Holder) -> None:
+    def failed(self, holder: ZoneHolder) -> None:
         """Start the takeover of a failed node's zones."""
         heirs = [each for each in holder.heirs if each != holder.node]
         earlier = self._orphans.get(holder.node.address)

@@ -12,10 +12,10 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
-from node.protocols.can.claims import Claims, Holder, Listening, Versions
-from node.protocols.can.layers import Application, Boundary, Orphans
+from node.protocols.can.claims import ClaimAssembly, Versions, ZoneClaims, ZoneHolder
+from node.protocols.can.layers import BoundaryCheck, CanApplication, OrphanedZones
 from node.protocols.can.messages import Claim, Heartbeat, Heirs, Tell
-from node.protocols.can.versions import merged, united
+from node.protocols.can.versions import merged_versions, united_versions
 from node.protocols.can.zones import Zone
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
@@ -29,15 +29,15 @@ class Territory:
     `introduce` is called with each node that this node learns of.
     """
 
-    orphans: Orphans
-    boundary: Boundary
-    introduce: Callable[[Holder, Address], None]
+    orphans: OrphanedZones
+    boundary: BoundaryCheck
+    introduce: Callable[[ZoneHolder, Address], None]
 
     def __init__(
         self,
-        claims: Claims,
+        claims: ZoneClaims,
         reach: Reachability,
-        application: Application,
+        application: CanApplication,
         emit: Callable[[m.Effect], None],
         *,
         homeless: Callable[[], None],
@@ -54,7 +54,7 @@ class Territory:
         self._emit = emit
         self._homeless = homeless
         self._failed = failed
-        self._listening = Listening()
+        self._listening = ClaimAssembly()
         self._own = claims.own.node
         self._turn = 0
 
@@ -63,7 +63,7 @@ class Territory:
     def gain(self, versions: Versions, giver: NodeHandle | None, *, is_announced: bool = False) -> None:
         """Add zones to this node, which is no longer a replica. is_announced: the giver informs others."""
         self.claims.original = None
-        self._have(merged(united(self.claims.own.versions, versions)))
+        self._have(merged_versions(united_versions(self.claims.own.versions, versions)))
         for zone in versions:
             self._application.gained(zone, giver)
             self.orphans.claimed(zone)
@@ -163,7 +163,7 @@ class Territory:
             if replica.address == node.address and replica != node:
                 self._failed(replica)
 
-    def _learn(self, holder: Holder, sender: Address, *, is_introduced: bool) -> None:
+    def _learn(self, holder: ZoneHolder, sender: Address, *, is_introduced: bool) -> None:
         address = holder.node.address
         known = self.claims.others.get(address)
         if known is not None and known.node != holder.node and holder.sequence > known.sequence:
@@ -199,17 +199,17 @@ class Territory:
         if concerns or known is not None:
             self._application.zones_changed()
 
-    def _greet(self, holder: Holder, told_by: Address) -> None:
+    def _greet(self, holder: ZoneHolder, told_by: Address) -> None:
         """Introduce this node to a node that it heard of; find a relay if that one does not answer."""
         self._reach.send(holder.node.address, Heartbeat(self._own.id, self.claims.own.sequence))
         if self._reach.is_failed(holder.node.address):
             self._reach.probe(holder.node, told_by)
 
-    def _note_restart(self, known: Holder) -> None:
+    def _note_restart(self, known: ZoneHolder) -> None:
         """Treat the earlier process at the same address as failed."""
         self._failed(known.node)
 
-    def _check_lost_zones(self, before: Holder | None) -> None:
+    def _check_lost_zones(self, before: ZoneHolder | None) -> None:
         """Check whether the zones that a node lost have a known new owner."""
         if before is None:
             return
@@ -224,7 +224,7 @@ class Territory:
 
     # --- Conflicting claims
 
-    def _settle(self, holder: Holder, sender: Address) -> None:
+    def _settle(self, holder: ZoneHolder, sender: Address) -> None:
         """Check whether other nodes claim the same volume; this node may have to give way."""
         own = self.claims.own
         if not own.versions:  # a replica only probes the other claimants
@@ -260,7 +260,7 @@ class Territory:
             self._turn = (self._turn + 1) % len(others)
             self._settle(others[self._turn], own.node.address)
 
-    def _give_way(self, holder: Holder) -> None:
+    def _give_way(self, holder: ZoneHolder) -> None:
         """Give up the volume for which a node's direct claim ranks higher than this node's."""
         own = self.claims.own
         lost = [

@@ -4,7 +4,7 @@ from node.protocols.can.claims import Versions
 from node.protocols.can.zones import Zone
 
 
-def united(own: Versions, gained: Versions) -> Versions:
+def united_versions(own: Versions, gained: Versions) -> Versions:
     """Return the node's own zones together with the gained ones.
 
     If both contain the same volume (a node may be given what it took over), the stronger claim counts, so
@@ -23,7 +23,7 @@ def united(own: Versions, gained: Versions) -> Versions:
     return zones
 
 
-def merged(versions: Versions) -> Versions:
+def merged_versions(versions: Versions) -> Versions:
     """Return the same volume in fewer boxes by merging pairs of zones with the same version.
 
     Zones with different versions stay apart: volume that the node holds provisionally must not weaken the

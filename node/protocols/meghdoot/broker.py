@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.core.peers.peer_pool import Address
-from node.core.specification import Subscription as Asked
+from node.core.specification import PlannedSubscription as Asked
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import Mail, Overlay
+from node.protocols.meghdoot.layers import MessageTransport, Overlay
 from node.protocols.meghdoot.messages import (
     Confirm,
     Event,
@@ -25,18 +25,18 @@ from node.protocols.meghdoot.messages import (
     Subscribed,
     Undelivered,
 )
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventReader
 from node.protocols.meghdoot.publishing.notification import EventSpread, Notification
 from node.protocols.meghdoot.publishing.propagation import Propagation
-from node.protocols.meghdoot.publishing.publisher import Publisher
+from node.protocols.meghdoot.publishing.publisher import MeghdootPublisher
 from node.protocols.meghdoot.publishing.waves import Waves
 from node.protocols.meghdoot.space import Space
-from node.protocols.meghdoot.subscriber import Deliver, Interest, Subscriber
+from node.protocols.meghdoot.subscriber import Deliver, Interest, MeghdootSubscriber
 from node.protocols.meghdoot.zones.held_zones import HeldZones
-from node.protocols.meghdoot.zones.keeping import Keeping
-from node.protocols.meghdoot.zones.load import LoadBook
-from node.protocols.meghdoot.zones.recovery import FIRST_NUMBER, Recovery
+from node.protocols.meghdoot.zones.keeping import SubscriptionStorage
+from node.protocols.meghdoot.zones.load import KnownLoads
+from node.protocols.meghdoot.zones.recovery import FIRST_NUMBER, ZoneRecovery
 
 
 class Broker:
@@ -44,9 +44,9 @@ class Broker:
 
     def __init__(
         self,
-        parameters: Parameters,
-        attributes: tuple[Attribute, ...],
-        mail: Mail,
+        parameters: MeghdootParameters,
+        attributes: tuple[ContentAttribute, ...],
+        mail: MessageTransport,
         overlay: Overlay,
         *,
         life: int,
@@ -56,15 +56,15 @@ class Broker:
         self.space = space = Space(attributes)
         self.held = HeldZones(overlay)
         self.waves = Waves(parameters, mail)
-        self.keeping = Keeping(parameters, mail, space, overlay, self.held)
+        self.keeping = SubscriptionStorage(parameters, mail, space, overlay, self.held)
         self.notification = Notification(parameters, mail, self.keeping, self.held)
-        self.recovery = Recovery(parameters, mail, space, keeping=self.keeping, waves=self.waves)
+        self.recovery = ZoneRecovery(parameters, mail, space, keeping=self.keeping, waves=self.waves)
         self.propagation = Propagation(parameters, mail, self.held, self.waves)
         self.recovery.propagation = self.propagation
-        self.load = LoadBook(parameters, mail, self.held)
+        self.load = KnownLoads(parameters, mail, self.held)
         self._reader = EventReader(space)
-        self.publisher = Publisher(parameters, mail, self._reader, life)
-        self.subscriber = Subscriber(
+        self.publisher = MeghdootPublisher(parameters, mail, self._reader, life)
+        self.subscriber = MeghdootSubscriber(
             parameters, mail, space, self._reader, life=life, interest=interest, deliver=deliver
         )
         self._mail = mail

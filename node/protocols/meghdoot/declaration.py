@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from node.core.declaration import Contract, Declared, System, Trait, Wait
-from node.protocols.meghdoot.parameters import Parameters
+from node.core.declaration import Contract, Declared, ReplyTimeout, System, Trait
+from node.protocols.meghdoot.parameters import MeghdootParameters
 
 EXACTLY_ONCE = Contract(
     published="sent-then-acknowledged",
@@ -29,20 +29,20 @@ def promise(parameters: Mapping[str, Any]) -> Contract:
     The settle time covers repair, takeover by the second successor and two retries, if a peer and its first
     successor have just failed. It also covers a second placement of a copy after a lost answer.
     """
-    given = Parameters(**parameters)
+    given = MeghdootParameters(**parameters)
     repaired_us = given.repair_us + given.takeover_us + 2 * given.retransmit_us
     installed_us = 2 * (given.wave_timeout_us + given.retransmit_us)
     contract = EXACTLY_ONCE if given.is_confirming else BEST_EFFORT
     return replace(contract, settle_us=max(contract.settle_us, repaired_us, installed_us))
 
 
-def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
+def waits(parameters: Mapping[str, Any]) -> tuple[ReplyTimeout, ...]:
     """Return the waits that must exceed the round-trip time.
 
     A probe that times out before its answer can arrive marks all peers as failed.
     """
     probes, timeout_us = parameters["probes"], parameters["probe_timeout_us"]
-    return (Wait("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
+    return (ReplyTimeout("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
 
 
 def remembers(parameters: Mapping[str, Any]) -> int:
@@ -50,7 +50,7 @@ def remembers(parameters: Mapping[str, Any]) -> int:
 
     Its last update may be almost `refresh` old when it stops.
     """
-    given = Parameters(**parameters)
+    given = MeghdootParameters(**parameters)
     return min(given.gone_us, given.expire_us - given.refresh_us)
 
 
@@ -72,7 +72,7 @@ SYSTEM = System(
         contract=promise({}),
         workloads=("content",),
     ),
-    parameters=Parameters,
+    parameters=MeghdootParameters,
     machines=dict.fromkeys(("publisher", "subscriber", "peer"), "node.protocols.meghdoot.node:pooled"),
     promise=promise,
     waits=waits,
@@ -83,7 +83,7 @@ SYSTEM = System(
     report="analysis.systems.meghdoot_report:report",
     studies="node.protocols.meghdoot.studies.declaration:STUDIES",
     promise_limits=("gone_us", "window"),  # a publisher whose window is full waits for failed subscribers
-    times=lambda parameters: (Parameters(**parameters).repair_us,),
+    times=lambda parameters: (MeghdootParameters(**parameters).repair_us,),
     remembers=remembers,
-    copies=lambda parameters: int(Parameters(**parameters).mirror),
+    copies=lambda parameters: int(MeghdootParameters(**parameters).mirror),
 )

@@ -17,7 +17,7 @@ ZONES_MAX = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ZoneNeighbours:
     """The neighbours of a zone, and their owners. Several zones of one peer may be neighbours of each other.
 
     low, high: edges, one row per zone.
@@ -30,7 +30,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class OwnershipChange:
     """A change of ownership: a peer, possibly this one, has or no longer has a zone."""
 
     owner: Address
@@ -44,10 +44,10 @@ class Overlay(Protocol):
     def held(self) -> Sequence[Zone]:
         """Return the zones of this peer, including those that it replicates."""
 
-    def beside(self, zone: Zone) -> Surroundings:
+    def beside(self, zone: Zone) -> ZoneNeighbours:
         """Return the neighbours of a zone that this peer holds."""
 
-    def news(self) -> Sequence[News] | None:
+    def news(self) -> Sequence[OwnershipChange] | None:
         """Return the changes of known zones since the last call, in order; None if there are too many."""
 
     def holders(self, zone: Zone, owner: Address) -> Sequence[Address]:
@@ -63,7 +63,7 @@ class Overlay(Protocol):
         """Return whether this peer owns the zone rather than replicates it."""
 
 
-class Mail(Protocol):
+class MessageTransport(Protocol):
     """Transport of messages to other peers and to this one."""
 
     own: Address

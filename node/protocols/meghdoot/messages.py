@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import ADDRESS, SEQ, Codec, Field, Layout, Tail, Values
-from node.protocols.can.messages import Side, can_layouts, check_sides
+from node.core.message_layout import ADDRESS, SEQ, Codec, Field, MessageLayout, NamedValues, TailField
+from node.protocols.can.messages import ZoneSide, can_layouts, check_sides
 
 DOUBLE = struct.Struct(">d")
 Address = Annotated[int, Field("I", ADDRESS, "listen address of the node")]
@@ -23,12 +23,12 @@ Age = Annotated[int, Field("Q", "us", "time since its publication, without trans
 ZoneId = Annotated[int, Field("Q", "", "the zone, by a hash of its edges; 0: any zone of the receiver")]
 Points = Annotated[int, Field("Q", "points", "of the region visited from the zone on, modulo a prime")]
 Doubts = Annotated[int, Field("H", "zones", "visited in doubt: their subscriptions may be incomplete")]
-Payload = Annotated[bytes, Tail("bytes", "the event, beginning with its values as doubles")]
+Payload = Annotated[bytes, TailField("bytes", "the event, beginning with its values as doubles")]
 Number = Annotated[int, Field("I", "", "number for the answer")]
-Packed = Annotated[bytes, Tail("bytes", "subscriptions, one after the other")]
+Packed = Annotated[bytes, TailField("bytes", "subscriptions, one after the other")]
 
 
-class Purpose(Values):
+class StorePurpose(NamedValues):
     """Purpose of sent subscriptions."""
 
     INSTALL = 0, "the sender starts or ends them; the receiver's zone has their point"
@@ -45,7 +45,7 @@ class Store:
 
     address: Annotated[int, Field("I", ADDRESS, "receiver of the answer")]
     number: Number
-    purpose: Annotated[int, Field("B", "", "the purpose", Purpose)]
+    purpose: Annotated[int, Field("B", "", "the purpose", StorePurpose)]
     subscriptions: Packed
 
 
@@ -57,7 +57,7 @@ class StoreAt:
 
     address: Annotated[int, Field("I", ADDRESS, "receiver of the answer")]
     number: Number
-    subscriptions: Annotated[bytes, Tail("bytes", "the place as doubles, and the subscription")]
+    subscriptions: Annotated[bytes, TailField("bytes", "the place as doubles, and the subscription")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Handed:
     doubt_us: Annotated[
         int, Field("Q", "us", "time for which the sender's data may be incomplete; 0: they are complete")
     ]
-    edges: Annotated[bytes, Tail("bytes", "lower and upper edges of the zone, as doubles")]
+    edges: Annotated[bytes, TailField("bytes", "lower and upper edges of the zone, as doubles")]
 
     def check(self) -> None:
         """Check the zone. Raises RemoteProtocolError if it is not a box in the space."""
@@ -82,7 +82,7 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class UpdateName:
     """A subscription and the version of an update of it."""
 
     reads: ClassVar = ("{number} v{version}",)
@@ -97,7 +97,7 @@ class Subscribed:
 
     reads: ClassVar = ("{words}",)
 
-    words: Annotated[tuple[Word, ...], Tail("rows", "installed updates", Word)]
+    words: Annotated[tuple[UpdateName, ...], TailField("rows", "installed updates", UpdateName)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class Notified:
 
     reads: ClassVar = ("{events}",)
 
-    events: Annotated[tuple[EventName, ...], Tail("rows", "received events", EventName)]
+    events: Annotated[tuple[EventName, ...], TailField("rows", "received events", EventName)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Visited:
     late_us: Annotated[int, Field("I", "us", "maximum lateness of these peers", columns=())]
 
 
-Visits = Annotated[tuple[Visited, ...], Tail("rows", "results of waves", Visited)]
+Visits = Annotated[tuple[Visited, ...], TailField("rows", "results of waves", Visited)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class RootConfirm:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscriber:
+class SubscriberGeneration:
     """One process generation of a subscriber."""
 
     reads: ClassVar = ("{address}",)
@@ -222,10 +222,13 @@ class Undelivered:
     first_seq: FirstSeq
     attempt: Attempt
     zone: ZoneId
-    subscribers: Annotated[tuple[Subscriber, ...], Tail("rows", "subscribers without an answer", Subscriber)]
+    subscribers: Annotated[
+        tuple[SubscriberGeneration, ...],
+        TailField("rows", "subscribers without an answer", SubscriberGeneration),
+    ]
 
 
-class Where(Values):
+class RecoveryZones(NamedValues):
     """Zones that are asked for the data of a lost zone."""
 
     MIRROR = (
@@ -235,7 +238,7 @@ class Where(Values):
     AROUND = 1, "those around it: for copies that had to move out of it or into it"
 
 
-Edges = Annotated[bytes, Tail("bytes", "lower and upper edges of the lost zone, as doubles")]
+Edges = Annotated[bytes, TailField("bytes", "lower and upper edges of the lost zone, as doubles")]
 
 
 def check_edges(name: str, edges: bytes | memoryview) -> None:
@@ -244,10 +247,10 @@ def check_edges(name: str, edges: bytes | memoryview) -> None:
         raise RemoteProtocolError(f"{name} with {len(edges)} bytes of edges")
     numbers = [number for (number,) in DOUBLE.iter_unpack(edges)]
     half = len(numbers) // 2
-    check_sides(name, map(Side, numbers[:half], numbers[half:]))
+    check_sides(name, map(ZoneSide, numbers[:half], numbers[half:]))
 
 
-WhereAsked = Annotated[int, Field("B", "", "zones that are asked", Where)]
+WhereAsked = Annotated[int, Field("B", "", "zones that are asked", RecoveryZones)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +305,7 @@ class Load:
     reads: ClassVar = ("{load}", "{peers}")
 
     load: Annotated[float, Field("d", "visits", "recent visits of zones, including the cost of matching")]
-    peers: Annotated[tuple[Loaded, ...], Tail("rows", "most loaded peers", Loaded)]
+    peers: Annotated[tuple[Loaded, ...], TailField("rows", "most loaded peers", Loaded)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +335,11 @@ def codec(*own: type) -> Codec:
     return Codec(
         [
             *can_layouts(),
-            *(Layout(message, FIRST_TYPE + number) for number, message in enumerate(MEGHDOOT_MESSAGES)),
-            *(Layout(message, OWN_TYPE + number) for number, message in enumerate(own)),
+            *(
+                MessageLayout(message, FIRST_TYPE + number)
+                for number, message in enumerate(MEGHDOOT_MESSAGES)
+            ),
+            *(MessageLayout(message, OWN_TYPE + number) for number, message in enumerate(own)),
         ]
     )
 

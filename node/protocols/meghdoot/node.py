@@ -28,7 +28,7 @@ from node.core.peers.peer_pool import (
 )
 from node.core.schedule import Schedule
 from node.core.specification import NodeSpec
-from node.core.specification import Subscription as Asked
+from node.core.specification import PlannedSubscription as Asked
 from node.protocols.can.layers import Split
 from node.protocols.can.messages import Join
 from node.protocols.can.overlay import Can
@@ -37,10 +37,10 @@ from node.protocols.can.zones import Point, Zone
 from node.protocols.meghdoot.admission import halving_cut, visiting_both
 from node.protocols.meghdoot.broker import Broker
 from node.protocols.meghdoot.messages import Climb, Notify, Publish
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import payload_of
-from node.protocols.meghdoot.publishing.post import Post, View
-from node.protocols.meghdoot.publishing.propagation import Counts
+from node.protocols.meghdoot.publishing.post import OverlayTransport, OverlayView
+from node.protocols.meghdoot.publishing.propagation import VisitCounts
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 
 TICK: m.Timer = ("tick",)
@@ -64,7 +64,7 @@ class MeghdootNode:
     frame_limit_bytes = FRAME_LIMIT_BYTES
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
-        self.parameters = Parameters(**spec.parameters)
+        self.parameters = MeghdootParameters(**spec.parameters)
         self._spec = spec
         self._effects: list[PeerEffect] = []
         self._schedule = Schedule(spec)
@@ -76,12 +76,12 @@ class MeghdootNode:
         self._pause_us = max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us
         self._pause_at_us = NEVER_US
         self._delivered: Counter[int] = Counter()
-        self._counts = Counts()
+        self._counts = VisitCounts()
         # each process generation has another id even with the same `rng`
         life = id_of(f"{spec.name} {spec.start}")
         own = NodeHandle(rng.randrange(1 << ID_BITS) ^ life, int(IPv4Address(spec.address)))
         attributes = attributes_of(spec.workload)
-        self.post, view = Post(own.address, self._emit), View()
+        self.post, view = OverlayTransport(own.address, self._emit), OverlayView()
         self.broker = Broker(
             self.parameters,
             attributes,
@@ -94,10 +94,10 @@ class MeghdootNode:
         self.broker.publisher.acknowledged = self._acknowledged
         self.can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self)
         self.post.can = self.can
-        view.of(self.can, self.broker.held.changed)
+        view.watch_claims(self.can, self.broker.held.changed)
         streams = spec.published_by(spec) if spec.role == PUBLISHER else ()
         self._stream = streams[0] if streams else None
-        self._values = EventValues.of(spec) if streams else None
+        self._values = EventValues.for_publisher(spec) if streams else None
 
     def _emit(self, effect: PeerEffect) -> None:
         self._effects.append(effect)
@@ -178,11 +178,11 @@ class MeghdootNode:
         if len(self._effects) > 1:
             self._effects = gathered(self._effects)
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """See `node.core.machine.Machine`."""
         published = {each.stream: each.last for each in self.broker.publisher.publications.values()}
         is_silent = self._schedule.is_stopped and self.broker.publisher.is_silent
-        return m.Progress(published, dict(self._delivered), is_silent)
+        return m.NodeProgress(published, dict(self._delivered), is_silent)
 
     def check(self) -> None:
         """See `node.core.machine.Machine`."""

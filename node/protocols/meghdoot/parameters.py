@@ -5,24 +5,24 @@ from typing import Literal
 
 from node.protocols.can.parameters import CanParameters
 
-Form = Literal["unique", "basic"]
-Delivery = Literal["exactly-once", "best-effort"]
-Join = Literal["by-load", "anywhere"]
+PropagationForm = Literal["unique", "basic"]
+MeghdootDelivery = Literal["exactly-once", "best-effort"]
+JoinPlace = Literal["by-load", "anywhere"]
 WINDOW_MAX = 1_000_000
 LOADED_MAX = 1_000
 MATCH_COST_MAX = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters(CanParameters):
+class MeghdootParameters(CanParameters):
     """Parameters of Meghdoot; times are in microseconds. Sections are those of the paper."""
 
     port: int = 7500
     tick_us: int = 100_000
     """Interval of publications."""
-    propagation: Form = "unique"
+    propagation: PropagationForm = "unique"
     """Zones that forward an event to a zone: `unique`, one; `basic`, all on its lower right (3.4)."""
-    delivery: Delivery = "exactly-once"
+    delivery: MeghdootDelivery = "exactly-once"
     """`best-effort` is the paper's: nothing is confirmed, and events may be lost."""
     mirror: bool = True
     """Whether each subscription has a copy at its reflection in the diagonal hyperplane (4.3)."""
@@ -40,7 +40,7 @@ class Parameters(CanParameters):
     """Interval at which a subscriber repeats an active subscription."""
     expire_us: int = 120_000_000
     """Time without a repetition until a subscription is forgotten."""
-    join: Join = "by-load"
+    join: JoinPlace = "by-load"
     """Place of a join: at a loaded peer (4.2), or, as in CAN, anywhere."""
     load_us: int = 5_000_000
     """Interval at which a peer sends its load to neighbours; 0: never."""

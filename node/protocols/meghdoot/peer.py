@@ -18,13 +18,13 @@ from functools import partial
 from typing import Any
 
 from node.core import machine as m
-from node.core.content.content import NOUNS, UNSPECIFIED, Attribute, Range, event_ranges, matches
+from node.core.content.content import NOUNS, UNSPECIFIED, ContentAttribute, Range, event_ranges, matches
 from node.core.framing import refuse_longer
 from node.core.peers.peer_pool import PeerEffect, PeerInput
-from node.core.specification import Member, NodeSpec, Subscription
+from node.core.specification import Member, NodeSpec, PlannedSubscription
 from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.node import MeghdootNode
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
 STREAM_BITS = 32
@@ -33,7 +33,7 @@ Wanted = float | str | tuple[float | str | None, float | str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class PeerEvent:
     """An event for a subscriber. publisher: number of a peer's process generation, which numbers its
     events.
     """
@@ -44,7 +44,7 @@ class Event:
     content: bytes
 
 
-Handler = Callable[[Event], None]
+Handler = Callable[[PeerEvent], None]
 
 
 class MeghdootPeer:
@@ -62,13 +62,13 @@ class MeghdootPeer:
         address: str,
         contacts: Iterable[str] = (),
         *,
-        attributes: Sequence[Attribute],
+        attributes: Sequence[ContentAttribute],
         rng: m.Randomness,
         life: int = 0,
         **parameters: Any,
     ) -> None:
         """Create a peer. Raises ValueError for an unknown parameter, or for two attributes of one name."""
-        Parameters.refuse_unknown(parameters)
+        MeghdootParameters.refuse_unknown(parameters)
         names = [each.name for each in attributes]
         if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
             raise ValueError(f"duplicate attribute {twice!r:.40}")
@@ -113,7 +113,7 @@ class MeghdootPeer:
         finally:
             self._is_busy = False
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """See `node.core.peers.peer_pool.PeerMachine`."""
         return self._node.progress()
 
@@ -139,13 +139,13 @@ class MeghdootPeer:
         number = self._asked
         self._asked += 1
         self._handlers[number] = ranges, handler
-        self._ask(partial(self._node.broker.subscribe, Subscription(0, number, True, ranges)))
+        self._ask(partial(self._node.broker.subscribe, PlannedSubscription(0, number, True, ranges)))
         return number
 
     def unsubscribe(self, number: int) -> None:
         """End a subscription. Raises KeyError if it does not exist."""
         ranges, _ = self._handlers.pop(number)
-        self._ask(partial(self._node.broker.subscribe, Subscription(0, number, False, ranges)))
+        self._ask(partial(self._node.broker.subscribe, PlannedSubscription(0, number, False, ranges)))
 
     def publish(self, values: Mapping[str, float | str], content: bytes = b"") -> None:
         """Publish an event. An attribute without a value stands for all of its values (3.4).
@@ -184,13 +184,13 @@ class MeghdootPeer:
             for each, value in zip(self._attributes, numbers, strict=True)
             if value == value  # noqa: PLR0124 # an unspecified value is NaN
         }
-        event = Event(message.stream, message.first_seq, values, payload[self._values.size :])
+        event = PeerEvent(message.stream, message.first_seq, values, payload[self._values.size :])
         for wanted, handler in list(self._handlers.values()):
             if matches(wanted, ranges):
                 handler(event)
 
 
-def _value(attribute: Attribute, given: float | str) -> float:
+def _value(attribute: ContentAttribute, given: float | str) -> float:
     """Return a value as a number. Raises ValueError."""
     if isinstance(given, bool) or not isinstance(given, (int, float, str)):
         raise ValueError(f"{attribute.name}: {given!r:.40} is no {NOUNS[attribute.kind]}")  # noqa: TRY004
@@ -200,7 +200,7 @@ def _value(attribute: Attribute, given: float | str) -> float:
         raise ValueError(f"{attribute.name}: {error}") from None
 
 
-def _range(attribute: Attribute, wanted: Wanted) -> Range:
+def _range(attribute: ContentAttribute, wanted: Wanted) -> Range:
     if not isinstance(wanted, tuple):
         value = _value(attribute, wanted)
         return value, value

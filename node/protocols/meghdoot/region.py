@@ -26,7 +26,7 @@ import numpy.typing as npt
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import TOP, Point, Zone
 from node.protocols.meghdoot.space import GRID
-from node.protocols.meghdoot.zones.bounds import Bounds, covering, open_edges, touching
+from node.protocols.meghdoot.zones.bounds import BoxArray, covering, open_edges, touching
 
 Indices = npt.NDArray[np.intp]
 PRIME = (1 << 61) - 1
@@ -34,7 +34,7 @@ PRIME = (1 << 61) - 1
 
 
 @dataclass(frozen=True)
-class Region:
+class SpaceRegion:
     """A box with all of its edges. Queries for it are computed once."""
 
     low: Point
@@ -48,12 +48,12 @@ class Region:
 
     @cached_property
     def corner_asked(self) -> Floats:
-        """Query for boxes in `Bounds` that contain the corner."""
+        """Query for boxes in `BoxArray` that contain the corner."""
         return covering(self.corner, self.corner)
 
     @cached_property
     def box_asked(self) -> Floats:
-        """Query for boxes in `Bounds` that share a point with the region."""
+        """Query for boxes in `BoxArray` that share a point with the region."""
         return touching(self.low, self.high)
 
     @cached_property
@@ -75,23 +75,23 @@ def is_upper_left(zone: Zone, other: Zone) -> bool:
     return any(high == others_low or low == others_high for high, others_low, low, others_high in faces)
 
 
-def affected(event: Point) -> Region:
+def affected(event: Point) -> SpaceRegion:
     """Return the region of all subscription points that an event at this point may match."""
     low = tuple(0.0 if number % 2 == 0 else at for number, at in enumerate(event))
     high = tuple(at if number % 2 == 0 else TOP for number, at in enumerate(event))
-    return Region(low, high)
+    return SpaceRegion(low, high)
 
 
-def closed(zone: Zone) -> Region:
+def closed(zone: Zone) -> SpaceRegion:
     """Return a zone with all of its edges."""
-    return Region(zone.low, zone.high)
+    return SpaceRegion(zone.low, zone.high)
 
 
-def around(zone: Zone) -> Region:
+def around(zone: Zone) -> SpaceRegion:
     """Return a zone together with the nearest grid points on all sides."""
     step = 1 / GRID
     low = tuple(max(0.0, each - step) for each in zone.low)
-    return Region(low, zone.high)
+    return SpaceRegion(low, zone.high)
 
 
 Steps = tuple[tuple[int, int], ...]
@@ -106,7 +106,7 @@ def steps_of_zone(zone: Zone) -> Steps:
     )
 
 
-def steps_of_region(region: Region) -> Steps:
+def steps_of_region(region: SpaceRegion) -> Steps:
     """Return the grid steps of a region."""
     return tuple(
         (ceil(low * GRID), floor(high * GRID) + 1) for low, high in zip(region.low, region.high, strict=True)
@@ -143,7 +143,7 @@ class NextZones:
     def __init__(self, zone: Zone, low: Floats, high: Floats) -> None:
         self._zone = zone
         self.rows: list[int] = []
-        self._events, self._zones = Bounds(zone.dimensions), Bounds(zone.dimensions)
+        self._events, self._zones = BoxArray(zone.dimensions), BoxArray(zone.dimensions)
         self._append(range(len(low)), low.T, high.T)
 
     def add(self, row: int, zone: Zone) -> None:
@@ -168,7 +168,7 @@ class NextZones:
         self._events.remove(place)
         self._zones.remove(place)
 
-    def children(self, region: Region) -> Sequence[int]:
+    def children(self, region: SpaceRegion) -> Sequence[int]:
         """Return the neighbours whose parent this zone is."""
         if not self.rows:
             return ()
@@ -177,7 +177,7 @@ class NextZones:
             mine &= self._zones.fitting(region.box_asked)
         return [self.rows[place] for place in mine.nonzero()[0].tolist()]
 
-    def all_upper_left(self, region: Region) -> Sequence[int]:
+    def all_upper_left(self, region: SpaceRegion) -> Sequence[int]:
         """Return all upper-left neighbours that the region touches: the algorithm as printed."""
         inside = self._zones.fitting(region.box_asked)
         return [self.rows[place] for place in inside.nonzero()[0].tolist()]

@@ -10,7 +10,7 @@ is a finite number of points, each in one zone, and counting shows whether zones
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.protocols.can.zones import TOP, Point, Zone
 
 GRID = 1 << 40
@@ -22,7 +22,7 @@ Range = tuple[float, float]
 class Space:
     """The space of a schema."""
 
-    attributes: tuple[Attribute, ...]
+    attributes: tuple[ContentAttribute, ...]
 
     @property
     def dimensions(self) -> int:

@@ -12,14 +12,14 @@ from operator import attrgetter
 from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
 from node.core.peers.peer_pool import Address
-from node.core.specification import Subscription as Asked
-from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.messages import EventName, Notified, Notify, Purpose, Store, Word
-from node.protocols.meghdoot.parameters import Parameters
+from node.core.specification import PlannedSubscription as Asked
+from node.protocols.meghdoot.layers import MessageTransport
+from node.protocols.meghdoot.messages import EventName, Notified, Notify, Store, StorePurpose, UpdateName
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventReader
-from node.protocols.meghdoot.publishing.window import Window
+from node.protocols.meghdoot.publishing.window import CongestionWindow
 from node.protocols.meghdoot.space import Range, Space
-from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
+from node.protocols.meghdoot.subscriptions import Packing, SubscriptionStore, SubscriptionUpdate, version_of
 
 DELIVERED_MAX = 1 << 20
 """Events of a stream that are remembered as delivered, if publishers do not report what is settled."""
@@ -33,7 +33,7 @@ LATE_US = 1_000_000
 
 
 @dataclass(slots=True)
-class Own:
+class OwnSubscription:
     """A subscription of this peer.
 
     count: its updates in this process generation. ended_us: time of its confirmed end.
@@ -50,7 +50,7 @@ class Own:
 
 
 @dataclass(slots=True)
-class Known:
+class PublisherHistory:
     """Events of one process generation of a publisher delivered here; earlier ones than `settled` never
     arrive.
     """
@@ -69,13 +69,13 @@ Interest = Callable[[RecordKind, Asked], None]
 Deliver = Callable[[Notify], None]
 
 
-class Subscriber:
+class MeghdootSubscriber:
     """Subscriptions of a peer. interest, deliver: called with what is to be recorded."""
 
     def __init__(
         self,
-        parameters: Parameters,
-        mail: Mail,
+        parameters: MeghdootParameters,
+        mail: MessageTransport,
         space: Space,
         reader: EventReader,
         *,
@@ -83,7 +83,7 @@ class Subscriber:
         interest: Interest,
         deliver: Deliver,
     ) -> None:
-        self.own: dict[int, Own] = {}
+        self.own: dict[int, OwnSubscription] = {}
         self._parameters = parameters
         self._mail = mail
         self._space = space
@@ -92,11 +92,11 @@ class Subscriber:
         self._interest = interest
         self._deliver = deliver
         self._packing = Packing(len(space.attributes))
-        self._updates = Subscriptions(space)
+        self._updates = SubscriptionStore(space)
         # subscriptions with an unanswered update, and the time of the last one
         self._unanswered: dict[int, int] = {}
-        self._window = Window(FIRST, LEAST, MOST)
-        self._known: dict[tuple[int, int], Known] = {}
+        self._window = CongestionWindow(FIRST, LEAST, MOST)
+        self._known: dict[tuple[int, int], PublisherHistory] = {}
         self.answers: dict[Address, list[EventName]] = {}
 
     # --- Subscriptions
@@ -108,7 +108,7 @@ class Subscriber:
         kind = RecordKind.SUBSCRIBING if asked.on else RecordKind.UNSUBSCRIBING
         count = known.count + 1 if known else 0
         if known is None or asked.on:
-            self.own[asked.number] = Own(asked, count, asked.on, now_us, now_us)
+            self.own[asked.number] = OwnSubscription(asked, count, asked.on, now_us, now_us)
             self._updates.remove((self._mail.own, asked.number))
             self._updates.put(self._update_of(self.own[asked.number]))
         else:
@@ -117,7 +117,7 @@ class Subscriber:
         self._interest(kind, asked)
         self._send_if_room(self.own[asked.number])
 
-    def _send_if_room(self, own: Own) -> None:
+    def _send_if_room(self, own: OwnSubscription) -> None:
         number, now_us = own.asked.number, self._mail.now_us
         said_us = self._unanswered.get(number)
         if said_us is not None:
@@ -126,27 +126,27 @@ class Subscriber:
             self._unanswered[number] = now_us
             self._send_update(own)
 
-    def _send_update(self, own: Own) -> None:
+    def _send_update(self, own: OwnSubscription) -> None:
         """Send an update to the zone; it is repeated without an answer at increasing intervals."""
         now_us, retransmit_us = self._mail.now_us, self._parameters.retransmit_us
         own.wait_us = min(max(2 * own.wait_us, retransmit_us), AGAIN_MAX * retransmit_us)
         own.due_us = now_us + own.wait_us
         packed = self._packing.pack((self._update_of(own),), now_us)
         point = self._space.point(own.asked.ranges)
-        self._mail.route(Store(self._mail.own, 0, Purpose.INSTALL, packed), point)
+        self._mail.route(Store(self._mail.own, 0, StorePurpose.INSTALL, packed), point)
 
-    def _update_of(self, own: Own) -> Subscription:
+    def _update_of(self, own: OwnSubscription) -> SubscriptionUpdate:
         asked, version = own.asked, version_of(self._life, own.count)
         ranges: tuple[Range, ...] = asked.ranges
         now_us = self._mail.now_us
-        return Subscription(self._mail.own, asked.number, version, own.is_on, now_us, ranges)
+        return SubscriptionUpdate(self._mail.own, asked.number, version, own.is_on, now_us, ranges)
 
     def leave(self) -> None:
         """End all subscriptions, since this peer leaves."""
         for own in [own for own in self.own.values() if own.is_on]:
             self.subscribe(replace(own.asked, on=False))
 
-    def confirmed(self, words: Iterable[Word]) -> None:
+    def confirmed(self, words: Iterable[UpdateName]) -> None:
         """Process confirmations of updates."""
         for word in words:
             own = self.own.get(word.number)
@@ -202,7 +202,7 @@ class Subscriber:
     def _is_new(self, message: Notify) -> bool:
         """Return whether the event did not arrive before; publishers report which events are settled."""
         life = message.stream, epoch_of(message.first_seq)
-        known = self._known.setdefault(life, Known())
+        known = self._known.setdefault(life, PublisherHistory())
         known.settled = max(known.settled, message.settled)
         if message.first_seq in known.delivered or message.first_seq < known.settled:
             return False

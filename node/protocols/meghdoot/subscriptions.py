@@ -1,8 +1,9 @@
 """Stored subscriptions of a peer, and the search for all that match an event in one comparison.
 
 A subscriber numbers its subscriptions. Each later update of one, including its end, has a greater version, so
-that the stores of several peers can be merged in any order: the latest update counts (`Subscriptions.put`).
-Ends are remembered for some time, so that no older update reactivates a subscription.
+that the stores of several peers can be merged in any order: the latest update counts
+(`SubscriptionStore.put`). Ends are remembered for some time, so that no older update reactivates a
+subscription.
 """
 
 import struct
@@ -15,7 +16,7 @@ from node.core.peers.peer_pool import Address
 from node.protocols.can.zone_table import Floats, Mask
 from node.protocols.can.zones import TOP, Point, Zone
 from node.protocols.meghdoot.space import Range, Space
-from node.protocols.meghdoot.zones.bounds import Bounds
+from node.protocols.meghdoot.zones.bounds import BoxArray
 
 Key = tuple[Address, int]
 """Key of a subscription: its subscriber and the subscriber's number of it."""
@@ -30,7 +31,7 @@ def version_of(life: int, count: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class SubscriptionUpdate:
     """An update of a subscription.
 
     subscriber: listen address. refreshed_us: time of the subscriber's last update, by the local clock.
@@ -54,35 +55,35 @@ class Subscription:
         return self.version >> LIFE_BITS
 
 
-class Subscriptions:
+class SubscriptionStore:
     """Subscriptions of a peer, by their points. Array rows are the active ones, in no order."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
-        self._ranges = Bounds(len(space.attributes))
+        self._ranges = BoxArray(len(space.attributes))
         self._points = np.empty((space.dimensions, ROWS_MIN))
-        self._standing: list[Subscription] = []
+        self._standing: list[SubscriptionUpdate] = []
         self._rows: dict[Key, int] = {}
-        self._ended: dict[Key, Subscription] = {}
+        self._ended: dict[Key, SubscriptionUpdate] = {}
         self._inside: dict[Zone, Mask] = {}  # rows in a zone; cleared on each change
 
     def __len__(self) -> int:
         """Return the number of active subscriptions."""
         return len(self._standing)
 
-    def __iter__(self) -> Iterator[Subscription]:
+    def __iter__(self) -> Iterator[SubscriptionUpdate]:
         """Iterate over active subscriptions, then over remembered ends."""
         yield from self._standing
         yield from self._ended.values()
 
-    def get(self, key: Key) -> Subscription | None:
+    def get(self, key: Key) -> SubscriptionUpdate | None:
         """Return the latest update, if there is one."""
         row = self._rows.get(key)
         return self._ended.get(key) if row is None else self._standing[row]
 
     # --- Changes
 
-    def put(self, update: Subscription) -> bool:
+    def put(self, update: SubscriptionUpdate) -> bool:
         """Store an update, unless a later one is known; return whether it is more than a refresh."""
         known = self.get(update.key)
         if known is not None and known.version >= update.version:
@@ -96,14 +97,14 @@ class Subscriptions:
             self._ended[update.key] = update
         return True
 
-    def _replace(self, same: Subscription) -> None:
+    def _replace(self, same: SubscriptionUpdate) -> None:
         row = self._rows.get(same.key)
         if row is None:
             self._ended[same.key] = same
         else:
             self._standing[row] = same
 
-    def _append(self, update: Subscription) -> None:
+    def _append(self, update: SubscriptionUpdate) -> None:
         self._inside.clear()
         row = len(self._standing)
         if row == self._points.shape[1]:
@@ -128,7 +129,7 @@ class Subscriptions:
             self._standing[row] = last
             self._rows[last.key] = row
 
-    def expire(self, before_us: int) -> list[Subscription]:
+    def expire(self, before_us: int) -> list[SubscriptionUpdate]:
         """Forget and return subscriptions that were last refreshed before the given time."""
         late = [each for each in self if each.refreshed_us < before_us]
         for each in late:
@@ -137,7 +138,7 @@ class Subscriptions:
 
     # --- Queries
 
-    def matching(self, values: Floats, zone: Zone | None = None) -> list[Subscription]:
+    def matching(self, values: Floats, zone: Zone | None = None) -> list[SubscriptionUpdate]:
         """Return the subscriptions that cover an event's values, single ones or full ranges (3.4).
 
         See `bounds.covering`. zone: only those with points in it.
@@ -149,13 +150,13 @@ class Subscriptions:
             inside &= self.rows_in(zone)
         return [self._standing[row] for row in inside.nonzero()[0].tolist()]
 
-    def within(self, zone: Zone) -> list[Subscription]:
+    def within(self, zone: Zone) -> list[SubscriptionUpdate]:
         """Return all updates of subscriptions with points in a zone, including ends."""
         standing = [self._standing[row] for row in np.flatnonzero(self.rows_in(zone)).tolist()]
         ended = self._ended.values()
         return standing + [each for each in ended if zone.contains(self._space.point(each.ranges))]
 
-    def outside(self, zones: Iterable[Zone]) -> list[Subscription]:
+    def outside(self, zones: Iterable[Zone]) -> list[SubscriptionUpdate]:
         """Return all updates of subscriptions with points in none of the zones, including ends."""
         outside, zones = np.ones(len(self._standing), np.bool_), tuple(zones)
         for zone in zones:
@@ -190,7 +191,7 @@ class Packing:
         self._row = struct.Struct(f">IIQBQ{2 * attributes}d")
         self._place = struct.Struct(f">{2 * attributes}d")
 
-    def pack(self, subscriptions: Iterable[Subscription], now_us: int) -> bytes:
+    def pack(self, subscriptions: Iterable[SubscriptionUpdate], now_us: int) -> bytes:
         """Return the encoded subscriptions."""
         return b"".join(
             self._row.pack(
@@ -204,14 +205,16 @@ class Packing:
             for each in subscriptions
         )
 
-    def unpack(self, packed: bytes | memoryview, now_us: int) -> Sequence[Subscription]:
+    def unpack(self, packed: bytes | memoryview, now_us: int) -> Sequence[SubscriptionUpdate]:
         """Return the decoded subscriptions; an incomplete row at the end is ignored."""
         size = self._row.size
         whole = memoryview(packed)[: len(packed) // size * size]
         found = []
         for subscriber, number, version, is_on, refreshed, *bounds in self._row.iter_unpack(whole):
             ranges = tuple(zip(bounds[::2], bounds[1::2], strict=True))
-            found.append(Subscription(subscriber, number, version, bool(is_on), now_us - refreshed, ranges))
+            found.append(
+                SubscriptionUpdate(subscriber, number, version, bool(is_on), now_us - refreshed, ranges)
+            )
         return found
 
     def at(self, place: Point, packed: bytes) -> bytes:

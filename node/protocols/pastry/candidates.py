@@ -14,7 +14,7 @@ from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
 
 
-class Candidates:
+class LeafCandidates:
     """Candidates for one node's leaf set of `size` members. They are kept until all probes have ended."""
 
     def __init__(self, nodes: KnownNodes, size: int, reach: Reachability) -> None:

@@ -4,8 +4,8 @@ For simulations of many nodes. Each slot of a routing table has the nearest suit
 several equally near ones; leaf sets are the neighbours on the ring. Joins lead to the same result except for
 slots whose nearest node the owner did not learn of (section 2 of both Scribe papers, "proximity").
 
-Tables are arrays at first and become a node's own on first access (`GivenTable`), so that a hundred thousand
-idle nodes need little memory.
+Tables are arrays at first and become a node's own on first access (`LazyRoutingTable`), so that a hundred
+thousand idle nodes need little memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from node.protocols.pastry.overlay import Pastry
 from node.protocols.pastry.routing_table import RoutingTable, Row
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle
 
-Places = npt.NDArray[Any]
+NodeIndexes = npt.NDArray[Any]
 """Nodes, as indexes into the order of ids."""
 SMALL = 64
 """Groups of at most this many nodes with a common prefix are compared pair by pair."""
@@ -30,10 +30,10 @@ TOP_BITS = 64
 class Proximity(Protocol):
     """Distances between nodes, which are numbered in the order of their ids."""
 
-    def nearest(self, nodes: Places, candidates: Places) -> Places:
+    def nearest(self, nodes: NodeIndexes, candidates: NodeIndexes) -> NodeIndexes:
         """Return for each node the nearest candidate; a random one of several equally near ones."""
 
-    def delays_us(self, nodes: Places, others: Places) -> Places:
+    def delays_us(self, nodes: NodeIndexes, others: NodeIndexes) -> NodeIndexes:
         """Return the one-way delays in microseconds between the nodes and others, pair by pair."""
 
     def delay_between(self) -> Callable[[int, int], int]:
@@ -58,12 +58,12 @@ class DirectOverlay:
 
     # --- Tables
 
-    def _slots(self) -> tuple[Places, Places, Places, Places]:
+    def _slots(self) -> tuple[NodeIndexes, NodeIndexes, NodeIndexes, NodeIndexes]:
         """Return the entries of all tables: start index per owner; row, column and node per entry."""
-        found: list[tuple[Places, int | Places, int | Places, Places]] = []
+        found: list[tuple[NodeIndexes, int | NodeIndexes, int | NodeIndexes, NodeIndexes]] = []
         buckets, row = [np.arange(len(self.handles))], 0
         while buckets:
-            split: list[Places] = []
+            split: list[NodeIndexes] = []
             for bucket in buckets:
                 if len(bucket) <= SMALL:
                     found.append(self._by_pairs(bucket))
@@ -78,11 +78,11 @@ class DirectOverlay:
             buckets, row = split, row + 1
         return self._sorted(found)
 
-    def _digits(self, nodes: Places, row: int) -> Places:
+    def _digits(self, nodes: NodeIndexes, row: int) -> NodeIndexes:
         shift = np.uint64(TOP_BITS - self._b * (row + 1))
         return ((self._top[nodes] >> shift) & np.uint64((1 << self._b) - 1)).astype(np.int64)
 
-    def _by_pairs(self, bucket: Places) -> tuple[Places, Places, Places, Places]:
+    def _by_pairs(self, bucket: NodeIndexes) -> tuple[NodeIndexes, NodeIndexes, NodeIndexes, NodeIndexes]:
         """Return the nearest node of each slot, among few nodes that share a prefix."""
         size = len(bucket)
         owner, other = np.repeat(bucket, size), np.tile(bucket, size)
@@ -102,8 +102,8 @@ class DirectOverlay:
         return slots[0][first], slots[1][first], slots[2][first], other[order][first]
 
     def _sorted(
-        self, found: list[tuple[Places, int | Places, int | Places, Places]]
-    ) -> tuple[Places, Places, Places, Places]:
+        self, found: list[tuple[NodeIndexes, int | NodeIndexes, int | NodeIndexes, NodeIndexes]]
+    ) -> tuple[NodeIndexes, NodeIndexes, NodeIndexes, NodeIndexes]:
         owners = np.concatenate([owner for owner, *_ in found]).astype(np.int32)
         rows = np.concatenate([np.broadcast_to(row, owner.shape) for owner, row, _, _ in found])
         columns = np.concatenate([np.broadcast_to(column, owner.shape) for owner, _, column, _ in found])
@@ -135,12 +135,12 @@ class DirectOverlay:
     def settle(self, pastry: Pastry) -> None:
         """Give a node the state that it would have after its join."""
         place = self.places[pastry.own.address]
-        pastry.nodes.table = GivenTable(pastry.own.id, self._b, self, place)
+        pastry.nodes.table = LazyRoutingTable(pastry.own.id, self._b, self, place)
         pastry.nodes.leaf_set = LeafSet.given(pastry.own, 2 * self._half, *self.leaf_set_of(place))
         pastry.is_active = True
 
 
-class GivenTable(RoutingTable):
+class LazyRoutingTable(RoutingTable):
     """A routing table that is built on first access."""
 
     def __init__(self, own: int, b: int, overlay: DirectOverlay, place: int) -> None:

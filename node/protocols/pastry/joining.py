@@ -11,10 +11,10 @@ from itertools import islice
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
-from node.protocols.pastry.candidates import Candidates
+from node.protocols.pastry.candidates import LeafCandidates
 from node.protocols.pastry.ids import shared_digits
 from node.protocols.pastry.known_nodes import KnownNodes
-from node.protocols.pastry.messages import JoinLeaves, JoinRing, JoinRows, Phase, Route
+from node.protocols.pastry.messages import JoinLeaves, JoinRing, JoinRows, Route, RoutePhase
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability
@@ -26,13 +26,13 @@ ALONE_AFTER = 5  # attempts of a returning node until it starts alone
 HELPED_MAX = 1_024  # nodes that are remembered as having been sent a leaf set
 
 
-class Joining:
+class RingJoining:
     """Joins of one node. begin: called when it is in the ring. has_leaves: it got an initial leaf set."""
 
     def __init__(
         self,
         nodes: KnownNodes,
-        candidates: Candidates,
+        candidates: LeafCandidates,
         reach: Reachability,
         begin: Callable[[], None],
         *,
@@ -90,7 +90,7 @@ class Joining:
             self._last.rotate(-LAST_ASKED)
         join = JoinRing(self._own.id, self._own.address, 0)
         for address in dict.fromkeys(asked):
-            self._reach.send(address, Route(self._own.id, 0, 0, Phase.PREFIX, join))
+            self._reach.send(address, Route(self._own.id, 0, 0, RoutePhase.PREFIX, join))
         self._wait()
 
     def _wait(self) -> None:

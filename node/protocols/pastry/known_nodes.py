@@ -1,7 +1,7 @@
 """Nodes that a node knows (leaf set, routing table, neighbourhood set), and the choice of the next hop.
 
 Section 2 of both Scribe papers. No route loops: while it follows prefixes, each node shares more digits with
-the key or is closer to it; once a leaf set covers the key, each node is closer (`Phase`).
+the key or is closer to it; once a leaf set covers the key, each node is closer (`RoutePhase`).
 """
 
 from bisect import insort
@@ -10,7 +10,7 @@ from itertools import chain
 
 from node.protocols.pastry.ids import closest, distance, shared_digits
 from node.protocols.pastry.leaf_set import LeafSet
-from node.protocols.pastry.messages import Phase
+from node.protocols.pastry.messages import RoutePhase
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.pastry.routing_table import RoutingTable
 from node.protocols.reachability.nodes import NodeHandle
@@ -62,20 +62,20 @@ class KnownNodes:
 
         Leaf set, routing table, and the rare case, in this order (2001, section 2).
         """
-        if phase == Phase.LEAF_SET or self.leaf_set.covers(key):
-            return self.leaf_set.closest(key), Phase.LEAF_SET
+        if phase == RoutePhase.LEAF_SET or self.leaf_set.covers(key):
+            return self.leaf_set.closest(key), RoutePhase.LEAF_SET
         entry = self.table.entry(key)
         if entry is not None and not self._is_suspect(entry):
-            return entry, Phase.PREFIX
-        return self._closest(key, self), Phase.PREFIX
+            return entry, RoutePhase.PREFIX
+        return self._closest(key, self), RoutePhase.PREFIX
 
     def before(self, joining: NodeHandle, key: int) -> tuple[NodeHandle, int]:
         """Return the next hop of a join if the joining node itself is known: it returned, or sent a probe."""
         others = [node for node in self if node.address != joining.address]
         if self.leaf_set.covers(key):
             members = (node for node in others if node in self.leaf_set)
-            return closest(key, (self.own, *members)), Phase.LEAF_SET
-        return self._closest(key, others), Phase.PREFIX
+            return closest(key, (self.own, *members)), RoutePhase.LEAF_SET
+        return self._closest(key, others), RoutePhase.PREFIX
 
     def detours(self, key: int) -> list[NodeHandle]:
         """Return all nodes that may be the next hop of a key."""

@@ -9,19 +9,19 @@ MSPastry's (Castro, Costa, Rowstron: Performance and Dependability of Structured
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from node.core.message_layout import ADDRESS, Field, Layout, Tail, Values
+from node.core.message_layout import ADDRESS, Field, MessageLayout, NamedValues, TailField
 from node.protocols.reachability.messages import Ping, Pong, Relay, Routed, Unheard
 from node.protocols.reachability.nodes import NodeHandle
 
 
-class Phase(Values):
+class RoutePhase(NamedValues):
     """How a message is routed to the node that is closest to its key."""
 
     PREFIX = 0, "each node shares more digits with the key, or is closer to it"
     LEAF_SET = 1, "a leaf set covered the key: each node is closer to it"
 
 
-class Belief(Values):
+class NodeBelief(NamedValues):
     """State of a node in the sender's view."""
 
     ALIVE = 0, "a member of its leaf set"
@@ -36,7 +36,7 @@ class Believed:
 
     id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
     address: Annotated[int, Field("I", ADDRESS, "listen address of the node")]
-    belief: Annotated[int, Field("B", "", "alive or failed", Belief)]
+    belief: Annotated[int, Field("B", "", "alive or failed", NodeBelief)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Route:
     key: Annotated[int, Field("K", "", "the key")]
     number: Annotated[int, Field("I", "", "sender's number for ROUTED; 0: no ROUTED is expected")]
     hops: Annotated[int, Field("B", "nodes", "that forwarded it")]
-    phase: Annotated[int, Field("B", "", "of the last hop", Phase)]
-    message: Annotated[Any, Tail("message", "for the application of the closest node")]
+    phase: Annotated[int, Field("B", "", "of the last hop", RoutePhase)]
+    message: Annotated[Any, TailField("message", "for the application of the closest node")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class JoinRows:
     reads: ClassVar = ("{id}", "{nodes}")
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-    nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "nodes of the rows", NodeHandle)]
+    nodes: Annotated[tuple[NodeHandle, ...], TailField("rows", "nodes of the rows", NodeHandle)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class JoinLeaves:
     reads: ClassVar = ("{id}", "{nodes}")
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
-    nodes: Annotated[tuple[NodeHandle, ...], Tail("rows", "the sender's leaf set", NodeHandle)]
+    nodes: Annotated[tuple[NodeHandle, ...], TailField("rows", "the sender's leaf set", NodeHandle)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,9 @@ class LeafProbe:
 
     id: Annotated[int, Field("K", "", "the sender's id", columns=("key",))]
     number: Annotated[int, Field("I", "", "of the probe, repeated in its answer")]
-    nodes: Annotated[tuple[Believed, ...], Tail("rows", "the sender's leaf set, and failed nodes", Believed)]
+    nodes: Annotated[
+        tuple[Believed, ...], TailField("rows", "the sender's leaf set, and failed nodes", Believed)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,6 @@ PASTRY_MESSAGES = (
 )  # fmt: skip
 
 
-def pastry_layouts(first: int = 1) -> list[Layout]:
+def pastry_layouts(first: int = 1) -> list[MessageLayout]:
     """Return the layouts of all messages, numbered from `first`, for a codec of a system on Pastry."""
-    return [Layout(message, first + number) for number, message in enumerate(PASTRY_MESSAGES)]
+    return [MessageLayout(message, first + number) for number, message in enumerate(PASTRY_MESSAGES)]

@@ -15,13 +15,12 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect, Unreachable
 from node.protocols.pastry import joining
-from node.protocols.pastry.candidates import Candidates
-from node.protocols.pastry.joining import Joining
+from node.protocols.pastry.candidates import LeafCandidates
+from node.protocols.pastry.joining import RingJoining
 from node.protocols.pastry.known_nodes import KnownNodes
 from node.protocols.pastry.last_leaf_set import LastLeafSet
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.messages import (
-    Belief,
     Believed,
     Goodbye,
     Heartbeat,
@@ -30,11 +29,12 @@ from node.protocols.pastry.messages import (
     JoinRows,
     LeafAnswer,
     LeafProbe,
-    Phase,
+    NodeBelief,
     Route,
+    RoutePhase,
 )
 from node.protocols.pastry.parameters import PastryParameters
-from node.protocols.reachability.carrier import Carrier, Take
+from node.protocols.reachability.carrier import MessageDispatch, TakeMessage
 from node.protocols.reachability.messages import Ping, Pong, Routed
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.reachability.reachability import Reachability, Relays
@@ -45,7 +45,7 @@ TICK: m.Timer = ("pastry",)
 QUIET_US = 1_000_000  # period without heartbeats
 
 
-class Application(Protocol):
+class PastryApplication(Protocol):
     """The application on top of Pastry: the upcalls of its API (2002, section 2.3)."""
 
     def receive(self, sender: Address, message: Any) -> None:
@@ -73,7 +73,7 @@ class Pastry:
         parameters: PastryParameters,
         rng: m.Randomness,
         emit: Callable[[PeerEffect], None],
-        application: Application,
+        application: PastryApplication,
     ) -> None:
         self.is_active = False
         self._parameters = parameters
@@ -81,7 +81,7 @@ class Pastry:
         self._emit = emit
         self._application = application
         self._considered: set[Address] = set()
-        self._carrier = Carrier[Route](
+        self._carrier = MessageDispatch[Route](
             parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
         )
         self._set_id(own)
@@ -93,8 +93,8 @@ class Pastry:
         self.reach = Reachability(own, parameters, rng, emit, self)
         self.nodes = KnownNodes(own, parameters, self.reach.is_suspect)
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
-        self._candidates = Candidates(self.nodes, parameters.leaf_set, self.reach)
-        self._joining = Joining(
+        self._candidates = LeafCandidates(self.nodes, parameters.leaf_set, self.reach)
+        self._joining = RingJoining(
             self.nodes,
             self._candidates,
             self.reach,
@@ -106,7 +106,7 @@ class Pastry:
         self._failed: dict[Address, NodeHandle] = {}
         # pairs of reporter and node reported as failed, since the last tick
         self._doubted: set[tuple[Address, Address]] = set()
-        takes: dict[type, Take] = {
+        takes: dict[type, TakeMessage] = {
             Route: self._route,
             JoinRows: self._join_rows,
             JoinLeaves: self._join_leaves,
@@ -141,7 +141,7 @@ class Pastry:
 
     def route(self, message: Any, key: int) -> None:
         """Route a message to the live node whose id is closest to the key."""
-        self._pass_on(Route(key, 0, 0, Phase.PREFIX, message))
+        self._pass_on(Route(key, 0, 0, RoutePhase.PREFIX, message))
 
     def route_aside(self, message: Any, key: int, avoided: Container[Address] = ()) -> bool:
         """Route a message through another suitable next hop, chosen at random; return whether there is one.
@@ -152,7 +152,7 @@ class Pastry:
         others = [node for node in self.nodes.detours(key) if node.address not in avoided]
         if not others or not self.is_active:
             return False
-        phase = Phase.LEAF_SET if self.leaf_set.covers(key) else Phase.PREFIX
+        phase = RoutePhase.LEAF_SET if self.leaf_set.covers(key) else RoutePhase.PREFIX
         following = others[self._rng.randrange(len(others))]
         self._hand_to(following, Route(key, 0, 0, phase, message), phase)
         return True
@@ -294,8 +294,8 @@ class Pastry:
         return LeafProbe(self.own.id, number, self._beliefs())
 
     def _beliefs(self) -> tuple[Believed, ...]:
-        alive = (Believed(node.id, node.address, Belief.ALIVE) for node in self.leaf_set.members)
-        failed = (Believed(node.id, node.address, Belief.FAILED) for node in self._failed.values())
+        alive = (Believed(node.id, node.address, NodeBelief.ALIVE) for node in self.leaf_set.members)
+        failed = (Believed(node.id, node.address, NodeBelief.FAILED) for node in self._failed.values())
         return (*alive, *failed)
 
     def _leaf_probe(self, address: Address, message: LeafProbe, relays: Relays | None) -> None:
@@ -323,7 +323,7 @@ class Pastry:
         reported = []
         for each in beliefs:
             other = NodeHandle(each.id, each.address)
-            if each.belief == Belief.FAILED:
+            if each.belief == NodeBelief.FAILED:
                 if other in self.leaf_set and (node.address, other.address) not in self._doubted:
                     self._doubted.add((node.address, other.address))
                     self.reach.probe(other)

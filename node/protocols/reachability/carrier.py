@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect, Unreachable
 from node.protocols.reachability import hops
-from node.protocols.reachability.hops import Hops, Routable
+from node.protocols.reachability.hops import HopAcknowledgements, Routable
 from node.protocols.reachability.messages import Relay, Routed, Unheard
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.parameters import ReachabilityParameters
@@ -21,11 +21,11 @@ from node.protocols.reachability.reachability import Reachability, Relays
 WAITING_MAX = 1_024
 """Maximum of messages that wait for a probe or for the end of the join; beyond it the oldest are lost."""
 R = TypeVar("R", bound=Routable)
-Take = Callable[[Address, Any, Relays | None], None]
+TakeMessage = Callable[[Address, Any, Relays | None], None]
 """Handler of a message: sender, message, and the relays through which it came."""
 
 
-class Carrier(Generic[R]):
+class MessageDispatch(Generic[R]):
     """Dispatch for one node. `takes` sets `reach` and the handlers."""
 
     reach: Reachability
@@ -44,14 +44,14 @@ class Carrier(Generic[R]):
         pass_on: forwards a routed message. receive: processes all messages for the application. known:
         returns the node at an address, if it is known.
         """
-        self.hops = Hops[R](parameters.probe_timeout_us, emit)
+        self.hops = HopAcknowledgements[R](parameters.probe_timeout_us, emit)
         self.waiting: deque[R] = deque(maxlen=WAITING_MAX)
         self._pass_on = pass_on
         self._receive = receive
         self._known = known
-        self._takes: dict[type, Take] = {}
+        self._takes: dict[type, TakeMessage] = {}
 
-    def takes(self, reach: Reachability, takes: dict[type, Take]) -> None:
+    def takes(self, reach: Reachability, takes: dict[type, TakeMessage]) -> None:
         """Set how this node reaches others, and the handlers by message type."""
         self.reach, self.hops.lateness = reach, reach.lateness
         self._takes = {

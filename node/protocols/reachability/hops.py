@@ -13,7 +13,7 @@ from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.reachability.numbers import Numbers
+from node.protocols.reachability.numbers import MessageNumbers
 
 TAKEN_MAX = 1_024
 TIMER = "hop"
@@ -38,7 +38,7 @@ R = TypeVar("R", bound=Routable)
 
 
 @dataclass(frozen=True, slots=True)
-class Handed(Generic[R]):
+class UnacknowledgedMessage(Generic[R]):
     """A message and the node that it was sent to; due_us: time of the timeout."""
 
     node: NodeHandle
@@ -47,7 +47,7 @@ class Handed(Generic[R]):
 
 
 @dataclass(slots=True)
-class First:
+class FirstReceiver:
     """The first node that a message was sent to, and when; times: number of repetitions."""
 
     address: Address
@@ -55,7 +55,7 @@ class First:
     times: int = 0
 
 
-class Hops(Generic[R]):
+class HopAcknowledgements(Generic[R]):
     """Unacknowledged messages of one node. `timeout_us` is the timeout of a hop.
 
     The timeout grows with the lateness of other nodes (`lateness`, shared with the node's other timeouts).
@@ -65,9 +65,9 @@ class Hops(Generic[R]):
         self.lateness = Lateness(timeout_us)
         self._timeout_us = timeout_us
         self._emit = emit
-        self._numbers = Numbers()
-        self._handed: dict[int, Handed[R]] = {}
-        self._first: dict[int, First] = {}  # oldest first
+        self._numbers = MessageNumbers()
+        self._handed: dict[int, UnacknowledgedMessage[R]] = {}
+        self._first: dict[int, FirstReceiver] = {}  # oldest first
         self._taken: dict[tuple[Address, int], None] = {}  # latest ones, oldest first
 
     def hand(self, node: NodeHandle, route: R, now_us: int) -> R:
@@ -79,19 +79,19 @@ class Hops(Generic[R]):
             route = replace(route, number=self._numbers.following(now_us))
         times = self._note(node, route.number, now_us).times
         due_us = now_us + (self._patience_us(now_us) << min(times, DOUBLED_MAX))
-        self._handed[route.number] = Handed(node, route, due_us)
+        self._handed[route.number] = UnacknowledgedMessage(node, route, due_us)
         self._emit(m.SetTimer((TIMER, str(route.number)), due_us))
         return replace(route, hops=route.hops + 1)
 
     def _patience_us(self, now_us: int) -> int:
         return self._timeout_us + self.lateness.at(now_us)
 
-    def _note(self, node: NodeHandle, number: int, now_us: int) -> First:
+    def _note(self, node: NodeHandle, number: int, now_us: int) -> FirstReceiver:
         first = self._first.get(number)
         if first is not None:
             first.times += 1
             return first
-        first = self._first[number] = First(node.address, now_us)
+        first = self._first[number] = FirstReceiver(node.address, now_us)
         if len(self._first) > TAKEN_MAX:
             del self._first[next(iter(self._first))]
         return first
@@ -108,7 +108,9 @@ class Hops(Generic[R]):
         if self._handed.pop(number, None) is not None:
             self._emit(m.CancelTimer((TIMER, str(number))))
 
-    def late(self, number: int, now_us: int, is_coming: Callable[[Address], bool]) -> Handed[R] | None:
+    def late(
+        self, number: int, now_us: int, is_coming: Callable[[Address], bool]
+    ) -> UnacknowledgedMessage[R] | None:
         """Return the message of an expired timeout, to be sent again.
 
         Return None and wait longer if this node itself is late, or if the other one receives a long message
@@ -127,7 +129,7 @@ class Hops(Generic[R]):
             return None
         return self._handed.pop(number)
 
-    def handed_to(self, node: NodeHandle) -> list[Handed[R]]:
+    def handed_to(self, node: NodeHandle) -> list[UnacknowledgedMessage[R]]:
         """Remove and return the unacknowledged messages to a node that failed or lost its connection."""
         numbers = [number for number, handed in self._handed.items() if handed.node == node]
         for number in numbers:

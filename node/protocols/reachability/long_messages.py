@@ -12,7 +12,7 @@ NEVER_US = -(1 << 60)
 
 
 @dataclass(slots=True)
-class _Times:
+class _PartTimes:
     """Times of the last events per node.
 
     part: part of a message received; first_part: first one without a long pause since; told: notification
@@ -25,7 +25,7 @@ class _Times:
     coming_us: int = NEVER_US
 
 
-_UNKNOWN = _Times()
+_UNKNOWN = _PartTimes()
 
 
 class LongMessages:
@@ -33,11 +33,11 @@ class LongMessages:
 
     def __init__(self, often_us: int) -> None:
         self._often_us = often_us
-        self._times: dict[Address, _Times] = {}
+        self._times: dict[Address, _PartTimes] = {}
 
     def part_came(self, address: Address, now_us: int) -> bool:
         """Record a received part of a message; return whether to notify the sender."""
-        times = self._times.setdefault(address, _Times())
+        times = self._times.setdefault(address, _PartTimes())
         if now_us - times.part_us > 2 * self._often_us:
             times.first_part_us = now_us
         times.part_us = now_us
@@ -48,7 +48,7 @@ class LongMessages:
 
     def told(self, address: Address, now_us: int) -> None:
         """Record a notification that parts of a message from this node arrive."""
-        self._times.setdefault(address, _Times()).coming_us = now_us
+        self._times.setdefault(address, _PartTimes()).coming_us = now_us
 
     def received_part(self, address: Address, since_us: int) -> bool:
         """Return whether a part from the node has arrived since the given time."""

@@ -8,7 +8,7 @@ cut.
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from node.core.message_layout import ADDRESS, Field, Tail
+from node.core.message_layout import ADDRESS, Field, TailField
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Relay:
     third: Annotated[int, Field("I", ADDRESS, "address of a relay after the second, or 0")]
     fourth: Annotated[int, Field("I", ADDRESS, "address of a relay after the third, or 0")]
     search: Annotated[int, Field("B", "nodes", "that the last relay may try as further relays")]
-    message: Annotated[Any, Tail("message", "the relayed message")]
+    message: Annotated[Any, TailField("message", "the relayed message")]
 
     @property
     def way(self) -> tuple[int, ...]:

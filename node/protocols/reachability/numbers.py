@@ -8,7 +8,7 @@ NUMBER_US = 100
 NUMBER_MAX = (1 << 32) - 1
 
 
-class Numbers:
+class MessageNumbers:
     """The numbers of one node: 32 bits, never 0."""
 
     def __init__(self) -> None:

@@ -11,8 +11,8 @@ failed only if it answers through no relay, or if its host reports that no proce
 probed again from time to time, so that a partitioned ring reunites. A late timer shows that this node is
 slow, a late answer that others are: neither makes a node failed (`lateness`).
 
-This module is independent of the overlay's structure. The `Watcher` supplies the probe and processes the
-results.
+This module is independent of the overlay's structure. The `ReachabilityWatcher` supplies the probe and
+processes the results.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.long_messages import LongMessages
 from node.protocols.reachability.messages import Ping, Pong, Relay, Unheard
 from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.reachability.numbers import Numbers
+from node.protocols.reachability.numbers import MessageNumbers
 from node.protocols.reachability.parameters import ReachabilityParameters
 
 ANSWERED_MAX = 1_024  # probes that are remembered
@@ -38,7 +38,7 @@ WAY_MAX = 4  # maximum number of relays between two nodes
 FURTHER = 4  # each next relay of a search tries this many times fewer nodes
 LONG_US = 1 << 60  # before any event
 
-Told = Callable[[int], None]
+OnRoundTrip = Callable[[int], None]
 """Called with a round-trip time in microseconds."""
 
 
@@ -46,7 +46,7 @@ Relays = tuple[Address, ...]
 """Up to `WAY_MAX` relays to a node, in order."""
 
 
-class Watcher(Protocol):
+class ReachabilityWatcher(Protocol):
     """The overlay's side: it supplies probes and relays and processes the results."""
 
     def probe(self, number: int) -> Any:
@@ -69,7 +69,7 @@ class Watcher(Protocol):
 
 
 @dataclass(slots=True)
-class _Probe:
+class _PendingProbe:
     node: NodeHandle
     told_by: Address | None
     is_missed: bool  # relays are used from the first attempt on
@@ -92,7 +92,7 @@ class _Lost:
 
 
 @dataclass(slots=True)
-class _Times:
+class _EventTimes:
     """Times of the last events between this node and another one.
 
     heard: anything arrived; direct: without a relay; sent: from this node without a relay; returned: the
@@ -106,7 +106,7 @@ class _Times:
     found_us: int = -LONG_US
 
 
-NEVER = _Times()
+NEVER = _EventTimes()
 
 
 def _relay(source: Address, target: Address, way: Relays, search: int, message: Any) -> Relay:
@@ -123,7 +123,7 @@ class Reachability:
         parameters: ReachabilityParameters,
         rng: m.Randomness,
         effects: Callable[[PeerEffect], None],
-        watcher: Watcher,
+        watcher: ReachabilityWatcher,
     ) -> None:
         self.now_us = 0
         self.relays_of: dict[Address, Relays] = {}
@@ -133,16 +133,16 @@ class Reachability:
         self._rng = rng
         self._emit = effects
         self._watcher = watcher
-        self._probes: dict[Address, _Probe] = {}
-        self._pings: dict[int, tuple[Address, int, Told | None]] = {}
+        self._probes: dict[Address, _PendingProbe] = {}
+        self._pings: dict[int, tuple[Address, int, OnRoundTrip | None]] = {}
         self._failed: dict[Address, _Lost] = {}
-        self._times: dict[Address, _Times] = {}
+        self._times: dict[Address, _EventTimes] = {}
         self._long_messages = LongMessages(parameters.probe_timeout_us // 4)
         self._answered: dict[tuple[Address, int], int] = {}  # answers to each probe, oldest first
         # nodes that were sent something through a relay since the last direct attempts
         self._used: set[Address] = set()
         self._direct_again_us = 0
-        self._numbers = Numbers()
+        self._numbers = MessageNumbers()
 
     @property
     def late_us(self) -> int:
@@ -159,10 +159,10 @@ class Reachability:
         """Timeout of an answer, in microseconds."""
         return self._parameters.probe_timeout_us + self.late_us
 
-    def _times_of(self, address: Address) -> _Times:
+    def _times_of(self, address: Address) -> _EventTimes:
         times = self._times.get(address)
         if times is None:
-            times = self._times[address] = _Times()
+            times = self._times[address] = _EventTimes()
         return times
 
     # --- Sending
@@ -353,7 +353,7 @@ class Reachability:
         if node.address == self.own.address:
             return
         if known is None or known.is_hope:
-            probe = self._probes[node.address] = _Probe(node, told_by, is_missed)
+            probe = self._probes[node.address] = _PendingProbe(node, told_by, is_missed)
             self._attempt(probe)
         elif is_missed and not known.is_missed and known.attempts == 1:
             known.is_missed = True
@@ -367,12 +367,12 @@ class Reachability:
         else:
             self._emit(SendTo(node.address, (self._watcher.probe(self._number_of(known)),)))
 
-    def _number_of(self, probe: _Probe) -> int:
+    def _number_of(self, probe: _PendingProbe) -> int:
         number = self._numbers.following(self.now_us)
         probe.sent_us[number] = self.now_us
         return number
 
-    def _attempt(self, probe: _Probe) -> None:
+    def _attempt(self, probe: _PendingProbe) -> None:
         address = probe.node.address
         probe.attempts += 1
         message = self._watcher.probe(self._number_of(probe))
@@ -380,7 +380,7 @@ class Reachability:
         self._ask_relays(probe, message)
         self._wait_for(probe)
 
-    def _ask_relays(self, probe: _Probe, message: Any) -> None:
+    def _ask_relays(self, probe: _PendingProbe, message: Any) -> None:
         address = probe.node.address
         known = self.relays_of.get(address)
         if known is not None:
@@ -389,7 +389,7 @@ class Reachability:
         for relay in self._relays(probe):
             self._send_through((relay,), address, (message,), search)
 
-    def _relays(self, probe: _Probe) -> list[Address]:
+    def _relays(self, probe: _PendingProbe) -> list[Address]:
         """Return the relays for a probe: the informant, the one used most, and random ones."""
         if probe.attempts == 1 and (self.is_late or not probe.is_missed):
             return []
@@ -420,11 +420,11 @@ class Reachability:
         else:
             self._give_up(probe)
 
-    def _deadline_us(self, probe: _Probe) -> int:
+    def _deadline_us(self, probe: _PendingProbe) -> int:
         """Return the end of the wait by the current estimate of lateness."""
         return probe.since_us + self.patience_us - self._parameters.probe_timeout_us // 4
 
-    def _wait_for(self, probe: _Probe) -> None:
+    def _wait_for(self, probe: _PendingProbe) -> None:
         probe.since_us, probe.until_us = self.now_us, self.now_us + self.patience_us
         self._emit(m.SetTimer(("probe", str(probe.node.address)), probe.until_us))
 
@@ -443,7 +443,7 @@ class Reachability:
         self._watcher.failed(node)
         self._settle()
 
-    def _give_up(self, probe: _Probe, *, is_refused: bool = False) -> None:
+    def _give_up(self, probe: _PendingProbe, *, is_refused: bool = False) -> None:
         address = probe.node.address
         del self._probes[address]
         self.relays_of.pop(address, None)
@@ -469,7 +469,7 @@ class Reachability:
 
     # --- Round-trip times
 
-    def ping(self, address: Address, on_rtt: Told | None = None) -> None:
+    def ping(self, address: Address, on_rtt: OnRoundTrip | None = None) -> None:
         """Measure the direct round-trip time to a node; without an answer `on_rtt` is not called."""
         if len(self._pings) < PINGS_MAX:
             number = self._numbers.following(self.now_us)
@@ -515,7 +515,7 @@ class Reachability:
         node = lost.node
         if node.address not in self._probes:
             attempts = 0 if lost.is_refused else max(0, self._parameters.probes - 1)
-            probe = _Probe(node, None, is_missed=False, is_hope=True, attempts=attempts)
+            probe = _PendingProbe(node, None, is_missed=False, is_hope=True, attempts=attempts)
             self._probes[node.address] = probe
             self._attempt(probe)
 

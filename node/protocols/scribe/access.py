@@ -18,9 +18,9 @@ from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.reachability.nodes import ID_BITS, id_of
 from node.protocols.scribe.messages import Create, Created, Denied, Grant, Join, Publish, Right
-from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.topic import Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.tree import TopicTrees
 
 NOTHING = 0
 """Shown by a node without credentials."""
@@ -40,12 +40,12 @@ def topic_at(creator_id: int, name: str) -> int:
     return creator_id >> CREATOR_BITS << CREATOR_BITS | id_of(name) >> CREATOR_BITS
 
 
-def shown(credentials: str) -> int:
+def shown_hash(credentials: str) -> int:
     """Return the hash that messages show for these credentials."""
     return id_of(f"credentials {credentials}") if credentials else NOTHING
 
 
-def holder(shown_credentials: int) -> int:
+def holder_hash(shown_credentials: int) -> int:
     """Return the hash in grants for shown credentials."""
     return id_of(f"{shown_credentials:032x}")
 
@@ -53,8 +53,8 @@ def holder(shown_credentials: int) -> int:
 def grants_of(subscribers: Iterable[str], publishers: Iterable[str]) -> tuple[Grant, ...]:
     """Return grants to nodes with these credentials."""
     return (
-        *(Grant(Right.SUBSCRIBE, holder(shown(each))) for each in subscribers),
-        *(Grant(Right.PUBLISH, holder(shown(each))) for each in publishers),
+        *(Grant(Right.SUBSCRIBE, holder_hash(shown_hash(each))) for each in subscribers),
+        *(Grant(Right.PUBLISH, holder_hash(shown_hash(each))) for each in publishers),
     )
 
 
@@ -63,7 +63,7 @@ def allows(grants: Create | None, right: int, credentials: int) -> bool:
     if grants is None or credentials == grants.credentials:
         return True
     holders = [grant.holder for grant in grants.grants if grant.right == right]
-    return not holders or holder(credentials) in holders
+    return not holders or holder_hash(credentials) in holders
 
 
 class AccessListener(Protocol):
@@ -92,13 +92,13 @@ class _Replication:
     sent_us: int = -1 << 40
 
 
-class Access:
+class AccessControl:
     """Access control of one node, for all its topics."""
 
     def __init__(
         self,
-        parameters: Parameters,
-        trees: Trees,
+        parameters: ScribeParameters,
+        trees: TopicTrees,
         listener: AccessListener,
         emit: Callable[[PeerEffect], None],
     ) -> None:

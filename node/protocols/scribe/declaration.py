@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from node.core.declaration import Contract, Declared, System, Trait, Wait
-from node.protocols.scribe.parameters import Parameters
+from node.core.declaration import Contract, Declared, ReplyTimeout, System, Trait
+from node.protocols.scribe.parameters import ScribeParameters
 
 EXACTLY_ONCE = Contract(
     published="sent-then-acknowledged",
@@ -22,17 +22,17 @@ BEST_EFFORT = replace(EXACTLY_ONCE, published="sent", order="none", delivery="be
 
 def promise(parameters: Mapping[str, Any]) -> Contract:
     """Return the contract of Scribe with these parameters."""
-    return BEST_EFFORT if Parameters(**parameters).is_best_effort else EXACTLY_ONCE
+    return BEST_EFFORT if ScribeParameters(**parameters).is_best_effort else EXACTLY_ONCE
 
 
-def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
+def waits(parameters: Mapping[str, Any]) -> tuple[ReplyTimeout, ...]:
     """Return the waits that must exceed the round-trip time.
 
     A probe that times out before its answer can arrive marks all nodes as failed, and leads to ever more
     probes.
     """
     probes, timeout_us = parameters["probes"], parameters["probe_timeout_us"]
-    return (Wait("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
+    return (ReplyTimeout("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
 
 
 def roles_problem(counts: Mapping[str, int]) -> str | None:
@@ -54,7 +54,7 @@ SYSTEM = System(
         workloads=("topics",),
         streams_max=None,
     ),
-    parameters=Parameters,
+    parameters=ScribeParameters,
     machines=dict.fromkeys(("publisher", "member", "forwarder"), "node.protocols.scribe.node:pooled"),
     promise=promise,
     promise_limits=("buffer_us", "buffer_events"),

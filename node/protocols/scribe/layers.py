@@ -10,7 +10,7 @@ from node.protocols.scribe.messages import Join, Multicast, Position, Publish
 from node.protocols.scribe.topic import Topic
 
 
-class Listener(Protocol):
+class TreeListener(Protocol):
     """Receiver of the events of the trees."""
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
@@ -42,7 +42,7 @@ class Balance(Protocol):
         """Process a timer; return whether it belongs to the balance."""
 
 
-class Succession(Protocol):
+class SuccessionPolicy(Protocol):
     """Decision whether this node is a root (`node.protocols.scribe.succession`)."""
 
     def become_root(self, topic: Topic) -> None:
@@ -64,7 +64,7 @@ class Succession(Protocol):
         """Check a topic periodically."""
 
 
-class Access(Protocol):
+class AccessPolicy(Protocol):
     """Decision which nodes may be in a tree (`node.protocols.scribe.access`)."""
 
     def may_join(self, topic: Topic, join: Join) -> bool:
@@ -87,7 +87,7 @@ class Upcalls(Protocol):
         """Return the join to send after a parent seems to have failed, possibly changed."""
 
 
-class Events(Protocol):
+class EventTransfer(Protocol):
     """Storage and transfer of published events (`node.protocols.scribe.replay`)."""
 
     def take(self, topic: Topic, batch: Multicast) -> bool:

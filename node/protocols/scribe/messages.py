@@ -7,7 +7,7 @@ for replication (draft of 2001, 3.5; 2002, III.D).
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from node.core.message_layout import ADDRESS, SEQ, Codec, Field, Layout, Tail, Values
+from node.core.message_layout import ADDRESS, SEQ, Codec, Field, MessageLayout, NamedValues, TailField
 from node.protocols.pastry.messages import pastry_layouts
 from node.protocols.reachability.nodes import NodeHandle, id_of
 
@@ -18,7 +18,7 @@ Address = Annotated[int, Field("I", ADDRESS, "listen address of the node")]
 Stream = Annotated[int, Field("I", "", "stream of the events: a publisher in a topic")]
 FirstSeq = Annotated[int, Field("Q", SEQ, "sequence number of the first event, from 1 on")]
 Count = Annotated[int, Field("I", "events", "number of events")]
-Payload = Annotated[bytes, Tail("bytes", "the events, one after the other")]
+Payload = Annotated[bytes, TailField("bytes", "the events, one after the other")]
 
 
 def topic_key(topic: int) -> int:
@@ -37,7 +37,7 @@ class Position:
     next: Annotated[int, Field("Q", SEQ, "the first missing event", columns=("cnt",))]
 
 
-Positions = Annotated[tuple[Position, ...], Tail("rows", "progress of the node", Position)]
+Positions = Annotated[tuple[Position, ...], TailField("rows", "progress of the node", Position)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class PathNode:
     id: Annotated[int, Field("K", "", "the node's id", columns=("key",))]
 
 
-class Errand(Values):
+class JoinRouting(NamedValues):
     """How a join reaches a node."""
 
     ROUTED = 0, "routed to the topic's key"
@@ -66,7 +66,7 @@ class Join:
     topic: Topic
     id: Id
     address: Address
-    errand: Annotated[int, Field("B", "", "how it was sent", Errand)]
+    errand: Annotated[int, Field("B", "", "how it was sent", JoinRouting)]
     hops: Annotated[int, Field("B", "nodes", "from the sender to the receiver")]
     via: Annotated[int, Field("I", ADDRESS, "listen address of the previous node on the way")]
     is_new: Annotated[int, Field("B", "", "1: send events from now on; 0: from these positions on")]
@@ -101,7 +101,7 @@ class TreePath:
     reads: ClassVar = ("{topic}", "{nodes}")
 
     topic: Topic
-    nodes: Annotated[tuple[PathNode, ...], Tail("rows", "path, root first", PathNode)]
+    nodes: Annotated[tuple[PathNode, ...], TailField("rows", "path, root first", PathNode)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class FetchBefore:
     reads: ClassVar = ("{topic}", "{positions}")
 
     topic: Topic
-    positions: Annotated[tuple[Position, ...], Tail("rows", "first events that the node has", Position)]
+    positions: Annotated[tuple[Position, ...], TailField("rows", "first events that the node has", Position)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class Offload:
     reads: ClassVar = ("{topic}", "{siblings}")
 
     topic: Topic
-    siblings: Annotated[tuple[Sibling, ...], Tail("rows", "children table", Sibling)]
+    siblings: Annotated[tuple[Sibling, ...], TailField("rows", "children table", Sibling)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +270,7 @@ class Grow:
     reads: ClassVar = ("{topic}",)
 
     topic: Topic
-    message: Annotated[Any, Tail("message", "join that came through the receiver")]
+    message: Annotated[Any, TailField("message", "join that came through the receiver")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ class Shrink:
 
     topic: Topic
     is_member: Annotated[int, Field("B", "", "1: the sender remains a child")]
-    children: Annotated[tuple[NodeHandle, ...], Tail("rows", "children table", NodeHandle)]
+    children: Annotated[tuple[NodeHandle, ...], TailField("rows", "children table", NodeHandle)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ class ShrinkAnswer:
     ]
 
 
-class Right(Values):
+class Right(NamedValues):
     """A right with respect to a topic."""
 
     CREATE = 0, "create the topic and grant rights"
@@ -336,7 +336,7 @@ class Create:
     address: Address
     credentials: Credentials
     version: Annotated[int, Field("I", "", "of the grants; the latest one is valid")]
-    grants: Annotated[tuple[Grant, ...], Tail("rows", "granted rights", Grant)]
+    grants: Annotated[tuple[Grant, ...], TailField("rows", "granted rights", Grant)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,8 +375,8 @@ def codec(*own: type) -> Codec:
     return Codec(
         [
             *pastry_layouts(),
-            *(Layout(message, FIRST_TYPE + number) for number, message in enumerate(SCRIBE_MESSAGES)),
-            *(Layout(message, OWN_TYPE + number) for number, message in enumerate(own)),
+            *(MessageLayout(message, FIRST_TYPE + number) for number, message in enumerate(SCRIBE_MESSAGES)),
+            *(MessageLayout(message, OWN_TYPE + number) for number, message in enumerate(own)),
         ]
     )
 

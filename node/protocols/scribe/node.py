@@ -16,7 +16,7 @@ from node.core.specification import NodeSpec
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle, id_of
-from node.protocols.scribe.access import Access
+from node.protocols.scribe.access import AccessControl
 from node.protocols.scribe.balancing.balance import TreeBalance
 from node.protocols.scribe.messages import (
     Create,
@@ -29,13 +29,13 @@ from node.protocols.scribe.messages import (
     Right,
     topic_key,
 )
-from node.protocols.scribe.parameters import Parameters
-from node.protocols.scribe.publisher import Publisher
+from node.protocols.scribe.parameters import ScribeParameters
+from node.protocols.scribe.publisher import ScribePublisher
 from node.protocols.scribe.replay import Replay
 from node.protocols.scribe.root import Roots
-from node.protocols.scribe.succession import Succession
+from node.protocols.scribe.succession import RootSuccession
 from node.protocols.scribe.topic import Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.tree import TopicTrees
 
 TICK: m.Timer = ("tick",)
 
@@ -46,7 +46,7 @@ def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
     return PeerPool(node, node.parameters.port)
 
 
-class Application(Protocol):
+class ScribeApplication(Protocol):
     """An application on a node besides the plan (`scribe.peer`): upcalls of Pastry and of Scribe."""
 
     def work(self) -> None:
@@ -80,28 +80,28 @@ class ScribeNode:
     frame_limit_bytes = FRAME_LIMIT_BYTES
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness, node_id: int | None = None) -> None:
-        self.parameters = Parameters(**spec.parameters)
+        self.parameters = ScribeParameters(**spec.parameters)
         self._spec, self._rng = spec, rng
         self._effects: list[PeerEffect] = []
         self._schedule = Schedule(spec)
         self._is_ready = False
         self._published = 0
         self._tick_us = 0  # time of the next tick
-        self.application: Application | None = None
+        self.application: ScribeApplication | None = None
         # by topic key and stream: whether the subscription is confirmed
         self._following: dict[int, dict[int, bool]] = {}
         self._unplaced: set[int] = set()  # subscribed streams whose first number is not known yet
         self._publishers = spec.workload.get("publishers", 1)  # per topic
-        self.trees = Trees(self.parameters, rng, self._emit, self)
+        self.trees = TopicTrees(self.parameters, rng, self._emit, self)
         events = self.trees.events = Replay(self.parameters, self.trees, self._emit, self)
-        self._succession = Succession(self.parameters, self.trees, events, self._emit)
+        self._succession = RootSuccession(self.parameters, self.trees, events, self._emit)
         self.trees.succession = self._succession
         self.roots = Roots(self.parameters, self.trees, events, self._succession)
-        self.publisher = Publisher(self.parameters, spec.start)
+        self.publisher = ScribePublisher(self.parameters, spec.start)
         own = NodeHandle(id_of(spec.name) if node_id is None else node_id, int(IPv4Address(spec.address)))
         self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
         self.trees.pastry = self.roots.pastry = self.publisher.pastry = self.pastry
-        self.access = Access(self.parameters, self.trees, self, self._emit)
+        self.access = AccessControl(self.parameters, self.trees, self, self._emit)
         self.trees.balance = TreeBalance(self.parameters, self.trees, rng, self._emit)
 
     def _emit(self, effect: PeerEffect) -> None:
@@ -151,7 +151,7 @@ class ScribeNode:
         do()
         return self._effects
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """See `node.core.machine.Machine`."""
         published = {
             each.stream: each.acknowledged
@@ -164,7 +164,7 @@ class ScribeNode:
             for stream, is_confirmed in streams.items()
             if is_confirmed
         }
-        return m.Progress(published, delivered, self._schedule.is_stopped and self.publisher.is_silent)
+        return m.NodeProgress(published, delivered, self._schedule.is_stopped and self.publisher.is_silent)
 
     def check(self) -> None:
         """See `node.core.machine.Machine`."""

@@ -6,12 +6,12 @@ from typing import Literal
 from node.protocols.pastry.parameters import PastryParameters
 
 BUFFER_EVENTS_MAX = 10_000_000
-Growth = Literal["base", "by-load"]
-Delivery = Literal["exactly-once", "best-effort"]
+GrowthMode = Literal["base", "by-load"]
+ScribeDelivery = Literal["exactly-once", "best-effort"]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters(PastryParameters):
+class ScribeParameters(PastryParameters):
     """Parameters of Scribe; times are in microseconds.
 
     Sections are those of the 2001 draft unless 2002 is named.
@@ -40,10 +40,10 @@ class Parameters(PastryParameters):
     """Time without an answer until a publisher or a root repeats a message (3.5)."""
     window: int = 256
     """Maximum of unacknowledged batches per stream of a publisher."""
-    delivery: Delivery = "exactly-once"
+    delivery: ScribeDelivery = "exactly-once"
     """`best-effort`: plain Scribe (2002, III). Events are not stored, replicated or repeated, and are lost
     while trees are repaired. The run's contract follows."""
-    growth: Growth = "base"
+    growth: GrowthMode = "base"
     """Nodes on the way of a join that become forwarders: `base`, all (3.2; 2002, III.A); `by-load`, those
     that get children from overloaded nodes (3.4.1; 2002, IV.F)."""
     entries_max: int = 0

@@ -26,17 +26,17 @@ from node.core.peers.peer_pool import Address, PeerEffect, PeerInput
 from node.core.specification import Member, NodeSpec
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
-from node.protocols.scribe.access import grants_of, shown
+from node.protocols.scribe.access import grants_of, shown_hash
 from node.protocols.scribe.messages import Join, Multicast, Right
 from node.protocols.scribe.node import ScribeNode
-from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.topic import Topic
 
 STREAM_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TopicMessage:
     """A message delivered to a member. publisher: number of the sender; its messages arrive in order of
     seq.
     """
@@ -92,7 +92,7 @@ class ScribePeer:
         start: int | None = None,
         **parameters: Any,
     ) -> None:
-        Parameters.refuse_unknown(parameters)
+        ScribeParameters.refuse_unknown(parameters)
         members = tuple(Member(each, each, "", "member", 0, each) for each in contacts)
         spec = NodeSpec(name, name, "", "member", 0, 0, "scribe", members, address, parameters)
         self.handlers = Handlers()
@@ -128,7 +128,7 @@ class ScribePeer:
         finally:
             self._is_busy = False
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """See `node.core.peers.peer_pool.PeerMachine`."""
         return self._node.progress()
 
@@ -171,12 +171,12 @@ class ScribePeer:
         Its creator may change the grants with a greater version.
         """
         grants = grants_of(subscribers, publishers)
-        self._ask(partial(self._node.access.create, topic, shown(credentials), grants, version))
+        self._ask(partial(self._node.access.create, topic, shown_hash(credentials), grants, version))
 
-    def join(self, credentials: str, topic: int, handler: Callable[[Message], None]) -> None:
+    def join(self, credentials: str, topic: int, handler: Callable[[TopicMessage], None]) -> None:
         """Become a member: the handler is called with each message published from then on."""
         self._upcalls.message_handlers[topic] = handler
-        self._ask(partial(self._node.trees.join, topic, shown(credentials)))
+        self._ask(partial(self._node.trees.join, topic, shown_hash(credentials)))
 
     def leave(self, credentials: str, topic: int) -> None:
         """End the membership; the papers require credentials here, too, but they are not checked."""
@@ -189,7 +189,7 @@ class ScribePeer:
         Raises ValueError if it is too long for a frame.
         """
         refuse_longer(message, self.frame_limit_bytes)
-        self._ask(partial(self._publish, topic, shown(credentials), message))
+        self._ask(partial(self._publish, topic, shown_hash(credentials), message))
 
     def _publish(self, topic: int, credentials: int, message: bytes) -> None:
         stream = stream_of(self.node.id, topic)
@@ -203,7 +203,7 @@ class _Upcalls:
     """Upcalls of the layers below (`node.Application`, `layers.Upcalls`), for the application's handlers."""
 
     def __init__(self, handlers: Handlers, work: Callable[[], None]) -> None:
-        self.message_handlers: dict[int, Callable[[Message], None]] = {}
+        self.message_handlers: dict[int, Callable[[TopicMessage], None]] = {}
         self.work = work
         self._handlers = handlers
         self._joined: set[int] = set()
@@ -224,7 +224,7 @@ class _Upcalls:
         """See `layers.Listener`."""
         handler = self.message_handlers.get(topic.key)
         if handler is not None and topic.key in self._joined:
-            handler(Message(topic.key, batch.stream, batch.first_seq, bytes(batch.payload)))
+            handler(TopicMessage(topic.key, batch.stream, batch.first_seq, bytes(batch.payload)))
 
     def on_joined(self, topic: Topic) -> None:
         """See `layers.Listener`: called at each repair, forwarded once."""

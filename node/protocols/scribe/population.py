@@ -39,7 +39,7 @@ EVENT = b"event"
 
 
 @dataclass(slots=True)
-class Tree:
+class MulticastResult:
     """Result of a multicast.
 
     edges: sender and receiver of each message; came: members and their delays in microseconds.
@@ -67,7 +67,7 @@ class Population:
         self.network = FlatNetwork(proximity.delay_between(), self._on_effect)
         self.proximity = proximity
         self.nodes: list[ScribeNode] = []
-        self._tree: Tree | None = None
+        self._tree: MulticastResult | None = None
         self._began_us = 0
         self.probes = 0
         self._contacted: dict[Address, None] = {}
@@ -120,9 +120,9 @@ class Population:
                 self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.tend(key)))
             self.settle()
 
-    def multicast(self, stream: int) -> Tree:
+    def multicast(self, stream: int) -> MulticastResult:
         """Make the root of a topic publish one event, and wait until it is delivered everywhere."""
-        tree = self._tree = Tree(self.root_of(stream))
+        tree = self._tree = MulticastResult(self.root_of(stream))
         self._began_us = self.network.clock.now_us
         self.network.watch = self._on_multicast
         self.network.call(

@@ -13,16 +13,16 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from node.core.epochs import epoch_of, first_of
+from node.core.epochs import epoch_of, first_seq_of_epoch
 from node.core.peers.peer_pool import Address
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Publish, Published
-from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.parameters import ScribeParameters
 
 
 @dataclass(slots=True)
-class Publication:
+class ScribePublication:
     """A stream published here. `last`: number of its newest event."""
 
     topic: int
@@ -37,13 +37,13 @@ class Publication:
     unanswered: deque[Publish] = field(default_factory=deque)
 
 
-class Publisher:
+class ScribePublisher:
     """All streams that a node publishes."""
 
-    def __init__(self, parameters: Parameters, epoch: int | None = 0) -> None:
+    def __init__(self, parameters: ScribeParameters, epoch: int | None = 0) -> None:
         self.pastry: Pastry
         self.epoch = epoch  # None: to be requested
-        self.publications: dict[int, Publication] = {}
+        self.publications: dict[int, ScribePublication] = {}
         self._parameters = parameters
 
     def has_room(self, stream: int) -> bool:
@@ -70,8 +70,8 @@ class Publisher:
         """Publish a batch; return it with its number."""
         publication = self.publications.get(stream)
         if publication is None:
-            last, is_known = first_of(self.epoch or 0) - 1, self.epoch is not None
-            publication = Publication(topic, stream, last, is_known, acknowledged=last)
+            last, is_known = first_seq_of_epoch(self.epoch or 0) - 1, self.epoch is not None
+            publication = ScribePublication(topic, stream, last, is_known, acknowledged=last)
             self.publications[stream] = publication
         own = self.pastry.own
         publication.credentials = credentials
@@ -86,13 +86,13 @@ class Publisher:
         self._drop_if_best_effort(publication)
         return message
 
-    def _drop_if_best_effort(self, publication: Publication) -> None:
+    def _drop_if_best_effort(self, publication: ScribePublication) -> None:
         """Drop all unanswered batches if delivery is best-effort."""
         if self._parameters.is_best_effort and publication.is_known:
             publication.unanswered.clear()
             publication.acknowledged = publication.last
 
-    def _send(self, publication: Publication, message: Publish) -> None:
+    def _send(self, publication: ScribePublication, message: Publish) -> None:
         if not publication.is_known:
             message = replace(message, first_seq=0, count=0, payload=b"")
         if publication.root is None:
@@ -118,10 +118,10 @@ class Publisher:
             publication.sent_us = now_us
         return acknowledged
 
-    def _start_numbering(self, publication: Publication, following: int) -> None:
+    def _start_numbering(self, publication: ScribePublication, following: int) -> None:
         """Start after the root's progress; in a new epoch if an earlier process began the stream."""
         publication.is_known = True
-        publication.last = 0 if following == 1 else first_of(epoch_of(following) + 1) - 1
+        publication.last = 0 if following == 1 else first_seq_of_epoch(epoch_of(following) + 1) - 1
         batches = list(publication.unanswered)
         publication.unanswered.clear()
         for batch in batches:

@@ -11,18 +11,22 @@ from collections.abc import Callable, Iterable
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.scribe.layers import Listener
+from node.protocols.scribe.layers import TreeListener
 from node.protocols.scribe.messages import Fetch, FetchBefore, Fetched, Gone, Multicast, Position
-from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.topic import Topic, by_stream
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.tree import TopicTrees
 
 
 class Replay:
     """Events of all topics of a node (`layers.Events`)."""
 
     def __init__(
-        self, parameters: Parameters, trees: Trees, emit: Callable[[PeerEffect], None], listener: Listener
+        self,
+        parameters: ScribeParameters,
+        trees: TopicTrees,
+        emit: Callable[[PeerEffect], None],
+        listener: TreeListener,
     ) -> None:
         self._parameters = parameters
         self._trees = trees

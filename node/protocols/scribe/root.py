@@ -7,20 +7,20 @@ numbers, by which the root recognizes repetitions.
 
 from dataclasses import dataclass, field
 
-from node.core.epochs import epoch_of, first_of
+from node.core.epochs import epoch_of, first_seq_of_epoch
 from node.core.peers.peer_pool import Address
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.scribe.messages import Gone, Multicast, Publish, Published, Replicate, Replicated
-from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.replay import Replay
-from node.protocols.scribe.succession import Succession
+from node.protocols.scribe.succession import RootSuccession
 from node.protocols.scribe.topic import Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.tree import TopicTrees
 
 
 @dataclass(slots=True)
-class _Sent:
+class _ReplicaProgress:
     """Messages sent to a replica, and what it had confirmed at the last progress; both by stream."""
 
     progress_us: int
@@ -31,7 +31,9 @@ class _Sent:
 class Roots:
     """Work of a node for the topics whose root or replica it is."""
 
-    def __init__(self, parameters: Parameters, trees: Trees, events: Replay, succession: Succession) -> None:
+    def __init__(
+        self, parameters: ScribeParameters, trees: TopicTrees, events: Replay, succession: RootSuccession
+    ) -> None:
         self.pastry: Pastry
         self._parameters = parameters
         self._trees = trees
@@ -39,7 +41,7 @@ class Roots:
         self._succession = succession
         # by topic and stream: what publishers were acknowledged
         self._answered: dict[tuple[int, int], int] = {}
-        self._sent: dict[tuple[int, Address], _Sent] = {}  # by topic and replica
+        self._sent: dict[tuple[int, Address], _ReplicaProgress] = {}  # by topic and replica
         self._replicated_us = 0
         self._nearest: dict[int, list[NodeHandle]] = {}  # by topic; cleared when the leaf set changes
         self._unconfirmed: dict[tuple[int, int], Address] = {}  # by topic and stream: the root to confirm to
@@ -74,7 +76,7 @@ class Roots:
 
         A new root may not have all events yet; it waits, and the publisher repeats the batch.
         """
-        is_first = first_seq == first_of(epoch_of(first_seq)) and first_seq > before
+        is_first = first_seq == first_seq_of_epoch(epoch_of(first_seq)) and first_seq > before
         return is_first and self._has_all(topic)
 
     def _send_progress(self, topic: Topic, message: Publish) -> None:
@@ -165,7 +167,7 @@ class Roots:
     def _send_missing(self, topic: Topic, node: NodeHandle, now_us: int) -> None:
         """Send all events since the last ones sent; without progress, since the last confirmed ones."""
         confirmed = topic.replicas.setdefault(node.address, {})
-        known = self._sent.setdefault((topic.key, node.address), _Sent(now_us))
+        known = self._sent.setdefault((topic.key, node.address), _ReplicaProgress(now_us))
         is_behind = any(confirmed.get(stream, 0) < state.next for stream, state in topic.streams.items())
         if not is_behind or confirmed != known.confirmed:
             known.confirmed, known.progress_us = dict(confirmed), now_us

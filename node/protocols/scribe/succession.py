@@ -15,10 +15,10 @@ from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry.ids import distance
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.scribe.messages import Fetched
-from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.replay import Replay
-from node.protocols.scribe.topic import Gap, Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.topic import StreamGap, Topic
+from node.protocols.scribe.tree import TopicTrees
 
 HAND_OVER_US = 10_000_000  # enough for several nodes on the way to learn of the new root
 FIRST_RETRANSMITS = 3  # until a root without stored events begins with what it has, if all of it is later
@@ -29,11 +29,15 @@ have failed may have the missing events, and is probed again twice in this time.
 LEFT_RETRANSMITS = 8  # time in which a node that lost contact with others decides nothing alone
 
 
-class Succession:
+class RootSuccession:
     """Succession of roots at one node (`layers.Succession`)."""
 
     def __init__(
-        self, parameters: Parameters, trees: Trees, events: Replay, emit: Callable[[PeerEffect], None]
+        self,
+        parameters: ScribeParameters,
+        trees: TopicTrees,
+        events: Replay,
+        emit: Callable[[PeerEffect], None],
     ) -> None:
         self._parameters = parameters
         self._trees = trees
@@ -154,7 +158,7 @@ class Succession:
         for stream, state in topic.streams.items():
             gap = state.gap
             if not state.early or gap.next != state.next:
-                state.gap = Gap(state.next, self._trees.now_us, self._trees.now_us)
+                state.gap = StreamGap(state.next, self._trees.now_us, self._trees.now_us)
             elif not self._is_lost(
                 gap.changed_us, gap.missed_us, GAP_RETRANSMITS if state.kept else FIRST_RETRANSMITS
             ):

@@ -20,7 +20,7 @@ AHEAD_MAX = 64  # nodes that reported that they have more
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class StreamGap:
     """Missing events of a stream at a root.
 
     `next`: the first one. `missed_us`: time since which they are missing. `changed_us`: time of the first
@@ -44,7 +44,7 @@ class StreamState:
     early: dict[int, Multicast] = field(default_factory=dict)
     events: int = 0  # number of events in `kept`
     told_us: int = 0  # when the last batch was sent to children
-    gap: Gap = Gap()
+    gap: StreamGap = StreamGap()
 
     @property
     def first(self) -> int:
@@ -134,7 +134,7 @@ class StreamState:
 
 
 @dataclass(slots=True)
-class Child:
+class TreeChild:
     """A child in the tree.
 
     waiting: positions that it requested, while this node has no parent itself. hops: hops of its join to this
@@ -183,7 +183,7 @@ class Topic:
     refreshed_us: int = 0  # last REFRESH to the parent
     fetched_us: int = -1 << 40
     path: tuple[int, ...] = ()
-    children: dict[Address, Child] = field(default_factory=dict)
+    children: dict[Address, TreeChild] = field(default_factory=dict)
     streams: dict[int, StreamState] = field(default_factory=dict)
     replicas: dict[Address, dict[int, int]] = field(default_factory=dict)  # progress by stream
     kept_for: Address | None = None  # the last root that replicated its state here

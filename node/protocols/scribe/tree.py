@@ -17,11 +17,18 @@ from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.scribe.layers import Access, Balance, Events, Listener, Succession, Upcalls
+from node.protocols.scribe.layers import (
+    AccessPolicy,
+    Balance,
+    EventTransfer,
+    SuccessionPolicy,
+    TreeListener,
+    Upcalls,
+)
 from node.protocols.scribe.messages import (
     Adopted,
-    Errand,
     Join,
+    JoinRouting,
     Leave,
     Multicast,
     PathNode,
@@ -32,8 +39,8 @@ from node.protocols.scribe.messages import (
     TreeHeartbeat,
     TreePath,
 )
-from node.protocols.scribe.parameters import Parameters
-from node.protocols.scribe.topic import Child, Topic, by_stream
+from node.protocols.scribe.parameters import ScribeParameters
+from node.protocols.scribe.topic import Topic, TreeChild, by_stream
 
 REJOIN: str = "rejoin"
 TREE_TICK: m.Timer = ("trees",)
@@ -41,21 +48,23 @@ DEPTH_MAX = 64  # a longer path is a loop
 REFRESHES_MISSED = 3  # missing messages until a child is dropped
 
 
-class Trees:
-    """All topics of a node, as an application of Pastry (`node.protocols.pastry.overlay.Application`)."""
+class TopicTrees:
+    """All topics of a node, as an application of Pastry
+    (`node.protocols.pastry.overlay.PastryApplication`).
+    """
 
     def __init__(
         self,
-        parameters: Parameters,
+        parameters: ScribeParameters,
         rng: m.Randomness,
         emit: Callable[[PeerEffect], None],
-        listener: Listener,
+        listener: TreeListener,
     ) -> None:
         self.pastry: Pastry
         self.balance: Balance
-        self.access: Access
-        self.events: Events
-        self.succession: Succession
+        self.access: AccessPolicy
+        self.events: EventTransfer
+        self.succession: SuccessionPolicy
         self.upcalls: Upcalls | None = None
         self.topics: dict[int, Topic] = {}
         self._parameters = parameters
@@ -145,19 +154,19 @@ class Trees:
         if avoided is None:
             self.pastry.route(join, topic.key)
         elif not self.pastry.route_aside(join, topic.key, avoided):
-            self.pastry.route(replace(join, errand=Errand.NO_DETOUR), topic.key)
+            self.pastry.route(replace(join, errand=JoinRouting.NO_DETOUR), topic.key)
 
     def join_at(self, topic: Topic, address: Address, hops: int = 1) -> None:
         """Join at a node; the old parent remains until the new one adopts this node."""
         if topic.is_joining:
             self._set_retry(topic)
-        self.pastry.send(self._join_of(topic, hops, Errand.SENT), address)
+        self.pastry.send(self._join_of(topic, hops, JoinRouting.SENT), address)
 
     def _set_retry(self, topic: Topic) -> None:
         spread_us = int(self._parameters.join_retry_us * self._rng.uniform(0.75, 1.25))
         self._emit(m.SetTimer((REJOIN, f"{topic.key:032x}"), self.now_us + spread_us))
 
-    def _join_of(self, topic: Topic, hops: int = 1, errand: int = Errand.ROUTED) -> Join:
+    def _join_of(self, topic: Topic, hops: int = 1, errand: int = JoinRouting.ROUTED) -> Join:
         own, is_new, shown = self.pastry.own, int(not topic.has_positions), topic.credentials
         if not topic.is_member and topic.children:
             shown = next(iter(topic.children.values())).credentials
@@ -212,13 +221,13 @@ class Trees:
         known = topic.children.get(child.address)
         if known is not None and known.waiting is None:
             self.pastry.miss(child)  # the child did not receive the answer
-        topic.children[child.address] = Child(
+        topic.children[child.address] = TreeChild(
             child,
             self.now_us,
             join.positions,
             bool(join.is_new),
             join.hops,
-            join.errand == Errand.NO_DETOUR,
+            join.errand == JoinRouting.NO_DETOUR,
             credentials=join.credentials,
         )
         if topic.is_attached:
@@ -228,7 +237,7 @@ class Trees:
         self.balance.adopted()
         return True
 
-    def _welcome(self, topic: Topic, child: Child) -> None:
+    def _welcome(self, topic: Topic, child: TreeChild) -> None:
         """Send a child the positions from which it gets events, and the stored events from there."""
         asked, child.waiting = by_stream(child.waiting or ()), None
         positions = tuple(
@@ -249,7 +258,7 @@ class Trees:
             if child.waiting is None:
                 self._tell_path(topic, child)
 
-    def _tell_path(self, topic: Topic, child: Child) -> None:
+    def _tell_path(self, topic: Topic, child: TreeChild) -> None:
         path = (*topic.path, self.pastry.own.id)
         self.pastry.send(TreePath(topic.key, tuple(map(PathNode, path))), child.node.address)
 

@@ -9,13 +9,13 @@ import struct
 from typing import Annotated, ClassVar
 
 from node.core.content.value import value
-from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_of
+from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_seq_of_epoch
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import SEQ, Field, Numbers, Tail
-from node.protocols.sprinkler.message_values import U32_BYTES, Kind, Predicate, check_number
+from node.core.message_layout import SEQ, Field, NumberList, TailField
+from node.protocols.sprinkler.message_values import U32_BYTES, EventKind, Predicate, check_number
 
-SIZES = Numbers("sizes", "count", "bytes", "of each event", if_zero="event_bytes")
-REACHES = Numbers(
+SIZES = NumberList("sizes", "count", "bytes", "of each event", if_zero="event_bytes")
+REACHES = NumberList(
     "reaches",
     "count",
     "events",
@@ -37,7 +37,7 @@ class Events:
 
     reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+count}]", "{kind?}")
 
-    kind: Annotated[int, Field("B", "", "of its events", Kind)]
+    kind: Annotated[int, Field("B", "", "of its events", EventKind)]
     predicate: Annotated[int, Field("B", "", "which events they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", SEQ, "sequence number of the first event")]
@@ -60,21 +60,21 @@ class Events:
         int, Field("Q", "us", "when the head accepted it, by the stream's clock; never decreases")
     ]
     payload: Annotated[
-        bytes | memoryview, Tail("bytes", "bytes of the events, concatenated", numbers=(SIZES,))
+        bytes | memoryview, TailField("bytes", "bytes of the events, concatenated", numbers=(SIZES,))
     ]
 
     def check(self) -> None:
         """Raise RemoteProtocolError for an inconsistent batch."""
-        if self.kind > Kind.EPOCH:
+        if self.kind > EventKind.EPOCH:
             raise RemoteProtocolError(f"EVENTS of unknown kind {self.kind}")
         check_predicate("EVENTS", self.kind, self.predicate)
-        if self.kind == Kind.EPOCH:
+        if self.kind == EventKind.EPOCH:
             self._check_epoch()
             return
         if self.first_seq < 1 or self.count < 1:
             raise RemoteProtocolError(f"EVENTS with first_seq {self.first_seq} and count {self.count}")
         check_number("EVENTS", self.first_seq, SEQ_MAX)
-        if self.kind == Kind.TOMBSTONE:
+        if self.kind == EventKind.TOMBSTONE:
             if len(self.payload):
                 raise RemoteProtocolError("EVENTS: a tombstone with a payload")
             return
@@ -83,7 +83,7 @@ class Events:
     def _check_epoch(self) -> None:
         if self.count or len(self.payload):
             raise RemoteProtocolError("EVENTS: the beginning of an epoch with events")
-        if self.argument > EPOCH_MAX or not 1 <= self.first_seq < first_of(self.argument):
+        if self.argument > EPOCH_MAX or not 1 <= self.first_seq < first_seq_of_epoch(self.argument):
             raise RemoteProtocolError(f"EVENTS: epoch {self.argument} cannot follow {self.first_seq - 1}")
 
 
@@ -96,7 +96,7 @@ class SparseEvents:
 
     reads: ClassVar = ("s{stream}", "[{first_seq}..{first_seq+reaches}]", "{kind?}", "{count} left")
 
-    kind: Annotated[int, Field("B", "", "of its events, no tombstones", Kind)]
+    kind: Annotated[int, Field("B", "", "of its events, no tombstones", EventKind)]
     predicate: Annotated[int, Field("B", "", "which events they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_seq: Annotated[int, Field("Q", SEQ, "the first covered sequence number")]
@@ -109,12 +109,12 @@ class SparseEvents:
         int, Field("Q", "us", "when the head accepted it, by the stream's clock; never decreases")
     ]
     payload: Annotated[
-        bytes | memoryview, Tail("bytes", "bytes of the events, concatenated", numbers=(REACHES, SIZES))
+        bytes | memoryview, TailField("bytes", "bytes of the events, concatenated", numbers=(REACHES, SIZES))
     ]
 
     def check(self) -> None:
         """Raise RemoteProtocolError for an inconsistent batch."""
-        if self.kind > Kind.GC:
+        if self.kind > EventKind.GC:
             raise RemoteProtocolError(f"SPARSE_EVENTS of kind {self.kind}")
         check_predicate("SPARSE_EVENTS", self.kind, self.predicate)
         if self.first_seq < 1 or self.count < 1:
@@ -136,7 +136,7 @@ class Publish:
 
     reads: ClassVar = ("s{stream}", "requests [{first_request}..{first_request+count}]", "{kind?}")
 
-    kind: Annotated[int, Field("B", "", "of its events, no tombstones", Kind)]
+    kind: Annotated[int, Field("B", "", "of its events, no tombstones", EventKind)]
     predicate: Annotated[int, Field("B", "", "which events they collect", Predicate)]
     stream: Annotated[int, Field("I", "", "the stream")]
     first_request: Annotated[
@@ -149,12 +149,12 @@ class Publish:
     ]
     argument: Annotated[int, Field("Q", "", "of the predicate: events, microseconds or bytes")]
     payload: Annotated[
-        bytes | memoryview, Tail("bytes", "bytes of the events, concatenated", numbers=(SIZES,))
+        bytes | memoryview, TailField("bytes", "bytes of the events, concatenated", numbers=(SIZES,))
     ]
 
     def check(self) -> None:
         """Raise RemoteProtocolError for an inconsistent batch."""
-        if self.kind > Kind.GC:
+        if self.kind > EventKind.GC:
             raise RemoteProtocolError(f"PUBLISH of kind {self.kind}")
         check_predicate("PUBLISH", self.kind, self.predicate)
         if self.first_request < 1 or self.count < 1:
@@ -179,7 +179,7 @@ class Published:
 
 def check_predicate(name: str, kind: int, predicate: int) -> None:
     """Raise RemoteProtocolError unless garbage collection events, and only those, have a known predicate."""
-    if predicate > Predicate.SAME_KEY or (kind == Kind.GC) != (predicate != Predicate.NONE):
+    if predicate > Predicate.SAME_KEY or (kind == EventKind.GC) != (predicate != Predicate.NONE):
         raise RemoteProtocolError(f"{name} of kind {kind} with predicate {predicate}")
 
 

@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from node.core.declaration import Contract, Declared, System, Trait, Wait
-from node.protocols.sprinkler.parameters import Parameters, is_durable, roles_problem
+from node.core.declaration import Contract, Declared, ReplyTimeout, System, Trait
+from node.protocols.sprinkler.parameters import SprinklerParameters, is_durable, roles_problem
 
 
 def silences(parameters: Mapping[str, Any]) -> Iterable[int]:
     """Return how long a peer may be silent, between proxies and elsewhere."""
-    known = Parameters(**parameters)
+    known = SprinklerParameters(**parameters)
     return {known.silence_us(is_between_proxies=each) for each in (True, False)}
 
 
-def waits(parameters: Mapping[str, Any]) -> tuple[Wait, ...]:
+def waits(parameters: Mapping[str, Any]) -> tuple[ReplyTimeout, ...]:
     """Return the limit on round trips: a connection takes a round trip to open."""
-    return (Wait("connect_timeout_us", parameters["connect_timeout_us"]),)
+    return (ReplyTimeout("connect_timeout_us", parameters["connect_timeout_us"]),)
 
 
 SYSTEM = System(
@@ -37,7 +37,7 @@ SYSTEM = System(
         ),
         streams_max=64,
     ),
-    parameters=Parameters,
+    parameters=SprinklerParameters,
     machines={
         "proxy": "node.protocols.sprinkler.proxy:Proxy",
         "driver": "node.protocols.sprinkler.publishing.driver:Driver",

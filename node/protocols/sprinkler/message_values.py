@@ -1,7 +1,7 @@
 """Numeric values in messages: roles, kinds of events, predicates, refusals; limits of numbers."""
 
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import Values
+from node.core.message_layout import NamedValues
 
 NAME_LIMIT_BYTES = 255
 THE_PROXY = 0xFFFF_FFFF  # in a row of VIEW
@@ -9,7 +9,7 @@ U32_BYTES = 4
 NUMBER_MAX = 1 << 50  # of requests and configurations: three years at 10 million a second
 
 
-class Role(Values):
+class Role(NamedValues):
     """The sender's role, in HELLO."""
 
     PROXY = 0
@@ -18,7 +18,7 @@ class Role(Values):
     CONFIGURATION = 3, "the configuration service of a region (3.3)"
 
 
-class Kind(Values):
+class EventKind(NamedValues):
     """The type of an event (paper 2.1). A tombstone represents `count` collected events and has no bytes."""
 
     DATA = 0
@@ -27,7 +27,7 @@ class Kind(Values):
     EPOCH = 3, "no event: the stream continues with the first event of the epoch in the argument"
 
 
-class Predicate(Values):
+class Predicate(NamedValues):
     """Which earlier events a garbage collection event collects (paper 3.4, 7)."""
 
     NONE = 0
@@ -37,21 +37,21 @@ class Predicate(Values):
     SAME_KEY = 4, "events with the same key: the first bytes of an event; the argument is their number"
 
 
-class Standing(Values):
+class Standing(NamedValues):
     """A replica's role in a configuration."""
 
     MEMBER = 0
     JOINING = 1, "beyond the tail, catching up"
 
 
-class Disk(Values):
+class DiskState(NamedValues):
     """State of a durable replica's disk; a replica without one counts as working."""
 
     WORKS = 0
     FULL = 1, "the disk accepts nothing, so the replica acknowledges nothing"
 
 
-class Refusal(Values):
+class Refusal(NamedValues):
     """Reason of a refusal."""
 
     MALFORMED = 1, "the connection is closed afterwards"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import Codec, Field, Layout, Tail
+from node.core.message_layout import Codec, Field, MessageLayout, TailField
 from node.protocols.sprinkler.batch_messages import (
     REACHES,
     SIZES,
@@ -40,8 +40,8 @@ from node.protocols.sprinkler.message_values import (
     NUMBER_MAX,
     THE_PROXY,
     U32_BYTES,
-    Disk,
-    Kind,
+    DiskState,
+    EventKind,
     Predicate,
     Refusal,
     Role,
@@ -75,13 +75,13 @@ __all__ = [
     "Answered",
     "Configuration",
     "Counter",
-    "Disk",
+    "DiskState",
+    "EventKind",
     "Events",
     "Follow",
     "Hello",
     "Hop",
     "Joined",
-    "Kind",
     "Neighbour",
     "Notify",
     "Paths",
@@ -118,7 +118,7 @@ class Hello:
 
     role: Annotated[int, Field("B", "", "the sender's role", Role)]
     incarnation: Annotated[int, Field("Q", "", "differs for each start of the process")]
-    name: Annotated[str, Tail("text", "the process, such as r2/proxy-0")]
+    name: Annotated[str, TailField("text", "the process, such as r2/proxy-0")]
 
     def check(self) -> None:
         """Raise RemoteProtocolError for an unknown role or an invalid length of the name."""
@@ -137,32 +137,32 @@ class Refused:
     code: Annotated[int, Field("H", "", "the reason", Refusal)]
     stream: Annotated[int, Field("I", "", "the stream concerned, or 0")]
     request: Annotated[int, Field("Q", "events", "first_request of a refused PUBLISH, or 0")]
-    reason: Annotated[str, Tail("text", "for users")]
+    reason: Annotated[str, TailField("text", "for users")]
 
 
 CODEC = Codec(
     (
-        Layout(Hello, 1),
-        Layout(Advertisement, 2),
-        Layout(Subscribe, 3),
-        Layout(Unsubscribe, 4),
-        Layout(Events, 5),
-        Layout(Publish, 6),
-        Layout(Published, 7),
-        Layout(Refused, 8),
-        Layout(SparseEvents, 9),
-        Layout(View, 10),
-        Layout(Notify, 11),
-        Layout(Request, 12),
-        Layout(Answered, 13),
-        Layout(Publication, 14),
-        Layout(Follow, 15),
-        Layout(Stored, 16),
-        Layout(Token, 17),
-        Layout(Configuration, 18),
-        Layout(Joined, 19),
-        Layout(Status, 20),
-        Layout(Paths, 21),
-        Layout(Whole, 22),
+        MessageLayout(Hello, 1),
+        MessageLayout(Advertisement, 2),
+        MessageLayout(Subscribe, 3),
+        MessageLayout(Unsubscribe, 4),
+        MessageLayout(Events, 5),
+        MessageLayout(Publish, 6),
+        MessageLayout(Published, 7),
+        MessageLayout(Refused, 8),
+        MessageLayout(SparseEvents, 9),
+        MessageLayout(View, 10),
+        MessageLayout(Notify, 11),
+        MessageLayout(Request, 12),
+        MessageLayout(Answered, 13),
+        MessageLayout(Publication, 14),
+        MessageLayout(Follow, 15),
+        MessageLayout(Stored, 16),
+        MessageLayout(Token, 17),
+        MessageLayout(Configuration, 18),
+        MessageLayout(Joined, 19),
+        MessageLayout(Status, 20),
+        MessageLayout(Paths, 21),
+        MessageLayout(Whole, 22),
     )
 )

@@ -16,7 +16,7 @@ GREETING_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Parameters:
+class SprinklerParameters:
     """Every named limit, period and factor of the protocol."""
 
     port: int = 7000  # on which every proxy listens

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from node.protocols.sprinkler.messages import Hop, Paths, Role
-from node.protocols.sprinkler.publishing.channel import Channel, Process
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
 from node.protocols.sprinkler.region.expects import Path
 
 
-class Surroundings(Process, Protocol):
+class RegionPathsContext(Process, Protocol):
     """Methods of the replica that its paths use."""
 
     def is_ours(self, name: str) -> bool:
@@ -23,7 +23,7 @@ class Surroundings(Process, Protocol):
 class RegionPaths:
     """The paths of one region as one of its replicas knows them."""
 
-    def __init__(self, node: Surroundings) -> None:
+    def __init__(self, node: RegionPathsContext) -> None:
         self._node = node
         self._paths = message_of({})
         self._changed = False
@@ -39,11 +39,11 @@ class RegionPaths:
         self._changed |= paths != self._paths
         self._paths = paths
 
-    def tell(self, channel: Channel) -> None:
+    def tell(self, channel: SprinklerChannel) -> None:
         """Send the paths to a channel that has just opened, or that follows this replica from now on."""
         self._node.send(channel, self._paths)
 
-    def flush(self, successor: Channel | None, *, is_tail: bool) -> None:
+    def flush(self, successor: SprinklerChannel | None, *, is_tail: bool) -> None:
         """Forward changed paths; called after every input."""
         changed = self._changed or is_tail > self._is_tail
         self._changed, self._is_tail = False, is_tail

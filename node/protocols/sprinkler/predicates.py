@@ -8,7 +8,7 @@ key; so an event with another key length is refused.
 """
 
 from node.core.epochs import number_of
-from node.protocols.sprinkler.messages import Kind, Predicate, Publish, event_sizes
+from node.protocols.sprinkler.messages import EventKind, Predicate, Publish, event_sizes
 from node.protocols.sprinkler.storage.batches import Batch
 
 KEY_BYTES_MAX = 255
@@ -24,12 +24,12 @@ def prefix_end(batch: Batch, seq: int) -> int:
 
 def collects_by_key(batch: Batch) -> bool:
     """Return whether the events of the batch are SAME_KEY events."""
-    return batch.kind == Kind.GC and batch.predicate == Predicate.SAME_KEY
+    return batch.kind == EventKind.GC and batch.predicate == Predicate.SAME_KEY
 
 
 def has_keys(batch: Batch) -> bool:
     """Return whether SAME_KEY events can match the events of the batch."""
-    return batch.kind == Kind.DATA or collects_by_key(batch)
+    return batch.kind == EventKind.DATA or collects_by_key(batch)
 
 
 def refusal(publish: Publish, key_bytes: int | None) -> str | None:
@@ -37,7 +37,7 @@ def refusal(publish: Publish, key_bytes: int | None) -> str | None:
 
     key_bytes: None if the stream has no keys yet.
     """
-    if publish.kind != Kind.GC or publish.predicate != Predicate.SAME_KEY:
+    if publish.kind != EventKind.GC or publish.predicate != Predicate.SAME_KEY:
         return None
     wanted = publish.argument
     if not 0 < wanted <= KEY_BYTES_MAX:

@@ -21,7 +21,7 @@ from node.core.epochs import SEQ_MAX
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.chain.chain import Replication
 from node.protocols.sprinkler.chain.chain_position import ChainPosition
-from node.protocols.sprinkler.chain.configurations import Chain
+from node.protocols.sprinkler.chain.configurations import ReplicaChain
 from node.protocols.sprinkler.chain.head import Head
 from node.protocols.sprinkler.chain.participant import Participant
 from node.protocols.sprinkler.chain.tail import Tail
@@ -29,7 +29,7 @@ from node.protocols.sprinkler.messages import (
     Advertisement,
     Configuration,
     Counter,
-    Disk,
+    DiskState,
     Events,
     Follow,
     Paths,
@@ -48,11 +48,11 @@ from node.protocols.sprinkler.messages import (
 )
 from node.protocols.sprinkler.parameters import roles_problem
 from node.protocols.sprinkler.paths import RegionPaths, paths_of
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.publishing.publications import Publications
-from node.protocols.sprinkler.sources import Sources, Switch
+from node.protocols.sprinkler.sources import StreamSources, Switch
 from node.protocols.sprinkler.storage.batches import PLACEHOLDERS, cut_before, last_seq
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 from node.protocols.sprinkler.storage.history_samples import HistorySamples
 from node.protocols.sprinkler.storage.journal import Journal, Volatile
 from node.protocols.sprinkler.stream_clock import StreamClock
@@ -70,7 +70,7 @@ class Proxy(Participant):
         spec: NodeSpec,
         rng: m.Randomness,
         *,
-        sources: type[Sources] = Sources,
+        sources: type[StreamSources] = StreamSources,
     ) -> None:
         super().__init__(spec, rng)
         replicas, service = self.chains.replicas(spec.region), self.chains.service(spec.region)
@@ -84,11 +84,11 @@ class Proxy(Participant):
         self.stream_clocks: Mapping[int, StreamClock] = {stream: StreamClock() for stream in self.own}
         self.publications = Publications(self.parameters.window_batches, self.parameters.publishers_limit)
         self.journal = self._journal(spec)
-        self._unread: list[Channel] = []  # until the disk has caught up
-        self.chain = Replication(self, Chain(0, 0))
+        self._unread: list[SprinklerChannel] = []  # until the disk has caught up
+        self.chain = Replication(self, ReplicaChain(0, 0))
         self.head: Head | None = None
         self._put_off: dict[
-            tuple[Channel, int], Publish
+            tuple[SprinklerChannel, int], Publish
         ] = {}  # by stream, the first temporarily refused publication
         self.tail = Tail(self, spec)
         self._position = ChainPosition(self, spec, sources)
@@ -133,13 +133,13 @@ class Proxy(Participant):
             raise ValueError(f"{spec.name}: durable replicas need a directory for their storage")
         return Journal(self.history, self.publications, self.emit, self.parameters)
 
-    def empty_history(self) -> History:
+    def empty_history(self) -> EventHistory:
         """Return an empty Hist."""
-        return History(self._streams, self.parameters.history_limit_bytes)
+        return EventHistory(self._streams, self.parameters.history_limit_bytes)
 
     # --- Configurations
 
-    def _configured(self, channel: Channel, message: Configuration) -> None:
+    def _configured(self, channel: SprinklerChannel, message: Configuration) -> None:
         """Apply the chain of a region, sent by its service."""
         region = self.chains.served_by(channel.name)
         if region is None:
@@ -164,7 +164,7 @@ class Proxy(Participant):
 
     # --- Publications
 
-    def _publish(self, channel: Channel, message: Publish) -> None:
+    def _publish(self, channel: SprinklerChannel, message: Publish) -> None:
         """Pass a publication to the head; refuse those that follow a temporarily refused one."""
         first = self._put_off.get((channel, message.stream))
         if first is not None and message.first_request > first.first_request:
@@ -177,7 +177,7 @@ class Proxy(Participant):
         else:
             self.put_off(channel, message, Refusal.NOT_HEAD, f"{self.name} is not the head of its chain")
 
-    def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
+    def put_off(self, channel: SprinklerChannel, message: Publish, code: Refusal, reason: str) -> None:
         """Refuse a publication that may be repeated later, and those that follow it until then."""
         self._put_off[channel, message.stream] = message
         self.refuse(channel, code, reason, message.stream, message.first_request)
@@ -194,7 +194,7 @@ class Proxy(Participant):
         """Record that the region's streams are complete, on disk, too."""
         self._position.taken_back()
 
-    def _receive_publication(self, channel: Channel, message: Publication) -> None:
+    def _receive_publication(self, channel: SprinklerChannel, message: Publication) -> None:
         if self.chain.receive_publication(channel, message):
             self.journal.write(message)
 
@@ -204,7 +204,7 @@ class Proxy(Participant):
         """
         return self._position.whole_at()
 
-    def _receive_whole(self, channel: Channel, message: Whole) -> None:
+    def _receive_whole(self, channel: SprinklerChannel, message: Whole) -> None:
         """Handle WHOLE: the predecessor has sent everything that the region's streams had when they became
         complete.
         """
@@ -214,7 +214,7 @@ class Proxy(Participant):
 
     # --- Events and subscriptions
 
-    def _receive_events(self, channel: Channel, batch: Batch) -> None:
+    def _receive_events(self, channel: SprinklerChannel, batch: Batch) -> None:
         """Handle events from the predecessor or a peer's tail; stop reading while the disk is behind."""
         if not self.journal.has_room and channel.is_read:
             self.pause_reading(channel)
@@ -229,7 +229,7 @@ class Proxy(Participant):
         if batch.first_seq <= stream.cnt + 1 <= last_seq(batch):
             self.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
 
-    def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
+    def receive_advertisement(self, channel: SprinklerChannel, message: Advertisement) -> None:
         """Handle a peer tail's advertisement (rcvAdvertisement); within the region it is a heartbeat."""
         region = self.chains.region_of(channel.name)
         if self.head is None or region is None or region == self.region or not message.counters:
@@ -237,7 +237,7 @@ class Proxy(Participant):
         self.head.heard(region, message.counters)
         self.head.receive_advertisement(channel, message)
 
-    def _receive_paths(self, channel: Channel, message: Paths) -> None:
+    def _receive_paths(self, channel: SprinklerChannel, message: Paths) -> None:
         """Handle paths from a peer's tail, or from the predecessor: those by which the own head gets the
         streams.
         """
@@ -246,11 +246,11 @@ class Proxy(Participant):
         elif self.head is not None and not self.is_ours(channel.name):
             self.head.sources.told_paths(channel.name, paths_of(message))
 
-    def _note_advertisement(self, channel: Channel, message: Advertisement) -> None:
+    def _note_advertisement(self, channel: SprinklerChannel, message: Advertisement) -> None:
         if self.head is not None:
             self.head.heard(channel.name, message.counters)
 
-    def _subscribe(self, channel: Channel, message: Subscribe) -> None:
+    def _subscribe(self, channel: SprinklerChannel, message: Subscribe) -> None:
         if self.tail.subscribe(channel, message) and self.head is not None and message.stream in self.own:
             self.head.heard("", (Counter(message.stream, message.cnt),))
 
@@ -295,7 +295,7 @@ class Proxy(Participant):
         if self.chains.service(self.region) is None:
             self._position.take()
 
-    def opened(self, channel: Channel) -> None:
+    def opened(self, channel: SprinklerChannel) -> None:
         """Handle a new connection; disconnect proxies that do not belong to the run."""
         super().opened(channel)
         region = self.chains.region_of(channel.name)
@@ -310,7 +310,7 @@ class Proxy(Participant):
         if channel.role is Role.PROXY and self.tail.is_active and not self.is_ours(channel.name):
             self._paths.tell(channel)
 
-    def lost(self, channel: Channel, reason: str) -> None:
+    def lost(self, channel: SprinklerChannel, reason: str) -> None:
         """Forget the subscriptions of a lost channel, and find other sources for its streams."""
         self.tail.lost(channel)
         self.chain.lost(channel)
@@ -322,7 +322,7 @@ class Proxy(Participant):
                 why = "silence" if reason == "silent" else "lost"
                 self.head.sources.lost(channel.name, why, self.now_us)
 
-    def writable(self, channel: Channel) -> None:
+    def writable(self, channel: SprinklerChannel) -> None:
         """Continue sending on a channel with room."""
         self.tail.writable(channel)
 
@@ -370,7 +370,7 @@ class Proxy(Participant):
             return False
         return all(name in self.channels for name in self._demanded(chain))
 
-    def _demanded(self, chain: Chain) -> Iterable[str]:
+    def _demanded(self, chain: ReplicaChain) -> Iterable[str]:
         for region in self.chains.regions:
             if region != self.region and chain.head == self.name:
                 yield self.chains.tail(region) or "nobody"
@@ -396,7 +396,7 @@ class Proxy(Participant):
         """Return the last event of a stream that this replica has stored durably."""
         return self.journal.stored(stream)
 
-    def followed(self, channel: Channel) -> None:
+    def followed(self, channel: SprinklerChannel) -> None:
         """Send the paths to a new successor."""
         self._paths.tell(channel)
 
@@ -411,18 +411,18 @@ class Proxy(Participant):
             self.head.committed(stream)
         self.tail.grew(stream)
 
-    def service_channel(self) -> Channel | None:
+    def service_channel(self) -> SprinklerChannel | None:
         """Return the channel to the region's configuration service, if connected."""
         return self.channels.get(self.chains.service(self.region) or "")
 
-    def proxy_channel(self) -> Channel | None:
+    def proxy_channel(self) -> SprinklerChannel | None:
         """Return None: this is the proxy (see `dissemination.Surroundings`)."""
         return None
 
     def view_changed(self) -> None:
         """Do nothing: clients connect to the proxy by themselves."""
 
-    def _report_to_service(self, channel: Channel) -> None:
+    def _report_to_service(self, channel: SprinklerChannel) -> None:
         """Send the last known configuration, for a service that lost its disk, and then the status."""
         known = self.chains.configuration(self.region)
         self.send(channel, known if known.number else self.journal.configuration or known)
@@ -432,5 +432,5 @@ class Proxy(Participant):
         service = self.service_channel()
         if service is not None:
             cnt = min(sum([self.history.streams[stream].committed for stream in self.own]), SEQ_MAX)
-            disk = Disk.FULL if self.journal.has_failed else Disk.WORKS
+            disk = DiskState.FULL if self.journal.has_failed else DiskState.WORKS
             self.send(service, Status(self._position.belonged, cnt, disk))

@@ -13,20 +13,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from node.protocols.sprinkler.chain.crossing import Crossing, with_rest
+from node.protocols.sprinkler.chain.crossing import EpochTransition, with_rest
 from node.protocols.sprinkler.messages import Counter
-from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.region.expects import Expects, Offer, Path, Why, choose
+from node.protocols.sprinkler.parameters import SprinklerParameters
+from node.protocols.sprinkler.region.expects import Expects, Offer, Path, SwitchReason, choose
 from node.protocols.sprinkler.storage.batches import Batch
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 
 AN_ADVERTISEMENT_AGO = 0.9  # periods: advertisements are punctual except for variations of the delay
 
 
-class Surroundings(Protocol):
-    """Methods and state of the proxy that `Sources` uses."""
+class SourcesContext(Protocol):
+    """Methods and state of the proxy that `StreamSources` uses."""
 
-    parameters: Parameters
+    parameters: SprinklerParameters
 
     @property
     def others(self) -> int:
@@ -53,7 +53,7 @@ class Switch:
     why: str  # a value of `expects.Why`, or silence (the channel fell silent) or lost (it broke)
 
 
-class Source:
+class StreamSource:
     """One stream's state. `returns`: the own stream, recovered from others, for which paths do not apply."""
 
     __slots__ = (
@@ -77,27 +77,29 @@ class Source:
         self.noted: dict[
             str, tuple[int, int]
         ] = {}  # the counter to become `earlier`, and when it was received
-        self.crossing: Crossing | None = None  # while the stream's next epoch waits
+        self.crossing: EpochTransition | None = None  # while the stream's next epoch waits
         self.overdue: set[str] = set()  # left for not keeping up, with the same path since
         self.left: str | None = None  # the last source, for the log
         self.resumed_us: int | None = None  # when a gap was last answered with a new SUBSCRIBE
         self.without_room: Batch | None = None  # the batch for which there was no room
 
 
-class Sources:
+class StreamSources:
     """The sources of all streams that the proxy takes from others. `region`: its own, as in paths."""
 
-    def __init__(self, history: History, region: int, period_us: int, surroundings: Surroundings) -> None:
+    def __init__(
+        self, history: EventHistory, region: int, period_us: int, surroundings: SourcesContext
+    ) -> None:
         self.paths_changed = True  # since the last call of `paths`
         self._history = history
         self._region = region
         self._period_us = period_us
         self._surroundings = surroundings
-        self._sources: dict[int, Source] = {}
+        self._sources: dict[int, StreamSource] = {}
 
     def add(self, stream: int, *, returns: bool = False) -> None:
         """Take this stream from others from now on."""
-        self._sources[stream] = Source(returns=returns)
+        self._sources[stream] = StreamSource(returns=returns)
         self.paths_changed = True
 
     def remove(self, stream: int) -> None:
@@ -142,7 +144,7 @@ class Sources:
             if source.crossing is not None:
                 self._go_on_crossing(stream, source, source.crossing, now_us)
 
-    def _earlier(self, source: Source, before: Offer, cnt: int, now_us: int) -> int:
+    def _earlier(self, source: StreamSource, before: Offer, cnt: int, now_us: int) -> int:
         """Return this proxy's counter at least an advertisement ago; the one on connecting may be more
         recent.
         """
@@ -175,7 +177,7 @@ class Sources:
                 self._reset(source)
                 self.choose(stream, source, why)
 
-    def choose(self, stream: int, source: Source, why: str = "") -> None:
+    def choose(self, stream: int, source: StreamSource, why: str = "") -> None:
         """Apply the rule. `why`: the cause of this check, if it differs from the rule's own reason."""
         assert source.source is None or source.source in source.offers, "a source that is not connected"
         offers, expects = source.offers, Expects(source.source, self._reached(stream, source))
@@ -188,7 +190,7 @@ class Sources:
         if choice is None:
             return
         after, reason = choice
-        if reason is Why.ADVERTISEMENT and source.source is not None:
+        if reason is SwitchReason.ADVERTISEMENT and source.source is not None:
             source.overdue.add(source.source)
         self._switch(stream, source, after, why or reason.value)
 
@@ -209,7 +211,7 @@ class Sources:
         If not, its events come again: after the rest of the old epoch, or when all regions have advertised.
         """
         source, cnt = self._sources[stream], self._cnt(stream)
-        crossing = source.crossing = source.crossing or Crossing(cnt, now_us)
+        crossing = source.crossing = source.crossing or EpochTransition(cnt, now_us)
         is_late = crossing.waited_us(cnt, now_us) >= self._surroundings.parameters.restore_wait_us
         rest = with_rest(source.offers, cnt)
         if is_late or (not rest and self._all_have_spoken(source, crossing)):
@@ -224,12 +226,14 @@ class Sources:
             self._surroundings.unsubscribe(source.source, stream)
         return False
 
-    def _all_have_spoken(self, source: Source, crossing: Crossing) -> bool:
+    def _all_have_spoken(self, source: StreamSource, crossing: EpochTransition) -> bool:
         """Return whether all reachable other regions have advertised since the epoch's beginning arrived."""
         spoken = [proxy for proxy in source.offers if source.told_us.get(proxy, 0) > crossing.since_us]
         return len(spoken) >= max(self._surroundings.others, len(source.offers))
 
-    def _go_on_crossing(self, stream: int, source: Source, crossing: Crossing, now_us: int) -> None:
+    def _go_on_crossing(
+        self, stream: int, source: StreamSource, crossing: EpochTransition, now_us: int
+    ) -> None:
         """Subscribe again when all regions have advertised, and once in a period."""
         is_time = crossing.is_held and self._all_have_spoken(source, crossing)
         if source.source is None or not (is_time or now_us - crossing.asked_us >= self._period_us):
@@ -248,7 +252,7 @@ class Sources:
         if source.source is not None:
             self._surroundings.unsubscribe(source.source, stream)
 
-    def _go_on_with_room(self, stream: int, source: Source, batch: Batch) -> None:
+    def _go_on_with_room(self, stream: int, source: StreamSource, batch: Batch) -> None:
         """Take the stream again, once there is room."""
         if not self._history.has_room(batch):
             return
@@ -259,17 +263,17 @@ class Sources:
     def _cnt(self, stream: int) -> int:
         return self._history.streams[stream].cnt
 
-    def _reached(self, stream: int, source: Source) -> int:
+    def _reached(self, stream: int, source: StreamSource) -> int:
         """Return the source's known counter: as advertised, or as received."""
         offer = source.offers.get(source.source or "")
         return self._cnt(stream) if offer is None else max(offer.cnt, self._cnt(stream))
 
-    def _reset(self, source: Source) -> None:
+    def _reset(self, source: StreamSource) -> None:
         """Reset expects to none: events in flight will not arrive."""
         source.left, source.source = source.source, None
         self.paths_changed = True
 
-    def _switch(self, stream: int, source: Source, after: str, why: str) -> None:
+    def _switch(self, stream: int, source: StreamSource, after: str, why: str) -> None:
         before = source.source
         assert after != before, "a switch to the same source"
         assert after in source.offers, "a source that is not connected"

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from node.core.content.value import value
 from node.core.epochs import SEQ_MAX
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import SEQ, Field, Tail
+from node.core.message_layout import SEQ, Field, TailField
 from node.protocols.sprinkler.message_values import check_number
 
 
@@ -32,7 +32,7 @@ class Advertisement:
 
     reads: ClassVar = ("{counters}",)
 
-    counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
+    counters: Annotated[tuple[Counter, ...], TailField("rows", "cnt of each stream", Counter)]
 
     def check(self) -> None:
         """Raise RemoteProtocolError for a counter beyond the limit."""
@@ -63,7 +63,7 @@ class Paths:
 
     reads: ClassVar = ("{hops}",)
 
-    hops: Annotated[tuple[Hop, ...], Tail("rows", "by stream, in the order of the path", Hop)]
+    hops: Annotated[tuple[Hop, ...], TailField("rows", "by stream, in the order of the path", Hop)]
 
     def check(self) -> None:
         """Raise RemoteProtocolError for a path that leads through a region twice."""
@@ -113,7 +113,9 @@ class View:
 
     reads: ClassVar = ("{neighbours}",)
 
-    neighbours: Annotated[tuple[Neighbour, ...], Tail("rows", "the sender, then its neighbours", Neighbour)]
+    neighbours: Annotated[
+        tuple[Neighbour, ...], TailField("rows", "the sender, then its neighbours", Neighbour)
+    ]
 
 
 @value
@@ -122,7 +124,7 @@ class Notify:
 
     reads: ClassVar = ("{counters}",)
 
-    counters: Annotated[tuple[Counter, ...], Tail("rows", "streams that have grown", Counter)]
+    counters: Annotated[tuple[Counter, ...], TailField("rows", "streams that have grown", Counter)]
 
 
 @value

@@ -25,7 +25,7 @@ _ALL_BYTES = bytes(range(256))
 
 
 @dataclass(frozen=True, slots=True)
-class Collect:
+class CollectionRule:
     """The predicate of garbage collection events (paper 3.4), and which events are such; default: all."""
 
     predicate: Predicate = Predicate.NONE
@@ -40,23 +40,23 @@ class Collect:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class DriverWorkload:
     """Workload of one driver. Without a rate it is a closed loop: as fast as its window allows."""
 
     event_size_bytes: int
     rate_per_s: float | None
-    collect: Collect = Collect()
+    collect: CollectionRule = CollectionRule()
     keys: Mapping[str, Any] | None = None  # by which keys are drawn, for `key_popularity.Keys`
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, Any]) -> "Workload":
+    def from_mapping(cls, given: Mapping[str, Any]) -> "DriverWorkload":
         """Parse a plan's `workload`. Raises ValueError if it is neither an open nor a closed loop."""
         rate_per_s = None if given.get("closed_loop") else given.get("rate_per_s")
         if rate_per_s is None and not given.get("closed_loop"):
             raise ValueError("workload: neither rate_per_s nor closed_loop")
-        collect = Collect()
+        collect = CollectionRule()
         if rule := given.get("collect"):
-            collect = Collect(
+            collect = CollectionRule(
                 Predicate[rule["predicate"].upper()],
                 rule["argument"],
                 rule.get("every_us", 0),

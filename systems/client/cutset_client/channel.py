@@ -16,7 +16,7 @@ PERIOD_S = 0.25
 MESSAGE_BYTES_MAX = 1 << 20
 
 
-class Channel:
+class HostChannel:
     """The client's end of the control channel. progress: returns the progress, sent whenever it changes."""
 
     def __init__(self, name: str, progress: Callable[[], Mapping[str, Any]]) -> None:

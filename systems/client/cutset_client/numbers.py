@@ -8,7 +8,7 @@ from collections.abc import Sequence
 _NUMBER = struct.Struct("=Q")
 
 
-class Numbers:
+class SequenceNumbers:
     """The last number of each of these streams; 0 before the first."""
 
     def __init__(self, path: str, streams: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ import zlib
 from cutset_client.deliveries import RECORD, RecordKind
 
 
-class Records:
+class DeliveryWriter:
     """A file of `deliveries`, which Cutset has created. Thread-safe."""
 
     def __init__(self, path: str) -> None:

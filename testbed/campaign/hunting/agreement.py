@@ -13,18 +13,18 @@ from itertools import product
 
 from analysis.timelines.delivery.outputs import sequence_numbers
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
-from experiments.hunting.case import ON_LINKS, ON_REGIONS, Case, Disturbance
-from experiments.hunting.written import forgetting
+from experiments.hunting.case import ON_LINKS, ON_REGIONS, HuntCase, HuntDisturbance
+from experiments.hunting.written import forgetting_regions
 from experiments.model import Experiment
 from testbed.backends.in_memory import RunInMemory
-from testbed.campaign.hunting.oracle import EXAMPLES_MAX, Example, Violation
+from testbed.campaign.hunting.oracle import EXAMPLES_MAX, AffectedClient, Violation
 
 UNSHARED = "unshared"
 
 
-def unshared(run: RunInMemory, case: Case, experiment: Experiment) -> Iterator[Violation]:
+def unshared(run: RunInMemory, case: HuntCase, experiment: Experiment) -> Iterator[Violation]:
     """Yield a violation if clients lack events that others have. experiment: with the case's settings."""
-    forgetful = forgetting(experiment, case)
+    forgetful = forgetting_regions(experiment, case)
     if not forgetful or run.failure is not None:
         return
     metadata = read_metadata(run.record)
@@ -53,7 +53,7 @@ def unshared(run: RunInMemory, case: Case, experiment: Experiment) -> Iterator[V
         yield Violation(UNSHARED, len(found), text, tuple(found[:EXAMPLES_MAX]))
 
 
-def _can_ask(case: Case, forgetful: Set[str], metadata: RunMetadata) -> Callable[[str, str], bool]:
+def _can_ask(case: HuntCase, forgetful: Set[str], metadata: RunMetadata) -> Callable[[str, str], bool]:
     """Return whether a region that enters the next epoch after the loss can reach another region."""
     losses = [
         each.at_us for each in case.disturbances if each.kind in ON_REGIONS and each.target[0] in forgetful
@@ -76,7 +76,7 @@ def _can_ask(case: Case, forgetful: Set[str], metadata: RunMetadata) -> Callable
     return can_ask
 
 
-def _is_in_between(each: Disturbance, hops: Set[frozenset[str]], ends: Set[str]) -> bool:
+def _is_in_between(each: HuntDisturbance, hops: Set[frozenset[str]], ends: Set[str]) -> bool:
     if each.kind not in (*ON_LINKS, *ON_REGIONS):
         return not ends.isdisjoint(each.regions)
     if each.kind in {"isolate", *ON_REGIONS}:
@@ -86,6 +86,6 @@ def _is_in_between(each: Disturbance, hops: Set[frozenset[str]], ends: Set[str])
     return frozenset(each.target) in hops
 
 
-def _example(host: str, stream: int, count: int, metadata: RunMetadata) -> Example:
+def _example(host: str, stream: int, count: int, metadata: RunMetadata) -> AffectedClient:
     process = next(name for name, its in metadata.host_of.items() if its == host)
-    return Example(process, metadata.hosts[host].role, metadata.stream_names[stream], count)
+    return AffectedClient(process, metadata.hosts[host].role, metadata.stream_names[stream], count)

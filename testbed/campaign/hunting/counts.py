@@ -12,15 +12,15 @@ REPLAYS = "replays.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class ReplayCounts:
     """The number of runs, and the number of runs that broke."""
 
     runs: int = 0
     broke: int = 0
 
-    def with_one(self, *, broke: bool) -> "Counted":
+    def with_one(self, *, broke: bool) -> "ReplayCounts":
         """Return the counts after one more run."""
-        return Counted(self.runs + 1, self.broke + broke)
+        return ReplayCounts(self.runs + 1, self.broke + broke)
 
     @property
     def text(self) -> str:
@@ -30,7 +30,7 @@ class Counted:
         return f"broke in {self.broke} of {runs}: a rate of {low:.0%} to {high:.0%} (Wilson, 95 %)"
 
 
-def read_counts(folder: Path) -> dict[str, Counted]:
+def read_counts(folder: Path) -> dict[str, ReplayCounts]:
     """Return the counts so far by backend. Raises InputError."""
     path = folder / REPLAYS
     if not path.is_file():
@@ -39,13 +39,13 @@ def read_counts(folder: Path) -> dict[str, Counted]:
     for backend, counts in read_json(path).items():
         match counts:
             case {"runs": int(runs), "broke": int(broke)} if 0 <= broke <= runs:
-                found[backend] = Counted(runs, broke)
+                found[backend] = ReplayCounts(runs, broke)
             case _:
                 raise InputError(str(path), None, backend, "should have `runs`, and how many of them `broke`")
     return found
 
 
-def write_counts(folder: Path, counts: Mapping[str, Counted]) -> None:
+def write_counts(folder: Path, counts: Mapping[str, ReplayCounts]) -> None:
     """Write the counts. Raises OSError."""
     content = {name: {"runs": each.runs, "broke": each.broke} for name, each in counts.items()}
     write_json(folder / REPLAYS, content)

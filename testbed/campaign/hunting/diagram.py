@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from experiments.hunting.case import Case
+from experiments.hunting.case import HuntCase
 
 LINES_MAX = 120
 COLUMNS_MAX = 7
@@ -21,14 +21,14 @@ STEADY = 40
 """A kind with more messages than this in the shown time is steady traffic."""
 
 
-def kept_us(case: Case) -> tuple[int, int]:
+def kept_us(case: HuntCase) -> tuple[int, int]:
     """Return the time range of messages shown for a case, in microseconds since time 0."""
     first = min((each.at_us for each in case.disturbances), default=0)
     last = max((each.end_us for each in case.disturbances), default=first + AROUND_US)
     return first - AROUND_US, last + 2 * AROUND_US
 
 
-def diagram(messages: Sequence[Mapping[str, Any]], case: Case, concerned: Sequence[str]) -> str:
+def diagram(messages: Sequence[Mapping[str, Any]], case: HuntCase, concerned: Sequence[str]) -> str:
     """Return the messages of a time range as text. concerned: the processes that the violation affects."""
     chosen = _columns(messages, case, concerned)
     among = [each for each in messages if each["source"] in chosen and each["target"] in chosen]
@@ -68,7 +68,7 @@ def _edges(each: Any) -> list[tuple[int, str]]:
     return [(each.at_us, what), *ends]
 
 
-def _columns(messages: Sequence[Mapping[str, Any]], case: Case, concerned: Sequence[str]) -> list[str]:
+def _columns(messages: Sequence[Mapping[str, Any]], case: HuntCase, concerned: Sequence[str]) -> list[str]:
     disturbed = [name for each in case.disturbances for name in (*each.target, *each.others) if "/" in name]
     first = list(dict.fromkeys([*concerned[:2], *disturbed]))[: COLUMNS_MAX - 2]
     spoke: Counter[str] = Counter()

@@ -11,13 +11,13 @@ import yaml
 
 from experiments.backend_names import LOCAL
 from experiments.files.whole_files import write_whole
-from experiments.hunting.case import Case, case_from_json, case_to_json
+from experiments.hunting.case import HuntCase, case_from_json, case_to_json
 from experiments.hunting.huntdir import HuntDirectory
 from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
 from experiments.records.json_files import read_json, write_json
 from experiments.roles import DEFAULT
-from testbed.campaign.hunting.counts import Counted, write_counts
+from testbed.campaign.hunting.counts import ReplayCounts, write_counts
 from testbed.campaign.hunting.sentence import signature
 from topologies.errors import InputError
 from topologies.loader import load_topology
@@ -33,7 +33,7 @@ NAME_MAX = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HuntFinding:
     """One violation, with the case that reproduces it.
 
     said: the violation as a sentence. verdict: of the whole analysis of such a run. waiting: the case with
@@ -41,8 +41,8 @@ class Finding:
     run_directory: of a run that broke on real processes.
     """
 
-    case: Case
-    found_as: Case
+    case: HuntCase
+    found_as: HuntCase
     violation: Mapping[str, Any]
     said: str
     diagram: str
@@ -50,8 +50,8 @@ class Finding:
     run: int
     after_s: float
     shrinking_runs: int
-    waiting: Case | None = None
-    counted: Counted | None = None
+    waiting: HuntCase | None = None
+    counted: ReplayCounts | None = None
     run_directory: str | None = None
 
     @property
@@ -75,7 +75,7 @@ class Finding:
         }
 
 
-def write_finding(directory: HuntDirectory, base: Experiment, finding: Finding, command: str) -> Path:
+def write_finding(directory: HuntDirectory, base: Experiment, finding: HuntFinding, command: str) -> Path:
     """Write a finding's folder and return it. command: `cutset`, as it must be called. Raises OSError.
 
     finding.json is written last. A folder without it, left by a full disk, is no finding, and its number is
@@ -115,7 +115,7 @@ def read_finding(folder: Path) -> dict[str, Any]:
     return content
 
 
-def experiment_yaml(base: Experiment, case: Case, said: str, name: str) -> str:
+def experiment_yaml(base: Experiment, case: HuntCase, said: str, name: str) -> str:
     """Return the experiment of a case as YAML, in the form in which people write it."""
     topology = load_topology(case.settings.get("topology", base.topology))
     data = experiment_of(base, case, topology).to_json()

@@ -8,21 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.hunting.case import Case, case_to_json
-from experiments.hunting.drawing import Drawing
-from experiments.hunting.huntdir import Broken, HuntDirectory
-from experiments.hunting.shrinking import RUNS_MAX, Shrinking
+from experiments.hunting.case import HuntCase, case_to_json
+from experiments.hunting.drawing import CaseGenerator
+from experiments.hunting.huntdir import BrokenCase, HuntDirectory
+from experiments.hunting.shrinking import RUNS_MAX, CaseShrinking
 from experiments.hunting.triggering import triggered
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.records.json_files import write_json
 from experiments.records.validated_json import to_json
 from testbed.campaign.hunting.agreement import UNSHARED
-from testbed.campaign.hunting.counts import Counted
+from testbed.campaign.hunting.counts import ReplayCounts
 from testbed.campaign.hunting.diagram import diagram, kept_us
-from testbed.campaign.hunting.finding import Finding, write_finding
-from testbed.campaign.hunting.pool import AnyPool, Done
-from testbed.campaign.hunting.sentence import primary, sentence
+from testbed.campaign.hunting.finding import HuntFinding, write_finding
+from testbed.campaign.hunting.pool import HuntPool, JobResult
+from testbed.campaign.hunting.sentence import most_serious, sentence
 
 SEEDS_PER_HUNT = 1_000_000
 """Cases of hunts with different seeds differ."""
@@ -39,7 +39,7 @@ OF_HUNTS = ("crashed", "died", "stalled", "silent", UNSHARED)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HuntLimits:
     """When to stop: seconds and runs of all sessions together, and findings of this session.
 
     With only a time limit, a session has at least one run, however busy the machine is.
@@ -57,11 +57,11 @@ class Hunt:
         self,
         base: Experiment,
         nemesis: Nemesis,
-        drawing: Drawing,
+        drawing: CaseGenerator,
         directory: HuntDirectory,
-        pool: AnyPool,
+        pool: HuntPool,
         *,
-        limits: Limits,
+        limits: HuntLimits,
         seed: int,
         is_certain: bool,
         command: str,
@@ -80,9 +80,9 @@ class Hunt:
         self._before_s = self.progress.elapsed_s
         self._began_s = self._told_s = self._saved_s = time.monotonic()
         self._given = self._before_runs = self.progress.runs
-        self.new_findings: list[Finding] = []
+        self.new_findings: list[HuntFinding] = []
 
-    def carry_out(self) -> None:
+    def execute(self) -> None:
         """Hunt until a limit. Raises KeyboardInterrupt; results until then are kept."""
         try:
             while not self._is_over():
@@ -118,7 +118,7 @@ class Hunt:
             self._pool.give((self._given, case), {**_request("try", case), "keep": True})
             self._given += 1
 
-    def _take(self, done: Done) -> None:
+    def _take(self, done: JobResult) -> None:
         """Record the outcome of a run."""
         number, case = done.job
         progress, answer = self.progress, done.answer
@@ -132,10 +132,10 @@ class Hunt:
         else:
             progress.invalid += not answer.get("valid", True)
             if answer["violations"]:
-                self._note(Broken(number, case, tuple(answer["violations"]), answer.get("run")))
+                self._note(BrokenCase(number, case, tuple(answer["violations"]), answer.get("run")))
         progress.runs += 1
 
-    def _note(self, broken: Broken) -> None:
+    def _note(self, broken: BrokenCase) -> None:
         """Count a violation and queue it for shrinking, unless enough runs broke for the same cause."""
         self.progress.violations += 1
         cause = _cause(broken.violations)
@@ -150,12 +150,12 @@ class Hunt:
 
     # --- Violations
 
-    def _look_into(self, broken: Broken) -> None:
+    def _look_into(self, broken: BrokenCase) -> None:
         """Shrink a violation and record it as a finding, unless the same is recorded already."""
         after_s = self._elapsed_s()
-        kind = primary(broken.violations)["kind"]
+        kind = most_serious(broken.violations)["kind"]
         self._say(f"run {broken.number}: {kind}; shrinking")
-        shrinking = Shrinking(
+        shrinking = CaseShrinking(
             self._base,
             self._nemesis,
             lambda cases: self._first_failing(cases, kind),
@@ -170,9 +170,9 @@ class Hunt:
             return
         _remove(broken.directory)  # the shrunk case broke again, and its run is kept
         shown, verdict, counted = again
-        violation = primary([each for each in shown["violations"] if each["kind"] == kind])
+        violation = most_serious([each for each in shown["violations"] if each["kind"] == kind])
         concerned = [each["client"] for each in violation["examples"]]
-        finding = Finding(
+        finding = HuntFinding(
             case=case,
             found_as=broken.case,
             violation=violation,
@@ -195,7 +195,7 @@ class Hunt:
         folder = write_finding(self._directory, self._base, finding, self._command)
         self._say(f"found: {finding.said}\n       {folder}")
 
-    def _again(self, case: Case, kind: str) -> tuple[dict[str, Any], str, Counted | None] | str:
+    def _again(self, case: HuntCase, kind: str) -> tuple[dict[str, Any], str, ReplayCounts | None] | str:
         """Run a shrunk case again.
 
         Returns the result, the verdict of the analysis, and on real processes how often it broke; or why it
@@ -219,16 +219,16 @@ class Hunt:
                 _remove(each.get("run"))
         if not broke:
             return f"{kind}, which was not reproduced in {REAL_TIMES} runs; see {self._directory.runs}"
-        return broke[0], "failed", Counted(len(answers), len(broke))
+        return broke[0], "failed", ReplayCounts(len(answers), len(broke))
 
-    def _waiting(self, case: Case, messages: Sequence[dict[str, Any]], kind: str) -> Case | None:
+    def _waiting(self, case: HuntCase, messages: Sequence[dict[str, Any]], kind: str) -> HuntCase | None:
         """Return the case with faults that wait for messages, if it breaks, too."""
         waiting = triggered(case, messages, kept_us(case)[0])
         if waiting is None or self._first_failing([waiting], kind) is None:
             return None
         return waiting
 
-    def _first_failing(self, cases: Sequence[Case], kind: str) -> int | None:
+    def _first_failing(self, cases: Sequence[HuntCase], kind: str) -> int | None:
         answers = self._pool.all_of([_request("try", case) for case in cases])
         for place, answer in enumerate(answers):
             if answer is not None and _broke(answer, kind):
@@ -266,7 +266,7 @@ class Hunt:
         write_json(self._directory.progress_json, to_json(self.progress))
 
 
-def _request(do: str, case: Case) -> dict[str, Any]:
+def _request(do: str, case: HuntCase) -> dict[str, Any]:
     return {"do": do, "case": case_to_json(case)}
 
 
@@ -282,7 +282,7 @@ def _remove(directory: str | None) -> None:
 
 def _cause(violations: Sequence[dict[str, Any]]) -> str:
     """Return what runs that break for the same cause have in common before they are shrunk."""
-    first = primary(violations)
+    first = most_serious(violations)
     roles = sorted({each["role"] for each in first["examples"]})
     text = first["said"].split("\n")[0] if first["kind"] == "crashed" else ""
     return " ".join([first["kind"], *roles, *("".join(c for c in text if not c.isdigit()).split())])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.files.scratch import scratch
-from experiments.hunting.case import Case
+from experiments.hunting.case import HuntCase
 from experiments.model import Experiment
 from testbed.backends.in_memory import simulate_in_memory
 from testbed.backends.message_watcher import MessageWatcher
@@ -20,7 +20,7 @@ from testbed.planning import make_plan
 from testbed.runner.run_control import prepare
 
 
-class InVirtualTime:
+class VirtualTimeTrials:
     """Runs cases of one experiment. build: a reference to the function that makes the machines."""
 
     def __init__(self, base: Experiment, build: str) -> None:
@@ -28,14 +28,14 @@ class InVirtualTime:
         module, _, name = build.partition(":")
         self._build = getattr(importlib.import_module(module), name)
 
-    def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
+    def tried(self, case: HuntCase, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
         """Run a case in memory; see `Trials`. There is no directory to keep."""
         topology, experiment = experiment_and_topology(self._base, case)
         plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
         watcher = MessageWatcher.for_system(plan.system, kept_us)
         described = {"experiment": experiment.to_json(), "topology": {}}
         run = simulate_in_memory(plan, described, build=self._build, watcher=watcher)
-        never = [change.fault for change, applied in run.record.carried_out if applied.applied_ns is None]
+        never = [change.fault for change, applied in run.record.changes_applied if applied.applied_ns is None]
         has_failed = run.failure is not None or any(process.died for process in run.record.processes)
         if never and not has_failed:  # for example a restart before the process left
             raise TestbedError(f"{never[0]} could not be applied")
@@ -49,7 +49,7 @@ class InVirtualTime:
             "messages": [asdict(each) for each in watcher.messages],
         }
 
-    def confirmed(self, case: Case) -> dict[str, Any]:
+    def confirmed(self, case: HuntCase) -> dict[str, Any]:
         """Run a case like `cutset run --on simulator`, with the whole analysis."""
         from analysis.pipeline import analyze_here
 

@@ -20,16 +20,16 @@ from analysis.pipeline import analyze_here
 from analysis.timelines.delivery.delivery_records import read_rows
 from analysis.timelines.tcp_connections import FIN
 from experiments.files.scratch import scratch
-from experiments.hunting.case import Case
-from experiments.model import Captures, Experiment
+from experiments.hunting.case import HuntCase
+from experiments.model import CaptureSettings, Experiment
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import LocalBackend
 from testbed.backends.in_memory import HostOutput, RunInMemory
 from testbed.backends.message_watcher import SeenMessage
-from testbed.campaign.hunting.oracle import Judgement, judge
+from testbed.campaign.hunting.oracle import OracleResult, judge
 from testbed.campaign.hunting.trials import UNDER_WAY, experiment_and_topology
-from testbed.campaign.one_run import Request, prepare
+from testbed.campaign.one_run import ExperimentRunRequest, prepare
 from testbed.errors import TestbedError
 
 LATE = frozenset({"stalled", "silent", "unconfirmed"})
@@ -37,7 +37,7 @@ LATE = frozenset({"stalled", "silent", "unconfirmed"})
 CONNECTIONS = {SYN: "SYN", FIN: "FIN", RST: "RST"}
 
 
-class OnProcesses:
+class ProcessTrials:
     """Runs cases of one experiment. runs: the folder of their directories while they are needed.
 
     Hosts' packets are captured whatever the experiment says: diagrams are read from them.
@@ -45,10 +45,10 @@ class OnProcesses:
 
     def __init__(self, base: Experiment, runs: Path) -> None:
         captured = "hosts" in base.captures.where
-        self._base = base if captured else base.model_copy(update={"captures": Captures()})
+        self._base = base if captured else base.model_copy(update={"captures": CaptureSettings()})
         self._runs = runs
 
-    def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
+    def tried(self, case: HuntCase, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
         """See `Trials`. Raises KeyboardInterrupt when the run was told to stop."""
         with self._run(case) as run:
             answer = _told(run, _executed(run), kept_us)
@@ -56,7 +56,7 @@ class OnProcesses:
                 answer["run"] = str(run.path.rename(self._runs / run.name))
         return answer
 
-    def confirmed(self, case: Case) -> dict[str, Any]:
+    def confirmed(self, case: HuntCase) -> dict[str, Any]:
         """Run a case with the whole analysis; see `Trials`."""
         with self._run(case) as run:
             summary = _executed(run)
@@ -64,16 +64,18 @@ class OnProcesses:
         return {"verdict": summary["verdict"], "broken": broken}
 
     @contextmanager
-    def _run(self, case: Case) -> Iterator[RunDirectory]:
+    def _run(self, case: HuntCase) -> Iterator[RunDirectory]:
         """Yield the directory of a case's run, with its plan; it is removed afterwards unless moved."""
         topology, experiment = experiment_and_topology(self._base, case)
         with scratch(f"{UNDER_WAY}-", self._runs) as folder:
-            yield prepare(Request(experiment, topology, case.seed, "auto"), LocalBackend(), folder)
+            yield prepare(
+                ExperimentRunRequest(experiment, topology, case.seed, "auto"), LocalBackend(), folder
+            )
 
 
 def _executed(run: RunDirectory) -> dict[str, Any]:
     """Execute a run, analyse it and return its summary."""
-    ended = LocalBackend().carry_out(run, lambda _: None)
+    ended = LocalBackend().execute(run, lambda _: None)
     if ended.by_user:
         raise KeyboardInterrupt
     if not ended.measured:
@@ -81,7 +83,7 @@ def _executed(run: RunDirectory) -> dict[str, Any]:
     return analyze_here(run, progress=lambda _: None)
 
 
-def judge_files(run: RunDirectory, record: RunRecord) -> Judgement:
+def judge_files(run: RunDirectory, record: RunRecord) -> OracleResult:
     """Apply the oracle to a run that left files."""
     return judge(RunInMemory(record, _outputs(run, record), []))
 

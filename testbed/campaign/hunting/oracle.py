@@ -28,7 +28,7 @@ from analysis.timelines.delivery.confirmations import summary as confirmations_s
 from analysis.timelines.delivery.outputs import findings_of, last_published_ns
 from analysis.timelines.event_figures import event_figures, stream_figures
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
-from analysis.timelines.summary import DELIVERED, PUBLISHED, Findings, wanted_of
+from analysis.timelines.summary import DELIVERED, PUBLISHED, RunFindings, run_expectations
 from experiments.declared import Trait
 from experiments.expectations import Expectation, value_at
 from experiments.hunting.written import LOOKED_AT, LOST
@@ -44,7 +44,7 @@ BEHIND_US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class AffectedClient:
     """A client and a stream that a violation affects."""
 
     client: str
@@ -62,26 +62,26 @@ class Violation:
     kind: str
     count: int
     said: str
-    examples: tuple[Example, ...] = ()
+    examples: tuple[AffectedClient, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class OracleResult:
     """The oracle's result for a run. figures: `events` of summary.json."""
 
     violations: tuple[Violation, ...]
     figures: dict[str, int | None]
 
 
-def judge(run: RunInMemory) -> Judgement:
+def judge(run: RunInMemory) -> OracleResult:
     """Check a run against its system's contract."""
     if run.failure is not None:
-        return Judgement((Violation("crashed", 1, run.failure, _crashed_at(run)),), {})
+        return OracleResult((Violation("crashed", 1, run.failure, _crashed_at(run)),), {})
     metadata = read_metadata(run.record)
     try:
         found = findings_of(run.hosts, run.record.plan, metadata)
     except AnalysisError as error:
-        return Judgement((Violation("malformed", 1, str(error)),), {})
+        return OracleResult((Violation("malformed", 1, str(error)),), {})
     figures = event_figures(found.deliveries, found.publishers)
     subscriptions = confirmations_summary(found.confirmations) if found.confirmations.num_rows else {}
     streams = stream_figures(found.deliveries, found.publishers, metadata.stream_names)
@@ -91,7 +91,7 @@ def judge(run: RunInMemory) -> Judgement:
     not_due |= set() if _is_much_due(run) else {PUBLISHED}
     violations = [
         _violation(expectation, summary, found, metadata)
-        for text in wanted_of(run.record, metadata, figures["published"])
+        for text in run_expectations(run.record, metadata, figures["published"])
         if text in given or text not in not_due
         if (expectation := Expectation.parse(text)).path.startswith(LOOKED_AT)
         and not expectation.evaluate(summary)["held"]
@@ -110,7 +110,7 @@ def judge(run: RunInMemory) -> Judgement:
             Violation("stalled", len(missing), "not all events had arrived in the end", missing)
         )
     violations += _silent(run, metadata)
-    return Judgement(tuple(violations), figures)
+    return OracleResult(tuple(violations), figures)
 
 
 def _is_much_due(run: RunInMemory) -> bool:
@@ -121,7 +121,7 @@ def _is_much_due(run: RunInMemory) -> bool:
 
 
 def _violation(
-    expectation: Expectation, summary: dict[str, Any], found: Findings, metadata: RunMetadata
+    expectation: Expectation, summary: dict[str, Any], found: RunFindings, metadata: RunMetadata
 ) -> Violation:
     section, *_, name = expectation.path.split(".")
     value = value_at(summary, expectation.path)
@@ -129,7 +129,7 @@ def _violation(
     return Violation(name, int(value or 0), f"{expectation.text} does not hold: {value}", examples)
 
 
-def _examples(path: str, found: Findings, metadata: RunMetadata) -> Iterator[Example]:
+def _examples(path: str, found: RunFindings, metadata: RunMetadata) -> Iterator[AffectedClient]:
     """Yield the most affected clients. path: of `events`, or of one of `streams`."""
     table, (section, *_, name) = found.deliveries, path.split(".")
     if table is None or name not in table.column_names:
@@ -141,7 +141,7 @@ def _examples(path: str, found: Findings, metadata: RunMetadata) -> Iterator[Exa
     order = [index for index in np.argsort(-counts, kind="stable").tolist() if counts[index] > 0]
     for index in order[:EXAMPLES_MAX]:
         client, stream = (table.column(each)[index].as_py() for each in ("client", "stream"))
-        yield Example(
+        yield AffectedClient(
             _process(client, metadata),
             metadata.hosts[client].role,
             metadata.stream_names.get(stream, str(stream)),
@@ -149,7 +149,7 @@ def _examples(path: str, found: Findings, metadata: RunMetadata) -> Iterator[Exa
         )
 
 
-def _missing(found: Findings, metadata: RunMetadata) -> Iterator[Example]:
+def _missing(found: RunFindings, metadata: RunMetadata) -> Iterator[AffectedClient]:
     """Yield the clients that lack most of a stream, as examples of missing events."""
     table = found.deliveries
     if table is None:
@@ -159,24 +159,26 @@ def _missing(found: Findings, metadata: RunMetadata) -> Iterator[Example]:
     for index in order[:EXAMPLES_MAX]:
         client, stream = (table.column(each)[index].as_py() for each in ("client", "stream"))
         name = metadata.stream_names.get(stream, str(stream))
-        yield Example(_process(client, metadata), metadata.hosts[client].role, name, int(counts[index]))
+        yield AffectedClient(
+            _process(client, metadata), metadata.hosts[client].role, name, int(counts[index])
+        )
 
 
 def _process(host: str, metadata: RunMetadata) -> str:
     return next((name for name, its in metadata.host_of.items() if its == host), host)
 
 
-def _crashed_at(run: RunInMemory) -> tuple[Example, ...]:
+def _crashed_at(run: RunInMemory) -> tuple[AffectedClient, ...]:
     name = (run.failure or "").partition(" failed")[0]
     known = {process.name: process.role for process in run.record.plan.processes}
-    return (Example(name, known[name], "", 1),) if name in known else ()
+    return (AffectedClient(name, known[name], "", 1),) if name in known else ()
 
 
 def _of_processes(run: RunInMemory) -> Iterator[Violation]:
     roles = {process.name: process.role for process in run.record.plan.processes}
     died = [process.name for process in run.record.processes if process.died]
     if died:
-        examples = tuple(Example(name, roles[name], "", 1) for name in died[:EXAMPLES_MAX])
+        examples = tuple(AffectedClient(name, roles[name], "", 1) for name in died[:EXAMPLES_MAX])
         yield Violation("died", len(died), f"{died[0]} ended by itself", examples)
 
 
@@ -209,5 +211,5 @@ def _silent(run: RunInMemory, metadata: RunMetadata) -> Iterator[Violation]:
         yield Violation("silent", len(silent), text, examples)
 
 
-def _as_example(host: str, metadata: RunMetadata) -> Example:
-    return Example(_process(host, metadata), metadata.hosts[host].role, "", 1)
+def _as_example(host: str, metadata: RunMetadata) -> AffectedClient:
+    return AffectedClient(_process(host, metadata), metadata.hosts[host].role, "", 1)

@@ -41,15 +41,15 @@ class _Worker:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class JobResult:
     """The result of a job. answer: None if its process died or took too long."""
 
     job: Any
     answer: dict[str, Any] | None
 
 
-class AnyPool(Protocol):
-    """Processes that run cases, here or elsewhere: see `Pool`."""
+class HuntPool(Protocol):
+    """Processes that run cases, here or elsewhere: see `LocalPool`."""
 
     @property
     def size(self) -> int:
@@ -66,7 +66,7 @@ class AnyPool(Protocol):
     def give(self, job: Any, request: dict[str, Any]) -> None:
         """Send a request to an idle process."""
 
-    def wait(self, within_s: float) -> list[Done]:
+    def wait(self, within_s: float) -> list[JobResult]:
         """Return the jobs done by now, or wait for the first. Raises TestbedError if all processes end."""
 
     def all_of(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
@@ -77,7 +77,7 @@ class AnyPool(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
-class Pool:
+class LocalPool:
     """The processes.
 
     setup: the first message to each. size: their number; by default the number of processors. case_s: the
@@ -127,7 +127,7 @@ class Pool:
             worker.process.stdin.write(json.dumps(request).encode() + b"\n")
             worker.process.stdin.flush()
 
-    def wait(self, within_s: float) -> list[Done]:
+    def wait(self, within_s: float) -> list[JobResult]:
         """Return the jobs done by now, or wait for the first. Raises TestbedError if all processes end."""
         ends_s = time.monotonic() + within_s
         while True:
@@ -147,7 +147,7 @@ class Pool:
                 found[done.job] = done.answer
         return found
 
-    def _look(self, timeout_s: float) -> list[Done]:
+    def _look(self, timeout_s: float) -> list[JobResult]:
         found = []
         for key, _ in self._selector.select(timeout_s):
             worker: _Worker = key.data
@@ -159,18 +159,18 @@ class Pool:
                 answer = json.loads(worker.received)
                 worker.received.clear()
                 self._deaths = 0
-                found.append(Done(worker.job, answer))
+                found.append(JobResult(worker.job, answer))
                 worker.job = None
         late_s = time.monotonic() - self._case_s
         for worker in [each for each in self._workers if each.job is not None and each.since_s < late_s]:
             found += self._replaced(worker)
         return found
 
-    def _replaced(self, worker: _Worker) -> list[Done]:
+    def _replaced(self, worker: _Worker) -> list[JobResult]:
         self._deaths += 1
         if self._deaths > DEATHS_MAX:
             raise TestbedError(f"{self._deaths} processes of the hunt ended before they gave an answer")
-        lost = [Done(worker.job, None)] if worker.job is not None else []
+        lost = [JobResult(worker.job, None)] if worker.job is not None else []
         self._end(worker)
         self._start()
         return lost

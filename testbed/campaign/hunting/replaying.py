@@ -17,10 +17,10 @@ from experiments.expectations import Expectation
 from experiments.loader import load_experiment
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
-from testbed.campaign.hunting.counts import Counted, read_counts, write_counts
+from testbed.campaign.hunting.counts import ReplayCounts, read_counts, write_counts
 from testbed.campaign.hunting.finding import EXPERIMENT, WHEN, read_finding
 from testbed.campaign.hunting.on_processes import judge_files
-from testbed.campaign.one_run import Request, make, prepare
+from testbed.campaign.one_run import ExperimentRunRequest, make, prepare
 from testbed.campaign.texts.progress import follower
 from testbed.errors import MachineError, TestbedError
 from topologies.errors import InputError
@@ -38,7 +38,7 @@ def replay(folder: Path, times: int, backend: str) -> int:
     Raises InputError.
     """
     finding = read_finding(folder)
-    counted = read_counts(folder).get(backend, Counted())
+    counted = read_counts(folder).get(backend, ReplayCounts())
     again = 0
     click.echo(finding["said"], err=True)
     for number in range(1, times + 1):
@@ -57,7 +57,7 @@ def fixed(folder: Path, backend: str) -> int:
     Raises InputError if it never broke on this backend, because its rate is then unknown.
     """
     finding = read_finding(folder)
-    counted = read_counts(folder).get(backend, Counted())
+    counted = read_counts(folder).get(backend, ReplayCounts())
     needed = clean_needed(counted, folder, backend)
     click.echo(f"{finding['said']}\n{counted.text}: {needed} clean runs in a row are needed", err=True)
     for number in range(1, needed + 1):
@@ -73,7 +73,7 @@ def fixed(folder: Path, backend: str) -> int:
     return exit_codes.FINE
 
 
-def clean_needed(counted: Counted, folder: Path, backend: str) -> int:
+def clean_needed(counted: ReplayCounts, folder: Path, backend: str) -> int:
     """Return how many clean runs show a fix. Raises InputError if it never broke, or too seldom."""
     if not counted.broke:
         problem = (
@@ -87,7 +87,7 @@ def clean_needed(counted: Counted, folder: Path, backend: str) -> int:
     return needed
 
 
-def _low(counted: Counted) -> float:
+def _low(counted: ReplayCounts) -> float:
     """Return the lower limit of its rate, because the number of clean runs depends on it."""
     return max(wilson_interval(counted.broke, counted.runs)[0], math.ulp(1.0))
 
@@ -98,7 +98,7 @@ def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
     file = waiting if backend_name == LOCAL and waiting.is_file() else folder / EXPERIMENT
     experiment = load_experiment(str(file))
     topology = load_topology(experiment.topology)
-    request = Request(experiment, topology, experiment.seed, "auto")
+    request = ExperimentRunRequest(experiment, topology, experiment.seed, "auto")
     with open_backend(backend_name, _say) as backend, follower("replay") as follow:
         run = prepare(request, backend, folder / RUNS)
         try:

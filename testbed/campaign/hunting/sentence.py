@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from experiments.hunting.case import ON_REGIONS, Case, Disturbance
-from experiments.hunting.networks import told
+from experiments.hunting.case import ON_REGIONS, HuntCase, HuntDisturbance
+from experiments.hunting.networks import network_text
 
 SERIOUS = (
     "crashed",
@@ -59,18 +59,18 @@ PAST: Mapping[str, str] = {
 }
 
 
-def primary(violations: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def most_serious(violations: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the most serious violation."""
     known = {kind: place for place, kind in enumerate(SERIOUS)}
     return min(violations, key=lambda each: known.get(each["kind"], len(known)))
 
 
-def sentence(violation: Mapping[str, Any], case: Case) -> str:
+def sentence(violation: Mapping[str, Any], case: HuntCase) -> str:
     """Return the violation and the disturbances before it as a sentence."""
     return f"{_what(violation)}{_after(case.disturbances)}{_with(case)}."
 
 
-def signature(violation: Mapping[str, Any], case: Case) -> str:
+def signature(violation: Mapping[str, Any], case: HuntCase) -> str:
     """Return a text that is the same for findings that probably have the same cause.
 
     It has the kind, the affected roles, and the disturbances with their roles.
@@ -91,7 +91,7 @@ def _what(violation: Mapping[str, Any]) -> str:
     return text + (" (and others)" if len(examples) > 1 else "")
 
 
-def _after(disturbances: Sequence[Disturbance]) -> str:
+def _after(disturbances: Sequence[HuntDisturbance]) -> str:
     if not disturbances:
         return ", without any disturbance"
     parts = [_past(disturbances[0])]
@@ -100,7 +100,7 @@ def _after(disturbances: Sequence[Disturbance]) -> str:
     return ", after " + ", ".join(parts)
 
 
-def _past(each: Disturbance) -> str:
+def _past(each: HuntDisturbance) -> str:
     way = "" if each.direction == "both" else f" ({each.direction} only)"
     return PAST[each.kind].format(
         link="-".join(each.target),
@@ -113,14 +113,14 @@ def _past(each: Disturbance) -> str:
     )
 
 
-def _with(case: Case) -> str:
+def _with(case: HuntCase) -> str:
     odd = {path: value for path, value in case.settings.items() if path not in {"duration", "workload.rate"}}
     if "topology" in odd:
-        odd["topology"] = told(odd["topology"])
+        odd["topology"] = network_text(odd["topology"])
     return f" (with {', '.join(f'{path} {value}' for path, value in odd.items())})" if odd else ""
 
 
-def _short(each: Disturbance) -> str:
+def _short(each: HuntDisturbance) -> str:
     if each.kind in ON_REGIONS:
         return each.kind
     roles = sorted({name.partition("/")[2].rpartition("-")[0] for name in each.target if "/" in name})

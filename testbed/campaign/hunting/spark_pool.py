@@ -16,8 +16,8 @@ from typing import Any, Self
 from analysis.errors import AnalysisError
 from analysis.jobs.cluster import PACKAGES, Cluster, write_modules
 from analysis.jobs.spark import collected
-from testbed.campaign.hunting.pool import CASE_S_MAX, DEATHS_MAX, Done
-from testbed.campaign.hunting.spark_task import FAILED, answered
+from testbed.campaign.hunting.pool import CASE_S_MAX, DEATHS_MAX, JobResult
+from testbed.campaign.hunting.spark_task import FAILED, answer_request
 from testbed.errors import TestbedError
 
 CODE = (*PACKAGES, "testbed")
@@ -65,7 +65,7 @@ class SparkPool:
         self.busy += 1
         self._threads.submit(self._run, job, json.dumps(request))
 
-    def wait(self, within_s: float) -> list[Done]:
+    def wait(self, within_s: float) -> list[JobResult]:
         """Return the first job that is done within this time. Raises TestbedError if no process answers."""
         try:
             job, answer = self._done.get(timeout=within_s)
@@ -76,9 +76,9 @@ class SparkPool:
             self._deaths += 1
             if self._deaths > DEATHS_MAX:
                 raise TestbedError(f"{self._deaths} cases got no answer from the cluster: {answer}")
-            return [Done(job, None)]
+            return [JobResult(job, None)]
         self._deaths = 0
-        return [Done(job, answer)]
+        return [JobResult(job, answer)]
 
     def all_of(self, requests: Sequence[dict[str, Any]]) -> list[dict[str, Any] | None]:
         """Return the answers to all of these, in their order. All cores must be idle."""
@@ -95,7 +95,7 @@ class SparkPool:
         """Run one case as a job of one task, in a thread."""
         try:
             work = self._context.parallelize([request], 1).map(
-                partial(answered, setup=self._setup, within_s=CASE_S_MAX)
+                partial(answer_request, setup=self._setup, within_s=CASE_S_MAX)
             )
             [text] = collected(work, "a case")
             answer = json.loads(text)

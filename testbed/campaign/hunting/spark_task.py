@@ -26,7 +26,7 @@ _running: dict[str, tuple[subprocess.Popen[bytes], Path]] = {}
 """By setup: the process with this setup, and the file of its standard error."""
 
 
-def answered(request: str, *, setup: str, within_s: float) -> str:
+def answer_request(request: str, *, setup: str, within_s: float) -> str:
     """Return the answer of a process of this machine to a request, as JSON."""
     if setup not in _running:
         _running[setup] = _started(setup)

@@ -14,19 +14,19 @@ import click
 
 from experiments.backend_names import SIMULATOR
 from experiments.files.sanitize import sanitize
-from experiments.hunting.drawing import Drawing
+from experiments.hunting.drawing import CaseGenerator
 from experiments.hunting.huntable import nemesis_of, refuse_unusable
-from experiments.hunting.huntdir import HUNTS, HuntDirectory, Progress
-from experiments.hunting.knobs import knobs_of
-from experiments.hunting.written import base_of
+from experiments.hunting.huntdir import HUNTS, HuntDirectory, HuntProgress
+from experiments.hunting.knobs import drawn_settings
+from experiments.hunting.written import hunt_base
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.records.json_files import read_json, write_json
 from experiments.records.rundir import RUNS
 from testbed.backends.backend import LocalBackend
 from testbed.campaign import exit_codes
-from testbed.campaign.hunting.hunt import Hunt, Limits
-from testbed.campaign.hunting.pool import AnyPool, Pool
+from testbed.campaign.hunting.hunt import Hunt, HuntLimits
+from testbed.campaign.hunting.pool import HuntPool, LocalPool
 from testbed.campaign.in_use import sole_writer
 from testbed.errors import MachineError
 from testbed.interrupts import handling, interrupt
@@ -53,7 +53,7 @@ class HuntRequest:
 
     experiment: Experiment
     folder: Path | None
-    limits: Limits
+    limits: HuntLimits
     seed: int
     workers: int | None
     build: str | None
@@ -80,14 +80,14 @@ def hunt(request: HuntRequest) -> int:
             "",
             f"{request.master!r:.60} is not the URL of a cluster, such as spark://10.0.0.1:7077",
         )
-    base, nemesis = base_of(request.experiment), nemesis_of(request.experiment)
+    base, nemesis = hunt_base(request.experiment), nemesis_of(request.experiment)
     directory = _directory(request)
     with sole_writer(directory.path), contextlib.ExitStack() as stack:
         _check_same(directory, request, base, nemesis)
         click.echo(f"hunt {directory.path}", err=True)
         if unseen := [each.text for each in request.experiment.expect if each not in base.expect]:
             click.echo(f"not checked: {', '.join(map(sanitize, unseen))}", err=True)
-        drawing = Drawing(base, nemesis, knobs_of(base, nemesis))
+        drawing = CaseGenerator(base, nemesis, drawn_settings(base, nemesis))
         setup = {
             "experiment": base.to_json(),
             "build": request.build,
@@ -111,7 +111,7 @@ def hunt(request: HuntRequest) -> int:
             say=lambda text: click.echo(text, err=True),
         )
         try:
-            hunting.carry_out()
+            hunting.execute()
         except KeyboardInterrupt:
             again = shlex.join([*request.command, "hunt", *request.words, "-o", str(directory.path)])
             click.echo(f"interrupted; continue with: {again}", err=True)
@@ -120,7 +120,9 @@ def hunt(request: HuntRequest) -> int:
     return _summed_up(directory, before)
 
 
-def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory) -> AnyPool:
+def _pool(
+    request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory
+) -> HuntPool:
     """Return the pool that runs cases: on real processes one at a time by default, since each uses the
     machine.
 
@@ -131,12 +133,12 @@ def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directo
 
         return SparkPool(setup, request.master, lambda text: click.echo(text, err=True))
     if request.place == SIMULATOR:
-        return Pool(setup, request.workers)
+        return LocalPool(setup, request.workers)
     backend = LocalBackend()
     plan = make_plan(base, load_topology(base.topology), seed=request.seed, links_kind="auto")
     backend.check(directory.runs, backend.adapted(plan))
     most_s = REAL_FACTOR * (base.duration_us + base.drain_us) / 1e6 + REAL_S
-    return Pool(setup, request.workers or 1, case_s=most_s, gently=True)
+    return LocalPool(setup, request.workers or 1, case_s=most_s, gently=True)
 
 
 def _directory(request: HuntRequest) -> HuntDirectory:
@@ -174,7 +176,7 @@ def _check_same(directory: HuntDirectory, request: HuntRequest, base: Experiment
             raise InputError(str(directory.hunt_json), None, field, problem)
 
 
-def _summed_up(directory: HuntDirectory, before: Progress) -> int:
+def _summed_up(directory: HuntDirectory, before: HuntProgress) -> int:
     """Print the findings and return the exit code.
 
     Raises MachineError if there are none and no run of this session is usable (of all sessions, if this one

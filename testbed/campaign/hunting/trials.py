@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from experiments.hunting.case import Case
+from experiments.hunting.case import HuntCase
 from experiments.hunting.written import experiment_of
 from experiments.model import Experiment
 from topologies.loader import load_topology
@@ -15,7 +15,7 @@ UNDER_WAY = "under-way"
 class Trials(Protocol):
     """Runs the cases of one experiment."""
 
-    def tried(self, case: Case, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
+    def tried(self, case: HuntCase, kept_us: tuple[int, int] | None, *, keep: bool = False) -> dict[str, Any]:
         """Run a case. kept_us: also return the messages of this range, in microseconds since time 0. keep:
         whether to keep the directory of a run that breaks something.
 
@@ -24,11 +24,11 @@ class Trials(Protocol):
         TestbedError for a case that cannot be run.
         """
 
-    def confirmed(self, case: Case) -> dict[str, Any]:
+    def confirmed(self, case: HuntCase) -> dict[str, Any]:
         """Run a case with the whole analysis; return its `verdict`, and `broken`, the missed expectations."""
 
 
-def experiment_and_topology(base: Experiment, case: Case) -> tuple[Topology, Experiment]:
+def experiment_and_topology(base: Experiment, case: HuntCase) -> tuple[Topology, Experiment]:
     """Return the topology and the experiment of a case. Raises InputError."""
     topology = load_topology(case.settings.get("topology", base.topology))
     return topology, experiment_of(base, case, topology)

@@ -45,12 +45,12 @@ def trials_at(place: str, setup: dict[str, Any]) -> Trials:
     """Return the object that runs cases at this place. setup: as in the first line."""
     base = Experiment.model_validate(setup["experiment"])
     if place == SIMULATOR:
-        from testbed.campaign.hunting.in_virtual_time import InVirtualTime
+        from testbed.campaign.hunting.in_virtual_time import VirtualTimeTrials
 
-        return InVirtualTime(base, setup["build"] or DEFAULT_BUILD)
-    from testbed.campaign.hunting.on_processes import OnProcesses
+        return VirtualTimeTrials(base, setup["build"] or DEFAULT_BUILD)
+    from testbed.campaign.hunting.on_processes import ProcessTrials
 
-    return OnProcesses(base, Path(setup["runs"]))
+    return ProcessTrials(base, Path(setup["runs"]))
 
 
 def answer(trials: Trials, request: dict[str, Any]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
-from experiments.suite import Entry, SuiteFile
+from experiments.suite import SuiteEntry, SuiteFile
 from testbed.campaign.campaign import Campaign
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.in_use import sole_writer
@@ -27,7 +27,7 @@ from testbed.nightly.planning import DurationEstimate, budget_left_s, skipped
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
-    from analysis.history import RunRecord
+    from analysis.history import HistoryRecord
     from testbed.campaign.texts.progress import Follower
 
 
@@ -55,7 +55,7 @@ class Night(Campaign[NightRecord]):
         self.expected = DurationEstimate(file, earlier_s)
         self._began_s = time.monotonic() - record.spent_s
 
-    def entry_of(self, run: NightRun) -> Entry:
+    def entry_of(self, run: NightRun) -> SuiteEntry:
         """Return the suite's entry that a run belongs to."""
         return next(entry for entry in self.file.suite.entries if entry.name == run.entry)
 
@@ -82,7 +82,7 @@ class Night(Campaign[NightRecord]):
 
     def fits(self, run: NightRun) -> bool:
         """Return whether there is time for a run; if not, it is recorded as skipped."""
-        needed_s = self.expected.of(run, self.record)
+        needed_s = self.expected.estimate_s(run, self.record)
         left_s = budget_left_s(run, self.record, self.file)
         if needed_s <= left_s:
             return True
@@ -138,8 +138,8 @@ class Night(Campaign[NightRecord]):
         ):
             log.writelines(f"{now} {line}\n" for line in text.splitlines())
 
-    def _history_record(self, run: NightRun) -> "RunRecord":
-        from analysis.history import record_of, record_of_failed_start
+    def _history_record(self, run: NightRun) -> "HistoryRecord":
+        from analysis.history import record_from_run, record_of_failed_start
 
         entry = self.entry_of(run)
         settings = {**entry.settings, **({"topology": entry.topology} if entry.topology else {})}
@@ -153,7 +153,7 @@ class Night(Campaign[NightRecord]):
         }
         made = self.directory.run_of(run)
         if made is not None and made.run_json.is_file():
-            return record_of(made, **of)
+            return record_from_run(made, **of)
         return record_of_failed_start(
             run.problem or "unknown",
             **of,
@@ -163,7 +163,7 @@ class Night(Campaign[NightRecord]):
         )
 
 
-def _failure_of(kept: "RunRecord") -> Failure | None:
+def _failure_of(kept: "HistoryRecord") -> FailureKind | None:
     from analysis.history.regressions.findings import failure_of
 
     missed = [expectation.text for expectation in kept.expectations if not expectation.held]

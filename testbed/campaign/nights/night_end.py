@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightRecord
 from experiments.files.sanitize import sanitize
 from experiments.files.whole_files import write_whole
@@ -24,11 +24,11 @@ from experiments.records.run_record import Outcome
 from testbed.campaign import exit_codes
 from testbed.campaign.nights.night import Night, make_room
 from testbed.campaign.nights.night_text import show_night
-from testbed.nightly.hooks import call, message, message_of_none
+from testbed.nightly.hooks import call, message, message_of_missing_night
 from testbed.nightly.junit import junit_xml
 
 if TYPE_CHECKING:
-    from analysis.history.regressions.findings import Finding, NightFindings
+    from analysis.history.regressions.findings import NightFindings, RegressionFinding
     from testbed.campaign.nights.night_options import NightOptions
 
 
@@ -91,10 +91,12 @@ def end_night(night: Night, ending: NightEnd, options: "NightOptions", *, user_k
     return record.exit_code or exit_codes.FINE
 
 
-def tell_of_none(suite: str, night: date, options: "NightOptions", error: Exception) -> None:
+def report_missing_night(suite: str, night: date, options: "NightOptions", error: Exception) -> None:
     """Call the hooks for a night that could not begin."""
-    code = exit_codes.of(error) or exit_codes.FAILED
-    _call_hooks(options, message_of_none(suite, night, str(error), code), partial(click.echo, err=True))
+    code = exit_codes.exit_code_of(error) or exit_codes.FAILED
+    _call_hooks(
+        options, message_of_missing_night(suite, night, str(error), code), partial(click.echo, err=True)
+    )
 
 
 def _call_hooks(options: "NightOptions", content: Mapping[str, Any], say: Callable[[str], None]) -> None:
@@ -113,7 +115,7 @@ def exit_code(record: NightRecord) -> int:
     if record.outcome is Outcome.INTERRUPTED:
         return exit_codes.INTERRUPTED
     kinds = {run.failure for run in record.failing}
-    if record.findings or record.unchecked is not None or kinds - {Failure.HARNESS}:
+    if record.findings or record.unchecked is not None or kinds - {FailureKind.HARNESS}:
         return exit_codes.FAILED
     return exit_codes.MACHINE if kinds else exit_codes.FINE
 
@@ -134,7 +136,7 @@ def _page(night: Night, site: Path, checked: "NightFindings | None") -> Path | N
     from analysis.pages.nights import write_site
 
     suite = night.record.suite
-    left_out = [run.name for run in night.record.runs if run.state is State.SKIPPED]
+    left_out = [run.name for run in night.record.runs if run.state is RunState.SKIPPED]
     with night.going_on("the morning page was not written"):
         return write_site(night.history, site, {suite: checked} if checked else None, {suite: left_out})
     return None
@@ -143,7 +145,7 @@ def _page(night: Night, site: Path, checked: "NightFindings | None") -> Path | N
 COMMIT_DIGITS = 10
 
 
-def finding_line(finding: "Finding") -> str:
+def finding_line(finding: "RegressionFinding") -> str:
     """Return `link-failure latency.p99_ms: 10 ms, then 13 ms (+30 %), since 2026-11-20, commits 1a..2b`.
 
     Other changes since then follow, as `; also changed: workload.rate 2000/s -> 1000/s`.
@@ -160,7 +162,7 @@ def finding_line(finding: "Finding") -> str:
     )
 
 
-def _commits(finding: "Finding") -> str:
+def _commits(finding: "RegressionFinding") -> str:
     first, last = finding.last_good_commit[:COMMIT_DIGITS], finding.first_bad_commit[:COMMIT_DIGITS]
     if not first or not last:
         return ""

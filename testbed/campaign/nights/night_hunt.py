@@ -7,12 +7,12 @@ removed, because only the developer knows whether they are fixed.
 import time
 from dataclasses import replace
 
-from experiments.campaigns.campaign import Failure, State, Verdict
+from experiments.campaigns.campaign import CampaignVerdict, FailureKind, RunState
 from experiments.campaigns.nights import NightRun
 from experiments.files.sanitize import sanitize
-from experiments.hunting.huntable import usual_place
+from experiments.hunting.huntable import default_backend
 from experiments.hunting.huntdir import HUNTS, HuntDirectory
-from testbed.campaign.hunting.hunt import Limits
+from testbed.campaign.hunting.hunt import HuntLimits
 from testbed.campaign.hunting.start import HuntRequest, hunt
 from testbed.campaign.nights.night import Night
 from testbed.sweeps import digest_of, plain
@@ -24,7 +24,7 @@ SAID_MAX = 3
 """The number of findings in a night's line."""
 
 
-def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightRun:
+def hunt_for(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightRun:
     """Hunt for `hunt_s` and return the run. Raises InputError, MachineError, KeyboardInterrupt."""
     experiment = night.file.experiments[run.entry].experiment
     name = f"{run.entry}-{digest_of(plain(experiment))[:DIGEST_CHARS]}"
@@ -33,13 +33,13 @@ def hunted(night: Night, run: NightRun, hunt_s: float, began_s: float) -> NightR
     request = HuntRequest(
         experiment=experiment,
         folder=directory.path,
-        limits=Limits(seconds=before.elapsed_s + hunt_s),
+        limits=HuntLimits(seconds=before.elapsed_s + hunt_s),
         seed=SEED,
         workers=None,
         build=None,
         modules=(),
         words=(experiment.name,),
-        place=usual_place(experiment),
+        place=default_backend(experiment),
     )
     hunt(request)
     return concluded(run, directory, time.monotonic() - began_s)
@@ -51,12 +51,12 @@ def concluded(run: NightRun, directory: HuntDirectory, took_s: float) -> NightRu
     texts = [str(finding["said"]) for _, finding in found]
     more = [f"and {len(texts) - SAID_MAX} more"] if len(texts) > SAID_MAX else []
     where = [f"cutset hunt --replay {directory.findings}/…"] if found else []
-    verdict: Verdict = "failed" if found else "passed"
+    verdict: CampaignVerdict = "failed" if found else "passed"
     return replace(
         run,
-        state=State.DONE,
+        state=RunState.DONE,
         verdict=verdict,
-        failure=Failure.EXPECTATION if found else None,
+        failure=FailureKind.EXPECTATION if found else None,
         problem=sanitize("; ".join([*texts[:SAID_MAX], *more, *where])) or None,
         duration_s=round(took_s, 3),
     )

@@ -34,7 +34,7 @@ LOG = "task.log"
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _NightJob:
     """A run and the process that makes it."""
 
     run: NightRun
@@ -52,7 +52,7 @@ def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
     waiting = [
         run for run in night.record.pending if run.backend == SIMULATOR and night.entry_of(run).is_single
     ]
-    on: list[_Job] = []
+    on: list[_NightJob] = []
     with _ended(on), follower(terse=f"{len(waiting)} runs in virtual time") as follow:
         while waiting or on:
             if waiting and len(on) < jobs:
@@ -70,7 +70,7 @@ def make_side_by_side(night: Night, jobs: int, backend_of: BackendOf) -> None:
                 time.sleep(LOOK_S)
 
 
-def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower) -> _Job | None:
+def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower) -> _NightJob | None:
     began_s = time.monotonic()
     limit_s = budget_left_s(run, night.record, night.file)
     try:
@@ -85,10 +85,10 @@ def _begun(night: Night, run: NightRun, backend_of: BackendOf, follow: Follower)
     except Exception as error:  # noqa: BLE001 - one broken run must not take the others with it
         follow.show(night.end(failed(night, run, error, time.monotonic() - began_s)))
         return None
-    return _Job(run, made, process, began_s + limit_s, began_s)
+    return _NightJob(run, made, process, began_s + limit_s, began_s)
 
 
-def _result(night: Night, job: _Job) -> NightRun:
+def _result(night: Night, job: _NightJob) -> NightRun:
     """Return the result of a job whose process has ended, or is stopped now because its time is over."""
     took_s = time.monotonic() - job.began_s
     if job.process.poll() is None:
@@ -101,7 +101,7 @@ def _result(night: Night, job: _Job) -> NightRun:
         return failed(night, job.run, error, took_s)
 
 
-def _finished_by_task(job: _Job, took_s: float) -> NightRun:
+def _finished_by_task(job: _NightJob, took_s: float) -> NightRun:
     """Return the result that the task left. Raises TestbedError if it failed, InputError if it died."""
     problem = read_json(result_file(job.made))["problem"]
     if problem is not None:
@@ -112,7 +112,7 @@ def _finished_by_task(job: _Job, took_s: float) -> NightRun:
 
 
 @contextlib.contextmanager
-def _ended(jobs: list[_Job]) -> Iterator[None]:
+def _ended(jobs: list[_NightJob]) -> Iterator[None]:
     """End these jobs at the end of the block, however it ends."""
     try:
         yield
@@ -121,10 +121,10 @@ def _ended(jobs: list[_Job]) -> Iterator[None]:
             _end(job)
 
 
-def _end(job: _Job) -> None:
+def _end(job: _NightJob) -> None:
     job.process.kill()
     job.process.wait()
 
 
 if __name__ == "__main__":
-    SimulatePoint(Path(sys.argv[1]), analyze=True).carry_out()
+    SimulatePoint(Path(sys.argv[1]), analyze=True).execute()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiments.campaigns.campaign import Failure, State, Verdict
+from experiments.campaigns.campaign import CampaignVerdict, FailureKind, RunState
 from experiments.campaigns.nights import NightRun
 from experiments.campaigns.sweepdir import SweepRecord
 from experiments.files.sanitize import sanitize
@@ -24,10 +24,10 @@ from experiments.records.rundir import RunDirectory
 from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.nights.night import Night
-from testbed.campaign.nights.night_hunt import hunted
-from testbed.campaign.one_run import PerformedRun, Request, conclude, make, prepare, write_page
+from testbed.campaign.nights.night_hunt import hunt_for
+from testbed.campaign.one_run import ExperimentRunRequest, PerformedRun, conclude, make, prepare, write_page
 from testbed.campaign.run_results import broken, concluded, why_not_analysed
-from testbed.campaign.sweeps.sweep_run import carry_out, new_directory, new_sweep
+from testbed.campaign.sweeps.sweep_run import execute, new_directory, new_sweep
 from testbed.campaign.texts.campaign_text import position
 from testbed.campaign.texts.progress import Follower, follower
 from testbed.interrupts import Limit
@@ -40,10 +40,10 @@ from topologies.loader import load_topology
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
 
-WORST_FIRST: dict[Verdict, Failure] = {
-    "crashed": Failure.CRASH,
-    "failed": Failure.EXPECTATION,
-    "invalid": Failure.FIDELITY,
+WORST_FIRST: dict[CampaignVerdict, FailureKind] = {
+    "crashed": FailureKind.CRASH,
+    "failed": FailureKind.EXPECTATION,
+    "invalid": FailureKind.FIDELITY,
 }
 """The verdicts that make a whole sweep fail if one run has them, worst first, and the kind of failure."""
 HUNT_END_S = 300.0
@@ -80,7 +80,7 @@ def finish_one(night: Night, run: NightRun) -> bool:
     return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
 
 
-def make_whole(night: Night, run: NightRun) -> bool:
+def make_sweep_or_hunt(night: Night, run: NightRun) -> bool:
     """Make a whole sweep, with one page and one verdict, or hunt; return the same as `make_one`.
 
     The result does not enter the history, which compares single points between nights. A sweep interrupted by
@@ -93,7 +93,7 @@ def make_whole(night: Night, run: NightRun) -> bool:
     def work() -> NightRun:
         if hunt_us is None:
             return _swept(night, run, began_s)
-        return hunted(night, _begun(night, run), min(hunt_us / 1e6, limit_s), began_s)
+        return hunt_for(night, _begun(night, run), min(hunt_us / 1e6, limit_s), began_s)
 
     made, goes_on = _bounded(night, run, limit_s + HUNT_END_S * (hunt_us is not None), work)
     if made is None:
@@ -126,7 +126,7 @@ def _bounded(
     began_s, limit = time.monotonic(), Limit()
     try:
         made = limit.within(limit_s, work)
-        if made.failure is Failure.HARNESS:
+        if made.failure is FailureKind.HARNESS:
             night.check_room()
     except KeyboardInterrupt:
         if limit.by_user or not limit.passed:
@@ -142,18 +142,20 @@ def _swept(night: Night, run: NightRun, began_s: float) -> NightRun:
     """Make a sweep. Raises KeyboardInterrupt if the user interrupts it."""
     file, entry = night.file.experiments[run.entry], night.entry_of(run)
     run = _begun(night, run)
-    chosen = RunSelection.of(file, backend=run.backend, links=entry.links, seed=run.seed, repeat=None)
+    chosen = RunSelection.from_options(
+        file, backend=run.backend, links=entry.links, seed=run.seed, repeat=None
+    )
     directory = new_directory(night.directory.runs, chosen.file.experiment.name)
     run = night.note(replace(run, run=directory.name))
     with sole_writer(directory.path):
         sweep = new_sweep(directory, chosen)
-        if carry_out(sweep, analyze=True) is Outcome.INTERRUPTED:
+        if execute(sweep, analyze=True) is Outcome.INTERRUPTED:
             raise KeyboardInterrupt
-    return swept(run, sweep.record, time.monotonic() - began_s)
+    return sweep_as_run(run, sweep.record, time.monotonic() - began_s)
 
 
 def _begun(night: Night, run: NightRun) -> NightRun:
-    return night.note(replace(run, state=State.RUNNING, tries=run.tries + 1, started_ns=time.time_ns()))
+    return night.note(replace(run, state=RunState.RUNNING, tries=run.tries + 1, started_ns=time.time_ns()))
 
 
 def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
@@ -171,7 +173,9 @@ def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
         night.note(replace(run, run=made.name))
         return made
 
-    request = Request(experiment, load_topology(experiment.topology), run.seed, night.entry_of(run).links)
+    request = ExperimentRunRequest(
+        experiment, load_topology(experiment.topology), run.seed, night.entry_of(run).links
+    )
     prepare(request, backend_of(run.backend), night.directory.runs, directory=directory)
     return night.record.named(run.name)
 
@@ -211,17 +215,17 @@ def _directory(night: Night, run: NightRun) -> RunDirectory:
     return made
 
 
-def swept(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
+def sweep_as_run(run: NightRun, record: SweepRecord, took_s: float) -> NightRun:
     """Return a complete sweep as one run."""
     verdicts = [each.verdict or "crashed" for each in record.runs]
     unmet = [f"{each.text} did not hold" for each in record.missed]
     kinds = [*verdicts, *("failed" for _ in unmet)]
-    verdict: Verdict = next((kind for kind in WORST_FIRST if kind in kinds), "passed")
+    verdict: CampaignVerdict = next((kind for kind in WORST_FIRST if kind in kinds), "passed")
     others = [f"{verdicts.count(kind)} of {len(verdicts)} runs {kind}" for kind in sorted({*verdicts})]
     reasons = [*(text for text in others if not text.endswith("passed")), *unmet]
     return replace(
         run,
-        state=State.DONE,
+        state=RunState.DONE,
         verdict=verdict,
         failure=WORST_FIRST.get(verdict),
         problem=sanitize("; ".join(reasons)) or None,
@@ -256,7 +260,7 @@ def set_torn_aside(night: Night) -> None:
 
 
 def _running(night: Night) -> list[NightRun]:
-    return [run for run in night.record.runs if run.state is State.RUNNING]
+    return [run for run in night.record.runs if run.state is RunState.RUNNING]
 
 
 def _has_ended(night: Night, run: NightRun) -> bool:

@@ -19,16 +19,22 @@ from pathlib import Path
 import click
 
 from experiments.campaigns.nights import NIGHTS, NightDirectory, NightRecord, night_of
-from experiments.files.locks import HeldError, file_lock
+from experiments.files.locks import LockHeldError, file_lock
 from experiments.records.run_record import Outcome
 from experiments.suite import SuiteFile, read_suite
 from testbed.backends.backend import Backend
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import check_backend, open_backend
 from testbed.campaign.nights.night import Night, earlier_durations_s, make_room
-from testbed.campaign.nights.night_end import NightEnd, conclude, end_night, tell_of_none
+from testbed.campaign.nights.night_end import NightEnd, conclude, end_night, report_missing_night
 from testbed.campaign.nights.night_jobs import make_side_by_side
-from testbed.campaign.nights.night_one import BackendOf, make_one, make_whole, set_torn_aside, settle_torn
+from testbed.campaign.nights.night_one import (
+    BackendOf,
+    make_one,
+    make_sweep_or_hunt,
+    set_torn_aside,
+    settle_torn,
+)
 from testbed.campaign.nights.night_options import NightOptions
 from testbed.campaign.nights.night_text import show_planned
 from testbed.errors import MachineError
@@ -65,7 +71,7 @@ def run_night(request: NightRequest) -> int:
         try:
             night = _begin(request, stack)
         except exit_codes.EXPECTED_ERRORS as error:
-            tell_of_none(request.suite, request.night or today(), request.options, error)
+            report_missing_night(request.suite, request.night or today(), request.options, error)
             raise
         return night if isinstance(night, int) else _make_and_end(night, request, sigterm_came)
 
@@ -133,7 +139,7 @@ def _read(request: NightRequest) -> SuiteFile:
 
 def _new(request: NightRequest, file: SuiteFile) -> Night:
     night = request.night or today()
-    directory = NightDirectory.of(request.options.out, night, file.suite.suite)
+    directory = NightDirectory.for_night(request.options.out, night, file.suite.suite)
     if directory.night_json.is_file():
         advice = "set another date with --date" if directory.read().over else "continue it with --resume"
         raise InputError(str(directory.path), None, "", f"this night has begun already: {advice}")
@@ -149,7 +155,7 @@ def _resumed(request: NightRequest, file: SuiteFile) -> Night | int:
     """Return the night to resume; or an exit code, after a line that explains why there is none."""
     name = file.suite.suite
     if request.night is not None:
-        directory = NightDirectory.of(request.options.out, request.night, name)
+        directory = NightDirectory.for_night(request.options.out, request.night, name)
         if not directory.night_json.is_file():
             raise InputError(str(directory.path), None, "", "there is no such night")
     elif (found := NightDirectory.latest(request.options.out, name)) is not None:
@@ -191,7 +197,7 @@ def _make_all(night: Night, request: NightRequest) -> bool:
             if not night.fits(run):
                 continue
             single = night.entry_of(run).is_single
-            if not (make_one(night, run, backend_of) if single else make_whole(night, run)):
+            if not (make_one(night, run, backend_of) if single else make_sweep_or_hunt(night, run)):
                 return False
             make_room(night, request.options.keep_bytes)
     return True
@@ -227,7 +233,7 @@ def night_locks(
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 _enter(stack, folder, who, until_s, say)
-            except HeldError as error:
+            except LockHeldError as error:
                 raise MachineError(
                     f"another night is running in {folder}: {error}; "
                     f"wait for its end with --wait, or set another folder with {option}"
@@ -243,7 +249,7 @@ def _enter(stack: ExitStack, folder: Path, who: str, until_s: float, say: Callab
     while True:
         try:
             stack.enter_context(file_lock(folder / NAME, who=who))
-        except HeldError as error:
+        except LockHeldError as error:
             if time.monotonic() >= until_s:
                 raise
             if not told:

@@ -8,7 +8,7 @@ import click
 
 from experiments.campaigns.nights import NightDirectory, NightRecord, NightRun
 from experiments.suite import SuiteFile, overrides_of
-from testbed.campaign.texts.campaign_text import became, duration_text, runs_text
+from testbed.campaign.texts.campaign_text import duration_text, result_text, runs_text
 from testbed.campaign.texts.outcome import COLOURS, row
 from testbed.nightly.planning import DurationEstimate, budget_left_s
 
@@ -23,7 +23,7 @@ def show_planned(file: SuiteFile, record: NightRecord, expected: DurationEstimat
     width = max(len(run.name) for run in record.runs)
     left_s = record.budget_s
     for run in record.runs:
-        needed_s = expected.of(run, record)
+        needed_s = expected.estimate_s(run, record)
         fits = needed_s <= min(left_s, budget_left_s(run, record, file))
         left_s -= needed_s if fits else 0
         estimate = f"{duration_text(needed_s):>12}" if fits else "no time left"
@@ -57,7 +57,7 @@ def show_night(
     for runs in failed[:SHOWN_MAX]:
         of = sum(run.entry == runs[0].entry for run in record.runs)
         count = f"{len(runs)} of {of}: " if of > 1 else ""
-        row("failed", f"{runs[0].entry}: {count}{became(runs[0])}")
+        row("failed", f"{runs[0].entry}: {count}{result_text(runs[0])}")
         row("", f"replay: {replay_command(runs[0], file)}")
     if (more := len(failed) - SHOWN_MAX) > 0:
         row("", f"and {more} more")

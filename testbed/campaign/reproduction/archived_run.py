@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from analysis.claims import Claim, claims, claims_from_json
+from analysis.claims import SummaryClaim, claims, claims_from_json
 from experiments.archives.crate import CLAIMS
 from experiments.archives.unpacking import unpacked
 from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.campaigns.sweepdir import SweepDirectory
-from experiments.declared import is_known, known_systems, programs_of
+from experiments.declared import is_known_system, known_systems, programs_of
 from experiments.files.scratch import scratch
 from experiments.model import Experiment
 from experiments.planned.plan import Plan, plan_to_json
@@ -47,7 +47,7 @@ class ArchivedRun:
 
     name: str
     record: RunRecord
-    claims: tuple[Claim, ...]
+    claims: tuple[SummaryClaim, ...]
     deliveries: Mapping[str, str]
 
     @property
@@ -147,7 +147,7 @@ def _with_programs(plan: Plan, system: object, name: str, *, trust: bool) -> Pla
     is not known here, or would start programs that are unknown here.
     """
     if plan.programs is None:
-        if not is_known(plan.system):
+        if not is_known_system(plan.system):
             known = suggestion(plan.system, known_systems())
             problem = f"there is no system {plan.system} here{known} (`cutset --system-module FILE` adds one)"
             raise InputError(name, None, "", problem)

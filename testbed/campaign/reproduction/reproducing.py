@@ -16,7 +16,7 @@ import click
 from analysis.history.regressions.series import MEASURED
 from analysis.reproduction import judge
 from experiments.backend_names import LOCAL, SIMULATOR
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from experiments.files.plain_name import plain_name
 from experiments.records.run_record import Outcome, RunRecord
@@ -25,9 +25,13 @@ from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import RunRequest, planned
 from testbed.campaign.reproduction.archived_run import ArchivedRun, digest_of_file
-from testbed.campaign.reproduction.reproduction_text import Reproduced, show_interrupted, show_reproduced
-from testbed.campaign.sweeps.sweep import Sweep
-from testbed.campaign.sweeps.sweep_run import carry_out, new_directory
+from testbed.campaign.reproduction.reproduction_text import (
+    ReproductionResult,
+    show_interrupted,
+    show_reproduced,
+)
+from testbed.campaign.sweeps.sweep import RunningSweep
+from testbed.campaign.sweeps.sweep_run import execute, new_directory
 from testbed.runner.versions import commit
 from topologies.errors import InputError
 
@@ -36,7 +40,7 @@ REPEATS: int = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReproductionRequest:
     """How an archived run is repeated.
 
     seed: of the first repeat, increased by one for each further one; None: the archive's seed in each.
@@ -52,7 +56,7 @@ class Wanted:
     given: tuple[str, ...]
 
     @classmethod
-    def of(
+    def with_defaults(
         cls,
         archived: ArchivedRun,
         *,
@@ -62,7 +66,7 @@ class Wanted:
         within: float,
         resume: Path | None = None,
         given: Sequence[str] = (),
-    ) -> "Wanted":
+    ) -> "ReproductionRequest":
         """Choose missing options by how the run was made. Raises InputError."""
         there = archived.record
         if backend is None and there.machines:
@@ -98,10 +102,10 @@ class Wanted:
         return self.archived if self.seed is None else self.archived.with_seed(run.seed)
 
 
-class Reproduction(Sweep):
+class Reproduction(RunningSweep):
     """The repeats of an archived run. Missing programs are an error of each run."""
 
-    def __init__(self, directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> None:
+    def __init__(self, directory: SweepDirectory, record: SweepRecord, wanted: ReproductionRequest) -> None:
         super().__init__(directory, record)
         self._wanted = wanted
 
@@ -110,11 +114,11 @@ class Reproduction(Sweep):
         return iter(())
 
     def request(self, run: SweepRun) -> RunRequest:
-        """Return the inputs of a repeat; see `Wanted`."""
+        """Return the inputs of a repeat; see `ReproductionRequest`."""
         return self._wanted.request(run)
 
 
-def reproduce(wanted: Wanted, out: Path) -> int:
+def reproduce(wanted: ReproductionRequest, out: Path) -> int:
     """Repeat a run and judge its claims; return the exit code.
 
     Raises InputError, MachineError, AnalysisError.
@@ -129,7 +133,7 @@ def reproduce(wanted: Wanted, out: Path) -> int:
         record = _begun(directory, wanted) if resume is None else _resumed(directory, wanted)
         sweep = Reproduction(directory, record, wanted)
         if record.pending:
-            outcome = carry_out(sweep, analyze=True)
+            outcome = execute(sweep, analyze=True)
             if outcome is Outcome.INTERRUPTED:
                 show_interrupted(wanted.given, directory)
                 return exit_codes.INTERRUPTED
@@ -138,7 +142,7 @@ def reproduce(wanted: Wanted, out: Path) -> int:
     return exit_codes.FINE if found.reproduced else exit_codes.FAILED
 
 
-def _begun(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
+def _begun(directory: SweepDirectory, wanted: ReproductionRequest) -> SweepRecord:
     """Write the first record of the repeats and return it."""
     plan = wanted.archived.record.plan
     record = SweepRecord(
@@ -157,7 +161,7 @@ def _begun(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
     return record
 
 
-def _resumed(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
+def _resumed(directory: SweepDirectory, wanted: ReproductionRequest) -> SweepRecord:
     """Return the record, in which repeats that were not completed are pending again.
 
     Raises InputError if the repeats are not of this archive.
@@ -171,19 +175,19 @@ def _resumed(directory: SweepDirectory, wanted: Wanted) -> SweepRecord:
         raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {problem}")
     record = record.going_on(wanted.runs, f"--resume {directory.path}")
     again = (
-        planned if run.state is not State.DONE else run
+        planned if run.state is not RunState.DONE else run
         for planned, run in zip(wanted.runs, record.runs, strict=True)
     )
     return replace(record, runs=tuple(again))
 
 
-def _found(directory: SweepDirectory, record: SweepRecord, wanted: Wanted) -> Reproduced:
+def _found(directory: SweepDirectory, record: SweepRecord, wanted: ReproductionRequest) -> ReproductionResult:
     """Judge the results of the repeats. Raises InputError if a summary cannot be read."""
     measured = [run for run in record.runs if run.verdict in MEASURED]
     summaries = [directory.run_of(run).read_summary() for run in measured]
     archived = wanted.archived
     judged = judge(archived.claims, summaries, within=wanted.within, exact=wanted.exact)
-    return Reproduced(
+    return ReproductionResult(
         archived=archived,
         directory=directory,
         record=record,
@@ -210,5 +214,5 @@ def _changed_deliveries(
 
 def _first_completed(directory: SweepDirectory, record: SweepRecord) -> RunRecord | None:
     """Return the run record of the first completed repeat, or None."""
-    ended = (run for run in record.runs if run.state is State.DONE)
+    ended = (run for run in record.runs if run.state is RunState.DONE)
     return next((directory.run_of(run).read_run() for run in ended), None)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from analysis.claims import is_number
-from analysis.reproduction import Judged, Verdict
+from analysis.reproduction import ClaimVerdict, JudgedClaim
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord
 from experiments.files.sanitize import sanitize
 from experiments.overrides import leaf_text, leaves
@@ -17,13 +17,13 @@ from experiments.records.run_record import RunRecord, record_to_json
 from experiments.records.summary import METRICS
 from testbed.campaign.reproduction.archived_run import ArchivedRun
 from testbed.campaign.sweeps.sweep_outcome import not_passed
-from testbed.campaign.texts.campaign_text import became, runs_text, title
+from testbed.campaign.texts.campaign_text import result_text, runs_text, title
 from testbed.campaign.texts.outcome import number
 
 NAMED_MAX: Final = 40
 """At most this many claims that differ or are undecided are shown; of the others only the headlines."""
 RUNS_MAX: Final = 10
-_COLOURS: Final = {Verdict.HOLDS: "green", Verdict.DIFFERS: "red", Verdict.UNDECIDED: "yellow"}
+_COLOURS: Final = {ClaimVerdict.HOLDS: "green", ClaimVerdict.DIFFERS: "red", ClaimVerdict.UNDECIDED: "yellow"}
 _HEADLINES: Final = ("verdict", *(section for section in METRICS if section != "fidelity"), "recovery")
 _RAN: Final = ("commit", "versions", "machine", "links", "shaping", "tcp")
 """The fields of run.json that describe code, versions, machine and network."""
@@ -31,7 +31,7 @@ _WIDTH_MAX: Final = 44
 
 
 @dataclass(frozen=True, slots=True)
-class Reproduced:
+class ReproductionResult:
     """The result of repeating a run.
 
     measured: the number of valid repeats. exact: whether results must be exactly equal. changed: files of
@@ -42,21 +42,21 @@ class Reproduced:
     archived: ArchivedRun
     directory: SweepDirectory
     record: SweepRecord
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedClaim, ...]
     measured: int
     exact: bool
     changed: tuple[str, ...]
     seeds: tuple[int, ...]
     here: RunRecord | None
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: ClaimVerdict) -> int:
         """Return how many claims have this verdict."""
         return sum(each.verdict is verdict for each in self.judged)
 
     @property
     def reproduced(self) -> bool:
         """Whether there are claims, and all of them hold."""
-        return bool(self.judged) and self.count(Verdict.HOLDS) == len(self.judged) and not self.changed
+        return bool(self.judged) and self.count(ClaimVerdict.HOLDS) == len(self.judged) and not self.changed
 
 
 def show_interrupted(given: Sequence[str], directory: SweepDirectory) -> None:
@@ -65,7 +65,7 @@ def show_interrupted(given: Sequence[str], directory: SweepDirectory) -> None:
     click.echo(f"interrupted: continue with `{shlex.join(words)}`")
 
 
-def show_reproduced(found: Reproduced) -> None:
+def show_reproduced(found: ReproductionResult) -> None:
     """Print the result."""
     for line in _about_runs(found):
         click.echo(sanitize(line))
@@ -79,9 +79,9 @@ def show_reproduced(found: Reproduced) -> None:
     click.echo(last_line(found))
 
 
-def last_line(found: Reproduced) -> str:
+def last_line(found: ReproductionResult) -> str:
     """Return the conclusion in one line."""
-    total, differ = len(found.judged), found.count(Verdict.DIFFERS)
+    total, differ = len(found.judged), found.count(ClaimVerdict.DIFFERS)
     if found.reproduced:
         same = f", and {len(found.archived.deliveries)} files of deliveries are the same to the byte"
         exactly = f" exactly, in virtual time{same}" if found.exact else ""
@@ -89,14 +89,14 @@ def last_line(found: Reproduced) -> str:
     if not found.measured:
         return f"not reproduced: none of {len(found.record.runs)} repeats were valid"
     parts = [f"{differ} of {total} claims differ"] if differ else []
-    if undecided := found.count(Verdict.UNDECIDED):
+    if undecided := found.count(ClaimVerdict.UNDECIDED):
         parts.append(f"{undecided} of {total} claims are undecided")
     if found.changed:
         parts.append(f"{len(found.changed)} of {len(found.archived.deliveries)} files of deliveries differ")
     return f"not reproduced: {', '.join(parts) or 'no claim can be judged'}"
 
 
-def _about_runs(found: Reproduced) -> Iterator[str]:
+def _about_runs(found: ReproductionResult) -> Iterator[str]:
     record = found.archived.record
     where = "in virtual time" if record.simulated else "with real processes"
     verdict = next((str(each.value) for each in found.archived.claims if each.figure == "verdict"), "unknown")
@@ -106,7 +106,7 @@ def _about_runs(found: Reproduced) -> Iterator[str]:
         made = f"planned for seeds {found.seeds[0]} to {found.seeds[-1]}"
     yield f"here: {runs_text(found.record)}, {made}"
     for run in not_passed(found.record)[:RUNS_MAX]:
-        yield f"  {run.name} {title(run)}: {became(run)}"
+        yield f"  {run.name} {title(run)}: {result_text(run)}"
     if found.here is not None:
         yield differences(record, found.here)
 
@@ -140,17 +140,17 @@ def _field_text(path: str, value: Any) -> str:
     return leaf_text(value)
 
 
-def _show_table(judged: Sequence[Judged]) -> None:
-    if whys := {each.why for each in judged if each.verdict is Verdict.UNDECIDED}:
+def _show_table(judged: Sequence[JudgedClaim]) -> None:
+    if whys := {each.why for each in judged if each.verdict is ClaimVerdict.UNDECIDED}:
         [why, *others] = whys
         if not others and all(
             each.why == why for each in judged
         ):  # one line instead of a table of equal rows
-            click.echo(f"  all {len(judged)} claims are {Verdict.UNDECIDED}: {why}")
+            click.echo(f"  all {len(judged)} claims are {ClaimVerdict.UNDECIDED}: {why}")
             return
-    wrong = sorted((each for each in judged if each.verdict is not Verdict.HOLDS), key=_order)
+    wrong = sorted((each for each in judged if each.verdict is not ClaimVerdict.HOLDS), key=_order)
     shown = wrong[:NAMED_MAX] + [
-        each for each in judged if each.verdict is Verdict.HOLDS and _is_headline(each.claim.figure)
+        each for each in judged if each.verdict is ClaimVerdict.HOLDS and _is_headline(each.claim.figure)
     ]
     rows = [("claim", "archived", "here", ""), *(_row(each) for each in shown)]
     widths = [min(max(len(row[column]) for row in rows), _WIDTH_MAX) for column in range(3)]
@@ -161,25 +161,25 @@ def _show_table(judged: Sequence[Judged]) -> None:
     if len(wrong) > NAMED_MAX:
         click.echo(f"  and {len(wrong) - NAMED_MAX} more that do not hold")
     counts = Counter(each.verdict for each in judged if not any(each is one for one in shown))
-    if counts[Verdict.HOLDS]:
-        click.echo(f"  and {counts[Verdict.HOLDS]} more that hold")
+    if counts[ClaimVerdict.HOLDS]:
+        click.echo(f"  and {counts[ClaimVerdict.HOLDS]} more that hold")
 
 
-def _order(each: Judged) -> tuple[bool, bool]:
+def _order(each: JudgedClaim) -> tuple[bool, bool]:
     """Return a sort key: claims that differ first, headlines first among them."""
-    return each.verdict is not Verdict.DIFFERS, not _is_headline(each.claim.figure)
+    return each.verdict is not ClaimVerdict.DIFFERS, not _is_headline(each.claim.figure)
 
 
 def _is_headline(figure: str) -> bool:
     return figure.partition(".")[0] in _HEADLINES
 
 
-def _row(each: Judged) -> tuple[str, str, str, str]:
+def _row(each: JudgedClaim) -> tuple[str, str, str, str]:
     claim = each.claim
     bar = f" ±{number(claim.bar)}" if claim.bar else ""
     archived, here = _shown(claim.value), _shown(each.here)
     if (
-        each.verdict is Verdict.DIFFERS and archived == here
+        each.verdict is ClaimVerdict.DIFFERS and archived == here
     ):  # they differ in digits that are usually not shown
         archived, here = repr(claim.value), repr(each.here)
     if each.low is not None and each.high is not None:

@@ -17,7 +17,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from analysis.claims import Broken, broken, claims, unclaimed
+from analysis.claims import BrokenClaim, broken_claims, claim_differences, claims
 from analysis.errors import AnalysisError, check_measured
 from analysis.pipeline import analyze
 from experiments.archives.crate import CLAIMS, CRATE, packed_files
@@ -94,7 +94,7 @@ def _verify_run(run: RunDirectory) -> bool:
         except AnalysisError as error:
             wrong = [str(error)]
         else:
-            wrong = [_line(each) for each in broken(claimed, found)]
+            wrong = [_line(each) for each in broken_claims(claimed, found)]
             wrong += _wrong_claims(run, found)
             wrong += [f"table {name}: differs from the captures" for name in _wrong_tables(run, bare)]
     total = len(claims(claimed))
@@ -107,7 +107,7 @@ def _wrong_claims(run: RunDirectory, found: dict[str, Any]) -> Iterator[str]:
     """Yield the mismatches of claims.json, which exists in an unpacked archive."""
     path = run.path / CLAIMS
     if path.is_file():
-        for each in unclaimed(read_json(path), found):
+        for each in claim_differences(read_json(path), found):
             yield f"{CLAIMS}: {each}"
 
 
@@ -201,7 +201,7 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _line(each: Broken) -> str:
+def _line(each: BrokenClaim) -> str:
     return f"{each.figure}: claimed {_shown(each.claimed)}, found {_shown(each.found)}"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import AnalysisError
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 from experiments.campaigns.sweepdir import SweepRun, replay_command
 from experiments.loader import FOLDER
 from experiments.records.run_record import RunRecord, record_to_json
@@ -18,7 +18,7 @@ from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import Backend
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.one_run import Request, make, prepare, write_page
+from testbed.campaign.one_run import ExperimentRunRequest, make, prepare, write_page
 from testbed.campaign.run_results import judgement, why_not_analysed
 from testbed.campaign.texts.progress import Follower
 from testbed.errors import MachineError, TestbedError
@@ -53,7 +53,7 @@ class MadeRun:
         return record_to_json(self.run_record)
 
     @property
-    def failure(self) -> Failure | None:
+    def failure(self) -> FailureKind | None:
         """The kind of its failure; None if it passed, or ended well and was not to be analysed."""
         return self._judgement[0]
 
@@ -69,7 +69,7 @@ class MadeRun:
         return path if path.exists() else None
 
     @property
-    def _judgement(self) -> tuple[Failure | None, str]:
+    def _judgement(self) -> tuple[FailureKind | None, str]:
         return judgement(self.run_record, self.summary, self.problem)
 
 
@@ -106,7 +106,7 @@ def _made(
     follow: Follower,
 ) -> MadeRun:
     chosen, points = of
-    directory = prepare(Request(*points.of(run), run.seed, chosen.links), backend, out)
+    directory = prepare(ExperimentRunRequest(*points.inputs_of(run), run.seed, chosen.links), backend, out)
     follow.show(f"run {directory.path}")
     summary, problem = None, None
     try:

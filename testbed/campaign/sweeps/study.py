@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from analysis.jobs.spark import Executors
-from analysis.pages.study.results import Results
+from analysis.pages.study.results import StudyResults
 from analysis.pages.study.study_page import as_text, content_of, write_study_report
 from analysis.session import spark_context
 from experiments.campaigns.studydir import StudyDirectory, StudyRecord
-from testbed.backends.studies import StudyTask, carry_out, side_by_side
+from testbed.backends.studies import StudyTask, execute, side_by_side
 from testbed.campaign import exit_codes
 from testbed.campaign.printable_streams import unfiltered
 
@@ -44,11 +44,11 @@ def go_on(directory: StudyDirectory) -> int:
         else:
             with _progress() as report:
                 for seed in open_seeds:
-                    carry_out(directory, seed, report)
+                    execute(directory, seed, report)
     finally:  # after Ctrl-C, too, for the seeds that are done
         if directory.done(record.seeds):
             page = write_study_report(directory)
-            click.echo(as_text(content_of(Results.of(directory))))
+            click.echo(as_text(content_of(StudyResults.from_directory(directory))))
             click.echo(f"\n{page}")
         else:
             click.echo(
@@ -72,7 +72,7 @@ def _side_by_side(directory: StudyDirectory, seeds: Sequence[int], at_once: int)
     watcher = threading.Thread(target=look, daemon=True)
     watcher.start()
     try:
-        executors.carry_out([StudyTask(directory.path, seed) for seed in seeds], "the study")
+        executors.execute([StudyTask(directory.path, seed) for seed in seeds], "the study")
     finally:
         ended.set()
         watcher.join()

@@ -4,21 +4,21 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep import VARIANT
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun
 from experiments.declared import programs_of
 from experiments.records.run_record import Outcome
 from testbed.backends.backend import Backend
 from testbed.campaign.campaign import Campaign
-from testbed.campaign.one_run import Request, RunRequest, prepare
+from testbed.campaign.one_run import ExperimentRunRequest, RunRequest, prepare
 from testbed.campaign.texts.campaign_text import run_line
 from testbed.errors import MachineError
 from testbed.programs import lacking_of
-from testbed.sweeps import Points, judged
+from testbed.sweeps import Points, with_expectations_judged
 
 
-class Sweep(Campaign[SweepRecord]):
+class RunningSweep(Campaign[SweepRecord]):
     """A sweep and its directory. points: the inputs of its runs; None if it is only analysed."""
 
     def __init__(self, directory: SweepDirectory, record: SweepRecord, points: Points | None = None) -> None:
@@ -39,11 +39,11 @@ class Sweep(Campaign[SweepRecord]):
             variant = run.values.get(VARIANT)
             if variant is None:
                 continue
-            system = self._points.of(run)[0].system
+            system = self._points.inputs_of(run)[0].system
             if variant not in lacking and (problem := lacking_of(system, programs_of(system))):
                 lacking[variant] = problem
             if variant in lacking:
-                self.note(replace(run, state=State.SKIPPED, problem=lacking[variant]))
+                self.note(replace(run, state=RunState.SKIPPED, problem=lacking[variant]))
         if not self.record.made:
             raise MachineError("; ".join(lacking.values()))
         return (f"left out {variant}: {problem}" for variant, problem in lacking.items())
@@ -58,7 +58,7 @@ class Sweep(Campaign[SweepRecord]):
     def request(self, run: SweepRun) -> RunRequest:
         """Return the inputs of a run. Raises InputError."""
         assert self._points is not None
-        return Request(*self._points.of(run), run.seed, self.record.links)
+        return ExperimentRunRequest(*self._points.inputs_of(run), run.seed, self.record.links)
 
     def end_run(self, run: SweepRun) -> str:
         """Record the result of a run; return the line to show."""
@@ -70,7 +70,7 @@ class Sweep(Campaign[SweepRecord]):
 
     def judge(self) -> None:
         """Record whether the expectations on all runs together hold. Raises InputError."""
-        self.update(judged(self.record, self.directory))
+        self.update(with_expectations_judged(self.record, self.directory))
 
     def end(self, outcome: Outcome) -> None:
         """Record how the sweep ended."""

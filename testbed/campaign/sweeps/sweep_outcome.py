@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from experiments.campaigns.campaign import State
-from experiments.campaigns.sweep_expectations import GroupJudgement, Judgement
+from experiments.campaigns.campaign import RunState
+from experiments.campaigns.sweep_expectations import GroupJudgement, SweepJudgement
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun, replay_command
 from testbed.campaign.texts.campaign_text import runs_text, title
 from testbed.campaign.texts.outcome import COLOURS, number, row
@@ -49,7 +49,7 @@ def verdict_of(record: SweepRecord) -> str:
     return "passed" if all(run.verdict for run in record.made) else "not analysed"
 
 
-def expectation_lines(expectation: Judgement) -> Iterator[str]:
+def expectation_lines(expectation: SweepJudgement) -> Iterator[str]:
     """Yield an expectation on all runs together, and each group of runs in which it did not hold."""
     groups = [group for group in expectation.groups if not group.held]
     yield f"{expectation.text}: {_held_text(expectation)}"
@@ -59,10 +59,10 @@ def expectation_lines(expectation: Judgement) -> Iterator[str]:
         yield f"  and {more} more"
 
 
-def _held_text(judged: Judgement | GroupJudgement) -> str:
+def _held_text(judged: SweepJudgement | GroupJudgement) -> str:
     return f"{'held' if judged.held else 'NOT HELD'} ({number(judged.value)})"
 
 
 def not_passed(record: SweepRecord) -> list[SweepRun]:
     """Return the runs that failed or did not pass."""
-    return [run for run in record.runs if run.state is State.FAILED or run.verdict not in {None, "passed"}]
+    return [run for run in record.runs if run.state is RunState.FAILED or run.verdict not in {None, "passed"}]

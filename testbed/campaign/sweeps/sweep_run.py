@@ -23,7 +23,7 @@ from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import make
 from testbed.campaign.run_results import broken, concluded, why_not_analysed
-from testbed.campaign.sweeps.sweep import Sweep
+from testbed.campaign.sweeps.sweep import RunningSweep
 from testbed.campaign.sweeps.sweep_outcome import show_sweep
 from testbed.campaign.sweeps.sweep_tasks import run_in_tasks
 from testbed.campaign.texts.campaign_text import position, title
@@ -31,7 +31,7 @@ from testbed.campaign.texts.progress import Follower, follower
 from testbed.errors import MachineError, TestbedError
 from testbed.run_selection import RunSelection
 from testbed.runner.versions import commit
-from testbed.sweeps import Points, continued, new_record, refuse_changed
+from testbed.sweeps import Points, new_record, record_to_resume, refuse_changed
 
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
@@ -47,7 +47,7 @@ def run_sweep(
     directory = SweepDirectory.open(resume) if resume else new_directory(out, chosen.file.experiment.name)
     with sole_writer(directory.path):
         sweep = (_resumed if resume else new_sweep)(directory, chosen)
-        outcome = carry_out(sweep, analyze=analyze)
+        outcome = execute(sweep, analyze=analyze)
     show_sweep(sweep.directory, sweep.record, given)
     if outcome is Outcome.INTERRUPTED:
         return exit_codes.INTERRUPTED
@@ -55,7 +55,7 @@ def run_sweep(
     return exit_codes.FINE if fine else exit_codes.FAILED
 
 
-def carry_out(sweep: Sweep, *, analyze: bool) -> Outcome:
+def execute(sweep: RunningSweep, *, analyze: bool) -> Outcome:
     """Make the pending runs and judge them together; return whether the sweep was completed or interrupted.
 
     Raises MachineError, AnalysisError.
@@ -103,24 +103,24 @@ def new_directory(out: Path, name: str) -> SweepDirectory:
         raise MachineError(f"cannot write the sweep below {out}: {error.strerror}") from error
 
 
-def new_sweep(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
+def new_sweep(directory: SweepDirectory, chosen: RunSelection) -> RunningSweep:
     """Begin a sweep and write its first record. Raises InputError."""
     points = Points(chosen)
     record = new_record(directory, chosen, points, commit())
     directory.write(record)
-    return Sweep(directory, record, points)
+    return RunningSweep(directory, record, points)
 
 
-def _resumed(directory: SweepDirectory, chosen: RunSelection) -> Sweep:
+def _resumed(directory: SweepDirectory, chosen: RunSelection) -> RunningSweep:
     points, record = Points(chosen), directory.read()
     refuse_changed(record, chosen, points, directory)
-    sweep = Sweep(directory, continued(record, chosen, directory), points)
+    sweep = RunningSweep(directory, record_to_resume(record, chosen, directory), points)
     if sweep.code_changed:
         click.echo("note: the code has changed since the sweep began", err=True)
     return sweep
 
 
-def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
+def _one_by_one(sweep: RunningSweep, *, analyze: bool) -> None:
     """Make the pending runs in sequence. Raises MachineError, AnalysisError, KeyboardInterrupt."""
     with open_backend(sweep.record.backend, lambda text: click.echo(text, err=True)) as backend:
         for run in sweep.record.pending:
@@ -133,7 +133,7 @@ def _one_by_one(sweep: Sweep, *, analyze: bool) -> None:
 
 
 def _made(
-    sweep: Sweep, run: SweepRun, backend: "Backend", follow: Follower, began_s: float, *, analyze: bool
+    sweep: RunningSweep, run: SweepRun, backend: "Backend", follow: Follower, began_s: float, *, analyze: bool
 ) -> SweepRun:
     """Make one run and return its result. A report is written unless the run passed."""
     directory = sweep.directory.run_of(run)

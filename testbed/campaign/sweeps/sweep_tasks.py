@@ -20,7 +20,7 @@ from experiments.records.rundir import RunDirectory
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.run_results import broken, concluded
-from testbed.campaign.sweeps.sweep import Sweep
+from testbed.campaign.sweeps.sweep import RunningSweep
 from testbed.campaign.texts.progress import Follower, follower
 from topologies.errors import InputError
 
@@ -35,7 +35,7 @@ class SimulatePoint:
     run: Path
     analyze: bool
 
-    def carry_out(self) -> None:
+    def execute(self) -> None:
         """Simulate and analyse the run. Never raises: an error becomes part of the result."""
         from testbed.backends.simulator import simulate
 
@@ -60,7 +60,7 @@ def result_file(run: RunDirectory) -> Path:
     return run.logs / "task.json"
 
 
-def run_in_tasks(sweep: Sweep, *, analyze: bool) -> None:
+def run_in_tasks(sweep: RunningSweep, *, analyze: bool) -> None:
     """Make the pending runs. Raises AnalysisError if Spark breaks, KeyboardInterrupt."""
     from analysis.session import spark_session
 
@@ -73,14 +73,14 @@ def run_in_tasks(sweep: Sweep, *, analyze: bool) -> None:
         tasks = [SimulatePoint(sweep.directory.run_of(run).path.resolve(), analyze) for run in runs]
         follow.say("starting Spark")
         context = spark_session().sparkContext
-        job = _Job(context, tasks)
+        job = _SparkSweepJob(context, tasks)
         try:
             _follow(sweep, runs, job, follow)
         finally:
             job.stop()
 
 
-class _Job:
+class _SparkSweepJob:
     """The tasks as one Spark job, in a thread."""
 
     def __init__(self, context: Any, tasks: list[SimulatePoint]) -> None:
@@ -108,12 +108,12 @@ class _Job:
 
     def _run(self, tasks: list[SimulatePoint]) -> None:
         try:
-            self._context.parallelize(tasks, len(tasks)).foreach(lambda task: task.carry_out())
+            self._context.parallelize(tasks, len(tasks)).foreach(lambda task: task.execute())
         except Exception as error:  # noqa: BLE001 - for the thread that waits
             self._error = error
 
 
-def _follow(sweep: Sweep, runs: list[SweepRun], job: _Job, follow: Follower) -> None:
+def _follow(sweep: RunningSweep, runs: list[SweepRun], job: _SparkSweepJob, follow: Follower) -> None:
     """Record each run as it is done, until all are."""
     waiting = list(runs)
     while waiting:
@@ -129,7 +129,7 @@ def _follow(sweep: Sweep, runs: list[SweepRun], job: _Job, follow: Follower) -> 
             time.sleep(LOOK_S)
 
 
-def _result(sweep: Sweep, run: SweepRun) -> SweepRun:
+def _result(sweep: RunningSweep, run: SweepRun) -> SweepRun:
     """Return the result of a run whose task is done."""
     directory = sweep.directory.run_of(run)
     result = read_json(result_file(directory))

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from experiments.campaigns.campaign import CampaignRecord, CampaignRun, State
+from experiments.campaigns.campaign import CampaignRecord, CampaignRun, RunState
 
 
 def run_line(run: CampaignRun, ended: int, count: int, left_s: float | None = None) -> str:
@@ -11,7 +11,7 @@ def run_line(run: CampaignRun, ended: int, count: int, left_s: float | None = No
 
     ended: how many of `count` runs have ended. left_s: what the others are expected to take, if known.
     """
-    parts = [became(run)]
+    parts = [result_text(run)]
     if (rate := run.headline.events_per_s) is not None:
         parts.append(f"{rate:,.0f} events/s")
     if (latency := run.headline.latency_p99_ms) is not None:
@@ -33,12 +33,12 @@ def position(number: int, count: int) -> str:
     return f"[{number:{len(str(count))}}/{count}]"
 
 
-def became(run: CampaignRun) -> str:
+def result_text(run: CampaignRun) -> str:
     """Return the verdict with its reason, or why there is no verdict."""
-    if run.state is State.SKIPPED:
+    if run.state is RunState.SKIPPED:
         return f"left out ({run.problem})"
     if run.failure is None and run.problem is None:
-        return run.verdict or ("ran" if run.state is State.DONE else str(run.state))
+        return run.verdict or ("ran" if run.state is RunState.DONE else str(run.state))
     allowed = " (allowed)" if run.failure is not None and run.allow_failure else ""
     problem = f": {run.problem}" if run.problem else ""
     return f"{run.verdict or run.failure or run.state}{allowed}{problem}"
@@ -55,7 +55,7 @@ def _counted_as(run: CampaignRun) -> str:
         return run.verdict
     if not run.ended:
         return "not run"
-    return {State.DONE: "not analysed", State.SKIPPED: "left out"}.get(run.state, "broken")
+    return {RunState.DONE: "not analysed", RunState.SKIPPED: "left out"}.get(run.state, "broken")
 
 
 def duration_text(seconds: float) -> str:

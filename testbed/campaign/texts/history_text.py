@@ -32,7 +32,7 @@ def opened(folder: Path) -> History:
     return history
 
 
-def tell_problems(history: History) -> bool:
+def print_problems(history: History) -> bool:
     """Print which files cannot be read, and return whether there are any."""
     for problem in history.problems:
         click.echo(f"cutset: {problem}", err=True)

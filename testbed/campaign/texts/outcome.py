@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments.records.rundir import RunDirectory
-from experiments.records.summary import METRICS, RECOVERY, WRONG
+from experiments.records.summary import METRICS, RECOVERY, WRONG_EVENT_FIGURES
 from testbed.campaign import exit_codes
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _latency(latency: dict[str, Any]) -> str:
 
 def _events(events: dict[str, Any]) -> str:
     published, delivered = number(events["published"]), number(events["delivered"])
-    wrong = [name for name in WRONG if name in ALWAYS_SHOWN or events.get(name)]
+    wrong = [name for name in WRONG_EVENT_FIGURES if name in ALWAYS_SHOWN or events.get(name)]
     faults = ", ".join(f"{number(events[name])} {name.replace('_', ' ')}" for name in wrong)
     dropped = events.get("unacknowledged")
     died = "missing of publishers that died before the acknowledgement"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from experiments.planned.changes import LinkChange, LinkState
 from experiments.planned.plan import ChurnPlan, FaultPlan, LinkPlan, Plan
 from testbed.campaign.texts.plan_text import link_parameters_text, owned
-from topologies.layout import Box, Line, layout, placed, spaced
+from topologies.layout import LabelBox, LabelledLine, layout, layout_in_pixels, place_labels
 from topologies.palette import colour_of
-from topologies.svg import Drawing, Point, document, element
+from topologies.svg import Point, SvgDrawing, document, element
 
 CARD_WIDTH, CARD_HEIGHT = 300.0, 76.0
 MARGIN = 40.0
@@ -56,7 +56,7 @@ def plan_svg(plan: Plan) -> str:
     right = max(x for x, _ in centres.values()) + CARD_WIDTH / 2
     bottom = max(y for _, y in centres.values()) + CARD_HEIGHT / 2
     width = max(right + MARGIN, MAP_WIDTH)
-    canvas = Drawing()
+    canvas = SvgDrawing()
     _draw_heading(canvas, plan)
     _draw_links(canvas, plan, centres, within=(right, bottom))
     _draw_regions(canvas, plan, centres)
@@ -69,7 +69,7 @@ def centres_of(plan: Plan) -> dict[str, Point]:
     names = [region.name for region in plan.regions]
     edges = [(names.index(link.a), names.index(link.b)) for link in plan.links if link.kind == "wan"]
     room = max((_label(plan, link).width for link in plan.links if link.kind == "wan"), default=0.0)
-    places = spaced(
+    places = layout_in_pixels(
         layout(len(names), edges),
         apart=(CARD_WIDTH + max(GAP, room + LABEL_HEIGHT), CARD_HEIGHT + GAP),
         size=(MAP_WIDTH, MAP_HEIGHT),
@@ -78,13 +78,13 @@ def centres_of(plan: Plan) -> dict[str, Point]:
     return {name: (left + x, top + y) for name, (x, y) in zip(names, places, strict=True)}
 
 
-def _draw_heading(canvas: Drawing, plan: Plan) -> None:
+def _draw_heading(canvas: SvgDrawing, plan: Plan) -> None:
     seconds = plan.duration_us / 1e6
     canvas.text(MARGIN, 34, plan.experiment, "title")
     canvas.text(MARGIN, 54, f"{plan.system}, {len(plan.processes)} processes, {seconds:g} s", "faint")
 
 
-def _draw_links(canvas: Drawing, plan: Plan, centres: dict[str, Point], *, within: Point) -> None:
+def _draw_links(canvas: SvgDrawing, plan: Plan, centres: dict[str, Point], *, within: Point) -> None:
     links = [link for link in plan.links if link.kind == "wan"]
     failing = _failing(plan)
     for link in links:
@@ -94,11 +94,11 @@ def _draw_links(canvas: Drawing, plan: Plan, centres: dict[str, Point], *, withi
         links = [link for link in links if link.name in failing or _touched_by(plan, link)]
     labels = [_label(plan, link) for link in links[:LABELLED_LINKS_MAX]]
     lines = [
-        Line(*centres[link.a], *centres[link.b], label.width, LABEL_HEIGHT)
+        LabelledLine(*centres[link.a], *centres[link.b], label.width, LABEL_HEIGHT)
         for link, label in zip(links, labels, strict=False)
     ]
-    cards = [Box(*centre, CARD_WIDTH + 8, CARD_HEIGHT + 8) for centre in centres.values()]
-    for label, box in zip(labels, placed(lines, cards, within), strict=True):
+    cards = [LabelBox(*centre, CARD_WIDTH + 8, CARD_HEIGHT + 8) for centre in centres.values()]
+    for label, box in zip(labels, place_labels(lines, cards, within), strict=True):
         _draw_label(canvas, label, box)
 
 
@@ -122,7 +122,7 @@ def _label(plan: Plan, link: LinkPlan) -> _Label:
     return _Label(text, ", ".join(_touched_by(plan, link)))
 
 
-def _draw_label(canvas: Drawing, label: _Label, box: Box) -> None:
+def _draw_label(canvas: SvgDrawing, label: _Label, box: LabelBox) -> None:
     canvas.box(box, "label", radius=LABEL_HEIGHT / 2)
     if label.faults:
         canvas.text(box.x - box.width / 2 + 10, box.y + 4, f"✕ {label.faults}", "fault")
@@ -131,11 +131,11 @@ def _draw_label(canvas: Drawing, label: _Label, box: Box) -> None:
         canvas.text(box.x, box.y + 4, label.text, anchor="middle")
 
 
-def _draw_regions(canvas: Drawing, plan: Plan, centres: dict[str, Point]) -> None:
+def _draw_regions(canvas: SvgDrawing, plan: Plan, centres: dict[str, Point]) -> None:
     for number, region in enumerate(plan.regions):
         x, y = centres[region.name]
         colour = colour_of(number)
-        canvas.box(Box(x, y, CARD_WIDTH, CARD_HEIGHT), "card", radius=12, stroke=colour)
+        canvas.box(LabelBox(x, y, CARD_WIDTH, CARD_HEIGHT), "card", radius=12, stroke=colour)
         left = x - CARD_WIDTH / 2 + 16
         canvas.parts.append(element("circle", {"cx": left + 6, "cy": y - 17, "r": "7", "fill": colour}))
         canvas.text(left + 21, y - 12, region.name, "region")
@@ -149,7 +149,7 @@ def _roles_text(plan: Plan, region: str) -> str:
     return " · ".join(f"{role} {count}" for role, count in counts.items()) or "no processes"
 
 
-def _draw_timeline(canvas: Drawing, plan: Plan, *, top: float, width: float) -> float:
+def _draw_timeline(canvas: SvgDrawing, plan: Plan, *, top: float, width: float) -> float:
     """Draw the time axis with a lane for each fault and each churn group; return the lower edge.
 
     Each arrival and departure of a churn group has a mark.
@@ -163,7 +163,7 @@ def _draw_timeline(canvas: Drawing, plan: Plan, *, top: float, width: float) -> 
         x = left + fault.at_us * scale
         if isinstance(fault, ChurnPlan) or _lasts(fault):
             end = left + (fault.until_us or plan.duration_us) * scale
-            canvas.box(Box((x + end) / 2, y, max(end - x, 2.0), LANE_HEIGHT - 6), "band", radius=3)
+            canvas.box(LabelBox((x + end) / 2, y, max(end - x, 2.0), LANE_HEIGHT - 6), "band", radius=3)
         if isinstance(fault, ChurnPlan):
             for change in [change for change in plan.changes if change.fault == fault.name][:MARKS_MAX]:
                 at = left + change.at_us * scale

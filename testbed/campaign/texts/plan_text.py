@@ -18,8 +18,8 @@ from experiments.child_python import python_command
 from experiments.contract import differences
 from experiments.declared import Trait, declared_with
 from experiments.planned.changes import (
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessChange,
     Trigger,
@@ -33,7 +33,7 @@ from experiments.planned.plan import (
 )
 from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
-from testbed.capturing.capture_commands import CapturePoint, tcpdump_command
+from testbed.capturing.capture_commands import TcpdumpPoint, tcpdump_command
 from testbed.capturing.capture_size import capture_bytes_per_s, disk_needed_bytes
 from testbed.links.relay.ring_sizes import RINGS_BYTES_MAX, memory_bytes
 from testbed.network.commands import inside_lines
@@ -243,7 +243,7 @@ def _both_ways(link: LinkPlan) -> str:
 def _trace_rows(plan: Plan) -> Iterator[Row]:
     """Yield the traces that link directions follow from time 0 on."""
     for link in plan.links:
-        for direction in Direction:
+        for direction in LinkDirectionName:
             trace = link.trace(direction) or LinkTrace()
             named = (("rate", trace.rate, 1e6, "Mbit/s"), ("delay", trace.delay, 1e3, "ms"))
             for what, steps, unit, unit_name in named:
@@ -401,9 +401,9 @@ def _program_rows(plan: Plan, *, full: bool) -> Iterator[Row]:
 
 def _capture_command(plan: Plan, number: int) -> str:
     capture = plan.captures[number]
-    point = CapturePoint(capture, netns=f"/proc/PID_OF_{capture.host}/ns/net", interface=capture.interface)
+    point = TcpdumpPoint(capture, netns=f"/proc/PID_OF_{capture.host}/ns/net", interface=capture.interface)
     if capture.link:
-        point = CapturePoint(capture, netns=None, interface=f"SIDE_{capture.side}_OF_{capture.link}")
+        point = TcpdumpPoint(capture, netns=None, interface=f"SIDE_{capture.side}_OF_{capture.link}")
     path = Path("captures") / capture.file
     return shlex.join(tcpdump_command(point, path, snaplen_bytes=plan.snaplen_bytes, root=False))
 
@@ -422,7 +422,7 @@ def _memory_rows(plan: Plan) -> Iterator[Row]:
     """Yield the memory of the relay's receive rings, at both ends of every link."""
     if plan.links_kind not in ("auto", "relay"):
         return
-    received = [each.towards(direction) for each in plan.links for direction in Direction]
+    received = [each.towards(direction) for each in plan.links for direction in LinkDirectionName]
     yield (
         f"{memory_bytes(received) / (1 << 20):.0f} MiB at most for the relay's receive rings, "
         f"within {RINGS_BYTES_MAX >> 20} MiB",

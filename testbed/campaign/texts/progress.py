@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from experiments.files.sanitize import printable, printable_lines
 from testbed.campaign.printable_streams import unfiltered
-from testbed.campaign.texts.shipping_progress import QUIET_STATES, MachineFiles, ShippedSoFar
+from testbed.campaign.texts.shipping_progress import QUIET_STATES, MachineFiles, ShippingProgress
 
 LINE_PERIOD_S = 5.0
 PHASES = {
@@ -29,7 +29,7 @@ PHASES = {
 
 
 @dataclass(slots=True)
-class Situation:
+class RunSituation:
     """The state of one run, from its messages so far."""
 
     phase: str = "planned"
@@ -38,7 +38,7 @@ class Situation:
     events_per_s: int = 0
     now_ns: int | None = None  # set if the run does not use this machine's time
     watched: dict[str, Any] = field(default_factory=dict)  # the latest message of the live timelines
-    shipped: ShippedSoFar = field(default_factory=ShippedSoFar)
+    shipped: ShippingProgress = field(default_factory=ShippingProgress)
     _seen: set[tuple[Any, ...]] = field(default_factory=set)
 
     def take(self, message: dict[str, Any]) -> str | None:
@@ -139,7 +139,7 @@ class PlainFollower:
     """Plain lines: one for each phase and event, and at most one every LINE_PERIOD_S in between."""
 
     def __init__(self) -> None:
-        self._situation = Situation()
+        self._situation = RunSituation()
         self._shown_s = 0.0
         self._one_at_a_time = threading.Lock()
 
@@ -200,7 +200,7 @@ class LiveFollower:
 
     def __init__(self, terse: str | None = None) -> None:
         self._terse = terse
-        self._situation = Situation()
+        self._situation = RunSituation()
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=24),

@@ -8,13 +8,13 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from testbed.machines.shipping.result import State
+from testbed.machines.shipping.result import ShippingState
 
 RATE_WINDOW_S = 3.0
 WORTH_WAITING_BYTES = 10**6
-TELLING_STATES = frozenset({State.WAITING, State.SHIPPED, State.GIVEN_UP})
+TELLING_STATES = frozenset({ShippingState.WAITING, ShippingState.SHIPPED, ShippingState.GIVEN_UP})
 """States that get a permanent line."""
-QUIET_STATES = frozenset({State.FOLLOWING, State.SHIPPED})
+QUIET_STATES = frozenset({ShippingState.FOLLOWING, ShippingState.SHIPPED})
 """States in which no file is awaited."""
 
 
@@ -23,14 +23,14 @@ class MachineFiles:
     """The progress of one machine's files."""
 
     machine: str
-    state: State = State.CONNECTING
+    state: ShippingState = ShippingState.CONNECTING
     bytes: int = 0
     of_bytes: int = 0
     _seen: deque[tuple[float, int]] = field(default_factory=deque)
 
     def take(self, message: dict[str, Any], now_s: float) -> str | None:
         """Update from a `Progress.as_message`; return a permanent line, if the message deserves one."""
-        state = State(message["state"])
+        state = ShippingState(message["state"])
         changed, self.state = state is not self.state, state
         self.bytes, self.of_bytes = message["bytes"], message["of_bytes"]
         self._seen.append((now_s, self.bytes))
@@ -53,12 +53,12 @@ class MachineFiles:
         here += f" {_mb(self.bytes):>7} of {_mb(self.of_bytes):>7} MB"
         rate = self.rate_bytes_per_s
         left = self.of_bytes - self.bytes
-        if self.state is not State.SHIPPING or not rate or left <= 0:
+        if self.state is not ShippingState.SHIPPING or not rate or left <= 0:
             return here
         return f"{here}  {_mb(rate):>6} MB/s  {left / rate:>4.0f} s left"
 
     def _line(self, message: dict[str, Any]) -> str:
-        if self.state is State.SHIPPED:
+        if self.state is ShippingState.SHIPPED:
             sent = f", sent as {_mb(message['wire_bytes'])} MB" if "wire_bytes" in message else ""
             return f"{self.machine}: all its files are here: {_mb(self.bytes)} MB{sent}"
         left = self.of_bytes - self.bytes
@@ -67,7 +67,7 @@ class MachineFiles:
 
 
 @dataclass(slots=True)
-class ShippedSoFar:
+class ShippingProgress:
     """The progress of all machines' files."""
 
     machines: dict[str, MachineFiles] = field(default_factory=dict)

@@ -32,7 +32,7 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     from analysis.messages.wireshark import dissector
     from experiments.declared import programs_of
     from experiments.parameters import complete_parameters, known_systems
-    from testbed.cli.output import give
+    from testbed.cli.output import write_or_print
 
     if system not in known_systems():
         raise click.BadParameter(
@@ -45,4 +45,4 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
         text = markdown(system)
     else:
         text = dissector(system, port or complete_parameters(system, {})["port"])
-    give(output, text)
+    write_or_print(output, text)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.output import give
+from testbed.cli.output import write_or_print
 
 
 @click.group(name="emulab")
@@ -72,7 +72,7 @@ def profile(  # noqa: PLR0917 (click passes them by name)
     for doubt in limit_warnings(request):
         click.echo(f"note: {doubt}", err=True)
     prepare = None if bare else prepare_command()
-    give(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))
+    write_or_print(output, request_rspec(request, Hardware(hardware_type, image), prepare=prepare))
 
 
 @command.command(name="inventory", short_help="Write the inventory of the machines in MANIFEST.")
@@ -93,4 +93,4 @@ def inventory(manifest: Path, name: str, user: str | None, output: Path | None) 
         problem = error.strerror if isinstance(error, OSError) else "is not UTF-8 text"
         raise InputError(str(manifest), None, "", f"cannot be read: {problem}") from None
     given = read_manifest(text, shown_path(manifest))
-    give(output, inventory_text(given, name=name, user=user, login_name=getpass.getuser()))
+    write_or_print(output, inventory_text(given, name=name, user=user, login_name=getpass.getuser()))

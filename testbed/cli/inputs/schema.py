@@ -29,8 +29,8 @@ def command(kind: str) -> None:
     }
     with reader_may_leave():
         if kind == "tables":
-            from analysis.sql.tables import described
+            from analysis.sql.tables import tables_as_markdown
 
-            click.echo(described(), nl=False)
+            click.echo(tables_as_markdown(), nl=False)
             return
         click.echo(json.dumps(schemas[kind](), indent=2))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from testbed.cli.output import give
+from testbed.cli.output import write_or_print
 
 
 @click.group(name="topology")
@@ -42,7 +42,7 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
     found = read_matrix(path)
     if regions is not None:
         try:
-            found = found.of([each.strip() for each in regions.split(",")])
+            found = found.restricted_to([each.strip() for each in regions.split(",")])
         except ValueError as error:
             raise InputError("--regions", None, "", str(error)) from None
     described = f"Round-trip times between regions, from {path.name}."
@@ -51,4 +51,4 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
     if found.renamed:
         names = ", ".join(f"{name} is {region}" for name, region in found.renamed.items())
         click.echo(f"renamed, because names are lower case letters and digits: {names}", err=True)
-    give(output, text)
+    write_or_print(output, text)

@@ -25,10 +25,10 @@ def command(run_names: tuple[str, ...], master: str | None, captures: str | None
 
     found = [named(name) for name in run_names]
     if master is None:
-        from analysis.jobs.choice import start_ahead
+        from analysis.jobs.choice import start_spark_early
         from experiments.records.rundir import RunDirectory
 
-        start_ahead(run for run in found if isinstance(run, RunDirectory))
+        start_spark_early(run for run in found if isinstance(run, RunDirectory))
     from testbed.campaign.analyses import analyze_all  # while Java starts
 
     return analyze_all(found, master, captures)

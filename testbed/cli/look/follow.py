@@ -33,9 +33,9 @@ def command(
     from analysis.errors import check_messages, check_packets
     from analysis.inspect.following.after_fault import event_after
     from analysis.inspect.following.copies import find
-    from analysis.inspect.following.hops import Packets, hops
+    from analysis.inspect.following.hops import MessagePackets, hops
     from analysis.inspect.following.lines import lines, to_json
-    from analysis.inspect.following.story import clients_of, tell
+    from analysis.inspect.following.story import expected_clients, explain_path
     from analysis.inspect.packets.filters import stream_of
     from analysis.timelines.run_metadata import read_metadata
     from testbed.cli.named_run import named_run
@@ -52,8 +52,11 @@ def command(
         seq = event_after(run, number, after, int(seq), metadata)
     found = find(run, number, int(seq), metadata)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy is not None]
-    story = tell(
-        found, hops(found, metadata, Packets(run, everything).of), metadata, clients_of(run, metadata, found)
+    story = explain_path(
+        found,
+        hops(found, metadata, MessagePackets(run, everything).sightings_of),
+        metadata,
+        expected_clients(run, metadata, found),
     )
     with reader_may_leave():
         if as_json:

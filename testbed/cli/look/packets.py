@@ -95,7 +95,7 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     from analysis.errors import check_measured, check_messages, check_packets, check_transfers
     from analysis.inspect.packets.filters import codec_of
     from analysis.timelines.run_metadata import read_metadata
-    from testbed.cli.look.packets_output import Output
+    from testbed.cli.look.packets_output import MessageListing
     from testbed.cli.named_run import named_run
     from testbed.cli.output import reader_may_leave
 
@@ -107,7 +107,9 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
         check_messages(run)
     record, clocks = read_on_reference(run)
     metadata = read_metadata(record, clocks)
-    output = Output(run, metadata, _wanted(asked, metadata, codec_of(record.plan).by_name), asked["limit"])
+    output = MessageListing(
+        run, metadata, _wanted(asked, metadata, codec_of(record.plan).by_name), asked["limit"]
+    )
     with reader_may_leave():
         if asked["pcap"]:
             output.write_packets(asked["pcap"], asked["at"])

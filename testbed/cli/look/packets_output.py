@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class MessageListing:
     """Prints the messages of a run. limit: the maximum number; None is all."""
 
     run: RunDirectory
@@ -47,16 +47,16 @@ class Output:
         from analysis.inspect.packets.filters import codec_of
         from analysis.inspect.packets.lines import raw_lines
         from analysis.inspect.packets.objects import describe, describe_bytes
-        from analysis.inspect.packets.raw import Bytes
+        from analysis.inspect.packets.raw import MessageByteReader
 
-        codec, taken = codec_of(self.run.read_run().plan), Bytes(self.run)
+        codec, taken = codec_of(self.run.read_run().plan), MessageByteReader(self.run)
         one = describe(self.metadata)
         lines = self._liner()
         if not as_json:
             _write([[lines.header()]])
         tally = Tally()
         for rows in self._rows(tally):
-            for row, raw in zip(rows, taken.of(rows), strict=True):
+            for row, raw in zip(rows, taken.read_messages(rows), strict=True):
                 if as_json:
                     _write([[json.dumps(one(row) | describe_bytes(raw, codec))]])
                 else:
@@ -91,13 +91,13 @@ class Output:
         """
         from analysis.inspect.packets.selection import (
             begin_capture,
-            choose,
+            select_packets,
             time_zero,
             write_file,
             write_packets,
         )
 
-        choice = choose(self.run, self.metadata, self.wanted, at)
+        choice = select_packets(self.run, self.metadata, self.wanted, at)
         if str(path) == "-":
             written = write_packets(self.metadata, choice, begin_capture(sys.stdout.buffer, self.metadata))
         else:

@@ -12,8 +12,8 @@ import click
 from testbed.cli.options import once, run_arguments
 
 if TYPE_CHECKING:
-    from analysis.sql.answers import Form
-    from analysis.sql.questions import Answer, Case, Engine
+    from analysis.sql.answers import OutputFormat
+    from analysis.sql.questions import QueryResult, RunCase, SqlEngine
     from experiments.records.rundir import RunDirectory
 
 FORMS: Final = ("table", "csv", "json", "parquet")
@@ -57,16 +57,16 @@ def command(
     Exit codes: 0 answered, 1 the question is wrong, 2 no such run, or not analysed, 3 another command makes
     or analyses one.
     """
-    from analysis.sql.answers import Form
+    from analysis.sql.answers import OutputFormat
     from analysis.sql.questions import read_cases
     from testbed.campaign.in_use import reading
     from testbed.cli.look.sql_prompt import statements
 
     names, question = _divided(run_names, file)
-    if form == Form.PARQUET and output is None:
+    if form == OutputFormat.PARQUET and output is None:
         raise click.UsageError("Parquet cannot be shown on a terminal: add --output FILE")
     runs = _runs(names)
-    wanted = Form(form or Form.TABLE)
+    wanted = OutputFormat(form or OutputFormat.TABLE)
     with (
         reading(*(run.path for run in runs)),
         _engine(read_cases(runs), spark=spark or master is not None, master=master) as engine,
@@ -83,15 +83,15 @@ def command(
         return 0
 
 
-def _answer_all(engine: "Engine", form: "Form") -> int:
+def _answer_all(engine: "SqlEngine", form: "OutputFormat") -> int:
     """Answer questions from standard input, or at a prompt on a terminal."""
-    from testbed.cli.look.sql_prompt import Prompt, statements
+    from testbed.cli.look.sql_prompt import SqlPrompt, statements
 
     def answer(question: str) -> None:
         _give(engine.ask(question), form, None)
 
     if sys.stdin.isatty():
-        Prompt(answer).loop()
+        SqlPrompt(answer).loop()
         return 0
     for question in statements(sys.stdin.read()):
         answer(question)
@@ -156,7 +156,9 @@ def _runs(names: Sequence[str]) -> "list[RunDirectory]":
     return found
 
 
-def _engine(cases: "Sequence[Case]", *, spark: bool, master: str | None) -> "AbstractContextManager[Engine]":
+def _engine(
+    cases: "Sequence[RunCase]", *, spark: bool, master: str | None
+) -> "AbstractContextManager[SqlEngine]":
     if not spark:
         from analysis.sql.duckdb_engine import duckdb_engine
 
@@ -167,7 +169,7 @@ def _engine(cases: "Sequence[Case]", *, spark: bool, master: str | None) -> "Abs
     return nullcontext(spark_engine(cases, master))
 
 
-def _give(answer: "Answer", form: "Form", output: Path | None) -> None:
+def _give(answer: "QueryResult", form: "OutputFormat", output: Path | None) -> None:
     from analysis.sql.answers import lines, write
     from experiments.files.sanitize import printable_lines
     from experiments.files.whole_files import replacing

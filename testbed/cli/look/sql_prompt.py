@@ -27,7 +27,7 @@ A question ends with ; and may have several lines. `tables` shows the tables, `D
 Tab completes, Ctrl-C drops the question, Ctrl-D or `quit` leaves."""
 
 
-class Prompt:
+class SqlPrompt:
     """Reads questions from a terminal and prints the answers, until the user leaves."""
 
     def __init__(self, answer: Callable[[str], None]) -> None:

@@ -70,14 +70,14 @@ def list_(
     Exit codes: 0 shown, 1 some files of the history cannot be read, and are named, 2 bad input.
     """
     from analysis.history import HistoryFilter
-    from testbed.campaign.texts.history_text import opened, show, tell_problems
+    from testbed.campaign.texts.history_text import opened, print_problems, show
 
     for option in ("since", "until"):
         _check_night(f"--{option}", asked[option])
     found = opened(history)
     with reader_may_leave():
         show(found, HistoryFilter(**asked, verdicts=verdicts or None), metrics, limit, as_json=as_json)
-    return exit_codes.FAILED if tell_problems(found) else exit_codes.FINE
+    return exit_codes.FAILED if print_problems(found) else exit_codes.FINE
 
 
 @command.command(name="add", short_help="Add runs that were made by hand.")
@@ -132,12 +132,12 @@ def prune(history: Path, runs: Path | None, keep: str, dry: bool) -> int:
     lost. Exit codes: 0 the rest fits, 1 it does not fit, 2 bad input.
     """
     from experiments.records.rundir import RUNS
-    from testbed.campaign.texts.history_text import make_room, opened, tell_problems
+    from testbed.campaign.texts.history_text import make_room, opened, print_problems
 
     budget_bytes = kept_bytes(keep)
     found = opened(history)
     fits = make_room(found, runs or history.absolute().parent / RUNS, budget_bytes, dry=dry)
-    tell_problems(found)
+    print_problems(found)
     return exit_codes.FINE if fits else exit_codes.FAILED
 
 

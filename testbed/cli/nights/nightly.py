@@ -127,7 +127,7 @@ class SuiteOrCommand(click.Group):
             raise mistyped
 
 
-class Wait(click.ParamType[float]):
+class WaitDuration(click.ParamType[float]):
     """A duration, as 30min or 12h, in seconds."""
 
     name = "DURATION"
@@ -159,7 +159,7 @@ def command() -> None:
     "--date", "night", type=NIGHT, help="The date of the night, which determines the seeds.  [default: today]"
 )
 @click.option(
-    "--wait", "wait_s", type=Wait(), default="0s", help="How long to wait for another night to end."
+    "--wait", "wait_s", type=WaitDuration(), default="0s", help="How long to wait for another night to end."
 )
 @click.option("--dry", is_flag=True, help="Only show what would run.")
 @night_options

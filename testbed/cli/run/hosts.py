@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from testbed.machines.archive import Archive
     from testbed.machines.cleanup import CleanupResult
     from testbed.machines.inventory import Inventory
-    from testbed.machines.ssh.ssh import Connection
+    from testbed.machines.ssh.ssh import SshConnection
 
 
 @click.command(name="hosts")
@@ -60,11 +60,11 @@ def _needs(experiment: str, inventory: "Inventory") -> "dict[str, tuple[Need, ..
     from testbed.run_selection import RunSelection
 
     file = read_chosen(experiment, (), None)
-    plan = plan_of(RunSelection.of(file, backend=None, links="auto", seed=None, repeat=None))
+    plan = plan_of(RunSelection.from_options(file, backend=None, links="auto", seed=None, repeat=None))
     return needs_by_machine(plan, place(plan, inventory))
 
 
-def _clean(connections: Sequence["Connection | TestbedError"], archive: "Archive") -> None:
+def _clean(connections: Sequence["SshConnection | TestbedError"], archive: "Archive") -> None:
     """Clean the reachable machines and print the result; the table shows why others are not reachable."""
     from experiments.records.rundir import RUNS
     from testbed.errors import TestbedError

@@ -144,8 +144,8 @@ def command(  # noqa: PLR0917 (click passes them by name)
         raise click.UsageError("--times and --fixed are for --replay FINDING.", context)
     if experiment is None:
         raise click.UsageError("Missing argument 'EXPERIMENT' (or --replay FINDING).", context)
-    from experiments.hunting.huntable import usual_place
-    from testbed.campaign.hunting.hunt import Limits
+    from experiments.hunting.huntable import default_backend
+    from testbed.campaign.hunting.hunt import HuntLimits
     from testbed.campaign.hunting.start import HuntRequest, hunt
 
     file = read_chosen(experiment, overrides, topology)
@@ -155,14 +155,14 @@ def command(  # noqa: PLR0917 (click passes them by name)
         HuntRequest(
             experiment=file.experiment,
             folder=folder,
-            limits=Limits(seconds if seconds is not None else usual, runs, findings),
+            limits=HuntLimits(seconds if seconds is not None else usual, runs, findings),
             seed=1 if seed is None else seed,
             workers=workers,
             master=master,
             build=build,
             modules=modules,
             words=_words(experiment, overrides, topology, seed, backend),
-            place=backend or usual_place(file.experiment),
+            place=backend or default_backend(file.experiment),
         )
     )
 

@@ -28,14 +28,14 @@ def command(system: str | None, paper: str | None) -> int:
 
     With SYSTEM: the roles, workloads and parameters of that system, with their defaults.
     """
-    from experiments.campaigns.studies import listed
-    from experiments.declared import is_known, known_systems
+    from experiments.campaigns.studies import listed_studies
+    from experiments.declared import is_known_system, known_systems
     from testbed.campaign.listing import of_paper, of_system, sections
 
     if system is not None and paper is not None:
         raise click.UsageError("give SYSTEM or --paper")
     if system is not None:
-        if not is_known(system):
+        if not is_known_system(system):
             known = ", ".join(known_systems())
             raise click.BadParameter(f"no system {system!r:.40}, but {known}", param_hint="SYSTEM")
         shown = of_system(system)
@@ -44,7 +44,7 @@ def command(system: str | None, paper: str | None) -> int:
         if not shown:
             raise click.BadParameter(f"nothing is after a paper {paper!r:.40}", param_hint="--paper")
     else:
-        shown = {**sections(), "Studies": dict(listed())}
+        shown = {**sections(), "Studies": dict(listed_studies())}
     with reader_may_leave():
         for number, (title, described) in enumerate(shown.items()):
             if number:

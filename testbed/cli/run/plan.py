@@ -41,7 +41,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from testbed.run_selection import RunSelection
 
     file = read_chosen(experiment, overrides, topology, variants)
-    chosen = RunSelection.of(file, backend=None, links=links, seed=seed, repeat=repeat)
+    chosen = RunSelection.from_options(file, backend=None, links=links, seed=seed, repeat=repeat)
     plan = plan_of(chosen)
     with reader_may_leave():
         if as_json:

@@ -65,7 +65,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     if backend is not None:
         check_backend(backend)
     file = read_chosen(experiment, overrides, topology, variants)
-    chosen = RunSelection.of(file, backend=backend, links=links, seed=seed, repeat=repeat)
+    chosen = RunSelection.from_options(file, backend=backend, links=links, seed=seed, repeat=repeat)
     if live:
         from testbed.campaign.live_view import check_watchable
 

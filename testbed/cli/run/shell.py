@@ -47,5 +47,5 @@ def command(  # noqa: PLR0917 (click passes them by name)
 
     leave_out = ignored_fields(with_faults=with_faults)
     file = read_experiment(experiment, all_overrides(overrides, topology, variants), leave_out)
-    chosen = RunSelection.of(file, backend=LOCAL, links=links, seed=seed, repeat=1)
+    chosen = RunSelection.from_options(file, backend=LOCAL, links=links, seed=seed, repeat=1)
     return run_shell(chosen, out, PROMPT, with_faults=with_faults, analyze=not no_analyze)

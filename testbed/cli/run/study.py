@@ -37,10 +37,10 @@ def command(  # noqa: PLR0917 (click passes them by name)
     Without STUDY, list the studies. With --repeat, seeds run in parallel as Spark tasks, as many as fit into
     memory. `--set nodes=2000` makes one that takes seconds. Ctrl-C keeps the seeds that are done.
     """
-    from experiments.campaigns.studies import chosen, listed
+    from experiments.campaigns.studies import chosen_study, listed_studies
 
     if resume is None and study is None:
-        for name, description in listed():
+        for name, description in listed_studies():
             click.echo(f"  {name:<30}  {description}")
         return None
     from experiments.campaigns.studydir import StudyDirectory
@@ -49,5 +49,5 @@ def command(  # noqa: PLR0917 (click passes them by name)
     with handling({signal.SIGTERM: interrupt}):
         if resume is not None:
             return go_on(StudyDirectory(resume))
-        system, name, parameters = chosen(str(study), overrides)
+        system, name, parameters = chosen_study(str(study), overrides)
         return run_study(system, name, parameters, range(seed, seed + repeat), out)

@@ -41,9 +41,9 @@ def command(run_name: str, captures: bool, keys: bool, output: str | None, force
     tolerance), by which `cutset verify` and others can check it. Exit codes: 0 packed, 2 no such run, or the
     archive cannot be written or exists already, 3 another command makes or analyses it.
     """
-    from experiments.archives.elsewhere import is_there, send
+    from experiments.archives.elsewhere import upload_archive, url_exists
     from experiments.archives.packing import ENDING, pack
-    from experiments.archives.stores import is_url, name_of
+    from experiments.archives.stores import is_url, url_name
     from experiments.files.scratch import scratch
     from testbed.campaign.in_use import reading
     from testbed.cli.named_run import named
@@ -54,19 +54,19 @@ def command(run_name: str, captures: bool, keys: bool, output: str | None, force
     kind = "" if captures else "-no-captures"
     archive = output or f"{found.path.absolute().name}{kind}{ENDING}"
     away = is_url(archive)
-    if not (name_of(archive) if away else archive).endswith(ENDING):
+    if not (url_name(archive) if away else archive).endswith(ENDING):
         raise InputError(archive, None, "", f"should end with {ENDING}, so that commands recognise it")
     if not away:
         check_directory(Path(archive))
-    if not force and (is_there(archive) if away else Path(archive).exists()):
+    if not force and (url_exists(archive) if away else Path(archive).exists()):
         # it may be the only copy of its captures
         raise InputError(archive, None, "", "exists already: replace it with --force, or set another with -o")
     with scratch("cutset-export-", Path(tempfile.gettempdir())) as folder:
-        place = folder / name_of(archive) if away else Path(archive)
+        place = folder / url_name(archive) if away else Path(archive)
         with reading(found.path):
             packed = pack(found.path, place, captures=captures, keys=keys, claims_of=_claims)
         if away:
-            send(place, archive)
+            upload_archive(place, archive)
     without = "" if captures else ", without captures"
     along = ", with the keys of its TLS connections" if packed.keys else ""
     click.echo(

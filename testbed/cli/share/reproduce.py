@@ -76,7 +76,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     from testbed.campaign.backend_selection import check_backend
     from testbed.campaign.in_use import reading
     from testbed.campaign.reproduction.archived_run import read_archive, read_run
-    from testbed.campaign.reproduction.reproducing import Wanted, reproduce
+    from testbed.campaign.reproduction.reproducing import ReproductionRequest, reproduce
     from testbed.cli.named_run import named, named_sweep, packed
 
     if backend is not None:
@@ -92,7 +92,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
     going_on = None if resume is None else named_sweep(str(resume)).path
     given = {"--repeat": repeat, "--seed": seed, "--point": point, "--on": backend, "--within": f"{within:g}"}
     words = [word for option, value in given.items() if value is not None for word in (option, str(value))]
-    wanted = Wanted.of(
+    wanted = ReproductionRequest.with_defaults(
         archived,
         backend=backend,
         repeat=repeat,

@@ -26,7 +26,7 @@ from testbed.links.relay.ingress import Ingress
 from testbed.links.relay.lan_switch import LanSwitch
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.loop import Loop
-from testbed.links.relay.port import Outlet, Port
+from testbed.links.relay.port import Outlet, RelayPort
 from testbed.links.relay.ring_sizes import port_blocks
 
 PR_SET_TIMERSLACK = 29
@@ -96,7 +96,7 @@ def build_ingresses(order: dict[str, Any], delay_queue: DelayQueue, stack: ExitS
     links = {source: parameters for _, _, source, _, parameters, _ in link_directions}
     sources = dict(zip(links, port_blocks(list(links.values())), strict=True))
     silent = dict.fromkeys(sink for _, _, _, sink, *_ in link_directions if sink not in sources)
-    ports = _opened(lambda interface: Port(interface, sources[interface]), sources, stack)
+    ports = _opened(lambda interface: RelayPort(interface, sources[interface]), sources, stack)
     outlets = _opened(Outlet, silent, stack)
     ingresses = []
     for name, direction, source, sink, parameters, trace in link_directions:
@@ -116,7 +116,7 @@ def build_ingresses(order: dict[str, Any], delay_queue: DelayQueue, stack: ExitS
 
 THREADS_MAX = 96
 
-End = TypeVar("End", Port, Outlet)
+End = TypeVar("End", RelayPort, Outlet)
 Result = TypeVar("Result")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import testbed
 from experiments.child_python import python_command
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from experiments.records.observations import LinkCounters
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
@@ -80,7 +80,7 @@ class RelayEmulator:
         ours.settimeout(ANSWER_S_MAX)
 
     def change(
-        self, link: str, direction: Direction, parameters: LinkParameters, *, blackhole: bool
+        self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
     ) -> Applied:
         """See `LinkEmulator`."""
         requested_ns = time.time_ns()
@@ -98,10 +98,12 @@ class RelayEmulator:
         if any(wiring.traces for wiring in self._wirings):
             self._order({"do": "begin", "zero_ns": zero_ns})
 
-    def counters(self) -> Mapping[tuple[str, Direction], LinkCounters]:
+    def counters(self) -> Mapping[tuple[str, LinkDirectionName], LinkCounters]:
         """See `LinkEmulator`."""
         rows = self._order({"do": "counters"})["rows"]
-        return {(row.pop("link"), Direction(row.pop("direction"))): LinkCounters(**row) for row in rows}
+        return {
+            (row.pop("link"), LinkDirectionName(row.pop("direction"))): LinkCounters(**row) for row in rows
+        }
 
     def failure(self) -> str | None:
         """Return why the relay no longer works, or None; a stopped relay has not failed."""
@@ -182,7 +184,10 @@ def one_way_lines(wirings: Sequence[LinkWiring]) -> list[str]:
     for name, wiring in _bridges(wirings):
         lines.append(f"link add {name} type bridge stp_state 0 mcast_snooping 0")
         lines.append(f"link set {name} up")
-        to_a, to_b = Direction.BACKWARD not in wiring.parameters, Direction.FORWARD not in wiring.parameters
+        to_a, to_b = (
+            LinkDirectionName.BACKWARD not in wiring.parameters,
+            LinkDirectionName.FORWARD not in wiring.parameters,
+        )
         for port, is_open in ((wiring.a_interface, to_a), (wiring.b_interface, to_b)):
             flood = "on" if is_open else "off"
             lines.append(f"link set {port} up master {name}")
@@ -200,5 +205,5 @@ def remove_lines(wirings: Sequence[LinkWiring]) -> list[str]:
 
 def _bridges(wirings: Sequence[LinkWiring]) -> Iterator[tuple[str, LinkWiring]]:
     for number, wiring in enumerate(wirings):
-        if len(wiring.parameters) < len(Direction):
+        if len(wiring.parameters) < len(LinkDirectionName):
             yield f"ow{number}", wiring

@@ -13,7 +13,7 @@ import time
 from collections import deque
 
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
-from testbed.links.relay.port import ARRIVAL, Port
+from testbed.links.relay.port import ARRIVAL, RelayPort
 from testbed.links.relay.ring import Frame
 
 FRAME_COST_BYTES = 2_000  # the fixed work for a frame, in bytes of equal cost
@@ -27,7 +27,12 @@ class Ingress:
     __slots__ = ("_delay_queue", "direction", "handed_over", "link", "link_direction", "pending", "port")
 
     def __init__(
-        self, link: str, direction: str, port: Port, link_direction: LinkDirection, delay_queue: DelayQueue
+        self,
+        link: str,
+        direction: str,
+        port: RelayPort,
+        link_direction: LinkDirection,
+        delay_queue: DelayQueue,
     ) -> None:
         self.link = link
         self.direction = direction
@@ -82,7 +87,7 @@ class Ingress:
         return room_bytes
 
 
-class Backlog:
+class IngressBacklog:
     """A round-robin queue of link directions; false if empty."""
 
     __slots__ = ("_ingresses",)

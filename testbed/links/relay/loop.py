@@ -20,7 +20,7 @@ from heapq import heappop
 from typing import Any
 
 from testbed.links.relay.control_socket import ControlSocket, parameters_from_json
-from testbed.links.relay.ingress import PORTION_BYTES, Backlog, Ingress
+from testbed.links.relay.ingress import PORTION_BYTES, Ingress, IngressBacklog
 from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
 from testbed.links.relay.link_direction import CELL_NS, CELLS, DelayQueue, percentile_us
 from topologies.link_parameters import LinkParameters
@@ -53,7 +53,7 @@ class Loop:
         self._delay_queue = delay_queue
         self._control = control
         self._running = True
-        self._backlog = Backlog()
+        self._backlog = IngressBacklog()
         self._handed_over: dict[Ingress, None] = {}  # those to which frames were handed over
         self._poll_interval_ns = poll_interval_ns(ingress.link_direction.soonest for ingress in ingresses)
 

@@ -16,7 +16,7 @@ from testbed.links.relay.ring_sizes import KINDS
 ARRIVAL = itemgetter(0)
 
 
-class Port:
+class RelayPort:
     """An interface with its receive rings, open from construction to `close`.
 
     Frames written to `out` leave through the interface.

@@ -22,7 +22,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.machines.agent import files
 from testbed.machines.agent.attachment import Attachment, RetainedMessages
 from testbed.machines.agent.messages import PASSING, Message, line_of
-from testbed.runner.record import RUNNER_LOG, settle
+from testbed.runner.record import RUNNER_LOG, record_crash
 from testbed.sandbox import Sandbox
 from testbed.tunnel import Tunnel, make_tunnels
 from topologies.errors import InputError
@@ -88,7 +88,7 @@ class Supervisor:
     def _outcome(self) -> str:
         """Return the run's outcome, from its run.json if that can be read."""
         try:
-            outcome = settle(self._run, RUNNER_LOG).outcome
+            outcome = record_crash(self._run, RUNNER_LOG).outcome
         except (OSError, InputError) as error:
             self._send(
                 {"did": "problem", "text": f"the run's outcome cannot be recorded: {_error_text(error)}"}

@@ -27,7 +27,7 @@ FIRST_LINK = IPv4Network("10.128.0.0/24")  # the other links follow: LINKS_MAX o
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class SitePort:
     """A machine's end of a link."""
 
     machine: str
@@ -46,8 +46,8 @@ class SiteLink:
     """A network between ports. `parameters` apply from port to port; empty if we shape the link."""
 
     name: str
-    ports: tuple[Port, ...]
-    parameters: tuple[tuple[Port, Port, LinkParameters], ...] = ()
+    ports: tuple[SitePort, ...]
+    parameters: tuple[tuple[SitePort, SitePort, LinkParameters], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class SiteRequest:
     machines: tuple[str, ...]
     links: tuple[SiteLink, ...]
 
-    def ports_of(self, machine: str) -> tuple[Port, ...]:
+    def ports_of(self, machine: str) -> tuple[SitePort, ...]:
         """Return all ports of a machine."""
         return tuple(port for link in self.links for port in link.ports if port.machine == machine)
 
@@ -176,15 +176,15 @@ class _NetworkAllocator:
             )
             yield SiteLink(link.name, ports, _parameters_of(link, ports))
 
-    def _port(self, machine: str, address: str, netmask: str) -> Port:
+    def _port(self, machine: str, address: str, netmask: str) -> SitePort:
         number = self._used.get(machine, 0)
         self._used[machine] = number + 1
-        return Port(machine, number, address, netmask)
+        return SitePort(machine, number, address, netmask)
 
 
 def _parameters_of(
-    link: _RequestedNetwork, ports: tuple[Port, ...]
-) -> tuple[tuple[Port, Port, LinkParameters], ...]:
+    link: _RequestedNetwork, ports: tuple[SitePort, ...]
+) -> tuple[tuple[SitePort, SitePort, LinkParameters], ...]:
     if link.forward is None or link.backward is None:
         return ()
     a, b = ports

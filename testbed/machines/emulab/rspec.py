@@ -10,7 +10,7 @@ from decimal import Decimal
 from xml.etree import ElementTree
 
 from testbed.doctor import packages
-from testbed.machines.emulab.request import Hardware, Port, SiteLink, SiteRequest
+from testbed.machines.emulab.request import Hardware, SiteLink, SitePort, SiteRequest
 from testbed.machines.emulab.rspec_names import INSTANCE, LAN_PREFIX, NAMESPACE, REQUEST_SCHEMA
 from topologies.link_parameters import LinkParameters
 
@@ -38,7 +38,7 @@ def request_rspec(request: SiteRequest, hardware: Hardware, *, prepare: str | No
 
 
 def _add_node(
-    root: ElementTree.Element, name: str, ports: tuple[Port, ...], hardware: Hardware, prepare: str | None
+    root: ElementTree.Element, name: str, ports: tuple[SitePort, ...], hardware: Hardware, prepare: str | None
 ) -> None:
     node = ElementTree.SubElement(root, "node", {"client_id": name, "exclusive": "true"})
     sliver = ElementTree.SubElement(node, "sliver_type", {"name": SLIVER})

@@ -15,18 +15,18 @@ from experiments.records.run_record import RunRecord, write_record
 from experiments.records.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive
-from testbed.machines.inventory import Inventory, Machine
+from testbed.machines.inventory import Inventory, InventoryMachine
 from testbed.machines.merging import merged
 from testbed.machines.parallel import on_each
 from testbed.machines.run_folders import HELD, IN_USE
-from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.machine_receiver import Listener
 from testbed.machines.shipping.parts import about_parts, read_parts
 from testbed.machines.shipping.receiver import MachineSource, run_lock, ship
 from testbed.machines.shipping.result import ShippingResult
 from testbed.machines.software.deploy import code_folder, deploy_to, our_python
 from testbed.machines.ssh.connection_pool import connected
-from testbed.machines.ssh.ssh import Connection
+from testbed.machines.ssh.ssh import SshConnection
 from topologies.errors import InputError
 
 LOOK_S = 1.0
@@ -45,7 +45,7 @@ print(now)
 """Prints the state of a run; a run that is over counts as left: its supervisor only waits for a fetch."""
 
 
-def state_there(connection: Connection, archive: Archive, folder: str) -> str:
+def state_there(connection: SshConnection, archive: Archive, folder: str) -> str:
     """Return whether a run's folder on a machine is in use, held or left. Raises TestbedError.
 
     See `run_folders`.
@@ -59,13 +59,13 @@ def state_there(connection: Connection, archive: Archive, folder: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class RunFetch:
     """One attempt. say: shows progress messages; listener: notified of each machine's progress."""
 
     run: RunDirectory
     inventory: Inventory
     archive: Archive
-    limits: Limits
+    limits: ShippingLimits
     listener: Listener
     say: Callable[[str], object]
 
@@ -92,7 +92,7 @@ class Fetch:
                 for machine, result in zip(asked, connections, strict=True)
                 if isinstance(result, TestbedError)
             }
-            here = [result for result in connections if isinstance(result, Connection)]
+            here = [result for result in connections if isinstance(result, SshConnection)]
             for connection, result in zip(here, on_each(self._ready, here), strict=True):
                 if isinstance(result, TestbedError):
                     name = connection.machine.name
@@ -103,7 +103,7 @@ class Fetch:
             on_each(self._remove, [each for each in ready if shipped[each.machine.name].complete])
         return shipped
 
-    def _machines(self) -> list[Machine]:
+    def _machines(self) -> list[InventoryMachine]:
         """Return the machines of the run, the reference first."""
         by_name = {machine.name: machine for machine in self.inventory.machines}
         names = _names(self.run)
@@ -113,7 +113,7 @@ class Fetch:
             raise InputError(self.inventory.file, None, "machines", problem)
         return [by_name[name] for name in names]
 
-    def _ready(self, connection: Connection) -> None:
+    def _ready(self, connection: SshConnection) -> None:
         """Deploy our code and wait until no file grows any more."""
         machine = connection.machine
         deploy_to(connection, self.archive)
@@ -135,7 +135,7 @@ class Fetch:
                 said = True
             time.sleep(LOOK_S)
 
-    def _ship(self, machines: Sequence[Machine]) -> dict[str, ShippingResult]:
+    def _ship(self, machines: Sequence[InventoryMachine]) -> dict[str, ShippingResult]:
         if machines:
             self.say("fetching missing files, and checking those that are here")
         sources = [
@@ -158,7 +158,7 @@ class Fetch:
 
     def _note(
         self,
-        machines: Sequence[Machine],
+        machines: Sequence[InventoryMachine],
         known: dict[str, Shipment],
         shipped: dict[str, ShippingResult],
     ) -> None:
@@ -177,11 +177,11 @@ class Fetch:
         )
         write_record(self.run.run_json, merged(base, parts, order))
 
-    def _remove(self, connection: Connection) -> None:
+    def _remove(self, connection: SshConnection) -> None:
         folder = self._folder(connection.machine)
         connection.run(["rm", "-rf", "--", folder], timeout_s=REMOVE_TIMEOUT_S, root=True)
 
-    def _folder(self, machine: Machine) -> str:
+    def _folder(self, machine: InventoryMachine) -> str:
         return machine.run_folder(self.run)
 
 

@@ -45,7 +45,7 @@ def encode(kind: Kind, body: bytes = b"") -> bytes:
     return HEAD.pack(kind.value, len(body)) + body
 
 
-class Frames:
+class FrameReader:
     """A reader of frames from a stream of bytes.
 
     read: returns at most the given number of bytes, b"" at the end.

@@ -22,7 +22,7 @@ RETRY_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ShippingLimits:
     """The limits for shipping one run.
 
     patience_s: how long a machine may deliver no data, over all retries, until it is given up. silence_s: how
@@ -37,7 +37,7 @@ class Limits:
     retry_s: float = RETRY_S
 
 
-class Rate:
+class RateBudget:
     """A token bucket (cf. RFC 2697) for requests. Times are seconds of any clock.
 
     A request books its full size; bytes that compression saved are released afterwards.
@@ -73,7 +73,7 @@ class Rate:
                 self._free_s -= size / self._bytes_per_s
 
 
-class Disk:
+class DiskBudget:
     """The disk budget of a run. used_bytes: the size of its files so far."""
 
     def __init__(self, folder: Path, limit_bytes: int | None, used_bytes: int) -> None:
@@ -109,10 +109,10 @@ def used_bytes(folder: Path) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ShippingBounds:
     """The limits and the clock that all sessions share."""
 
-    rate: Rate
-    disk: Disk
+    rate: RateBudget
+    disk: DiskBudget
     now_s: Callable[[], float] = time.monotonic
     wait: Callable[[float], object] = time.sleep

@@ -2,7 +2,7 @@
 
 It opens a stream to a sender there and runs a session. If the stream breaks, it opens another one after a
 pause that doubles up to RETRY_S_MAX. During the run it never gives up; after the run, it gives up a machine
-that was silent for `Limits.patience_s`.
+that was silent for `ShippingLimits.patience_s`.
 """
 
 import random
@@ -15,10 +15,10 @@ from typing import Protocol
 from experiments.files.sanitize import sanitize
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.shipping.frames import ShippingError
-from testbed.machines.shipping.limits import Bounds, Limits
-from testbed.machines.shipping.result import Progress, ShippingResult, State
-from testbed.machines.shipping.session import DiskLimitError, Session, Stream
-from testbed.machines.shipping.transfer import Transfer
+from testbed.machines.shipping.limits import ShippingBounds, ShippingLimits
+from testbed.machines.shipping.result import MachineProgress, ShippingResult, ShippingState
+from testbed.machines.shipping.session import DiskLimitError, SenderConnection, SenderSession
+from testbed.machines.shipping.transfer import FileTransfer
 
 RETRY_S_MAX = 5.0
 NONSENSE_MAX = 3
@@ -26,21 +26,21 @@ NONSENSE_MAX = 3
 SHOW_S = 0.2
 
 
-class Source(Protocol):
+class ShippingSource(Protocol):
     """A machine, and how to connect to a sender on it."""
 
     @property
     def name(self) -> str:
         """The name of the machine; a valid name of a folder."""
 
-    def open(self) -> Stream:
+    def open(self) -> SenderConnection:
         """Start a sender and connect to it.
 
         Raises OSError or TestbedError; MachineError if a retry is useless.
         """
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[MachineProgress], None]
 """Called with a machine's progress."""
 
 
@@ -51,8 +51,8 @@ class TransferContext:
     disk_full: set to the reason when no more data fits here. stop: set to end all of them, incomplete.
     """
 
-    bounds: Bounds
-    limits: Limits
+    bounds: ShippingBounds
+    limits: ShippingLimits
     listener: Listener
     over: Callable[[str], bool]
     given_up: Callable[[str], bool]
@@ -64,7 +64,7 @@ class TransferContext:
 class MachineReceiver(threading.Thread):
     """The receiver of one machine's files."""
 
-    def __init__(self, source: Source, transfer: Transfer, context: TransferContext) -> None:
+    def __init__(self, source: ShippingSource, transfer: FileTransfer, context: TransferContext) -> None:
         super().__init__(name=f"shipping {source.name}", daemon=True)
         self.source = source
         self._transfer = transfer
@@ -74,8 +74,8 @@ class MachineReceiver(threading.Thread):
         self._connections = 0
         self._wire_bytes = 0
         self._received_s = context.bounds.now_s()
-        self._shown = (float("-inf"), State.CONNECTING)
-        self._talk: tuple[Stream, Session] | None = None
+        self._shown = (float("-inf"), ShippingState.CONNECTING)
+        self._talk: tuple[SenderConnection, SenderSession] | None = None
 
     def run(self) -> None:
         """Ship all files, with as many connections as necessary; raises no error."""
@@ -83,7 +83,7 @@ class MachineReceiver(threading.Thread):
             self._problem = self._ship()
         except Exception as error:  # noqa: BLE001 - a bug of ours must not look like success
             self._problem = f"{type(error).__name__}: {error}"
-        done = State.SHIPPED if self.shipped().complete else State.GIVEN_UP
+        done = ShippingState.SHIPPED if self.shipped().complete else ShippingState.GIVEN_UP
         self._show(done, self._problem)
 
     def shipped(self) -> ShippingResult:
@@ -117,7 +117,7 @@ class MachineReceiver(threading.Thread):
         while not self._stopped():
             was_over, heard_s = self._context.over(self.source.name), self._received_s
             try:
-                self._show(State.CONNECTING)
+                self._show(ShippingState.CONNECTING)
                 if self._run_session():
                     return self._sync()
                 break
@@ -140,7 +140,7 @@ class MachineReceiver(threading.Thread):
             elif was_over and silent_s >= self._context.limits.patience_s:
                 return f"{problem}; it was given up after {self._context.limits.patience_s:g} s"
             if not self._stopped():
-                self._show(State.WAITING, problem)
+                self._show(ShippingState.WAITING, problem)
                 self._context.bounds.wait(pause_s * self._context.randomness.uniform(0.5, 1))
             pause_s = min(2 * pause_s, RETRY_S_MAX)
         return self._why_stopped()
@@ -149,7 +149,7 @@ class MachineReceiver(threading.Thread):
         """Sync all files that arrived to the disk; returns the problem, or empty text."""
         if not self._transfer.files:
             return "it has no files of this run"
-        self._show(State.CHECKING)
+        self._show(ShippingState.CHECKING)
         try:
             self._transfer.sync()
         except OSError as error:
@@ -160,7 +160,7 @@ class MachineReceiver(threading.Thread):
         """Run one connection to its end; returns whether all files arrived."""
         stream = self.source.open()
         self._connections += 1
-        talk = Session(
+        talk = SenderSession(
             stream,
             self._transfer,
             self._context.bounds,
@@ -190,14 +190,14 @@ class MachineReceiver(threading.Thread):
         self._received_s = self._context.bounds.now_s()
         self._wire_bytes += size
 
-    def _show(self, state: State, note: str = "") -> None:
+    def _show(self, state: ShippingState, note: str = "") -> None:
         now_s = self._context.bounds.now_s()
         if (state, note) == (self._shown[1], "") and now_s - self._shown[0] < SHOW_S:
             return
         self._shown = now_s, state
         transfer = self._transfer
         self._context.listener(
-            Progress(
+            MachineProgress(
                 machine=self.source.name,
                 state=state,
                 bytes=transfer.got_bytes,
@@ -209,6 +209,6 @@ class MachineReceiver(threading.Thread):
         )
 
 
-def _close(stream: Stream) -> None:
+def _close(stream: SenderConnection) -> None:
     with suppress(OSError, TestbedError):  # a broken stream is as good as closed
         stream.close()

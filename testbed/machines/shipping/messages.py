@@ -60,7 +60,7 @@ class Hash(NamedTuple):
     size: Size
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """A file of the run folder. identity: its inode, which changes if another file takes the name."""
 
     path: Path
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
 class Listing(NamedTuple):
     """New and changed files, and removed names; at most ENTRIES_MAX together. more: another one follows."""
 
-    entries: Annotated[tuple[Entry, ...], Field(max_length=ENTRIES_MAX)]
+    entries: Annotated[tuple[FileEntry, ...], Field(max_length=ENTRIES_MAX)]
     gone: Annotated[tuple[Path, ...], Field(max_length=ENTRIES_MAX)]
     more: bool
 

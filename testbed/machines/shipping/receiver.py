@@ -19,18 +19,30 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.files.locks import HeldError, file_lock
+from experiments.files.locks import LockHeldError, file_lock
 from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.agent.files import LOCAL
-from testbed.machines.inventory import Machine
-from testbed.machines.shipping.limits import SILENCE_S, Bounds, Disk, Limits, Rate, used_bytes
-from testbed.machines.shipping.machine_receiver import Listener, MachineReceiver, Source, TransferContext
-from testbed.machines.shipping.result import Progress, ShippingResult
+from testbed.machines.inventory import InventoryMachine
+from testbed.machines.shipping.limits import (
+    SILENCE_S,
+    DiskBudget,
+    RateBudget,
+    ShippingBounds,
+    ShippingLimits,
+    used_bytes,
+)
+from testbed.machines.shipping.machine_receiver import (
+    Listener,
+    MachineReceiver,
+    ShippingSource,
+    TransferContext,
+)
+from testbed.machines.shipping.result import MachineProgress, ShippingResult
 from testbed.machines.shipping.sender import IDLE_S
-from testbed.machines.shipping.transfer import Transfer
+from testbed.machines.shipping.transfer import FileTransfer
 from testbed.machines.software.deploy import our_python
-from testbed.machines.ssh.ssh import Connection, RemoteProcess, connect
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, connect
 
 LOOK_S = 0.1
 END_TIMEOUT_S = 15.0
@@ -38,10 +50,10 @@ END_TIMEOUT_S = 15.0
 
 
 def ship(
-    sources: Sequence[Source],
+    sources: Sequence[ShippingSource],
     run: Path,
     *,
-    limits: Limits,
+    limits: ShippingLimits,
     listener: Listener,
     stop_following: Callable[[str], bool],
     give_up: Callable[[str], bool] = lambda _: False,
@@ -56,13 +68,13 @@ def ship(
     """
     stop, notifying = threading.Event(), threading.Lock()
 
-    def notify(progress: Progress) -> None:
+    def notify(progress: MachineProgress) -> None:
         with notifying:
             listener(progress)
 
-    disk = Disk(run, limits.disk_bytes, used_bytes(run))
+    disk = DiskBudget(run, limits.disk_bytes, used_bytes(run))
     context = TransferContext(
-        bounds=Bounds(Rate(limits.rate_bits_per_s), disk, wait=stop.wait),
+        bounds=ShippingBounds(RateBudget(limits.rate_bits_per_s), disk, wait=stop.wait),
         limits=limits,
         listener=notify,
         over=stop_following,
@@ -72,7 +84,7 @@ def ship(
     )
     claims: dict[str, str] = {}
     receivers = [
-        MachineReceiver(source, Transfer(source.name, run, claims, disk), context) for source in sources
+        MachineReceiver(source, FileTransfer(source.name, run, claims, disk), context) for source in sources
     ]
     for receiver in receivers:
         receiver.start()
@@ -102,7 +114,7 @@ def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(file_lock(run.shipping_lock, who=who))
-        except HeldError as error:
+        except LockHeldError as error:
             raise TestbedError(
                 f"the files of {run.name} are being fetched by {error}: wait until it has ended"
             ) from None
@@ -113,14 +125,14 @@ def run_lock(run: RunDirectory, *, who: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class MachineSource:
-    """A sender on a machine of an inventory, as a `Source`.
+    """A sender on a machine of an inventory, as a `ShippingSource`.
 
     folder: the run's, on the machine; code: the folder of our code on it
     (`testbed.machines.software.deploy`). lease_s: how long processes of the run may continue there without
     a message from here. during_run: whether the run still goes on and must not be disturbed.
     """
 
-    machine: Machine
+    machine: InventoryMachine
     folder: str
     code: str
     lease_s: float
@@ -133,7 +145,9 @@ class MachineSource:
         return self.machine.name
 
     def open(self) -> "SenderStream":
-        """See `Source`. Raises MachineError for host keys and logins, UnreachableError for the network."""
+        """See `ShippingSource`. Raises MachineError for host keys and logins, UnreachableError for the
+        network.
+        """
         connection = connect(self.machine)
         try:
             process = connection.open(self.command(), root=True)
@@ -156,7 +170,7 @@ class MachineSource:
 class SenderStream:
     """A running sender and the connection to it. See `Stream`."""
 
-    connection: Connection
+    connection: SshConnection
     process: RemoteProcess
 
     def read(self, size: int, /) -> bytes:

@@ -16,7 +16,7 @@ class FileOutcome(StrEnum):
     MISSING = "missing"
 
 
-class State(StrEnum):
+class ShippingState(StrEnum):
     """The state of a machine's shipping."""
 
     CONNECTING = "connecting"
@@ -103,11 +103,11 @@ class ShippingResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MachineProgress:
     """The progress of a machine's shipping. note: why it is retried or was given up."""
 
     machine: str
-    state: State
+    state: ShippingState
     bytes: int
     of_bytes: int
     wire_bytes: int

@@ -16,11 +16,11 @@ from io import FileIO
 from pathlib import Path
 
 from experiments.files.whole_files import BEGUN
-from testbed.machines.shipping.frames import GREETING, Frames, Kind, ShippingError, encode
+from testbed.machines.shipping.frames import GREETING, FrameReader, Kind, ShippingError, encode
 from testbed.machines.shipping.messages import (
     ENTRIES_MAX,
     TEXT_MAX,
-    Entry,
+    FileEntry,
     Hash,
     Listing,
     Packer,
@@ -54,10 +54,10 @@ class Sender:
         self._without = without
         self._write = write
         self._alive = alive
-        self._listed: dict[str, Entry] = {}
+        self._listed: dict[str, FileEntry] = {}
         self._packer = Packer()
 
-    def serve(self, frames: Frames) -> None:
+    def serve(self, frames: FrameReader) -> None:
         """Greet and answer until the requests end.
 
         Raises ShippingError for an invalid request, and OSError if the folder cannot be read.
@@ -82,18 +82,18 @@ class Sender:
     def _list(self) -> None:
         found = {entry.path: entry for entry in self._walk() if entry.path not in self._without}
         new = [entry for path, entry in sorted(found.items()) if self._listed.get(path) != entry]
-        names: list[Entry | str] = [*sorted(self._listed.keys() - found.keys()), *new]
+        names: list[FileEntry | str] = [*sorted(self._listed.keys() - found.keys()), *new]
         self._listed = found
         for start in range(0, max(1, len(names)), ENTRIES_MAX):
             part = names[start : start + ENTRIES_MAX]
             listing = Listing(
-                tuple(name for name in part if isinstance(name, Entry)),
+                tuple(name for name in part if isinstance(name, FileEntry)),
                 tuple(name for name in part if isinstance(name, str)),
                 more=start + ENTRIES_MAX < len(names),
             )
             self._write(encode_message(listing))
 
-    def _walk(self) -> list[Entry]:
+    def _walk(self) -> list[FileEntry]:
         """List all files; a run that has not begun yet has no folder and no files."""
         try:
             return list(walk(self._folder))
@@ -136,7 +136,7 @@ class Sender:
         self._write(encode(Kind.BUSY))
 
 
-def walk(folder: Path, below: str = "") -> Iterator[Entry]:
+def walk(folder: Path, below: str = "") -> Iterator[FileEntry]:
     """Yield all regular files below a folder, without temporary files and names that cannot be encoded.
 
     Raises OSError if the folder itself cannot be read.
@@ -154,7 +154,7 @@ def walk(folder: Path, below: str = "") -> Iterator[Entry]:
                 yield from walk(folder, path)
             elif item.is_file(follow_symlinks=False) and not item.name.endswith(BEGUN):
                 status = item.stat(follow_symlinks=False)
-                yield Entry(checked(path), status.st_size, status.st_ino)
+                yield FileEntry(checked(path), status.st_size, status.st_ino)
         except (FileNotFoundError, ShippingError):
             continue  # removed meanwhile, or a name that the receiver would refuse
 
@@ -183,7 +183,7 @@ def main() -> int:
         arguments.folder, lambda data: _write_all(data, alive), alive, frozenset(arguments.without)
     )
     try:
-        sender.serve(Frames(lambda size: os.read(0, size)))
+        sender.serve(FrameReader(lambda size: os.read(0, size)))
     except BrokenPipeError:
         return 0  # the receiver has disconnected
     except (OSError, ShippingError) as error:

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-from testbed.machines.shipping.frames import Frames, Kind, ShippingError, encode
-from testbed.machines.shipping.limits import Bounds
+from testbed.machines.shipping.frames import FrameReader, Kind, ShippingError, encode
+from testbed.machines.shipping.limits import ShippingBounds
 from testbed.machines.shipping.messages import (
     Hash,
     Listing,
@@ -21,8 +21,8 @@ from testbed.machines.shipping.messages import (
     decode_text,
     encode_message,
 )
-from testbed.machines.shipping.result import State
-from testbed.machines.shipping.transfer import PendingRequest, Transfer
+from testbed.machines.shipping.result import ShippingState
+from testbed.machines.shipping.transfer import FileTransfer, PendingRequest
 
 POLL_S = 0.5
 PAUSE_S = 0.05
@@ -35,7 +35,7 @@ BUSY_MAX = 1 << 16
 """The most BUSY frames before an answer."""
 
 
-class Stream(Protocol):
+class SenderConnection(Protocol):
     """A connection to a sender. Its methods raise OSError or TestbedError when it breaks."""
 
     def read(self, size: int, /) -> bytes:
@@ -55,7 +55,7 @@ class DiskLimitError(Exception):
     """The disk limit here is reached."""
 
 
-class Session:
+class SenderSession:
     """A session with one sender.
 
     over: returns whether the run is over; heard: called with the number of bytes received; show: called with
@@ -64,17 +64,17 @@ class Session:
 
     def __init__(
         self,
-        stream: Stream,
-        transfer: Transfer,
-        bounds: Bounds,
+        stream: SenderConnection,
+        transfer: FileTransfer,
+        bounds: ShippingBounds,
         *,
         over: Callable[[], bool],
         heard: Callable[[int], None],
-        show: Callable[[State], None],
+        show: Callable[[ShippingState], None],
         stopped: Callable[[], bool],
     ) -> None:
         self._stream = stream
-        self._frames = Frames(self._read)
+        self._frames = FrameReader(self._read)
         self._transfer = transfer
         self._bounds = bounds
         self._over = over
@@ -105,7 +105,7 @@ class Session:
                 elif self._final and not self._transfer.stale and pause_s is None:
                     return True
                 else:
-                    self._show(State.FOLLOWING if pause_s is None else State.SHIPPING)
+                    self._show(ShippingState.FOLLOWING if pause_s is None else ShippingState.SHIPPING)
                     self._bounds.wait(PAUSE_S if pause_s is None else min(pause_s, PAUSE_S))
             return False
         finally:
@@ -117,10 +117,16 @@ class Session:
         since_s = self._waiting_since_s
         return 0.0 if since_s is None else self._bounds.now_s() - since_s
 
-    def _doing(self) -> State:
+    def _doing(self) -> ShippingState:
         reading = any(asked and isinstance(asked.request, Read) for asked in self._under_way)
         hashing = any(asked and isinstance(asked.request, Hash) for asked in self._under_way)
-        return State.SHIPPING if reading else State.CHECKING if hashing else State.FOLLOWING
+        return (
+            ShippingState.SHIPPING
+            if reading
+            else ShippingState.CHECKING
+            if hashing
+            else ShippingState.FOLLOWING
+        )
 
     def _ask(self) -> float | None:
         """Send as many requests as may be pending; returns how long the rate makes it wait, or None."""

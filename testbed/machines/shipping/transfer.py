@@ -14,8 +14,8 @@ from pathlib import Path, PurePosixPath
 
 from experiments.files.whole_files import sync_folder
 from testbed.machines.shipping.frames import ShippingError
-from testbed.machines.shipping.limits import Disk
-from testbed.machines.shipping.messages import Entry, Hash, Listing, Read
+from testbed.machines.shipping.limits import DiskBudget
+from testbed.machines.shipping.messages import FileEntry, Hash, Listing, Read
 from testbed.machines.shipping.names import GROWING, destination
 from testbed.machines.shipping.partial_file import PartialFile
 from testbed.machines.shipping.result import FileOutcome, ShippedFile
@@ -61,13 +61,13 @@ class PendingRequest:
     generation: int
 
 
-class Transfer:
+class FileTransfer:
     """One machine's files. claims: the machine that ships to each destination, shared by all transfers.
 
     Methods raise OSError only if the disk is full; any other local error fails only its file.
     """
 
-    def __init__(self, machine: str, run: Path, claims: MutableMapping[str, str], disk: Disk) -> None:
+    def __init__(self, machine: str, run: Path, claims: MutableMapping[str, str], disk: DiskBudget) -> None:
         self._machine = machine
         self._run = run
         self._claims = claims
@@ -198,7 +198,7 @@ class Transfer:
         """Return the outcomes of all known files."""
         return tuple(_outcome(file) for _, file in sorted(self._files.items()))
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: FileEntry) -> None:
         if len(self._files) >= FILES_MAX:
             raise ShippingError(f"more than {FILES_MAX} files")
         where = str(destination(self._machine, entry.path))
@@ -217,7 +217,7 @@ class Transfer:
                 self._ship_again(file)
             self._settle_empty(file)
 
-    def _update(self, file: _File, entry: Entry) -> None:
+    def _update(self, file: _File, entry: FileEntry) -> None:
         """Handle a new entry of a file that grew, was replaced, or changed."""
         replaced = entry.identity != file.identity
         shrunk = entry.size < file.copy.size

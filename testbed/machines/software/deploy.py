@@ -16,11 +16,11 @@ from types import ModuleType
 from experiments.child_python import SAFE_PATH, program_command
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive
-from testbed.machines.inventory import Machine
+from testbed.machines.inventory import InventoryMachine
 from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.software import trusted_folders, unpacking
 from testbed.machines.ssh import time_limit
-from testbed.machines.ssh.ssh import Connection, RemoteProcess
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection
 
 PYTHON = "python3"
 ANSWER_S = 60.0  # enough for a slow disk or a slow link
@@ -28,7 +28,7 @@ LINE_BYTES_MAX = 200
 PIECE_BYTES = 1 << 20
 
 
-def code_folder(machine: Machine, archive: Archive) -> str:
+def code_folder(machine: InventoryMachine, archive: Archive) -> str:
     """Return the folder on a machine into which this archive is unpacked."""
     return f"{machine.code}/{archive.sha256}"
 
@@ -42,7 +42,7 @@ def our_python(code: str) -> list[str]:
     return ["env", f"PYTHONPATH={code}", "SETUPTOOLS_USE_DISTUTILS=stdlib", PYTHON, SAFE_PATH]
 
 
-def deploy(connections: Sequence[Connection], archive: Archive) -> list[bool]:
+def deploy(connections: Sequence[SshConnection], archive: Archive) -> list[bool]:
     """Deploy the archive to all these machines at once; returns for each whether it had to be sent.
 
     Raises MachineError or TestbedError with the errors of all machines that failed.
@@ -50,7 +50,7 @@ def deploy(connections: Sequence[Connection], archive: Archive) -> list[bool]:
     return all_or_raise(on_each(lambda connection: deploy_to(connection, archive), connections))
 
 
-def deploy_to(connection: Connection, archive: Archive) -> bool:
+def deploy_to(connection: SshConnection, archive: Archive) -> bool:
     """Deploy the archive to one machine; returns whether it had to be sent. Raises TestbedError."""
     content = archive.content
     with connection.open(

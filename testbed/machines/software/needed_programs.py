@@ -16,8 +16,8 @@ from experiments.planned.plan import Plan
 from node.core.program import Need, Programs
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.archive import Archive
-from testbed.machines.facts import Said, read_answer
-from testbed.machines.inventory import Machine
+from testbed.machines.facts import SanitizedText, read_answer
+from testbed.machines.inventory import InventoryMachine
 from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.placement import Placement
 from testbed.machines.software.deploy import code_folder, our_python
@@ -33,8 +33,8 @@ Versions = Mapping[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    missing: tuple[Said, ...]
-    versions: Mapping[Said, Said | None]
+    missing: tuple[SanitizedText, ...]
+    versions: Mapping[SanitizedText, SanitizedText | None]
 
 
 _ANSWER = TypeAdapter(_Answer)
@@ -79,7 +79,7 @@ def check_on_machines(
     """
     needs = needs_by_machine(plan, placement)
 
-    def one(machine: Machine) -> Versions:
+    def one(machine: InventoryMachine) -> Versions:
         return _check(plan.system, machine, needs[machine.name], connections, archive)
 
     asked = [machine for machine in placement.machines if needs.get(machine.name)]
@@ -93,7 +93,7 @@ def lacking_line(system: str, machine: str, lacking: Sequence[Need]) -> str:
     return f"{machine}: {system} needs what is not installed there: {needs}"
 
 
-def together(by_machine: Mapping[str, Versions]) -> dict[str, str | None]:
+def versions_of_run(by_machine: Mapping[str, Versions]) -> dict[str, str | None]:
     """Return the versions of a run: one version if all machines have the same, else each machine's."""
     names = dict.fromkeys(name for versions in by_machine.values() for name in versions)
     found: dict[str, str | None] = {}
@@ -108,7 +108,11 @@ def together(by_machine: Mapping[str, Versions]) -> dict[str, str | None]:
 
 
 def _check(
-    system: str, machine: Machine, needs: Sequence[Need], connections: ConnectionPool, archive: Archive
+    system: str,
+    machine: InventoryMachine,
+    needs: Sequence[Need],
+    connections: ConnectionPool,
+    archive: Archive,
 ) -> Versions:
     command = [*our_python(code_folder(machine, archive)), "-m", PROGRAM]
     request = json.dumps([dataclasses.asdict(need) for need in needs]).encode()

@@ -23,7 +23,7 @@ from pathlib import Path
 from node.core.program import Need, Programs
 from systems.needs import MODULES
 from testbed.errors import MachineError
-from testbed.machines.archive import PROJECT, Attached, loadable_part
+from testbed.machines.archive import PROJECT, AttachedFiles, loadable_part
 from topologies.errors import InputError
 
 SYSTEM_FOLDER = "own_programs"
@@ -39,7 +39,7 @@ MODULES_IN_ARCHIVE = MODULES.relative_to(PROJECT).as_posix()
 _BYTECODE = "__pycache__"
 
 
-def attached(system: str, programs: Programs) -> Attached:
+def attached(system: str, programs: Programs) -> AttachedFiles:
     """Return the files that the archive for a run of this system has besides our code.
 
     Raises InputError if its folder cannot be sent, MachineError if a module is not installed here.
@@ -58,7 +58,7 @@ def attached(system: str, programs: Programs) -> Attached:
     if (size := sum(map(len, modules.values()))) > MODULES_BYTES_MAX:
         most = MODULES_BYTES_MAX >> 20
         raise MachineError(f"{system} needs {size >> 20} MiB of Python modules; at most {most} are sent")
-    return Attached({**files, **modules}, frozenset(executables))
+    return AttachedFiles({**files, **modules}, frozenset(executables))
 
 
 def module_files(need: Need) -> list[tuple[str, Path]]:

@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from testbed.errors import TestbedError
-from testbed.machines.inventory import Machine
+from testbed.machines.inventory import InventoryMachine
 from testbed.machines.parallel import on_each
-from testbed.machines.ssh.ssh import Connection, connect
+from testbed.machines.ssh.ssh import SshConnection, connect
 
 
 @contextmanager
-def connected(machines: Sequence[Machine]) -> Iterator[list[Connection | TestbedError]]:
+def connected(machines: Sequence[InventoryMachine]) -> Iterator[list[SshConnection | TestbedError]]:
     """Connect to these machines; yields the connections or errors in order, and closes them at the end."""
     with ExitStack() as stack:
         connections = on_each(connect, machines)
         for connection in connections:
-            if isinstance(connection, Connection):
+            if isinstance(connection, SshConnection):
                 stack.callback(connection.close)
         yield connections
 
@@ -27,12 +27,12 @@ class ConnectionPool:
     Threads may share the pool if only one of them uses a machine at a time.
     """
 
-    def __init__(self, connections: Iterable[Connection]) -> None:
+    def __init__(self, connections: Iterable[SshConnection]) -> None:
         """Create a pool with open connections, which `close` closes too."""
         self._connections = {connection.machine.name: connection for connection in connections}
         self._lock = threading.Lock()
 
-    def to(self, machine: Machine) -> Connection:
+    def to(self, machine: InventoryMachine) -> SshConnection:
         """Return a connection to a machine. Raises MachineError, UnreachableError."""
         with self._lock:
             known = self._connections.get(machine.name)

@@ -31,7 +31,7 @@ KINDS = frozenset(kind for key in paramiko.key_classes for kind in key.identifie
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class KnownHostLine:
     """Host names, possibly hashed, and their key; or a revoked key."""
 
     entry: HostKeyEntry
@@ -41,7 +41,7 @@ class Line:
 class KnownHosts:
     """The known keys. Hosts are named as in the files: `[NAME]:PORT` for a port other than 22."""
 
-    def __init__(self, lines: list[Line]) -> None:
+    def __init__(self, lines: list[KnownHostLine]) -> None:
         self._revoked = {line.entry.key.asbytes() for line in lines if line.revoked}
         self._hosts = paramiko.HostKeys()
         for line in reversed(lines):  # `add` replaces an earlier key
@@ -138,7 +138,7 @@ def user_file() -> Path:
     return Path.home() / ".ssh/known_hosts"
 
 
-def _read(file: Path) -> Iterator[Line]:
+def _read(file: Path) -> Iterator[KnownHostLine]:
     try:
         texts = file.read_text(errors="replace").splitlines()
     except FileNotFoundError:
@@ -157,7 +157,7 @@ def _read(file: Path) -> Iterator[Line]:
             yield line
 
 
-def _line(text: str) -> Line | None:
+def _line(text: str) -> KnownHostLine | None:
     """Parse a line; returns None if it is irrelevant."""
     fields = text.split()
     if not fields or fields[0].startswith("#"):
@@ -175,4 +175,4 @@ def _line(text: str) -> Line | None:
     for name in entry.hostnames:
         if name.startswith(HASHED):
             paramiko.HostKeys.hash_host("", name)  # raises if it is not a hash
-    return Line(entry, revoked=marker == REVOKED)
+    return KnownHostLine(entry, revoked=marker == REVOKED)

@@ -20,7 +20,7 @@ import paramiko
 
 from experiments.files.sanitize import sanitize
 from testbed.errors import MachineError, TestbedError
-from testbed.machines.inventory import Machine
+from testbed.machines.inventory import InventoryMachine
 from testbed.machines.ssh.connection_errors import error_clause
 from testbed.machines.ssh.host_keys import HostKeyError, HostKeyRule, read_known_hosts
 from testbed.machines.ssh.ssh_config import way_to
@@ -57,7 +57,7 @@ def quoted(argv: Sequence[str]) -> str:
     return shlex.join(argv)
 
 
-def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Connection":
+def connect(machine: InventoryMachine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "SshConnection":
     """Log in; the caller closes the connection, or uses it as a context manager.
 
     Raises MachineError for a host key that is unknown or not the expected one, if none of our keys is
@@ -77,7 +77,7 @@ def connect(machine: Machine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "Conne
         transport = way[-1].client.get_transport()
         assert transport is not None
         transport.set_keepalive(KEEPALIVE_S)
-        return Connection(machine, way[-1].user, transport, stack.pop_all())
+        return SshConnection(machine, way[-1].user, transport, stack.pop_all())
 
 
 def _open(hop: fabric.Connection, name: str, rule: HostKeyRule, timeout_s: float) -> None:
@@ -114,10 +114,12 @@ def _has_answered(hop: fabric.Connection) -> bool:
     return False
 
 
-class Connection:
+class SshConnection:
     """A connection to a machine, after login."""
 
-    def __init__(self, machine: Machine, user: str, transport: paramiko.Transport, way: ExitStack) -> None:
+    def __init__(
+        self, machine: InventoryMachine, user: str, transport: paramiko.Transport, way: ExitStack
+    ) -> None:
         """way: closes all hops."""
         self.machine = machine
         self.user = user

@@ -11,7 +11,7 @@ import fabric
 import paramiko
 
 from testbed.errors import MachineError
-from testbed.machines.inventory import Machine
+from testbed.machines.inventory import InventoryMachine
 
 SYSTEM_CONFIG = Path("/etc/ssh/ssh_config")
 
@@ -21,7 +21,7 @@ def user_config() -> Path:
     return Path.home() / ".ssh/config"
 
 
-def way_to(machine: Machine) -> list[fabric.Connection]:
+def way_to(machine: InventoryMachine) -> list[fabric.Connection]:
     """Return the connections to open one after the other, the machine's own last (ProxyJump).
 
     Raises MachineError if the inventory's key or a configuration file cannot be read.

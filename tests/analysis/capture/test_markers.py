@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.capture.markers import Markers
+from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap import frames as frames_module
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.schemas import DECODING, GAPS, MESSAGES
@@ -26,7 +26,7 @@ events = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 2**40)), max_size=
 around = st.binary(max_size=30) | st.sampled_from([MAGIC, MAGIC[:3], MAGIC + bytes(24), b""])
 
 
-def extract(path: Path, markers: Markers) -> dict[str, pa.Table]:
+def extract(path: Path, markers: MarkerSearch) -> dict[str, pa.Table]:
     found: dict[str, list[pa.RecordBatch]] = {"messages": [], "gaps": [], "decoding": []}
     capture = HostCapture(str(path), "r0-broker-0", HOST, None)
     extract_messages(capture, markers, lambda table, rows: found[table].append(rows))
@@ -82,7 +82,7 @@ def test_events_are_found_however_their_bytes_come(tmp_path_factory, sent, data)
     if data and draw(st.booleans()):
         disorder.shuffle(pieces)
     write_pcap(path, at_intervals(connection(pieces)))
-    found = extract(path, Markers(SIZE))
+    found = extract(path, MarkerSearch(SIZE))
     assert events_in(found) == sent
     assert found["messages"].column("stream_offset").to_pylist() == at
     assert set(found["messages"].column("length").to_pylist()) <= {SIZE}
@@ -108,7 +108,7 @@ def test_chunks_of_http_in_the_midst_of_events_hide_none(tmp_path_factory, data)
     pieces = [(begin, stream[begin:end]) for begin, end in pairwise(cuts)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frames_module, "WINDOW_BYTES", data.draw(st.sampled_from([16, 64, 4096])))
-        found = extract(write_pcap(path, at_intervals(connection(pieces))), Markers(SIZE))
+        found = extract(write_pcap(path, at_intervals(connection(pieces))), MarkerSearch(SIZE))
     assert events_in(found) == sent
     assert found["decoding"].column("malformed").to_pylist() == [0]
     for row in found["messages"].to_pylist():
@@ -123,7 +123,7 @@ def test_an_event_that_has_what_looks_like_a_line_of_a_chunk_is_found(tmp_path, 
     for cut in range(1, len(stream)):
         pieces = [(0, stream[:cut]), (cut, stream[cut:])]
         path = write_pcap(tmp_path / f"own{cut}.pcap", at_intervals(connection(pieces)))
-        assert events_in(extract(path, Markers(SIZE))) == [(7, own)] * 2
+        assert events_in(extract(path, MarkerSearch(SIZE))) == [(7, own)] * 2
 
 
 @pytest.mark.parametrize("form", ["base64", "hexadecimal", "HEXADECIMAL"])
@@ -136,14 +136,16 @@ def test_events_are_found_as_text(tmp_path, form, size):
     path = write_pcap(
         tmp_path / "text.pcap", at_intervals(connection([(0, stream[:333]), (333, stream[333:])]))
     )
-    assert events_in(extract(path, Markers(size))) == sent
+    assert events_in(extract(path, MarkerSearch(size))) == sent
 
 
 def test_a_connection_whose_beginning_was_not_captured_shows_its_events(tmp_path):
     frames = connection([(0, b"x" * 7 + payload((1, 1))[:9]), (16, payload((1, 1))[9:] + payload((1, 2)))])[
         1:
     ]
-    assert events_in(extract(write_pcap(tmp_path / "late.pcap", at_intervals(frames)), Markers(SIZE))) == [
+    assert events_in(
+        extract(write_pcap(tmp_path / "late.pcap", at_intervals(frames)), MarkerSearch(SIZE))
+    ) == [
         (1, 1),
         (1, 2),
     ]
@@ -155,7 +157,7 @@ def test_behind_bytes_that_were_not_captured_the_search_goes_on(tmp_path):
         (0, stream[:50]),
         (90, stream[90:]),
     ]  # the end of event 2 and the beginning of event 3 are missing
-    found = extract(write_pcap(tmp_path / "hole.pcap", at_intervals(connection(pieces))), Markers(SIZE))
+    found = extract(write_pcap(tmp_path / "hole.pcap", at_intervals(connection(pieces))), MarkerSearch(SIZE))
     assert events_in(found) == [(0, 1), (0, 4), (0, 5)]
     [counts] = found["decoding"].to_pylist()
     assert (counts["unfinished_bytes"], counts["missing_bytes"]) == (10, 40)
@@ -167,7 +169,7 @@ def test_an_event_with_wrong_bytes_is_counted_and_not_given_out(tmp_path):
     damaged = bytearray(payload((0, 1)))
     damaged[-1] ^= 1
     pieces = [(0, bytes(damaged) + payload((0, 2)))]
-    found = extract(write_pcap(tmp_path / "bad.pcap", at_intervals(connection(pieces))), Markers(SIZE))
+    found = extract(write_pcap(tmp_path / "bad.pcap", at_intervals(connection(pieces))), MarkerSearch(SIZE))
     assert events_in(found) == [(0, 2)]
     assert found["decoding"].column("malformed").to_pylist() == [1]
 
@@ -177,7 +179,7 @@ def test_windows_of_a_long_stream_lose_nothing_at_their_borders(tmp_path, monkey
     sent = [(0, seq) for seq in range(1, 300)]
     stream, at = framed(sent, [b"." * (seq % 7) for _, seq in sent])
     pieces = [(begin, stream[begin : begin + 23]) for begin in range(0, len(stream), 23)]
-    found = extract(write_pcap(tmp_path / "long.pcap", at_intervals(connection(pieces))), Markers(SIZE))
+    found = extract(write_pcap(tmp_path / "long.pcap", at_intervals(connection(pieces))), MarkerSearch(SIZE))
     assert (events_in(found), found["messages"].column("stream_offset").to_pylist()) == (sent, at)
 
 
@@ -185,10 +187,10 @@ def test_publishers_and_forwarders_are_distinguished(tmp_path):
     frames = [*connection([(0, payload((0, 1)))]), *connection([(0, payload((0, 2)))], port=40001)]
     path = write_pcap(tmp_path / "two.pcap", at_intervals(frames))
     cases = (
-        (Markers(SIZE, {PEER: frozenset({0})}), "NEW_EVENT"),
-        (Markers(SIZE, {HOST: frozenset({0})}), "PASSED_EVENT"),
-        (Markers(SIZE, {PEER: frozenset({1})}), "PASSED_EVENT"),  # it passes on what another published
-        (Markers(SIZE, {PEER: frozenset({0})}, frozenset({HOST})), "PASSED_EVENT"),  # to a subscriber
+        (MarkerSearch(SIZE, {PEER: frozenset({0})}), "NEW_EVENT"),
+        (MarkerSearch(SIZE, {HOST: frozenset({0})}), "PASSED_EVENT"),
+        (MarkerSearch(SIZE, {PEER: frozenset({1})}), "PASSED_EVENT"),  # it passes on what another published
+        (MarkerSearch(SIZE, {PEER: frozenset({0})}, frozenset({HOST})), "PASSED_EVENT"),  # to a subscriber
     )
     for markers, kind in cases:
         found = extract(path, markers)["messages"]
@@ -201,7 +203,7 @@ def test_datagrams_show_their_events_each_time_that_they_were_sent(tmp_path):
     batch = b"\x07header" + payload((0, 2)) + b"--" + payload((1, 1))
     sent = [payload((0, 1)), batch, payload((0, 4)), payload((0, 3)), payload((0, 1)), b"nothing", MAGIC]
     records = at_intervals(datagram(content) for content in sent)
-    found = extract(write_pcap(tmp_path / "udp.pcap", records), Markers(SIZE))
+    found = extract(write_pcap(tmp_path / "udp.pcap", records), MarkerSearch(SIZE))
     columns = ["connection", "stream", "first_seq", "stream_offset", "t_first_ns"]
     rows = [tuple(row.values()) for row in found["messages"].select(columns).to_pylist()]
     at = [record.t_ns for record in records]
@@ -224,5 +226,5 @@ def test_datagrams_wait_for_others_no_longer_than_segments(tmp_path):
         Record(START_NS + late_ns, datagram(payload((0, 6)))),
         Record(START_NS + 2 * late_ns, datagram(payload((0, 4)))),
     ]
-    found = extract(write_pcap(tmp_path / "udp.pcap", records), Markers(SIZE))
+    found = extract(write_pcap(tmp_path / "udp.pcap", records), MarkerSearch(SIZE))
     assert sorted(events_in(found)) == [(0, 4), (0, 5), (0, 6)]

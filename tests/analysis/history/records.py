@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from analysis.history import ExpectationResult, Metric, RunRecord
+from analysis.history import ExpectationResult, HistoryRecord, Metric
 
 NIGHT = "2026-03-14"
 P95, LOST = "latency.p95_ms", "events.lost"
 
 
-def make_record(run: str = "20260314T020000Z-a-000001", night: str = NIGHT, **changes: Any) -> RunRecord:
+def make_record(run: str = "20260314T020000Z-a-000001", night: str = NIGHT, **changes: Any) -> HistoryRecord:
     """Return the record of a passed run with two metrics and an expectation, with these changes."""
     given: dict[str, Any] = {
         "night": night, "run": run, "path": f"/somewhere/runs/{run}", "suite": "quick", "entry": "cut",
@@ -19,4 +19,4 @@ def make_record(run: str = "20260314T020000Z-a-000001", night: str = NIGHT, **ch
         "metrics": (Metric(P95, 80.0, "ms", "lower"), Metric(LOST, 0.0, "events", "lower")),
         "expectations": (ExpectationResult("events.lost == 0", 0.0, True),),
     }  # fmt: skip
-    return RunRecord(**given | changes)
+    return HistoryRecord(**given | changes)

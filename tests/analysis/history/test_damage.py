@@ -11,7 +11,7 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.history import History
-from analysis.history.files import Partition
+from analysis.history.files import HistoryPartition
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMAS
 from analysis.pages.nights import write_site
 from tests.analysis.history.records import NIGHT, make_record
@@ -34,7 +34,7 @@ def history(tmp_path: Path) -> History:
 def test_no_flipped_bit_is_read_as_something_else_or_stops_the_reader(history: History, table: str) -> None:
     read = {RUNS: history.runs, METRICS: history.metrics, EXPECTATIONS: history.expectations}[table]
     right = read().to_pylist()
-    file = Partition.of(history.folder, table, NIGHT).of_run("a")
+    file = HistoryPartition.for_night(history.folder, table, NIGHT).of_run("a")
     whole = file.read_bytes()
     named = 0
     for place in np.random.default_rng(7).integers(0, 8 * len(whole), FLIPS).tolist():
@@ -49,7 +49,7 @@ def test_no_flipped_bit_is_read_as_something_else_or_stops_the_reader(history: H
 
 def odd(history: History, **columns: object) -> Path:
     """Write a file of the table `runs` as a foreign program might, beside that of a good run."""
-    partition = Partition.of(history.folder, RUNS, NIGHT)
+    partition = HistoryPartition.for_night(history.folder, RUNS, NIGHT)
     rows = pq.read_table(partition.of_run("a"), partitioning=None).drop_columns(list(columns))
     rows = rows.set_column(rows.schema.get_field_index("run"), "run", pa.array(["odd"]))
     for name, value in columns.items():
@@ -80,7 +80,7 @@ def test_one_odd_run_is_named_and_stops_neither_check_nor_page(
 
 
 def test_a_file_with_a_column_twice_is_named(history: History) -> None:
-    file = Partition.of(history.folder, RUNS, NIGHT).of_run("b")
+    file = HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("b")
     names = [*SCHEMAS[RUNS].names, "run"]
     pq.write_table(pa.Table.from_arrays([pa.array(["b"])] * len(names), names), file)
     assert history.runs()["run"].to_pylist() == ["a"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from analysis.history import History, RunRecord, record_of, record_of_failed_start
+from analysis.history import History, HistoryRecord, record_from_run, record_of_failed_start
 from experiments.planned.plan import plan_to_json
 from experiments.records.rundir import RunDirectory
 from tests.run_json import SMALL
@@ -42,8 +42,8 @@ def directory(parent: Path, run: dict[str, Any], summary: dict[str, Any] | None)
     return RunDirectory(path)
 
 
-def kept(run: RunDirectory) -> RunRecord:
-    return record_of(
+def kept(run: RunDirectory) -> HistoryRecord:
+    return record_from_run(
         run, night="2026-03-14", suite="quick", entry="cut", repeat=2, settings={"duration": "30s"}
     )
 
@@ -91,7 +91,7 @@ def test_a_run_on_several_machines_was_on_hosts(tmp_path: Path) -> None:
 def test_the_history_says_whose_failure_is_allowed(tmp_path: Path, allowed: bool) -> None:
     of: dict[str, Any] = {"night": "2026-03-14", "suite": "quick", "settings": {}, "allow_failure": allowed}
     history = History(tmp_path / "history")
-    history.append(record_of(directory(tmp_path, RUN, SUMMARY), entry="cut", repeat=0, **of))
+    history.append(record_from_run(directory(tmp_path, RUN, SUMMARY), entry="cut", repeat=0, **of))
     history.append(
         record_of_failed_start("no tcpdump", entry="cut", repeat=1, experiment="x", started_ns=S, **of)
     )

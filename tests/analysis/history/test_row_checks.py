@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.history import History, files
-from analysis.history.files import Partition, UnusableError, read_rows
+from analysis.history.files import HistoryPartition, UnusableError, read_rows
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS
 from analysis.history.row_checks import PROSE
 from testbed.cli.main import run as cutset
@@ -36,7 +36,7 @@ def history(tmp_path: Path) -> History:
 
 def changed(history: History, table: str, **columns: Any) -> Path:
     """Change columns in the file of run b, as a foreign program might."""
-    file = Partition.of(history.folder, table, NIGHT).of_run("b")
+    file = HistoryPartition.for_night(history.folder, table, NIGHT).of_run("b")
     rows = pq.read_table(file, partitioning=None)
     for name, value in columns.items():
         place = rows.schema.get_field_index(name)
@@ -119,7 +119,7 @@ def test_everything_that_is_shown_is_prose_or_refused() -> None:
 def test_a_file_of_very_many_rows_is_not_read(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "ROWS_MAX", 1)
     with pytest.raises(UnusableError, match="has 2 rows, more than any night: 1"):
-        read_rows(Partition.of(history.folder, METRICS, NIGHT).of_run("b"), METRICS)
+        read_rows(HistoryPartition.for_night(history.folder, METRICS, NIGHT).of_run("b"), METRICS)
 
 
 def test_a_hostile_file_is_one_line_of_the_command_and_the_rest_is_shown(

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.history import ExpectationResult, History, HistoryFilter, Metric, store
-from analysis.history.files import Partition
+from analysis.history.files import HistoryPartition
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, shown_schema
 from tests.analysis.history.records import LOST, NIGHT, P95, make_record
 
@@ -140,7 +140,7 @@ def test_the_tables_are_of_the_same_runs_and_every_problem_is_named(history: His
         history.append(make_record(run))
     history.append(make_record("d", suite="full"))
     for table, run in ((RUNS, "a"), (METRICS, "b"), (EXPECTATIONS, "c")):
-        Partition.of(history.folder, table, NIGHT).of_run(run).write_bytes(b"torn")
+        HistoryPartition.for_night(history.folder, table, NIGHT).of_run(run).write_bytes(b"torn")
     where = HistoryFilter(suite="quick")
     found, metrics, expectations = history.tables(where)
     assert len(history.problems) == 3
@@ -165,7 +165,9 @@ def test_a_run_that_was_never_started_has_no_path(history: History) -> None:
 def test_metrics_without_their_run_do_not_count(history: History) -> None:
     history.append(make_record("a"))
     history.append(make_record("b"))
-    Partition.of(history.folder, RUNS, NIGHT).of_run("b").unlink()  # as a crash in between leaves it
+    HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run(
+        "b"
+    ).unlink()  # as a crash in between leaves it
     assert set(history.metrics()["run"].to_pylist()) == {"a"}
     history.compact(NIGHT)
     assert set(history.metrics()["run"].to_pylist()) == {"a"}
@@ -186,7 +188,7 @@ def test_a_damaged_file_is_named_and_left_out_and_survives_compacting(
 ) -> None:
     history.append(make_record("a"))
     history.append(make_record("b"))
-    damaged = Partition.of(history.folder, METRICS, NIGHT).of_run("b")
+    damaged = HistoryPartition.for_night(history.folder, METRICS, NIGHT).of_run("b")
     damaged.write_bytes(content)
     assert set(history.metrics()["run"].to_pylist()) == {"a"}
     (problem,) = history.problems
@@ -200,7 +202,7 @@ def test_a_damaged_file_is_named_and_left_out_and_survives_compacting(
 def test_a_damaged_night_loses_nothing_of_the_other_tables(history: History, table: str) -> None:
     history.append(make_record("a"))
     history.compact(NIGHT)
-    whole = {each: Partition.of(history.folder, each, NIGHT).whole for each in (RUNS, METRICS)}
+    whole = {each: HistoryPartition.for_night(history.folder, each, NIGHT).whole for each in (RUNS, METRICS)}
     mended = whole[table].read_bytes()
     whole[table].write_bytes(b"torn")
     history.append(make_record("b"))
@@ -243,7 +245,7 @@ def test_runs_may_be_appended_and_compacted_by_several_at_once(history: History)
 @pytest.mark.slow
 def test_no_flipped_byte_gives_another_number(history: History) -> None:
     history.append(make_record("a"))
-    file = Partition.of(history.folder, METRICS, NIGHT).of_run("a")
+    file = HistoryPartition.for_night(history.folder, METRICS, NIGHT).of_run("a")
     whole = file.read_bytes()
     right = history.metrics().to_pylist()
     unnoticed = 0
@@ -258,7 +260,7 @@ def test_no_flipped_byte_gives_another_number(history: History) -> None:
 
 def test_foreign_files_are_named_and_left_alone(history: History) -> None:
     history.append(make_record("a"))
-    night = Partition.of(history.folder, RUNS, NIGHT)
+    night = HistoryPartition.for_night(history.folder, RUNS, NIGHT)
     (night.path / "notes.txt").write_text("mine")
     pq.write_table(pa.table({"x": [1]}), night.of_run("theirs"))
     (history.folder / RUNS / "night=yesterday").mkdir()
@@ -275,7 +277,7 @@ def test_foreign_files_are_named_and_left_alone(history: History) -> None:
 
 def test_a_copy_under_another_run_s_name_does_not_count_twice(history: History) -> None:
     history.append(make_record("a"))
-    night = Partition.of(history.folder, RUNS, NIGHT)
+    night = HistoryPartition.for_night(history.folder, RUNS, NIGHT)
     night.of_run("b").write_bytes(night.of_run("a").read_bytes())
     assert runs(history) == ["a"]
     said = f"{night.of_run('b')} holds rows of a run other than the one in its name: left out"
@@ -284,7 +286,7 @@ def test_a_copy_under_another_run_s_name_does_not_count_twice(history: History) 
 
 def test_a_damaged_run_can_be_appended_again(history: History) -> None:
     history.append(make_record("a"))
-    Partition.of(history.folder, RUNS, NIGHT).of_run("a").write_bytes(b"torn")
+    HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("a").write_bytes(b"torn")
     assert runs(history) == []
     assert history.append(make_record("a"))
     assert runs(history) == ["a"]
@@ -335,7 +337,7 @@ def test_a_night_keeps_few_files_however_many_runs_come_one_by_one(
     monkeypatch.setattr(store, "LOOSE_MAX", 4)
     for number in range(12):
         history.append(make_record(f"run-{number:02}"))
-        assert len(Partition.of(history.folder, RUNS, NIGHT).single()) <= 4
+        assert len(HistoryPartition.for_night(history.folder, RUNS, NIGHT).single()) <= 4
     assert runs(history) == [f"run-{number:02}" for number in range(12)]
     assert history.metrics().num_rows == 2 * 12
 

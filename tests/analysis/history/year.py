@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.history import History
-from analysis.history.files import Partition
+from analysis.history.files import HistoryPartition
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
 from analysis.history.metrics import better_of, unit_of
 
@@ -351,6 +351,6 @@ def _write(folder: Path, table: str, rows: pa.Table, year: _Calendar, suite: str
     rows = rows.append_column("suite", pa.repeat(pa.scalar(suite), count))
     fitted = rows.select(SCHEMAS[table].names).cast(SCHEMAS[table]).combine_chunks()
     for night in range(year.nights):
-        partition = Partition.of(folder, table, night_of(night, year.first))
+        partition = HistoryPartition.for_night(folder, table, night_of(night, year.first))
         partition.path.mkdir(parents=True)
         pq.write_table(fitted.slice(ends[night], ends[night + 1] - ends[night]), partition.whole)

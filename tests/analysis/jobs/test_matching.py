@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.jobs.matching import Matcher, Reach, Receivers, match
-from analysis.jobs.transfers import InOrder, MatchTransfers, tasks
+from analysis.jobs.matching import LastOffsets, Matcher, Receivers, match
+from analysis.jobs.transfers import MatchTransfers, SortedWriter, tasks
 from analysis.schemas import DECODING, MESSAGES, TRANSFERS
 from experiments.records.rundir import RunDirectory
 from tests.run_json import set_run
@@ -73,7 +73,7 @@ def test_stretches_in_any_interleaving_give_what_all_at_once_gives(
 ) -> None:
     all_sent, all_arrived = (table([row for stretch in one for row in stretch]) for one in (sent, arrived))
     receivers = Receivers(ALL, undecoded=frozenset({("10.0.0.2", "10.0.0.3", 7000, 40_000, 1)}))
-    matcher = Matcher(Reach.of(all_sent), Reach.of(all_arrived), HOSTS, receivers)
+    matcher = Matcher(LastOffsets.from_table(all_sent), LastOffsets.from_table(all_arrived), HOSTS, receivers)
     turns = draw.draw(st.permutations(["sent"] * len(sent) + ["arrived"] * len(arrived)))
     waiting = {"sent": list(sent), "arrived": list(arrived)}
     found = []
@@ -157,7 +157,7 @@ def test_rows_that_failed_to_come_leave_no_file(tmp_path: Path) -> None:
     rows = match(table(SENT), table([]), HOSTS, ALL)
 
     def fail() -> None:
-        with InOrder(tmp_path / "part-a.parquet", TRANSFERS, "t_ns", [1]) as writer:
+        with SortedWriter(tmp_path / "part-a.parquet", TRANSFERS, "t_ns", [1]) as writer:
             writer.take(rows)
             raise ValueError("stop")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.jobs.work import ProcessPool, meanwhile
+from analysis.jobs.work import ProcessPool, run_alongside
 from topologies.errors import InputError
 
 
@@ -29,7 +29,7 @@ def _die() -> None:
 def test_background_work_runs_during_the_block_and_is_done_after_it(tmp_path: Path) -> None:
     question, answer = tmp_path / "question", tmp_path / "answer"
     os.mkfifo(question)
-    with meanwhile(_answer, question, answer, doing="answering"):
+    with run_alongside(_answer, question, answer, doing="answering"):
         question.write_text("who?")  # waits until the child reads
     said, process = answer.read_text().split()
     assert said == "who?"
@@ -62,27 +62,30 @@ def test_children_leave_garbage_of_their_parent_alone(tmp_path: Path) -> None:
     gc.disable()
     try:
         _Owned(told)
-        with meanwhile(_collect, doing="collecting"):
+        with run_alongside(_collect, doing="collecting"):
             pass
-        ProcessPool(2).carry_out([_Collect()] * 4, "collecting")
+        ProcessPool(2).execute([_Collect()] * 4, "collecting")
     finally:
         gc.enable()
     assert not told.exists()
 
 
 def test_errors_of_background_work_are_raised() -> None:
-    with pytest.raises(InputError, match="a-run:3: plan: torn"), meanwhile(_refuse, "torn", doing="drawing"):
+    with (
+        pytest.raises(InputError, match="a-run:3: plan: torn"),
+        run_alongside(_refuse, "torn", doing="drawing"),
+    ):
         pass
 
 
 def test_a_killed_child_is_reported() -> None:
     message = "drawing failed: a process was killed, perhaps for want of memory"
-    with pytest.raises(AnalysisError, match=message), meanwhile(_die, doing="drawing"):
+    with pytest.raises(AnalysisError, match=message), run_alongside(_die, doing="drawing"):
         pass
 
 
 def test_a_block_that_fails_leaves_no_thread_or_child() -> None:
     before = threading.active_count()
-    with pytest.raises(InputError), meanwhile(os.getpid, doing="answering"):
+    with pytest.raises(InputError), run_alongside(os.getpid, doing="answering"):
         _refuse("of the block")
     assert threading.active_count() == before

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.jobs.work import InlineWorkers, ProcessPool, handfuls
+from analysis.jobs.work import InlineWorkers, ProcessPool, task_batches
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,19 @@ class Die:
 
 @pytest.mark.parametrize("workers", [InlineWorkers(), ProcessPool(1), ProcessPool(3)])
 def test_every_task_is_done_once(workers):
-    done = workers.carry_out([Double(number) for number in range(20)], "doubling")
+    done = workers.execute([Double(number) for number in range(20)], "doubling")
     assert sorted(result for result, _ in done) == list(range(0, 40, 2))
 
 
 @pytest.mark.parametrize("workers", [InlineWorkers(), ProcessPool(2)])
 def test_results_come_in_the_order_of_tasks_whatever_their_weight(workers):
     numbers = [3, 90 << 20, 1, 100 << 20, 2]
-    done = workers.carry_out([Double(number) for number in numbers], "doubling")
+    done = workers.execute([Double(number) for number in numbers], "doubling")
     assert [result for result, _ in done] == [2 * number for number in numbers]
 
 
 def test_children_do_the_work_and_are_gone_afterwards():
-    done = ProcessPool(2).carry_out([Double(number) for number in range(4)], "doubling")
+    done = ProcessPool(2).execute([Double(number) for number in range(4)], "doubling")
     pids = {pid for _, pid in done}
     assert os.getpid() not in pids
     assert not pids & {child.pid for child in psutil.Process().children()}
@@ -63,18 +63,18 @@ def test_children_do_the_work_and_are_gone_afterwards():
 )
 def test_a_task_that_fails_is_reported_with_what_was_being_done(workers, error, said):
     with pytest.raises(AnalysisError, match=f"^doubling failed: {said}$"):
-        workers.carry_out([Double(1), Fail(error)], "doubling")
+        workers.execute([Double(1), Fail(error)], "doubling")
 
 
 def test_a_child_that_is_killed_is_an_error_and_no_hang():
     with pytest.raises(AnalysisError, match="doubling failed: a process was killed"):
-        ProcessPool(2).carry_out([Die(), Double(1)], "doubling")
+        ProcessPool(2).execute([Die(), Double(1)], "doubling")
 
 
 def test_handfuls_hold_every_task_once_and_the_heavy_ones_alone():
     heavy, light = [Double(100 << 20), Double(90 << 20)], [Double(1) for _ in range(10)]
-    gathered = handfuls([*light, *heavy], 1)
+    gathered = task_batches([*light, *heavy], 1)
     assert sorted(task.number for handful in gathered for task in handful) == [1] * 10 + [90 << 20, 100 << 20]
     assert gathered[0] == (heavy[0],)
     assert gathered[1] == (heavy[1],)
-    assert handfuls([], 4) == []
+    assert task_batches([], 4) == []

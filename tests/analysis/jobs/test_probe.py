@@ -5,13 +5,13 @@ import subprocess
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.jobs.cluster import check, write_modules
-from analysis.jobs.probe import ProbeAnswer, ProbeQuestion, look
+from analysis.jobs.cluster import check_probe_answers, write_modules
+from analysis.jobs.probe import ProbeAnswer, ProbeRequest, answer_probe
 from tests.analysis.jobs.standalone import python
 
 
 def test_missing_packages_of_executors_are_named(tmp_path):
-    question = ProbeQuestion(tmp_path, "token", {})
+    question = ProbeRequest(tmp_path, "token", {})
     modules = write_modules(tmp_path / "modules.zip")
     bare = python(tmp_path / "bare", packages=False)
     code = "from analysis.jobs.probe import *; print(look(ProbeQuestion(Path(sys.argv[1]), 'token', {})))"
@@ -24,17 +24,17 @@ def test_missing_packages_of_executors_are_named(tmp_path):
         check=True,
     )
     assert "missing=('numpy', 'pyarrow'), reads=False, written='seen-" in done.stdout
-    assert look(question).missing == ()
+    assert answer_probe(question).missing == ()
     with pytest.raises(AnalysisError, match="/bare, which has no numpy and no pyarrow: install them there"):
-        check([ProbeAnswer("h", "/bare", ("numpy", "pyarrow"), reads=True, written=None)])
+        check_probe_answers([ProbeAnswer("h", "/bare", ("numpy", "pyarrow"), reads=True, written=None)])
 
 
 def test_files_of_the_same_name_but_another_size_are_not_the_run(tmp_path):
     capture = tmp_path / "a.pcap"
     capture.write_bytes(b"12345678")
-    question = ProbeQuestion(tmp_path, "token", {capture: 8})
-    assert not look(question).reads
+    question = ProbeRequest(tmp_path, "token", {capture: 8})
+    assert not answer_probe(question).reads
     question.note.write_text("token")
-    assert look(question).reads
+    assert answer_probe(question).reads
     capture.write_bytes(b"1234")
-    assert not look(question).reads
+    assert not answer_probe(question).reads

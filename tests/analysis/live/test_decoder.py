@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.streams import HostCapture, extract_messages
-from analysis.live.decoder import Batch, Decoder
+from analysis.live.decoder import EventBatch, LiveDecoder
 from analysis.live.payloads import Payloads
 from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import Host
@@ -28,7 +28,7 @@ from node.protocols.sprinkler.messages import (
     Published,
     SparseEvents,
 )
-from node.systems import oldest
+from node.systems import default_declaration
 from tests.analysis.capture.pcap.captures import (
     ACK,
     RST,
@@ -69,12 +69,12 @@ def streamed(content: bytes, sizes: list[int], isn: int = 1000) -> list[bytes]:
     return frames
 
 
-def decoder_of(captures: Path, host: Host | None = None, declared: Declared | None = None) -> Decoder:
+def decoder_of(captures: Path, host: Host | None = None, declared: Declared | None = None) -> LiveDecoder:
     hosts = {Path(NAME).stem: host or client()}
-    return Decoder(Payloads(captures), hosts, CODEC, declared or oldest(), READING)
+    return LiveDecoder(Payloads(captures), hosts, CODEC, declared or default_declaration(), READING)
 
 
-def read_live(captures: Path, decoder: Decoder) -> Iterator[Batch]:
+def read_live(captures: Path, decoder: LiveDecoder) -> Iterator[EventBatch]:
     """Part by part, as parts are closed."""
     for rows in rows_in_turns(captures, PORT):
         yield from decoder.feed(rows)
@@ -235,7 +235,10 @@ def test_a_subscribing_server_gets_no_events_stored_for_others(tmp_path: Path) -
     sparse = encoded(SparseEvents(0, 0, 2, 11, 1, 10, 0, 0, (1).to_bytes(4) + bytes(10)))
     write_parts(tmp_path / NAME, at_intervals(streamed(batch(1, 5) + sparse, [400])), {1})
     found = {}
-    for declared in (oldest(), replace(oldest(), roles={"client": (Trait.SUBSCRIBER, Trait.SERVER)})):
+    for declared in (
+        default_declaration(),
+        replace(default_declaration(), roles={"client": (Trait.SUBSCRIBER, Trait.SERVER)}),
+    ):
         read = read_live(tmp_path, decoder_of(tmp_path, declared=declared))
         found[declared.by_host] = [each.first_seq for each in read]
     assert found == {False: [1, 11], True: [1]}

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from analysis.capture.pcap.files.index import build_index
-from analysis.live.board import Board
-from analysis.live.server import Server
+from analysis.live.board import LiveBoard
+from analysis.live.server import PageServer
 from analysis.live.view import live_charts
 from analysis.pipeline import analyze
 from experiments.records.json_files import read_json
@@ -39,8 +39,8 @@ NUMBER, SECONDS = re.compile(r"[1-9]"), re.compile(r"^\d+\.\d$")
 
 
 @pytest.fixture
-def board() -> Board:
-    made = Board({
+def board() -> LiveBoard:
+    made = LiveBoard({
         "title": "link-failure", "description": "A link fails.", "run": "a-run", "path": "/runs/a-run",
         "duration_s": 60.0, "charts": live_charts(REGIONS, 60.0),
     })  # fmt: skip
@@ -49,15 +49,15 @@ def board() -> Board:
 
 
 @pytest.fixture
-def server(board: Board) -> Iterator[Server]:
-    made = Server(board)
+def server(board: LiveBoard) -> Iterator[PageServer]:
+    made = PageServer(board)
     made.start()
     yield made
     made.stop()
 
 
 @pytest.fixture
-def page(browser: Browser, server: Server) -> Iterator[Page]:  # noqa: F811
+def page(browser: Browser, server: PageServer) -> Iterator[Page]:  # noqa: F811
     """Open the page; it must not log errors or contact other hosts."""
     context = browser.new_context(viewport=WIDE)
     made = context.new_page()
@@ -74,7 +74,7 @@ def page(browser: Browser, server: Server) -> Iterator[Page]:  # noqa: F811
     assert complaints == []
 
 
-def tell_a_minute(board: Board) -> None:
+def tell_a_minute(board: LiveBoard) -> None:
     starts = [number / 5 for number in range(150)]
     board.tell(
         {
@@ -92,7 +92,7 @@ def shown(page: Page, name: str) -> str:
     return page.locator(f"#{name}").inner_text()
 
 
-def test_the_page_shows_the_reported_phase_of_the_run(page: Page, board: Board) -> None:
+def test_the_page_shows_the_reported_phase_of_the_run(page: Page, board: LiveBoard) -> None:
     expect(page.locator("#phase")).to_have_text("building")
     tell_a_minute(board)
     expect(page.locator("#rate")).to_have_text("79\u202f812")
@@ -103,7 +103,7 @@ def test_the_page_shows_the_reported_phase_of_the_run(page: Page, board: Board) 
     assert shown(page, "lines") == "problem: <b>the disk</b> is full"
 
 
-def test_lines_have_their_regions_colours_and_can_be_switched_off(page: Page, board: Board) -> None:
+def test_lines_have_their_regions_colours_and_can_be_switched_off(page: Page, board: LiveBoard) -> None:
     tell_a_minute(board)
     expect(page.locator("#rate")).to_have_text("79\u202f812")
     page.get_by_role("button", name="r1").click()
@@ -114,20 +114,22 @@ def test_lines_have_their_regions_colours_and_can_be_switched_off(page: Page, bo
         assert inked(page, name, colour_of(1)) == 0
 
 
-def test_another_percentile_is_a_click_away(page: Page, board: Board) -> None:
+def test_another_percentile_is_a_click_away(page: Page, board: LiveBoard) -> None:
     tell_a_minute(board)
     page.get_by_role("button", name="p99").click()
     expect(page.locator("#latency-unit")).to_have_text("ms, p99")
 
 
-def test_a_phone_shows_it_without_scrolling_sideways(page: Page, board: Board) -> None:
+def test_a_phone_shows_it_without_scrolling_sideways(page: Page, board: LiveBoard) -> None:
     page.set_viewport_size(PHONE)
     tell_a_minute(board)
     expect(page.locator("#rate")).to_have_text("79\u202f812")
     assert no_sideways_scroll(page)
 
 
-def test_open_pages_turn_into_the_report(page: Page, board: Board, server: Server, tmp_path: Path) -> None:
+def test_open_pages_turn_into_the_report(
+    page: Page, board: LiveBoard, server: PageServer, tmp_path: Path
+) -> None:
     server.report = tmp_path / "report.html"
     server.report.write_text(
         "<!doctype html><title>Passed: link-failure</title><link rel=icon href='data:,'>"
@@ -143,8 +145,8 @@ def test_open_pages_turn_into_the_report(page: Page, board: Board, server: Serve
 
 def test_the_page_keeps_its_content_after_the_commands_end(
     browser: Browser,  # noqa: F811
-    board: Board,
-    server: Server,
+    board: LiveBoard,
+    server: PageServer,
 ) -> None:
     page = browser.new_page()
     page.set_default_timeout(LOADED_MS)

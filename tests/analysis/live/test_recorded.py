@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.live.recorded import RecordedRead
-from analysis.live.view import View
+from analysis.live.view import LiveView
 from experiments.loader import load_experiment
 from experiments.records.run_record import record_to_json
 from experiments.records.rundir import RunDirectory
@@ -83,8 +83,8 @@ def publish(run: RunDirectory, seqs: range, *, lost: tuple[int, ...] = (), wait_
                 write(run, client, RecordKind.DELIVERED, seq, sent_ns + wait_ns)
 
 
-def watching(run: RunDirectory, now_ns: Callable[[], int] = lambda: NOW) -> tuple[View, RecordedRead]:
-    view = View(run, now_ns)
+def watching(run: RunDirectory, now_ns: Callable[[], int] = lambda: NOW) -> tuple[LiveView, RecordedRead]:
+    view = LiveView(run, now_ns)
     reading = RecordedRead(
         run, view.metadata, view.take_batches, on_ready=lambda: None, on_end=lambda: None, now_ns=now_ns
     )
@@ -92,7 +92,7 @@ def watching(run: RunDirectory, now_ns: Callable[[], int] = lambda: NOW) -> tupl
     return view, reading
 
 
-def shown(view: View, what: str, region: str) -> dict[float, float]:
+def shown(view: LiveView, what: str, region: str) -> dict[float, float]:
     return {row[0]: row[1] for row in view.board.whole()[what].get(region, [])}
 
 

@@ -9,27 +9,27 @@ from pathlib import Path
 import pytest
 
 from analysis.live import board as boards
-from analysis.live.board import Board
-from analysis.live.server import Server
+from analysis.live.board import LiveBoard
+from analysis.live.server import PageServer
 
 TIMEOUT_S = 20
 LISTENING = "0A"  # in /proc/net/tcp
 
 
 @pytest.fixture
-def board() -> Board:
-    return Board({"title": "link-failure"})
+def board() -> LiveBoard:
+    return LiveBoard({"title": "link-failure"})
 
 
 @pytest.fixture
-def server(board: Board) -> Iterator[Server]:
-    made = Server(board)
+def server(board: LiveBoard) -> Iterator[PageServer]:
+    made = PageServer(board)
     made.start()
     yield made
     made.stop()
 
 
-def ask(server: Server, path: str, **headers: str) -> http.client.HTTPResponse:
+def ask(server: PageServer, path: str, **headers: str) -> http.client.HTTPResponse:
     place = server.url.removeprefix("http://").rstrip("/")
     connection = http.client.HTTPConnection(place, timeout=TIMEOUT_S)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -46,7 +46,7 @@ def next_event(stream: http.client.HTTPResponse) -> dict:
     return json.loads(line.removeprefix(b"data: "))
 
 
-def test_the_live_server_listens_on_loopback_only(server: Server) -> None:
+def test_the_live_server_listens_on_loopback_only(server: PageServer) -> None:
     port = int(server.url.rstrip("/").rpartition(":")[2])
     listening = Path("/proc/net/tcp").read_text() + Path("/proc/net/tcp6").read_text()
     sockets = [line.split() for line in listening.splitlines()]
@@ -55,7 +55,7 @@ def test_the_live_server_listens_on_loopback_only(server: Server) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/live.css", "/live.js", "/plot.js", "/page.css", "/theme.js"])
-def test_pages_may_load_nothing_from_elsewhere(server: Server, path: str) -> None:
+def test_pages_may_load_nothing_from_elsewhere(server: PageServer, path: str) -> None:
     answer = ask(server, path)
     assert answer.status == 200
     policy = answer.headers["Content-Security-Policy"]
@@ -75,11 +75,11 @@ def test_pages_may_load_nothing_from_elsewhere(server: Server, path: str) -> Non
     ],
 )
 @pytest.mark.parametrize("path", ["/", "/events", "/report"])
-def test_other_names_and_origins_are_refused(server: Server, path: str, headers: dict[str, str]) -> None:
+def test_other_names_and_origins_are_refused(server: PageServer, path: str, headers: dict[str, str]) -> None:
     assert ask(server, path, **headers).status == 403
 
 
-def test_there_is_no_report_until_it_is_written(server: Server, tmp_path: Path) -> None:
+def test_there_is_no_report_until_it_is_written(server: PageServer, tmp_path: Path) -> None:
     assert ask(server, "/report").status == 404
     server.report = tmp_path / "report.html"
     server.report.write_text("<title>Passed</title>")
@@ -88,14 +88,14 @@ def test_there_is_no_report_until_it_is_written(server: Server, tmp_path: Path) 
     assert "Content-Security-Policy" not in answer.headers  # the page brings its own
 
 
-def test_only_reading_is_served(server: Server) -> None:
+def test_only_reading_is_served(server: PageServer) -> None:
     place = server.url.removeprefix("http://").rstrip("/")
     connection = http.client.HTTPConnection(place, timeout=TIMEOUT_S)
     connection.request("POST", "/events")
     assert connection.getresponse().status == 405
 
 
-def test_a_page_gets_the_whole_and_then_what_changes(server: Server, board: Board) -> None:
+def test_a_page_gets_the_whole_and_then_what_changes(server: PageServer, board: LiveBoard) -> None:
     board.tell({"phase": "building"}, lines=["problem: one"])
     board.tell({"phase": "running"}, throughput={"r0": [[0.2, 5.0], [0.0, 1.0]]})
     stream = ask(server, "/events")
@@ -116,7 +116,7 @@ def test_a_page_gets_the_whole_and_then_what_changes(server: Server, board: Boar
     assert board.whole()["throughput"] == {"r0": [[0.0, 1.0], [0.2, 7.0]]}  # a bin told again is replaced
 
 
-def test_at_the_end_page_connections_are_closed(server: Server, board: Board) -> None:
+def test_at_the_end_page_connections_are_closed(server: PageServer, board: LiveBoard) -> None:
     stream = ask(server, "/events")
     next_event(stream)
     board.tell({"report": "/runs/x/report.html"})
@@ -127,7 +127,7 @@ def test_at_the_end_page_connections_are_closed(server: Server, board: Board) ->
 
 
 def test_a_page_that_does_not_keep_up_is_dropped_and_may_come_again(
-    board: Board, monkeypatch: pytest.MonkeyPatch
+    board: LiveBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(boards, "WAITING_MAX", 4)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.live import timelines as live_timelines
-from analysis.live.decoder import Batch
+from analysis.live.decoder import EventBatch
 from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, Intervals, Latencies, LiveTimelines
 from analysis.timelines import latency, throughput
 from analysis.timelines.delivery.deliveries import Sets
@@ -30,10 +30,10 @@ def metadata() -> RunMetadata:
     return facts_of()
 
 
-def batches_of(world: World) -> list[Batch]:
+def batches_of(world: World) -> list[EventBatch]:
     """Return the batches that drivers and clients saw, in order of time."""
     found = [
-        Batch(
+        EventBatch(
             row["kind"] == "published", row["host"], row["stream"], row["first_seq"], row["count"],
             row["events"], row["t_ns"],
         )
@@ -104,12 +104,12 @@ def test_before_anything_was_read_nothing_is_reported(metadata: RunMetadata) -> 
     assert (news.throughput, news.latency, news.shown_until_ns) == ({}, {}, None)
 
 
-def published(first_seq: int, count: int, t_ns: int = 0) -> Batch:
-    return Batch(True, "r0-driver-0", 0, first_seq, count, count, t_ns)
+def published(first_seq: int, count: int, t_ns: int = 0) -> EventBatch:
+    return EventBatch(True, "r0-driver-0", 0, first_seq, count, count, t_ns)
 
 
-def arrived(host: str, first_seq: int, count: int, t_ns: int) -> Batch:
-    return Batch(False, host, 0, first_seq, count, count, t_ns)
+def arrived(host: str, first_seq: int, count: int, t_ns: int) -> EventBatch:
+    return EventBatch(False, host, 0, first_seq, count, count, t_ns)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from analysis.live.view import View
+from analysis.live.view import LiveView
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
 from node.protocols.sprinkler.messages import CODEC, Events
@@ -35,8 +35,8 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 @pytest.fixture
-def view(run: RunDirectory) -> View:
-    return View(run, lambda: NOW)
+def view(run: RunDirectory) -> LiveView:
+    return LiveView(run, lambda: NOW)
 
 
 def change(state: str, direction: str, at_s: float) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def change(state: str, direction: str, at_s: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def segments_of(view: View, later_ns: int = 0) -> pa.Table:
+def segments_of(view: LiveView, later_ns: int = 0) -> pa.Table:
     """Return a batch of 100 events at a client at 10 s, or later by packet time."""
     content = read_json(view.run.run_json)["plan"]
     addresses = {host["name"]: host["address"] for host in content["hosts"]}
@@ -64,7 +64,7 @@ def segments_of(view: View, later_ns: int = 0) -> pa.Table:
     return rows
 
 
-def test_a_packet_that_is_dated_after_now_makes_no_bins(view: View) -> None:
+def test_a_packet_that_is_dated_after_now_makes_no_bins(view: LiveView) -> None:
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     view.take(segments_of(view, later_ns=30 * 86_400 * S))
     rows = view.board.whole()["throughput"]
@@ -72,7 +72,7 @@ def test_a_packet_that_is_dated_after_now_makes_no_bins(view: View) -> None:
     assert all(row[1] == 0 for each in rows.values() for row in each)
 
 
-def test_before_time_0_there_is_a_plan_and_a_phase(view: View) -> None:
+def test_before_time_0_there_is_a_plan_and_a_phase(view: LiveView) -> None:
     view.hear({"did": "phase", "phase": "building"})
     whole = view.board.whole()
     assert (whole["title"], whole["duration_s"], whole["status"]["phase"]) == (
@@ -84,7 +84,7 @@ def test_before_time_0_there_is_a_plan_and_a_phase(view: View) -> None:
     assert view.status() == {}
 
 
-def test_bands_open_and_close_with_the_changes_of_links(view: View) -> None:
+def test_bands_open_and_close_with_the_changes_of_links(view: LiveView) -> None:
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     assert view.disturbances() == []
     for direction in ("forward", "backward"):
@@ -97,12 +97,12 @@ def test_bands_open_and_close_with_the_changes_of_links(view: View) -> None:
     assert (band["start_s"], band["end_s"]) == (5.0, 9.0)
 
 
-def test_problems_are_noted(view: View) -> None:
+def test_problems_are_noted(view: LiveView) -> None:
     view.hear({"did": "problem", "text": "the disk is full"})
     assert view.board.whole()["lines"] == ["problem: the disk is full"]
 
 
-def test_packets_become_timelines_and_tell_how_far_behind_they_are(view: View) -> None:
+def test_packets_become_timelines_and_tell_how_far_behind_they_are(view: LiveView) -> None:
     segments = segments_of(view)
     view.hear({"did": "running", "zero_ns": ZERO, "duration_us": 14_000_000})
     view.take(segments)
@@ -112,7 +112,7 @@ def test_packets_become_timelines_and_tell_how_far_behind_they_are(view: View) -
     assert view.status()["elapsed_s"] == 12.0
 
 
-def test_events_before_time_0_is_known_are_counted_later(view: View) -> None:
+def test_events_before_time_0_is_known_are_counted_later(view: LiveView) -> None:
     segments = segments_of(view)
     view.take(segments)
     assert view.board.whole()["throughput"] == {}

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from node.core.message_layout import Layout
-from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate, SparseEvents
+from node.core.message_layout import MessageLayout
+from node.protocols.sprinkler.messages import CODEC, EventKind, Events, Predicate, SparseEvents
 
 _BITS = {"B": 8, "H": 16, "I": 31, "Q": 50}
 """Bits of large numbers: columns have 31 bits for streams; events stay below 2^50."""
@@ -19,7 +19,7 @@ def message() -> st.SearchStrategy[Any]:
     return st.one_of([message_of(layout) for layout in CODEC.by_type.values()])
 
 
-def message_of(layout: Layout) -> st.SearchStrategy[Any]:
+def message_of(layout: MessageLayout) -> st.SearchStrategy[Any]:
     """Draw a valid message of one type."""
     names = {field.name for field in layout.fields}
     if layout.tail is not None and layout.tail.numbers:
@@ -33,7 +33,7 @@ def message_of(layout: Layout) -> st.SearchStrategy[Any]:
     return made
 
 
-def _fixed(layout: Layout) -> dict[str, st.SearchStrategy[Any]]:
+def _fixed(layout: MessageLayout) -> dict[str, st.SearchStrategy[Any]]:
     return {
         field.name: st.sampled_from([int(value) for value in field.values])
         if field.values
@@ -42,7 +42,7 @@ def _fixed(layout: Layout) -> dict[str, st.SearchStrategy[Any]]:
     }
 
 
-def _rows(layout: Layout) -> st.SearchStrategy[tuple[Any, ...]]:
+def _rows(layout: MessageLayout) -> st.SearchStrategy[tuple[Any, ...]]:
     """Rows that differ in their first field; only the last of replicas may be joining."""
     assert layout.row is not None
     row = layout.row
@@ -56,22 +56,22 @@ def _rows(layout: Layout) -> st.SearchStrategy[tuple[Any, ...]]:
 
 
 @st.composite
-def batch_of(draw: st.DrawFn, layout: Layout) -> Any:
+def batch_of(draw: st.DrawFn, layout: MessageLayout) -> Any:
     """Events: of one size or of several, data, garbage collection or a tombstone."""
     values = {
         field.name: draw(strategy)
         for field, strategy in zip(layout.fields, _fixed(layout).values(), strict=True)
     }
-    is_tombstone = layout.message is Events and values["kind"] == Kind.TOMBSTONE
+    is_tombstone = layout.message is Events and values["kind"] == EventKind.TOMBSTONE
     sizes = draw(st.lists(st.integers(0, 40), min_size=1, max_size=12))
     if draw(st.booleans()):
         sizes = [max(sizes[0], 1)] * len(sizes)
         values["event_bytes"] = sizes[0]
     else:
         values["event_bytes"] = 0
-    values["kind"] = Kind.TOMBSTONE if is_tombstone else values["kind"] % 2
+    values["kind"] = EventKind.TOMBSTONE if is_tombstone else values["kind"] % 2
     values["predicate"] = (
-        draw(st.sampled_from(list(Predicate)[1:])) if values["kind"] == Kind.GC else Predicate.NONE
+        draw(st.sampled_from(list(Predicate)[1:])) if values["kind"] == EventKind.GC else Predicate.NONE
     )
     payload = b""
     if not is_tombstone:

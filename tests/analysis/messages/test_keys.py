@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.streams import HostCapture, extract_messages
-from analysis.inspect.packets.dissect import Content, dissect
+from analysis.inspect.packets.dissect import CapturedBytes, dissect
 from analysis.messages.scapy_layers import layers_of
 from analysis.messages.table import markdown_of
 from analysis.messages.wireshark import dissector_of
 from analysis.schemas import MESSAGES
 from node.core.framing import frames_in
-from node.core.message_layout import Codec, Field, Layout, Tail
+from node.core.message_layout import Codec, Field, MessageLayout, TailField
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection, in_pieces
 
 Key = Annotated[int, Field("K", "", "where it goes", columns=("key",))]
@@ -40,7 +40,7 @@ class Route:
     stream: Annotated[int, Field("I", "", "whose")]
     key: Key
     hops: Annotated[int, Field("H", "", "so far")]
-    contacts: Annotated[tuple[Contact, ...], Tail("rows", "who else there is", Contact)]
+    contacts: Annotated[tuple[Contact, ...], TailField("rows", "who else there is", Contact)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Ping:
     hops: Annotated[int, Field("H", "", "so far")]
 
 
-CODEC = Codec([Layout(Route, 1), Layout(Ping, 2)])
+CODEC = Codec([MessageLayout(Route, 1), MessageLayout(Ping, 2)])
 keys = st.one_of(st.integers(0, 2**128 - 1), st.sampled_from([0, 1, 2**64, 2**128 - 1]))
 u16, u32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 contacts = st.lists(st.builds(Contact, keys, u32), max_size=3).map(tuple)
@@ -118,7 +118,7 @@ def test_wireshark_shows_all_digits_and_reads_by_the_first(tmp_path: Path) -> No
 
 def test_raw_bytes_and_the_documentation_name_them() -> None:
     frame = encoded([Route(2, 77, 3, (Contact(78, 1),))])
-    values = {part.name: part.value for part in dissect(Content(frame, b"\1" * len(frame)), CODEC)}
+    values = {part.name: part.value for part in dissect(CapturedBytes(frame, b"\1" * len(frame)), CODEC)}
     assert values["key"] == digits(77)
     assert values["contacts[0].id"] == digits(78)
     assert "| 4 | `key` | u128 |" in markdown_of(CODEC, "toy")

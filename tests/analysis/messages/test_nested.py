@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.streams import HostCapture, extract_messages
-from analysis.inspect.packets.dissect import Content, dissect
+from analysis.inspect.packets.dissect import CapturedBytes, dissect
 from analysis.messages import label as labels
 from analysis.messages.label import label
 from analysis.messages.scapy_layers import layers_of
 from analysis.messages.wireshark import dissector_of
 from analysis.schemas import DECODING, MESSAGES
-from node.core.message_layout import ADDRESS, NESTED_MAX, SEQ, Codec, Field, Layout, Tail
+from node.core.message_layout import ADDRESS, NESTED_MAX, SEQ, Codec, Field, MessageLayout, TailField
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection, in_pieces
 
 Count = Annotated[int, Field("I", "events", "how many")]
@@ -32,7 +32,7 @@ class Letter:
     stream: Annotated[int, Field("I", "", "which")]
     first_seq: Annotated[int, Field("Q", SEQ, "the first one")]
     count: Count
-    payload: Annotated[bytes, Tail("bytes", "the events")]
+    payload: Annotated[bytes, TailField("bytes", "the events")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Onward:
     reads: ClassVar = ("{key}",)
 
     key: Annotated[int, Field("K", "", "where to")]
-    message: Annotated[Any, Tail("message", "what")]
+    message: Annotated[Any, TailField("message", "what")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,12 @@ class Detour:
 
     source: Annotated[int, Field("I", ADDRESS, "whose it is")]
     target: Annotated[int, Field("I", ADDRESS, "for whom")]
-    message: Annotated[Any, Tail("message", "what")]
+    message: Annotated[Any, TailField("message", "what")]
 
 
-CODEC = Codec([Layout(Letter, 1), Layout(Hello, 2), Layout(Onward, 3), Layout(Detour, 4)])
+CODEC = Codec(
+    [MessageLayout(Letter, 1), MessageLayout(Hello, 2), MessageLayout(Onward, 3), MessageLayout(Detour, 4)]
+)
 u31, u32, keys = st.integers(0, 2**31 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**128 - 1)
 letters = st.builds(Letter, keys, u31, st.integers(1, 2**50), u31, st.binary(max_size=40))
 plain = st.one_of(letters, st.builds(Hello, u32))
@@ -204,7 +206,7 @@ def built(toys: Any, message: Any) -> Any:
 
 def test_raw_bytes_name_its_fields() -> None:
     frame = encoded([DETOUR])
-    parts = list(dissect(Content(frame, b"\1" * len(frame)), CODEC))
+    parts = list(dissect(CapturedBytes(frame, b"\1" * len(frame)), CODEC))
     values = {part.name: part.value for part in parts}
     assert values["message.type"] == "ONWARD"
     assert values["message.message.type"] == "LETTER"

@@ -13,14 +13,14 @@ from analysis.messages.table import markdown, markdown_of
 from analysis.messages.wireshark import dissector_of
 from node import protocols
 from node.core.framing import frames_in
-from node.core.message_layout import Codec, Field, Layout, Values
+from node.core.message_layout import Codec, Field, MessageLayout, NamedValues
 from node.systems import codecs
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection
 
 DOCUMENT = Path(protocols.__file__).with_name("sprinkler") / "MESSAGES.md"
 
 
-class Colour(Values):
+class Colour(NamedValues):
     """The colour of a mark."""
 
     RED = 1, "stop"
@@ -48,7 +48,7 @@ class After:
 
 
 def codec_of(message: type) -> Codec:
-    return Codec((Layout(message, 1),))
+    return Codec((MessageLayout(message, 1),))
 
 
 def frame(codec: Codec, message: Any) -> bytes:

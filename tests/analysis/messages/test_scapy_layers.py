@@ -17,7 +17,7 @@ from scapy.supersocket import StreamSocket
 
 from analysis.messages.scapy_layers import layers
 from node.core.framing import HEADER_FIELDS, frames_in
-from node.core.message_layout import Layout
+from node.core.message_layout import MessageLayout
 from node.protocols.sprinkler.messages import CODEC, Subscribe
 from tests.analysis.capture.pcap.captures import ACK, SYN, at_intervals, segment, write_pcap
 from tests.analysis.messages.examples import encoded, message, message_of
@@ -68,7 +68,7 @@ def _copy(row: Packet) -> Packet:
 @pytest.mark.parametrize("layout", EVERY_TYPE)
 @settings(max_examples=12)  # of each type
 @given(data=st.data())
-def test_scapy_reads_what_the_codec_writes(layout: Layout, data: st.DataObject) -> None:
+def test_scapy_reads_what_the_codec_writes(layout: MessageLayout, data: st.DataObject) -> None:
     sent = data.draw(message_of(layout))
     (packet,) = read(encoded(sent)).messages
     assert packet.name == layout.name
@@ -96,7 +96,7 @@ def test_scapy_reads_what_the_codec_writes(layout: Layout, data: st.DataObject) 
 @pytest.mark.parametrize("layout", EVERY_TYPE)
 @settings(max_examples=12)  # of each type
 @given(data=st.data())
-def test_the_codec_reads_what_scapy_builds(layout: Layout, data: st.DataObject) -> None:
+def test_the_codec_reads_what_scapy_builds(layout: MessageLayout, data: st.DataObject) -> None:
     sent = data.draw(message_of(layout))
     (packet,) = read(encoded(sent)).messages
     assert decoded(rebuilt(packet)) == sent

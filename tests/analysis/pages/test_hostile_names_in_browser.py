@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from analysis.history import ExpectationResult, History
-from analysis.live.board import Board
-from analysis.live.server import Server
+from analysis.live.board import LiveBoard
+from analysis.live.server import PageServer
 from analysis.live.view import live_charts
 from analysis.pages.nights import write_site
 from analysis.pages.report.sweep_page import write_sweep_report
@@ -132,11 +132,11 @@ def test_the_pages_of_nights(visit: Visit, tmp_path: Path) -> None:
 
 
 def test_the_live_page(visit: Visit) -> None:
-    board = Board({
+    board = LiveBoard({
         "title": HOSTILE, "description": HOSTILE, "run": HOSTILE, "path": HOSTILE, "duration_s": 60.0,
         "charts": live_charts(NAMES, 60.0),
     })  # fmt: skip
-    server = Server(board)
+    server = PageServer(board)
     server.start()
     try:
         page = visit(server.url, server.url)

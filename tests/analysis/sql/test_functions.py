@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.sql.functions import Span, functions, ip
+from analysis.sql.functions import RunSpan, functions, ip
 
 S = 1_000_000_000
-FIRST = Span("first", 10 * S, 30 * S, 12 * S, (("cut", 15 * S, 20 * S), ("kill", 18 * S, 30 * S)))
-SECOND = Span("second", 40 * S, 60 * S, 41 * S, (("cut", 45 * S, 50 * S),))
+FIRST = RunSpan("first", 10 * S, 30 * S, 12 * S, (("cut", 15 * S, 20 * S), ("kill", 18 * S, 30 * S)))
+SECOND = RunSpan("second", 40 * S, 60 * S, 41 * S, (("cut", 45 * S, 50 * S),))
 
 
 def called(name: str, *arguments: pa.Array, spans=(SECOND, FIRST)) -> list:
@@ -39,7 +39,7 @@ def test_a_fault_lasts_until_its_end_and_in_its_own_run():
 
 
 def test_runs_that_went_on_at_once_have_no_times_of_their_own():
-    beside = Span("beside", 20 * S, 50 * S, 21 * S, ())
+    beside = RunSpan("beside", 20 * S, 50 * S, 21 * S, ())
     with pytest.raises(AnalysisError, match="first and beside overlap in time"):
         called("since_start", pa.array([25 * S]), spans=(FIRST, beside))
 

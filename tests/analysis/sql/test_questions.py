@@ -14,7 +14,7 @@ from analysis.sql.duckdb_engine import duckdb_engine
 from analysis.sql.questions import columns_of, prepare, read_cases
 from analysis.sql.records import settings
 from analysis.sql.spark_engine import SparkEngine
-from analysis.sql.tables import TABLES, described
+from analysis.sql.tables import TABLES, tables_as_markdown
 from experiments.records.rundir import RunDirectory
 from tests.analysis.inspect.packets.small_run import around_the_cut
 from topologies.errors import InputError
@@ -56,11 +56,11 @@ def test_there_are_ten_worked_questions_at_least():
 
 
 def test_the_page_of_tables_is_what_the_definitions_say():
-    assert (DOCS / "tables.md").read_text() == described()
+    assert (DOCS / "tables.md").read_text() == tables_as_markdown()
 
 
 def test_every_column_has_a_meaning():
-    assert [line for line in described().splitlines() if line.endswith("|  |")] == []
+    assert [line for line in tables_as_markdown().splitlines() if line.endswith("|  |")] == []
 
 
 def test_every_table_can_be_asked_by_its_columns(ask):

@@ -118,8 +118,8 @@ def test_times_in_which_not_all_has_one_owner_are_reported(run):
 def test_slices_meet_all_zones_of_a_partition_and_show_unowned_space():
     (drawn,) = slices([LEFT, BELOW, ABOVE], ATTRIBUTES)
     assert (drawn.x, drawn.y, drawn.names) == (0, 1, ("price from", "price to"))
-    assert drawn.nobodys([LEFT, BELOW, ABOVE]) == []
-    (hole,) = drawn.nobodys([LEFT, ABOVE])
+    assert drawn.unowned_zones([LEFT, BELOW, ABOVE]) == []
+    (hole,) = drawn.unowned_zones([LEFT, ABOVE])
     assert (hole.low[:2], hole.high[:2]) == (BELOW.low[:2], BELOW.high[:2])
 
 

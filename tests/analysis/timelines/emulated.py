@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines.links.link_behaviour import Behaviour, measure
-from analysis.timelines.links.link_segments import side
+from analysis.timelines.links.link_segments import link_side
 from analysis.timelines.links.periods import NO_TRACE, Period
 from analysis.timelines.links.traversals import PACKET_COLUMNS
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
@@ -48,7 +48,7 @@ class Captured:
 
     def measured(self, changes: Sequence[Change]) -> list[Behaviour]:
         """QueuedFrame beside what the changes, the first of them at time 0, say of the link."""
-        near, far = side(self.near, 1500), side(self.far, 1500)
+        near, far = link_side(self.near, 1500), link_side(self.far, 1500)
         return measure(near, far, periods_of(changes, self.trace, self.zero_ns), (0, END_NS))
 
 

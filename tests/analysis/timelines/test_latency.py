@@ -11,7 +11,7 @@ from analysis.timelines.arrays import ints
 from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
 from analysis.timelines.delivery.sparse_intervals import SparseIntervals
 from analysis.timelines.recovering import convergence
-from analysis.timelines.recovering.recovery import History
+from analysis.timelines.recovering.recovery import DeliveryHistory
 from node.core.declaration import Contract
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 
@@ -88,7 +88,7 @@ def test_without_deliveries_no_latency_is_called_unmeasured(metadata, cut_of):
     ("events", "notes"), [([MAY, UNDELIVERED], [convergence.NOTHING_DUE]), ([MAY, MUST], [])]
 )
 def test_without_due_events_convergence_is_reported_as_unknown(metadata, events, notes):
-    assert convergence.notes(convergence.flows(History(metadata, 0, table_of(events), {}))) == notes
+    assert convergence.notes(convergence.flows(DeliveryHistory(metadata, 0, table_of(events), {}))) == notes
 
 
 FAULTS = "faults=[{name: cut, at: 3s, cut: [r2, r3]}, {name: restore, at: 6s, restore: [r2, r3]}]"
@@ -111,7 +111,7 @@ def collected():
 
 def test_merging_equal_samples_keeps_the_stated_accuracy(collected):
     metadata = facts_of(FAULTS, "expect=[]")
-    few = latency.gathered(collected, metadata)
+    few = latency.merge_similar(collected, metadata)
     assert few.num_rows < collected.num_rows / 5
     for name in ("headline", "phases"):
         arguments = (metadata,) if name == "phases" else ()
@@ -132,7 +132,7 @@ def test_merging_equal_samples_keeps_the_stated_accuracy(collected):
 
 def test_few_samples_stay_as_they_are(collected):
     few = collected.slice(0, latency.EXACT_MAX)
-    assert latency.gathered(few, facts_of(FAULTS, "expect=[]")) is few
+    assert latency.merge_similar(few, facts_of(FAULTS, "expect=[]")) is few
 
 
 def untimed_of(samples):

@@ -12,7 +12,7 @@ from analysis.schemas import MESSAGES, PACKETS
 from analysis.timelines import agreement, events, latency, schemas, throughput
 from analysis.timelines.arrays import ints
 from analysis.timelines.delivery import deliveries
-from analysis.timelines.delivery.expected import followed
+from analysis.timelines.delivery.expected import followed_spans
 from analysis.timelines.delivery.stream_groups import intervals, records_pieces, sources
 from analysis.timelines.links import fidelity
 from analysis.timelines.links.traversals import sides, traversals
@@ -54,7 +54,7 @@ def checked(rows, metadata):
     drivers = set(metadata.having("publisher"))
     published = table([row for row in rows if row["host"] in drivers], schemas.RECORDS)
     got = table([row for row in rows if row["host"] in metadata.clients], schemas.RECORDS)
-    return deliveries.check(metadata.clients, published, got, metadata)
+    return deliveries.delivery_table(metadata.clients, published, got, metadata)
 
 
 def message(host, direction, other, name, t_ms, **fields):
@@ -238,7 +238,9 @@ def test_throughput_counts_events_per_client_and_per_link(world, metadata):
 
 def test_pairs_are_listed_for_every_fault_stream_and_client(world, metadata):
     group = world.stream(2)
-    history = recovery.History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+    history = recovery.DeliveryHistory(
+        metadata, 2, intervals(group, metadata.clients), sources(group, metadata)
+    )
     found = {(row["fault"], row["client"]): row for row in recovery.pairs(history).to_pylist()}
     assert len(found) == 2 * 8
     assert found["cut", "r3-client-0"]["switch_ns"] == 1_002 * MS
@@ -343,7 +345,9 @@ def test_links_are_measured_from_both_sides_whatever_pure_acks_do(metadata):
     found = {}
     for traversal in traversals(run_record().plan):
         near, far = sides(packets, traversal)
-        found[traversal.direction] = fidelity.measured(traversal.direction, near, far, metadata).to_pylist()
+        found[traversal.direction] = fidelity.measure_direction(
+            traversal.direction, near, far, metadata
+        ).to_pylist()
         carried = {
             row["bin"]: row["bytes"]
             for row in throughput.wire(traversal.direction, far, metadata).to_pylist()
@@ -440,7 +444,7 @@ def test_a_stream_counts_for_those_who_follow_it_in_the_bin(metadata):
         asked("r1-client-0", RecordKind.SUBSCRIBED, 450),
         asked("r1-client-0", RecordKind.UNSUBSCRIBING, 850),
     ]
-    found = followed(pa.Table.from_pylist(rows, schema=schemas.RECORDS), metadata)
+    found = followed_spans(pa.Table.from_pylist(rows, schema=schemas.RECORDS), metadata)
     arrived = [
         {"region": "r0", "at_client": True, "stream": 2, "bin": number, "events": 100} for number in range(6)
     ]

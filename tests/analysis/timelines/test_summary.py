@@ -7,7 +7,7 @@ from analysis.timelines import schemas
 from analysis.timelines.agreement import Agreement
 from analysis.timelines.event_figures import PER_CLIENT
 from analysis.timelines.run_metadata import read_metadata
-from analysis.timelines.summary import Findings, summarize
+from analysis.timelines.summary import RunFindings, summarize
 from tests.analysis.timelines.world import END, ZERO, S, facts_of, run_record
 
 
@@ -32,7 +32,7 @@ def summary_of(run=None, **findings):
     for name, schema in (("deliveries", schemas.DELIVERIES), ("publishers", schemas.PUBLISHERS)):
         if values.get(name) is not None:
             values[name] = pa.Table.from_pylist(values[name], schema=schema)
-    return summarize(run, read_metadata(run), Findings(**values))
+    return summarize(run, read_metadata(run), RunFindings(**values))
 
 
 def verdict(run=None, **findings):

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.run_metadata import read_metadata
-from analysis.timelines.under_way import UnderWay
+from analysis.timelines.under_way import InFlightSpans
 from tests.analysis.timelines.world import S, run_record
 
 CUTS = ((20 * S, 23 * S), (10 * S, 14 * S))
@@ -25,15 +25,17 @@ CUTS = ((20 * S, 23 * S), (10 * S, 14 * S))
     ],
 )
 def test_events_delayed_by_a_fault_are_due_after_its_end(asked_s, since_s):
-    found = UnderWay(2 * S, CUTS).since(np.array([asked_s * S, NEVER]))
+    found = InFlightSpans(2 * S, CUTS).since(np.array([asked_s * S, NEVER]))
     assert found.tolist() == [since_s * S, NEVER]
 
 
 def test_the_first_of_consecutive_delaying_faults_counts():
-    assert UnderWay(2 * S, ((15 * S, 18 * S), (10 * S, 14 * S))).since(np.array([19 * S])).tolist() == [8 * S]
+    assert InFlightSpans(2 * S, ((15 * S, 18 * S), (10 * S, 14 * S))).since(np.array([19 * S])).tolist() == [
+        8 * S
+    ]
 
 
 def test_a_system_also_settles_after_a_permanent_fault():
     metadata = read_metadata(run_record("faults=[{name: cut, at: 5s, cut: [r0, r1]}]"))
-    [(from_ns, to_ns)] = UnderWay.of(metadata).spans_ns
+    [(from_ns, to_ns)] = InFlightSpans.from_metadata(metadata).spans_ns
     assert from_ns == to_ns != NEVER

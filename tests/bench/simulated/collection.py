@@ -5,9 +5,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from node.protocols.sprinkler.messages import Events, Kind, Predicate
-from node.protocols.sprinkler.storage.history import History
-from node.protocols.sprinkler.storage.key_popularity import Keys
+from node.protocols.sprinkler.messages import EventKind, Events, Predicate
+from node.protocols.sprinkler.storage.history import EventHistory
+from node.protocols.sprinkler.storage.key_popularity import KeyDraws
 from tests.testbed.sandboxed import sandboxed
 
 BATCH_EVENTS = 6500  # as many of 10 bytes as fit in a batch
@@ -21,15 +21,15 @@ def resident_mb() -> float:
 
 def collected(events: int, predicate: Predicate, argument: int, distribution: str = "") -> dict[str, float]:
     """Store and collect this many events, in a separate process."""
-    keys = Keys(distribution, 1.1, 100_000, 0.0, random.Random(1)) if distribution else None
-    history, before_mb = History([0], 1 << 40), resident_mb()
+    keys = KeyDraws(distribution, 1.1, 100_000, 0.0, random.Random(1)) if distribution else None
+    history, before_mb = EventHistory([0], 1 << 40), resident_mb()
     stream, spent_s, longest_s = history.streams[0], 0.0, 0.0
     while stream.cnt < events:
         payload = bytearray(BATCH_EVENTS * EVENT_BYTES)
         if keys:
             payload = bytearray(b"".join(key + b".." for key in keys.draw_bytes(BATCH_EVENTS)))
         batch = Events(
-            Kind.GC, predicate, 0, stream.cnt + 1, BATCH_EVENTS, EVENT_BYTES, argument, 0, bytes(payload)
+            EventKind.GC, predicate, 0, stream.cnt + 1, BATCH_EVENTS, EVENT_BYTES, argument, 0, bytes(payload)
         )
         started_s = time.process_time()
         history.append(batch)

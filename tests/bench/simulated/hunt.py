@@ -3,8 +3,7 @@ long, and how small the finding is. Beside it, on the same budget, the nemesis' 
 
 Ten minutes for each of some forty defects twice over are half a day. The environment changes that:
 CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some of
-hunt, nemesis; CUTSET_HUNT_REPLAYS, how often each finding is then replayed on real processes. What breaks
-without the defect, too, is not counted. Those that are set aside count apart.
+hunt, nemesis; CUTSET_HUNT_REPLAYS, how often each finding is then replayed on real processes. Findings that also break without the defect do not count. Those that are set aside count apart.
 """
 
 import json
@@ -20,7 +19,7 @@ from typing import Any
 
 from experiments.backend_names import LOCAL, SIMULATOR
 from experiments.child_python import python_command
-from experiments.hunting.written import base_of
+from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 from testbed.campaign.hunting.counts import read_counts
 from testbed.campaign.hunting.worker import answer, trials_at
@@ -95,7 +94,7 @@ def _hunted(mutant: Mutant, copy: Path, out: Path) -> Result:
 
 def _breaks_here(experiment: str, finding: dict[str, Any]) -> bool:
     """Return whether a finding has the same breach in the unmodified code."""
-    base = base_of(load_experiment(experiment))
+    base = hunt_base(load_experiment(experiment))
     here = trials_at(SIMULATOR, {"experiment": base.to_json(), "build": None, "modules": []})
     broken = answer(here, {"do": "try", "case": finding["case"]}).get("violations", ())
     return any(each["kind"] == finding["violation"]["kind"] for each in broken)

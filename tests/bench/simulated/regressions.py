@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from analysis.history import History
 from analysis.history.regressions.checking import check_night
-from analysis.history.regressions.series import Series, series_of
+from analysis.history.regressions.series import MetricSeries, series_of
 from tests.analysis.history.regressions.replay import replayed
 from tests.analysis.history.year import Planted, entries, make_year, metrics_of, night_of
 
@@ -109,7 +109,7 @@ def _planted(fraction: float) -> list[Row]:
     return rows
 
 
-def _year(seed: int, planted: Sequence[Planted] = ()) -> tuple[pa.Table, list[Series]]:
+def _year(seed: int, planted: Sequence[Planted] = ()) -> tuple[pa.Table, list[MetricSeries]]:
     with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
         history: History = make_year(Path(folder), nights=NIGHTS, seed=seed, planted=planted)
         runs = history.runs()

@@ -17,7 +17,7 @@ from node.sim.process import Node
 from testbed.backends.in_memory import Watcher, simulate_in_memory
 from testbed.backends.simulator import Simulator, simulate
 from testbed.campaign.hunting.oracle import judge
-from testbed.campaign.one_run import Request, prepare
+from testbed.campaign.one_run import ExperimentRunRequest, prepare
 from testbed.planning import make_plan
 from topologies.loader import load_topology
 
@@ -33,7 +33,7 @@ def run_once(out: Path, seed: int) -> tuple[float, float, float]:
     """Seconds of a processor for the plan, the simulation and the analysis of a run."""
     began_s = time.process_time()
     experiment = load_experiment(EXPERIMENT, AS_WRITTEN)
-    request = Request(experiment, load_topology(experiment.topology), seed, "auto")
+    request = ExperimentRunRequest(experiment, load_topology(experiment.topology), seed, "auto")
     run = prepare(request, Simulator(), out)
     planned_s = time.process_time()
     simulate(run, lambda message: None)

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from node.protocols.meghdoot.studies.paper import carry_out
+from node.protocols.meghdoot.studies.paper import execute
 from node.protocols.meghdoot.studies.parameters import PaperParameters
-from testbed.backends.studies import Tables
+from testbed.backends.studies import StudyTables
 
 PEERS = 600
 PEERS_VARIABLE = "CUTSET_BENCH_PEERS"
@@ -31,9 +31,9 @@ def measure() -> list[dict[str, Any]]:
         events=PAPER.events * peers // PAPER.peers,
     )
     with tempfile.TemporaryDirectory(prefix="cutset-bench-") as folder:
-        given = Tables(SEED, Path(folder), lambda seed, doing, done: None)
+        given = StudyTables(SEED, Path(folder), lambda seed, doing, done: None)
         began_s = time.process_time()
-        carry_out(parameters, given)
+        execute(parameters, given)
         taken_s = time.process_time() - began_s
         given.close()
     visits = given.numbers["visits"]

@@ -10,8 +10,8 @@ import pytest
 from pyarrow.fs import copy_files
 
 from experiments.archives import elsewhere
-from experiments.archives.elsewhere import bring
-from experiments.archives.stores import copy, is_url, name_of, reached
+from experiments.archives.elsewhere import download_run
+from experiments.archives.stores import copy, is_url, store_and_path, url_name
 from experiments.records.rundir import INDEX, KEY_LOG, RunDirectory
 from testbed.cli import main
 from tests.bench.traffic import write_run
@@ -54,12 +54,12 @@ def test_a_run_that_is_here_is_not_downloaded_beyond_its_beginning(
     assert main.run(["export", str(run.path), "-o", "packed.tar.zst"]) == 0
     archive = tmp_path / "packed.tar.zst"
     place = tmp_path / "runs" / NAME
-    assert bring(archive.as_uri(), tmp_path / "runs") == (place, True)
+    assert download_run(archive.as_uri(), tmp_path / "runs") == (place, True)
     archive.write_bytes(archive.read_bytes()[:50_000])
-    assert bring(archive.as_uri(), tmp_path / "runs") == (place, False)
+    assert download_run(archive.as_uri(), tmp_path / "runs") == (place, False)
     (place / "run.json").unlink()  # something else has its place
     with pytest.raises(InputError):
-        bring(archive.as_uri(), tmp_path / "runs")
+        download_run(archive.as_uri(), tmp_path / "runs")
 
 
 def test_missing_or_unreachable_urls_are_reported_in_one_line(
@@ -71,7 +71,7 @@ def test_missing_or_unreachable_urls_are_reported_in_one_line(
         ("gopher://lab/a-run.tar.zst", "cannot be read or written"),
     ):
         with pytest.raises(InputError, match=problem) as raised:
-            bring(url, tmp_path)
+            download_run(url, tmp_path)
         assert "\n" not in str(raised.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -85,7 +85,7 @@ def test_an_archive_that_is_none_leaves_nothing(
     bad = tmp_path / "bad.tar.zst"
     bad.write_bytes(b"nothing of the kind" * 100_000 if damage == "no archive" else whole[: len(whole) // 2])
     with pytest.raises(InputError):
-        bring(bad.as_uri(), tmp_path / "runs")
+        download_run(bad.as_uri(), tmp_path / "runs")
     assert list((tmp_path / "runs").iterdir()) == []
 
 
@@ -103,15 +103,15 @@ def test_a_url_without_a_run_is_refused(
 def test_a_directory_in_s3_is_downloaded_once_without_rebuildable_files(
     s3: str, run: RunDirectory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store, path = reached(f"s3://lab/runs/{NAME}?{s3}")
+    store, path = store_and_path(f"s3://lab/runs/{NAME}?{s3}")
     [capture, *_] = sorted(run.captures.glob("*.pcap"))
     (run.captures / (capture.name + INDEX)).write_text("{}")
     (run.path / KEY_LOG).write_text("CLIENT_RANDOM 00 00")
     copy_files(str(run.path), path, destination_filesystem=store)
     url = f"s3a://lab/runs/{NAME}/?{s3}"
     place = tmp_path / "runs" / NAME
-    assert bring(url, tmp_path / "runs") == (place, True)
-    assert bring(url, tmp_path / "runs") == (place, False)
+    assert download_run(url, tmp_path / "runs") == (place, True)
+    assert download_run(url, tmp_path / "runs") == (place, False)
     there = {file.relative_to(place): file.read_bytes() for file in place.rglob("*") if file.is_file()}
     here = {file.relative_to(run.path): file.read_bytes() for file in run.path.rglob("*") if file.is_file()}
     assert there == {file: content for file, content in here.items() if file.suffix != INDEX}
@@ -127,9 +127,9 @@ def test_a_directory_whose_record_is_none_does_not_take_the_place_of_a_good_one(
     bad = RunDirectory(shutil.copytree(run.path, tmp_path / "bad" / NAME))
     bad.run_json.write_text(record)
     with pytest.raises(InputError) as raised:
-        bring(bad.path.as_uri(), tmp_path / "runs")
+        download_run(bad.path.as_uri(), tmp_path / "runs")
     assert raised.value.file == bad.path.as_uri()
-    assert bring(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
+    assert download_run(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
 
 
 def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alone(
@@ -143,14 +143,14 @@ def test_a_directory_that_breaks_off_leaves_nothing_and_another_run_is_left_alon
     with monkeypatch.context() as patched:
         patched.setattr(elsewhere, "copy", breaks_off)
         with pytest.raises(InputError, match="Connection reset by peer"):
-            bring(run.path.as_uri(), tmp_path / "runs")
+            download_run(run.path.as_uri(), tmp_path / "runs")
     assert list((tmp_path / "runs").iterdir()) == []
 
-    assert bring(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
+    assert download_run(run.path.as_uri(), tmp_path / "runs") == (tmp_path / "runs" / NAME, True)
     content = json.loads(run.run_json.read_text())
     run.run_json.write_text(json.dumps(content | {"commit": "of another checkout"}))
     with pytest.raises(InputError, match="is there already, and is another one"):
-        bring(run.path.as_uri(), tmp_path / "runs")
+        download_run(run.path.as_uri(), tmp_path / "runs")
 
 
 def test_verification_reads_the_url_instead_of_an_earlier_copy(
@@ -195,4 +195,4 @@ def test_a_url_is_distinguished_from_a_path(name: str, url: bool) -> None:
 
 
 def test_options_are_no_part_of_a_name() -> None:
-    assert name_of("s3://lab/nights/a.tar.zst?scheme=http") == "a.tar.zst"
+    assert url_name("s3://lab/nights/a.tar.zst?scheme=http") == "a.tar.zst"

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from experiments.campaigns.campaign import CampaignRecord, Failure, Headline, State
+from experiments.campaigns.campaign import CampaignRecord, FailureKind, RunHeadline, RunState
 from experiments.campaigns.nights import NightDirectory
-from experiments.campaigns.sweep_expectations import GroupJudgement, Judgement
+from experiments.campaigns.sweep_expectations import GroupJudgement, SweepJudgement
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.records.run_record import Outcome
 from experiments.suite import read_suite
@@ -61,12 +61,17 @@ def test_a_sweep_that_an_earlier_version_made_is_read(tmp_path: Path) -> None:
     assert (record.backend, record.links, record.outcome) == ("simulator", "auto", Outcome.INTERRUPTED)
     assert record.digest == before["digest"]
     done, _, crashed, pending = record.runs
-    assert [run.state for run in record.runs] == [State.DONE, State.DONE, State.FAILED, State.PENDING]
+    assert [run.state for run in record.runs] == [
+        RunState.DONE,
+        RunState.DONE,
+        RunState.FAILED,
+        RunState.PENDING,
+    ]
     assert (done.name, done.run, done.seed) == ("1-rate-100-s-r0", "points/1-rate-100-s-r0", 1)
     assert (done.values, done.verdict) == ({"workload.rate": "100/s"}, "failed")
     assert asdict(done.headline) == before["points"][0]["headline"]
     assert (crashed.problem, crashed.duration_s, crashed.repetition) == ("the sandbox ended", 1.25, 1)
-    assert (pending.run, pending.headline) == (None, Headline())
+    assert (pending.run, pending.headline) == (None, RunHeadline())
     SweepDirectory(tmp_path).write(record)
     assert SweepDirectory(tmp_path).read() == record
 
@@ -74,7 +79,7 @@ def test_a_sweep_that_an_earlier_version_made_is_read(tmp_path: Path) -> None:
 def test_judgements_of_earlier_versions_are_read(tmp_path: Path) -> None:
     record = sweep(tmp_path, (EARLIER / "sweep-judged.json").read_text())
     assert record.expectations == (
-        Judgement(
+        SweepJudgement(
             "max(latency.p99_ms) by workload.rate <= 1000",
             13.001,
             True,
@@ -97,10 +102,10 @@ def test_a_night_that_an_earlier_version_made_is_read(tmp_path: Path) -> None:
         None,
     )
     never, long, good, torn, *later = record.runs
-    assert (never.name, never.failure, never.allow_failure) == ("never r0", Failure.EXPECTATION, True)
-    assert (long.state, long.run) == (State.SKIPPED, None)
+    assert (never.name, never.failure, never.allow_failure) == ("never r0", FailureKind.EXPECTATION, True)
+    assert (long.state, long.run) == (RunState.SKIPPED, None)
     assert (good.tries, good.torn) == (2, ("20261123T054440Z-tiny-0e1c2d.torn",))
-    assert (torn.name, torn.state, torn.backend) == ("good r1", State.RUNNING, "simulator")
+    assert (torn.name, torn.state, torn.backend) == ("good r1", RunState.RUNNING, "simulator")
     assert [run.name for run in later] == ["good r2", "swept r0"]
     assert record.pending == [torn, *later]
     NightDirectory(tmp_path).write(record)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightDirectory, night_of
 from tests.campaigns import night_record, night_run
 
@@ -22,7 +22,7 @@ RECORD = night_record(*RUNS)
 
 @pytest.fixture
 def night(tmp_path: Path) -> NightDirectory:
-    return NightDirectory.of(tmp_path / "runs", date(2026, 11, 21), "quick")
+    return NightDirectory.for_night(tmp_path / "runs", date(2026, 11, 21), "quick")
 
 
 def test_a_nights_paths_have_their_names(night, tmp_path):
@@ -34,7 +34,11 @@ def test_a_nights_paths_have_their_names(night, tmp_path):
 
 def test_a_nights_record_reads_back(night):
     failed = replace(
-        RUNS[1], state=State.FAILED, failure=Failure.CRASH, problem="died", torn=("20261121T050000Z-x.torn",)
+        RUNS[1],
+        state=RunState.FAILED,
+        failure=FailureKind.CRASH,
+        problem="died",
+        torn=("20261121T050000Z-x.torn",),
     )
     record = replace(RECORD.with_run(failed), findings=("throughput fell",), exit_code=1)
     night.write(record)
@@ -64,21 +68,21 @@ def test_a_night_has_the_date_of_the_machine_s_own_clock(monkeypatch, zone, day)
 def test_an_interrupted_runs_directory_is_renamed_and_the_run_repeated(night):
     left = night.runs / "20261121T020000Z-link-failure-abc123"
     left.mkdir(parents=True)
-    torn = replace(RUNS[0], state=State.RUNNING, run=left.name, tries=1)
+    torn = replace(RUNS[0], state=RunState.RUNNING, run=left.name, tries=1)
     again = night.set_aside(torn)
-    assert (again.state, again.run, again.tries) == (State.PENDING, None, 1)
+    assert (again.state, again.run, again.tries) == (RunState.PENDING, None, 1)
     assert again.torn == (f"{left.name}.torn",)
     assert [path.name for path in night.runs.iterdir()] == [f"{left.name}.torn"]
 
 
 def test_an_interrupted_run_without_remains_is_repeated(night):
-    assert night.set_aside(replace(RUNS[0], state=State.RUNNING, tries=1)).torn == ()
+    assert night.set_aside(replace(RUNS[0], state=RunState.RUNNING, tries=1)).torn == ()
 
 
 def test_the_latest_night_is_that_of_the_suite(night, tmp_path):
     runs = tmp_path / "runs"
     for day, suite in ((19, "quick"), (21, "quick"), (22, "very-quick"), (23, "full")):
-        NightDirectory.of(runs, date(2026, 11, day), suite).write(RECORD)
+        NightDirectory.for_night(runs, date(2026, 11, day), suite).write(RECORD)
     assert NightDirectory.latest(runs, "quick") == night
     assert NightDirectory.latest(runs, "quick", before="2026-11-21").path.name == "2026-11-19-quick"
     assert NightDirectory.latest(runs, "quick", before="2026-11-19") is None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import Headline, State
+from experiments.campaigns.campaign import RunHeadline, RunState
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, runs
 from tests.campaigns import sweep_record
 from topologies.errors import InputError
@@ -30,7 +30,7 @@ def test_a_sweeps_paths_have_their_names(directory):
 
 def test_a_sweeps_record_reads_back(directory):
     written = record(directory)
-    ended = replace(written.runs[2], state=State.DONE, verdict="passed", headline=Headline(lost=0))
+    ended = replace(written.runs[2], state=RunState.DONE, verdict="passed", headline=RunHeadline(lost=0))
     directory.write(written.with_run(ended))
     read = directory.read()
     assert read.runs[2] == ended

@@ -97,7 +97,7 @@ def test_links_in_place_of_folders_are_not_followed(sweep, precious):
 
 @pytest.mark.parametrize("field", ["run", "torn"])
 def test_a_night_that_names_other_directories_moves_none(tmp_path, field):
-    night = NightDirectory.of(tmp_path / "runs", date(2026, 11, 21), "small")
+    night = NightDirectory.for_night(tmp_path / "runs", date(2026, 11, 21), "small")
     run = night_run(**{field: "../precious" if field == "run" else ("../precious",)})
     night.write(night_record(run))
     with pytest.raises(InputError, match=r"night\.json.*is no name of a run"):

@@ -2,15 +2,15 @@
 
 from functools import cache
 
-from experiments.hunting.drawing import Drawing
-from experiments.hunting.knobs import knobs_of
-from experiments.hunting.written import base_of
+from experiments.hunting.drawing import CaseGenerator
+from experiments.hunting.knobs import drawn_settings
+from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 
 
 @cache
-def drawing_of(name: str) -> Drawing:
+def drawing_of(name: str) -> CaseGenerator:
     """Return the case generator of an experiment with a nemesis."""
     experiment = load_experiment(name)
-    base = base_of(experiment)
-    return Drawing(base, experiment.nemesis, knobs_of(base, experiment.nemesis))
+    base = hunt_base(experiment)
+    return CaseGenerator(base, experiment.nemesis, drawn_settings(base, experiment.nemesis))

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 
 from experiments.declared import Trait
-from experiments.hunting.bounds import FORGETTING_MAX, breach, is_valid
+from experiments.hunting.bounds import FORGETTING_MAX, is_valid, unsurvivable_reason
 from experiments.hunting.case import (
     FORGETTING,
-    After,
-    Case,
-    Disturbance,
+    DisturbanceTrigger,
+    HuntCase,
+    HuntDisturbance,
 )
-from experiments.hunting.ground import ground_of
-from experiments.hunting.written import base_of, experiment_of, with_settings
+from experiments.hunting.ground import hunt_targets
+from experiments.hunting.written import experiment_of, hunt_base, with_settings
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of
 from topologies.errors import InputError
@@ -23,59 +23,66 @@ def test_no_disturbance_lasts_until_subscriptions_are_forgotten():
     short = {"parameters.expire": "7500ms", "parameters.refresh": "1875ms"}
     ground = drawing_of("meghdoot-nemesis").ground(short)
     assert ground.longest_us == 2_812_500  # of 7.5 s less 1.875 s the half
-    pause = Disturbance("pause", 2_500_000, 2_900_000, ("r0/subscriber-0",))
-    assert breach([pause], ground) == "pause lasts too long"
-    assert breach([replace(pause, for_us=2_800_000)], ground) is None
+    pause = HuntDisturbance("pause", 2_500_000, 2_900_000, ("r0/subscriber-0",))
+    assert unsurvivable_reason([pause], ground) == "pause lasts too long"
+    assert unsurvivable_reason([replace(pause, for_us=2_800_000)], ground) is None
 
 
 def test_a_disk_is_disturbed_only_where_things_are_kept_on_disks():
-    fill = Disturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
+    fill = HuntDisturbance("fill", 3_000_000, 1_000_000, ("r0/proxy-0",))
     kept, not_kept = (drawing_of("nemesis").ground({"parameters.durable": each}) for each in (True, False))
-    assert breach([fill], kept) is None
-    assert breach([fill], not_kept) == "fill names an unknown disk"
+    assert unsurvivable_reason([fill], kept) is None
+    assert unsurvivable_reason([fill], not_kept) == "fill names an unknown disk"
 
 
 def test_one_replica_at_least_is_left_alone():
     ground = drawing_of("nemesis").ground({})
     assert ground.declared.has("proxy", Trait.REPLICATED)
-    all_but_one = Disturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
-    assert breach([all_but_one], ground) is None
-    soon = Disturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
-    assert breach([all_but_one, soon], ground) == "no replica of r0 is undisturbed"
+    all_but_one = HuntDisturbance("crash", 3_000_000, 500_000, ("r0/proxy-0", "r0/proxy-1"))
+    assert unsurvivable_reason([all_but_one], ground) is None
+    soon = HuntDisturbance("pause", 4_000_000, 500_000, ("r0/proxy-2",))  # the others have not settled
+    assert unsurvivable_reason([all_but_one, soon], ground) == "no replica of r0 is undisturbed"
 
 
 def test_replicas_that_the_configuration_service_cannot_speak_to_are_not_left_alone():
     ground = drawing_of("nemesis").ground({})
-    apart = Disturbance("separate", 3_000_000, 2_000_000, ("r0/configuration-0",), ("r0/proxy-0",), "forward")
-    other = Disturbance("separate", 3_500_000, 1_000_000, ("r0/proxy-2",), ("r0/configuration-0",))
-    crash = Disturbance("crash", 5_500_000, 300_000, ("r0/proxy-1",))
-    assert breach([apart, other], ground) is None
-    assert breach([apart, crash], ground) is None
-    assert breach([apart, other, crash], ground) == "no replica of r0 is undisturbed"
+    apart = HuntDisturbance(
+        "separate", 3_000_000, 2_000_000, ("r0/configuration-0",), ("r0/proxy-0",), "forward"
+    )
+    other = HuntDisturbance("separate", 3_500_000, 1_000_000, ("r0/proxy-2",), ("r0/configuration-0",))
+    crash = HuntDisturbance("crash", 5_500_000, 300_000, ("r0/proxy-1",))
+    assert unsurvivable_reason([apart, other], ground) is None
+    assert unsurvivable_reason([apart, crash], ground) is None
+    assert unsurvivable_reason([apart, other, crash], ground) == "no replica of r0 is undisturbed"
     itself = replace(crash, target=("r0/proxy-2",))
-    assert breach([apart, other, itself], ground) is None  # proxy-1 is there
+    assert unsurvivable_reason([apart, other, itself], ground) is None  # proxy-1 is there
 
 
 def test_a_region_that_loses_power_loses_it_whole():
     ground = drawing_of("nemesis").ground({"roles.proxy": 5})
-    power = Disturbance("power", 3_000_000, 500_000, ("r0",))
-    pause = Disturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
-    assert breach([power], ground) is None
-    assert breach([power, pause], ground) == "r0/proxy-4 is disturbed by power and pause at once"
-    assert breach([replace(power, target=("r0/proxy-0",))], ground) == "power names an unknown region"
+    power = HuntDisturbance("power", 3_000_000, 500_000, ("r0",))
+    pause = HuntDisturbance("pause", 3_100_000, 500_000, ("r0/proxy-4",))
+    assert unsurvivable_reason([power], ground) is None
+    assert unsurvivable_reason([power, pause], ground) == "r0/proxy-4 is disturbed by power and pause at once"
+    assert (
+        unsurvivable_reason([replace(power, target=("r0/proxy-0",))], ground)
+        == "power names an unknown region"
+    )
 
 
 def test_links_that_are_never_cut_for_good_connect_all_regions():
     ground = drawing_of("scribe-nemesis").ground({"topology": "three-regions"})
-    severed = [Disturbance("sever", 3_000_000 + at, 0, link) for at, link in enumerate(ground.links[:2])]
-    assert breach(severed[:1], ground) is None
-    assert breach(severed, ground) == "regions are cut off from each other for good"
-    assert breach([severed[0], replace(severed[1], kind="cut", for_us=1_000_000)], ground) is None
+    severed = [HuntDisturbance("sever", 3_000_000 + at, 0, link) for at, link in enumerate(ground.links[:2])]
+    assert unsurvivable_reason(severed[:1], ground) is None
+    assert unsurvivable_reason(severed, ground) == "regions are cut off from each other for good"
+    assert (
+        unsurvivable_reason([severed[0], replace(severed[1], kind="cut", for_us=1_000_000)], ground) is None
+    )
     one_way = [replace(each, direction="forward") for each in severed]
-    assert breach(one_way, ground) == "regions are cut off from each other for good"
+    assert unsurvivable_reason(one_way, ground) == "regions are cut off from each other for good"
     content = drawing_of("meghdoot-nemesis").ground({"topology": "three-regions"})
-    while_it_is_cut = [severed[0], Disturbance("cut", 9_000_000, 1_000_000, content.links[1])]
-    assert breach(while_it_is_cut, content) == "regions are cut off from each other"
+    while_it_is_cut = [severed[0], HuntDisturbance("cut", 9_000_000, 1_000_000, content.links[1])]
+    assert unsurvivable_reason(while_it_is_cut, content) == "regions are cut off from each other"
 
 
 def test_a_link_used_by_a_remote_publisher_is_not_cut_for_good():
@@ -83,19 +90,19 @@ def test_a_link_used_by_a_remote_publisher_is_not_cut_for_good():
     ground = drawing_of("nemesis").ground(
         {"topology": "three-regions", "workload.streams": [shared, {"region": "r1"}, {"region": "r2"}]}
     )
-    over, beside = (Disturbance("sever", 3_000_000, 0, link) for link in (("r0", "r1"), ("r1", "r2")))
-    assert breach([beside], ground) is None
+    over, beside = (HuntDisturbance("sever", 3_000_000, 0, link) for link in (("r0", "r1"), ("r1", "r2")))
+    assert unsurvivable_reason([beside], ground) is None
     said = "a publisher is cut off for good from the region of its stream"
-    assert breach([over], ground) == said
+    assert unsurvivable_reason([over], ground) == said
 
 
 def test_permanent_cuts_are_never_restored():
-    base = base_of(load_experiment("scribe-nemesis"))
+    base = hunt_base(load_experiment("scribe-nemesis"))
     ground = drawing_of("scribe-nemesis").ground({})
-    severed = Disturbance("sever", 3_000_000, 0, ground.links[0], (), "backward")
-    after = After("r0/publisher-0", "PUBLISH", 2, 1_000_000)
+    severed = HuntDisturbance("sever", 3_000_000, 0, ground.links[0], (), "backward")
+    after = DisturbanceTrigger("r0/publisher-0", "PUBLISH", 2, 1_000_000)
     for each in (severed, replace(severed, after=after)):
-        (fault,) = experiment_of(base, Case(1, {}, (each,)), ground.topology).faults
+        (fault,) = experiment_of(base, HuntCase(1, {}, (each,)), ground.topology).faults
         assert fault.kind == "cut"
         assert fault.for_us is None
 
@@ -110,34 +117,40 @@ def test_only_servers_that_neither_publish_nor_want_events_die_for_good(name, ro
 
 def test_a_process_that_dies_for_good_is_never_disturbed_again():
     ground = drawing_of("scribe-nemesis").ground({})
-    died = Disturbance("die", 3_000_000, 0, ("r0/forwarder-0",))
-    case = Case(1, {}, (died,))
-    (fault,) = experiment_of(base_of(load_experiment("scribe-nemesis")), case, ground.topology).faults
+    died = HuntDisturbance("die", 3_000_000, 0, ("r0/forwarder-0",))
+    case = HuntCase(1, {}, (died,))
+    (fault,) = experiment_of(hunt_base(load_experiment("scribe-nemesis")), case, ground.topology).faults
     assert (fault.kind, fault.process, fault.at_us) == ("kill", "r0/forwarder-0", 3_000_000)
-    assert breach([died], ground) is None
-    later = Disturbance("pause", 9_000_000, 500_000, ("r0/forwarder-0",))
-    assert breach([died, later], ground) == "r0/forwarder-0 is disturbed by die and pause at once"
+    assert unsurvivable_reason([died], ground) is None
+    later = HuntDisturbance("pause", 9_000_000, 500_000, ("r0/forwarder-0",))
+    assert (
+        unsurvivable_reason([died, later], ground) == "r0/forwarder-0 is disturbed by die and pause at once"
+    )
 
 
 def test_a_link_is_not_made_slow_by_less_than_it_jitters():
     link = {"jitter": "9ms"}
     network = {"kind": "line", "regions": 2, "delays": {"from": "15ms", "to": "15ms"}, "link": link}
     ground = drawing_of("nemesis").ground({"topology": network})
-    slow = Disturbance("delay", 3_000_000, 500_000, ("r0", "r1"), amount=9_000)
-    assert breach([slow], ground) is None
-    assert breach([replace(slow, amount=8_999)], ground) == "delay is less than the link's jitter"
+    slow = HuntDisturbance("delay", 3_000_000, 500_000, ("r0", "r1"), amount=9_000)
+    assert unsurvivable_reason([slow], ground) is None
+    assert (
+        unsurvivable_reason([replace(slow, amount=8_999)], ground) == "delay is less than the link's jitter"
+    )
 
 
 def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_disturbances():
     ground = drawing_of("nemesis-power").ground({})
-    slow = Disturbance("slow-disk", ground.last_us - 2_000_000, 1_000_000, ("r0/proxy-0",), amount=1_000_000)
-    assert breach([slow], ground) is None
+    slow = HuntDisturbance(
+        "slow-disk", ground.last_us - 2_000_000, 1_000_000, ("r0/proxy-0",), amount=1_000_000
+    )
+    assert unsurvivable_reason([slow], ground) is None
     assert (
-        breach([replace(slow, amount=1_000_001)], ground)
+        unsurvivable_reason([replace(slow, amount=1_000_001)], ground)
         == "slow-disk is not within the time for disturbances"
     )
     experiment = experiment_of(
-        base_of(load_experiment("nemesis-power")), Case(1, {}, (slow,)), ground.topology
+        hunt_base(load_experiment("nemesis-power")), HuntCase(1, {}, (slow,)), ground.topology
     )
     (fault,) = experiment.faults
     assert (fault.kind, fault.sync_us, fault.for_us) == ("slow-disk", 1_000_000, 1_000_000)
@@ -147,31 +160,36 @@ def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_distur
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     ground = drawing_of("scribe-nemesis").ground({})
     names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]
-    crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (name,)) for name in names]
-    assert breach(crashes[:-1], ground) is None
-    assert breach(crashes, ground) == "too many servers lose their memory at once"
+    crashes = [HuntDisturbance(FORGETTING[0], 3_000_000, 500_000, (name,)) for name in names]
+    assert unsurvivable_reason(crashes[:-1], ground) is None
+    assert unsurvivable_reason(crashes, ground) == "too many servers lose their memory at once"
 
 
 def test_servers_that_are_alone_count_with_those_that_lose_their_memory():
     ground = drawing_of("scribe-nemesis").ground({"roles.member": 2})
-    apart = Disturbance("separate", 3_000_000, 500_000, ("r0/member-0",), ("r0/member-1",))
-    crashes = Disturbance(FORGETTING[0], 4_000_000, 500_000, ("r0/publisher-0", "r1/member-0"))
-    assert breach([apart, crashes], ground) is None
-    cut = Disturbance("cut", 3_100_000, 900_000, ("r0", "r1"))
-    assert breach([apart, cut, crashes], ground) == "too many servers lose their memory at once"
-    assert breach([apart, replace(cut, target=("r1", "r2")), crashes], ground) is None
-    assert breach([apart, replace(cut, at_us=3_500_001), crashes], ground) is None
+    apart = HuntDisturbance("separate", 3_000_000, 500_000, ("r0/member-0",), ("r0/member-1",))
+    crashes = HuntDisturbance(FORGETTING[0], 4_000_000, 500_000, ("r0/publisher-0", "r1/member-0"))
+    assert unsurvivable_reason([apart, crashes], ground) is None
+    cut = HuntDisturbance("cut", 3_100_000, 900_000, ("r0", "r1"))
+    assert unsurvivable_reason([apart, cut, crashes], ground) == "too many servers lose their memory at once"
+    assert unsurvivable_reason([apart, replace(cut, target=("r1", "r2")), crashes], ground) is None
+    assert unsurvivable_reason([apart, replace(cut, at_us=3_500_001), crashes], ground) is None
 
 
 def test_if_content_subscriptions_end_one_server_at_a_time_loses_its_memory():
     drawing = drawing_of("meghdoot-nemesis")
-    crashes = [Disturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)]
-    assert breach(crashes, drawing.ground({})) is None
+    crashes = [
+        HuntDisturbance(FORGETTING[0], 3_000_000, 500_000, (f"r{number}/peer-0",)) for number in range(2)
+    ]
+    assert unsurvivable_reason(crashes, drawing.ground({})) is None
     ground = drawing.ground({"workload.subscriptions.change": "4s"})
-    assert breach(crashes, ground) == "too many servers lose their memory at once"
-    assert breach(crashes[:1], ground) is None
+    assert unsurvivable_reason(crashes, ground) == "too many servers lose their memory at once"
+    assert unsurvivable_reason(crashes[:1], ground) is None
     without_copies = {"workload.subscriptions.change": "4s", "parameters.mirror": False}
-    assert breach(crashes[:1], drawing.ground(without_copies)) == "too many servers lose their memory at once"
+    assert (
+        unsurvivable_reason(crashes[:1], drawing.ground(without_copies))
+        == "too many servers lose their memory at once"
+    )
 
 
 def test_no_link_is_to_carry_more_than_it_can():
@@ -187,16 +205,16 @@ def test_no_link_is_to_carry_more_than_it_can():
     with pytest.raises(InputError, match="more than a link can carry"):
         drawing.ground({**large, "workload.rate": "500/s"})
     experiment = load_experiment("scribe-nemesis")
-    asked = with_settings(base_of(experiment), {**large, "workload.rate": "500/s"})
-    assert ground_of(asked, {}, experiment.nemesis).burden > 1  # as it is written
-    assert ground_of(asked, {"workload.rate": "400/s"}, experiment.nemesis)
+    asked = with_settings(hunt_base(experiment), {**large, "workload.rate": "500/s"})
+    assert hunt_targets(asked, {}, experiment.nemesis).burden > 1  # as it is written
+    assert hunt_targets(asked, {"workload.rate": "400/s"}, experiment.nemesis)
 
 
 def test_under_content_subscriptions_regions_stay_connected():
     ground = drawing_of("meghdoot-nemesis").ground({})
-    cuts = [Disturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
-    assert breach(cuts[:-1], ground) is None
-    assert breach(cuts, ground) == "regions are cut off from each other"
+    cuts = [HuntDisturbance("cut", 3_000_000, 500_000, link) for link in ground.links if "r0" in link]
+    assert unsurvivable_reason(cuts[:-1], ground) is None
+    assert unsurvivable_reason(cuts, ground) == "regions are cut off from each other"
     assert not {"isolate", "partition"} & set(ground.kinds)
 
 
@@ -207,23 +225,23 @@ def test_a_region_loses_power_only_where_replicas_are_for_that():
 
 def test_cases_that_need_not_be_survived_are_invalid():
     experiment = load_experiment("nemesis")
-    base, nemesis = base_of(experiment), experiment.nemesis
-    case = Case(1, {}, (Disturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
+    base, nemesis = hunt_base(experiment), experiment.nemesis
+    case = HuntCase(1, {}, (HuntDisturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
     assert is_valid(case, base, nemesis)
     assert not is_valid(replace(case, settings={"parameters.view_size": 0}), base, nemesis)
-    late = Disturbance("cut", base.duration_us - nemesis.quiet_us, 1_000, ("r0", "r1"))
+    late = HuntDisturbance("cut", base.duration_us - nemesis.quiet_us, 1_000, ("r0", "r1"))
     assert not is_valid(replace(case, disturbances=(late,)), base, nemesis)
-    nowhere = Disturbance("cut", 3_000_000, 500_000, ("r0", "r9"))
+    nowhere = HuntDisturbance("cut", 3_000_000, 500_000, ("r0", "r9"))
     assert not is_valid(replace(case, disturbances=(nowhere,)), base, nemesis)
 
 
 def test_a_disturbance_is_over_before_the_run_is():
     """Check it, because a disturbance that would end with the run never ends."""
     experiment = load_experiment("nemesis")
-    base, nemesis = base_of(experiment), experiment.nemesis.model_copy(update={"quiet_us": 0})
-    last = Disturbance("cut", base.duration_us - 501_000, 500_000, ("r0", "r1"))
-    assert is_valid(Case(1, {}, (last,)), base, nemesis)
-    assert not is_valid(Case(1, {}, (replace(last, for_us=501_000),)), base, nemesis)
+    base, nemesis = hunt_base(experiment), experiment.nemesis.model_copy(update={"quiet_us": 0})
+    last = HuntDisturbance("cut", base.duration_us - 501_000, 500_000, ("r0", "r1"))
+    assert is_valid(HuntCase(1, {}, (last,)), base, nemesis)
+    assert not is_valid(HuntCase(1, {}, (replace(last, for_us=501_000),)), base, nemesis)
 
 
 def test_disturbances_last_as_long_as_times_that_follow_from_several_parameters():
@@ -238,8 +256,8 @@ def test_all_servers_of_a_region_that_is_cut_off_do_not_lose_their_memory(cut_s,
     """Check it, because no other server has their clients' data."""
     settings = {"roles.member": 1, "roles.forwarder": 0, "topology": "two-regions"}
     ground = drawing_of("scribe-nemesis").ground(settings)
-    cut = Disturbance("cut", 4_000_000, int(cut_s * 1e6), ("r0", "r1"))
-    one = Disturbance("crash", 10_500_000, 300_000, ("r1/member-0",))
-    other = Disturbance("crash", 10_900_000, 300_000, ("r1/publisher-0",))
-    assert breach((cut, one), ground) is None
-    assert (breach((cut, one, other), ground) is None) == is_possible
+    cut = HuntDisturbance("cut", 4_000_000, int(cut_s * 1e6), ("r0", "r1"))
+    one = HuntDisturbance("crash", 10_500_000, 300_000, ("r1/member-0",))
+    other = HuntDisturbance("crash", 10_900_000, 300_000, ("r1/publisher-0",))
+    assert unsurvivable_reason((cut, one), ground) is None
+    assert (unsurvivable_reason((cut, one, other), ground) is None) == is_possible

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from experiments.checks import problems, role_of
 from experiments.declared import Trait
-from experiments.hunting.bounds import breach
+from experiments.hunting.bounds import unsurvivable_reason
 from experiments.hunting.case import (
     ON_PROCESSES,
     case_from_json,
     case_to_json,
 )
-from experiments.hunting.placing import ended, thinned
-from experiments.hunting.written import base_of, experiment_of
+from experiments.hunting.placing import ended_servers, thinning_cuts
+from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of
 
@@ -31,8 +31,8 @@ def test_every_seeds_case_can_run_and_must_be_survived(name, seed):
     drawing, nemesis = drawing_of(name), load_experiment(name).nemesis
     case = drawing.case(seed)
     ground = drawing.ground(case.settings)
-    assert breach(case.disturbances, ground) is None
-    experiment = experiment_of(base_of(load_experiment(name)), case, ground.topology)
+    assert unsurvivable_reason(case.disturbances, ground) is None
+    experiment = experiment_of(hunt_base(load_experiment(name)), case, ground.topology)
     assert not list(problems(experiment, ground.topology))
     quiet_us = experiment.duration_us - nemesis.quiet_us
     assert all(nemesis.start_us <= each.at_us <= each.end_us <= quiet_us for each in case.disturbances)
@@ -52,16 +52,16 @@ def test_links_are_also_thinned_until_those_left_just_connect_all_regions():
     links, regions = {frozenset(link) for link in ground.links}, len(ground.topology.regions)
     shapes, kinds = set(), set()
     for seed in range(20):
-        cuts = thinned(Random(seed), ground, ())
+        cuts = thinning_cuts(Random(seed), ground, ())
         assert len({(each.kind, each.at_us, each.for_us) for each in cuts}) == 1
         left = links - {frozenset(each.target) for each in cuts}
         assert len(left) == regions - 1
-        assert breach(cuts, ground) is None  # which asks that they are connected
+        assert unsurvivable_reason(cuts, ground) is None  # which asks that they are connected
         shapes.add(max(sum(region in link for link in left) for region in ground.topology.regions))
         kinds.add(cuts[0].kind)
     assert kinds == {"cut", "sever"}, "for a while, and for good"
     assert shapes == {2, 3}, "lines, and stars"
-    assert thinned(Random(1), drawing_of("nemesis").ground({"topology": "line-3"}), ()) == []
+    assert thinning_cuts(Random(1), drawing_of("nemesis").ground({"topology": "line-3"}), ()) == []
 
 
 def test_two_processes_of_a_role_are_disturbed_at_once_wherever_they_are():
@@ -79,8 +79,8 @@ def test_two_processes_of_a_role_are_disturbed_at_once_wherever_they_are():
 @pytest.mark.parametrize("name", NAMES)
 def test_servers_end_at_once_up_to_as_many_as_must_be_survived(name):
     ground = drawing_of(name).ground({})
-    drawn = [ended(Random(seed), ground, ()) for seed in range(30)]
-    assert all(breach(each, ground) is None for each in drawn)
+    drawn = [ended_servers(Random(seed), ground, ()) for seed in range(30)]
+    assert all(unsurvivable_reason(each, ground) is None for each in drawn)
     names = [[name for each in some for name in each.target] for some in drawn]
     assert {ground.declared.has(role_of(name), Trait.SERVER) for some in names for name in some} == {True}
     assert max(map(len, names)) > 1

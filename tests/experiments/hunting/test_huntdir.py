@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from experiments.hunting.case import Case, Disturbance
-from experiments.hunting.huntdir import Broken, HuntDirectory, Progress
+from experiments.hunting.case import HuntCase, HuntDisturbance
+from experiments.hunting.huntdir import BrokenCase, HuntDirectory, HuntProgress
 from experiments.records.json_files import write_json
 from experiments.records.validated_json import to_json
 from topologies.errors import InputError
 
-CUT = Disturbance("cut", 1_000_000, 500_000, ("r0", "r1"), (), "forward")
-CASE = Case(7, {"roles.proxy": 2, "topology": "ring-4"}, (CUT,))
+CUT = HuntDisturbance("cut", 1_000_000, 500_000, ("r0", "r1"), (), "forward")
+CASE = HuntCase(7, {"roles.proxy": 2, "topology": "ring-4"}, (CUT,))
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def directory(tmp_path: Path) -> HuntDirectory:
 
 
 def test_what_broke_and_waits_is_kept_while_the_hunt_is_off(directory: HuntDirectory) -> None:
-    progress = Progress(5, 12.5, causes={"lost": 2}, waiting=[Broken(4, CASE, ({"kind": "lost"},))])
+    progress = HuntProgress(5, 12.5, causes={"lost": 2}, waiting=[BrokenCase(4, CASE, ({"kind": "lost"},))])
     write_json(directory.progress_json, to_json(progress))
     assert directory.progress() == progress
 

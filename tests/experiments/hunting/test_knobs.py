@@ -1,9 +1,9 @@
 """Which settings are drawn, and which of them together."""
 
-from experiments.declared import known
+from experiments.declared import known_system
 from experiments.hunting.huntable import nemesis_of
-from experiments.hunting.knobs import hasty, knobs_of, pressed, sooner
-from experiments.hunting.written import base_of
+from experiments.hunting.knobs import drawn_settings, halved_periods, shortened_long_periods, small_limits
+from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of
 
@@ -23,16 +23,16 @@ def test_subscribers_also_subscribe_while_things_are_disturbed():
 
 
 def test_all_periods_are_also_half_as_long_but_for_those_of_batching():
-    base, nemesis = base_of(load_experiment("scribe-nemesis")), load_experiment("scribe-nemesis").nemesis
-    (half,) = hasty(base, nemesis)
+    base, nemesis = hunt_base(load_experiment("scribe-nemesis")), load_experiment("scribe-nemesis").nemesis
+    (half,) = halved_periods(base, nemesis)
     assert (half["parameters.heartbeat"], half["parameters.retransmit"]) == ("250ms", "500ms")
-    assert not {f"parameters.{name}" for name in known(base.system).batching} & set(half)
+    assert not {f"parameters.{name}" for name in known_system(base.system).batching} & set(half)
     drawn = [drawing_of("scribe-nemesis").case(seed).settings for seed in range(60)]
     assert sum(half.items() <= each.items() for each in drawn) > 3
 
 
 def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_what_is_promised():
-    knobs = knobs_of(base_of(load_experiment("nemesis")), load_experiment("nemesis").nemesis)
+    knobs = drawn_settings(hunt_base(load_experiment("nemesis")), load_experiment("nemesis").nemesis)
     assert knobs["parameters.burst_limit"] == ["1B", "256B", "4096B", "131072B", "524288B"]
     assert knobs["parameters.batch_limit"][0] == "16B"  # events have 10
     assert knobs["parameters.window_batches"] == [1, 16, 512, 2048]
@@ -40,8 +40,8 @@ def test_limits_of_memory_are_drawn_where_a_run_reaches_them_unless_they_limit_w
 
 
 def test_limits_are_also_small_all_together_as_far_as_they_go_together():
-    base, nemesis = base_of(load_experiment("nemesis")), load_experiment("nemesis").nemesis
-    least, small, _ = pressed(base, nemesis)
+    base, nemesis = hunt_base(load_experiment("nemesis")), load_experiment("nemesis").nemesis
+    least, small, _ = small_limits(base, nemesis)
     assert (least["parameters.unsynced_limit"], least["parameters.burst_limit"]) == ("4096B", "1B")
     assert least["parameters.control_limit"] == "1024B"  # less would refuse every HELLO
     assert (small["parameters.control_limit"], small["workload.rate"]) == ("1024B", "50/s")
@@ -51,5 +51,10 @@ def test_limits_are_also_small_all_together_as_far_as_they_go_together():
 
 def test_of_programs_parameters_nothing_is_known_but_what_the_nemesis_says():
     experiment = load_experiment("link-failure-systems", ["variant=etcd"])
-    base, nemesis = base_of(experiment), nemesis_of(experiment)
-    assert hasty(base, nemesis) == sooner(base, nemesis) == pressed(base, nemesis) == []
+    base, nemesis = hunt_base(experiment), nemesis_of(experiment)
+    assert (
+        halved_periods(base, nemesis)
+        == shortened_long_periods(base, nemesis)
+        == small_limits(base, nemesis)
+        == []
+    )

@@ -5,10 +5,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.hunting.drawing import Drawing
-from experiments.hunting.knobs import knobs_of
-from experiments.hunting.networks import REGIONS_MAX, network, smaller, told
-from experiments.hunting.written import base_of
+from experiments.hunting.drawing import CaseGenerator
+from experiments.hunting.knobs import drawn_settings
+from experiments.hunting.networks import REGIONS_MAX, network_text, random_network, smaller
+from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 from topologies.loader import load_topology
 from topologies.routes import connected
@@ -16,12 +16,12 @@ from topologies.routes import connected
 
 @given(st.integers(0, 1 << 40))
 def test_every_seeds_network_is_connected_and_has_few_regions(seed):
-    given = network(Random(seed))
-    assert given == network(Random(seed))
+    given = random_network(Random(seed))
+    assert given == random_network(Random(seed))
     topology = load_topology(given)
     assert 2 <= len(topology.regions) <= REGIONS_MAX
     assert connected(tuple(topology.regions), [link.between for link in topology.links])
-    assert f"{len(topology.regions)} regions" in told(given)
+    assert f"{len(topology.regions)} regions" in network_text(given)
 
 
 def size(given) -> tuple[int, ...]:
@@ -36,7 +36,7 @@ def size(given) -> tuple[int, ...]:
 
 @given(st.integers(0, 1 << 40))
 def test_smaller_networks_lead_to_the_least_one(seed):
-    given = network(Random(seed))
+    given = random_network(Random(seed))
     while found := list(smaller(given)):
         assert all(size(each) < size(given) for each in found)
         given = found[-1]
@@ -45,8 +45,8 @@ def test_smaller_networks_lead_to_the_least_one(seed):
 
 def test_hunts_draw_networks_of_many_kinds_beside_those_with_a_name():
     experiment = load_experiment("nemesis")
-    base = base_of(experiment)
-    drawing = Drawing(base, experiment.nemesis, knobs_of(base, experiment.nemesis))
+    base = hunt_base(experiment)
+    drawing = CaseGenerator(base, experiment.nemesis, drawn_settings(base, experiment.nemesis))
     drawn = [drawing.case(seed).settings.get("topology") for seed in range(200)]
     kinds = {each["kind"] for each in drawn if isinstance(each, dict)}
     assert kinds >= {"ring", "line", "star", "mesh", "tree"}
@@ -67,14 +67,14 @@ OTHERS = (
 
 def test_networks_of_other_people_are_left_as_they_are():
     assert [list(smaller(each)) for each in OTHERS] == [[], [], [], []]
-    assert [told(each) for each in OTHERS] == ["of its own", "mine", "of its own", "of its own"]
+    assert [network_text(each) for each in OTHERS] == ["of its own", "mine", "of its own", "of its own"]
 
 
 def test_a_network_is_described_in_a_few_words():
     link = {"loss": "1%", "rate": "10mbit"}
     grid = {"kind": "grid", "rows": 2, "columns": 3, "delays": {"from": "4ms", "to": "20ms"}, "link": link}
-    assert told(grid) == "a grid of 6 regions, 4ms to 20ms apart, loss 1%, rate 10mbit"
-    assert told({"kind": "mesh", "regions": 2, "delays": {"from": "4ms", "to": "4ms"}}) == (
+    assert network_text(grid) == "a grid of 6 regions, 4ms to 20ms apart, loss 1%, rate 10mbit"
+    assert network_text({"kind": "mesh", "regions": 2, "delays": {"from": "4ms", "to": "4ms"}}) == (
         "a full mesh of 2 regions, 4ms apart"
     )
-    assert told("ring-4") == "ring-4"
+    assert network_text("ring-4") == "ring-4"

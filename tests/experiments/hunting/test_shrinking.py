@@ -4,36 +4,36 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.hunting.case import Case, Disturbance, by_time
-from experiments.hunting.shrinking import Shrinking
-from experiments.hunting.written import base_of
+from experiments.hunting.case import HuntCase, HuntDisturbance, by_time
+from experiments.hunting.shrinking import CaseShrinking
+from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 
 EXPERIMENT = load_experiment("nemesis")
-BASE, NEMESIS = base_of(EXPERIMENT), EXPERIMENT.nemesis
-CUT = Disturbance("cut", 6_000_000, 2_000_000, ("r0", "r1"), (), "forward")
-KILL = Disturbance("crash", 7_000_000, 900_000, ("r0/client-0", "r0/client-1"))
+BASE, NEMESIS = hunt_base(EXPERIMENT), EXPERIMENT.nemesis
+CUT = HuntDisturbance("cut", 6_000_000, 2_000_000, ("r0", "r1"), (), "forward")
+KILL = HuntDisturbance("crash", 7_000_000, 900_000, ("r0/client-0", "r0/client-1"))
 NOISE = [
-    Disturbance("delay", 2_000_000 + 700_000 * number, 400_000, ("r1", "r2"), amount=50_000)
+    HuntDisturbance("delay", 2_000_000 + 700_000 * number, 400_000, ("r1", "r2"), amount=50_000)
     for number in range(9)
 ]
-CASE = Case(
+CASE = HuntCase(
     7, {"parameters.fanout": 4, "roles.proxy": 5, "workload.rate": "100/s"}, by_time([CUT, KILL, *NOISE])
 )
 
 
-def needs_both(case: Case) -> bool:
+def needs_both(case: HuntCase) -> bool:
     """Return whether a client of r0 is killed during a cut of that link of half a second or more."""
     cuts = [each for each in case.disturbances if each.kind == "cut" and each.for_us >= 500_000]
     kills = [each for each in case.disturbances if each.kind == "crash" and "r0/client-1" in each.target]
     return any(cut.at_us <= kill.at_us < cut.end_us + 1_500_000 for cut in cuts for kill in kills)
 
 
-def shrunk(case: Case, breaks, **given) -> tuple[Case, Shrinking]:
+def shrunk(case: HuntCase, breaks, **given) -> tuple[HuntCase, CaseShrinking]:
     def first_failing(cases):
         return next((place for place, each in enumerate(cases) if breaks(each)), None)
 
-    shrinking = Shrinking(BASE, NEMESIS, first_failing, **given)
+    shrinking = CaseShrinking(BASE, NEMESIS, first_failing, **given)
     return shrinking.shrink(case), shrinking
 
 
@@ -59,7 +59,7 @@ def test_a_drawn_network_is_as_small_and_as_plain_as_still_breaks():
         "link": {"loss": "1%", "rate": "10mbit"},
     }
 
-    def needs_a_lossy_ring(case: Case) -> bool:
+    def needs_a_lossy_ring(case: HuntCase) -> bool:
         topology = case.settings.get("topology")
         if not isinstance(topology, dict) or topology["kind"] != "ring":
             return False
@@ -78,7 +78,7 @@ def test_a_case_that_breaks_without_disturbances_ends_with_none():
 
 
 def test_other_seeds_are_tried_if_a_smaller_case_breaks_by_chance():
-    def breaks(case: Case) -> bool:
+    def breaks(case: HuntCase) -> bool:
         enough = needs_both(case) and (len(case.disturbances) >= 5 or case.seed % 5 == 1)
         return enough or len(case.disturbances) == len(CASE.disturbances)
 

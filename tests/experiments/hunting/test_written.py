@@ -2,14 +2,14 @@
 
 import pytest
 
-from experiments.hunting.bounds import breach
+from experiments.hunting.bounds import unsurvivable_reason
 from experiments.hunting.case import (
-    Case,
-    Disturbance,
+    HuntCase,
+    HuntDisturbance,
     case_from_json,
     case_to_json,
 )
-from experiments.hunting.written import base_of, experiment_of
+from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of
 from topologies.errors import InputError
@@ -26,7 +26,7 @@ from topologies.loader import load_topology
     ],
 )
 def test_a_case_that_is_none_is_one_line_with_the_field(change, at_fault):
-    case = Case(1, {}, (Disturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
+    case = HuntCase(1, {}, (HuntDisturbance("cut", 3_000_000, 500_000, ("r0", "r1")),))
     content = case_to_json(case)
     content["disturbances"][0] |= change
     with pytest.raises(InputError) as error:
@@ -46,21 +46,21 @@ def test_a_case_that_is_none_is_one_line_with_the_field(change, at_fault):
 )
 def test_losses_count_unless_a_region_loses_what_only_it_had(kind, durable, lost):
     experiment = load_experiment("nemesis")
-    base = base_of(experiment)
+    base = hunt_base(experiment)
     ground = drawing_of("nemesis").ground({})
     target = ("r0/client-0",) if kind == "crash" else ("r0",)
-    disturbance = Disturbance(kind, 3_000_000, 500_000, target)
-    assert breach([disturbance], ground) is None
-    case = Case(1, {"parameters.durable": durable}, (disturbance,))
+    disturbance = HuntDisturbance(kind, 3_000_000, 500_000, target)
+    assert unsurvivable_reason([disturbance], ground) is None
+    case = HuntCase(1, {"parameters.durable": durable}, (disturbance,))
     made = experiment_of(base, case, ground.topology)
     assert f"events.lost {lost}" in {each.text for each in made.expect}
     assert {"events.duplicated == 0", "events.corrupted == 0"} <= {each.text for each in made.expect}
 
 
 def test_only_a_forgetting_regions_own_streams_may_lose_events():
-    base = base_of(load_experiment("nemesis"))
-    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
-    case = Case(1, {"workload.streams": 2}, (lost,))
+    base = hunt_base(load_experiment("nemesis"))
+    lost = HuntDisturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
+    case = HuntCase(1, {"workload.streams": 2}, (lost,))
     made = experiment_of(base, case, load_topology(base.topology))
     said = {each.text for each in made.expect if each.path.startswith("streams.")}
     assert said == {f"streams.{name}.lost == 0" for name in ("r1.0", "r1.1", "r2.0", "r2.1")}
@@ -69,13 +69,13 @@ def test_only_a_forgetting_regions_own_streams_may_lose_events():
 
 def test_expectations_on_a_stream_are_dropped_if_its_region_forgets_it():
     said = ["streams.r0.lost == 0", "streams.r0.duplicated == 0", "streams.r1.lost <= 5"]
-    base = base_of(load_experiment("nemesis", [f"expect=[{', '.join(said)}]"]))
-    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
-    made = experiment_of(base, Case(1, {}, (lost,)), load_topology(base.topology))
+    base = hunt_base(load_experiment("nemesis", [f"expect=[{', '.join(said)}]"]))
+    lost = HuntDisturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
+    made = experiment_of(base, HuntCase(1, {}, (lost,)), load_topology(base.topology))
     texts = [each.text for each in made.expect if each.path.startswith("streams.")]
     assert texts == [*said[1:], "streams.r1.lost == 0", "streams.r2.lost == 0"]
-    many = Case(1, {"workload.streams": 40}, (lost,))
-    none = experiment_of(base_of(load_experiment("nemesis")), many, load_topology(base.topology))
+    many = HuntCase(1, {"workload.streams": 40}, (lost,))
+    none = experiment_of(hunt_base(load_experiment("nemesis")), many, load_topology(base.topology))
     assert not [each for each in none.expect if each.path.startswith("streams.")], (
         "too many streams for figures of each"
     )
@@ -85,9 +85,9 @@ def test_expectations_on_a_stream_are_dropped_if_its_region_forgets_it():
     ("streams", "spared"), [(2, False), ([{"region": "r0", "publishers": ["r1"]}], True)]
 )
 def test_publishers_that_outlive_a_forgetting_region_may_repeat_unanswered_events(streams, spared):
-    base = base_of(load_experiment("nemesis-streams"))
-    lost = Disturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
-    case = Case(1, {"workload.streams": streams}, (lost,))
+    base = hunt_base(load_experiment("nemesis-streams"))
+    lost = HuntDisturbance("power-and-disks", 3_000_000, 300_000, ("r0",))
+    case = HuntCase(1, {"workload.streams": streams}, (lost,))
     said = {each.text for each in experiment_of(base, case, load_topology(base.topology)).expect}
     assert "events.lost >= 0" in said
     assert ("events.duplicated >= 0" in said) == spared != ("events.duplicated == 0" in said)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from experiments.faults import Fault, Faults
+from experiments.faults import ExperimentFault, Faults
 from experiments.planned.strikes import strike_problems, strikes
 from topologies.model import Topology
 
@@ -25,7 +25,7 @@ FORTH, BACK = ("a-b", "forward"), ("a-b", "backward")
 Given = dict[str, Any]
 
 
-def read(*faults: Given) -> Sequence[Fault]:
+def read(*faults: Given) -> Sequence[ExperimentFault]:
     return TypeAdapter(Faults).validate_python(list(faults))
 
 

@@ -96,7 +96,7 @@ def test_parts_of_different_captures_are_not_joined(folder: Path) -> None:
 
 def test_parts_that_are_still_written_are_not_joined(folder: Path) -> None:
     with (
-        capture_parts.held(folder.parent),
+        capture_parts.parts_lock(folder.parent),
         pytest.raises(InputError, match="still being written by a run that goes on"),
     ):
         capture_parts.join_all(folder.parent)

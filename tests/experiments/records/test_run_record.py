@@ -116,8 +116,8 @@ def test_changes_of_older_versions_are_those_of_the_plan_in_their_order() -> Non
 
 def test_each_change_comes_with_its_planned_one() -> None:
     record = record_from_json(whole())
-    assert [change.fault for change, _ in record.carried_out] == ["cut", "cut", "restore", "restore"]
-    assert all(applied.applied_ns == ZERO + change.at_us * 1000 for change, applied in record.carried_out)
+    assert [change.fault for change, _ in record.changes_applied] == ["cut", "cut", "restore", "restore"]
+    assert all(applied.applied_ns == ZERO + change.at_us * 1000 for change, applied in record.changes_applied)
 
 
 def test_a_record_that_was_read_is_written_unchanged() -> None:

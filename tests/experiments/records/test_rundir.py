@@ -9,7 +9,7 @@ import pytest
 
 from experiments.records import rundir
 from experiments.records.json_files import write_json
-from experiments.records.run_record import Phase, RunRecord, write_record
+from experiments.records.run_record import RunPhase, RunRecord, write_record
 from experiments.records.rundir import RunDirectory
 from tests.run_json import SMALL
 from topologies.errors import InputError
@@ -38,8 +38,8 @@ def test_a_run_is_never_made_twice(tmp_path):
 def test_run_json_is_replaced_as_a_whole(tmp_path):
     run = RunDirectory.create(tmp_path, "x", NOW, "a1b2c3")
     write_record(run.run_json, RunRecord(SMALL))
-    write_record(run.run_json, replace(run.read_run(), phase=Phase.RUNNING))
-    assert run.read_run() == RunRecord(SMALL, phase=Phase.RUNNING)
+    write_record(run.run_json, replace(run.read_run(), phase=RunPhase.RUNNING))
+    assert run.read_run() == RunRecord(SMALL, phase=RunPhase.RUNNING)
     assert [path.name for path in run.path.glob("run.json*")] == ["run.json"]
 
 

@@ -14,7 +14,7 @@ from experiments.loader import load_experiment, read_experiment
 from experiments.workloads import content, event_rows
 from experiments.workloads.event_rows import columns_of, read_rows
 from node import systems
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.core.content.event_values import EventValues
 from node.core.ordinals import of_date, of_word
 from testbed.planning import make_plan
@@ -22,10 +22,10 @@ from topologies.errors import InputError
 from topologies.loader import load_topology
 
 EXCHANGE = Path(__file__).parents[2] / "broker" / "exchange.py"
-DAY = Attribute("day", "date", of_date("1998-01-02"), of_date("2002-12-31"))
-SYMBOL = Attribute("symbol", "string", 0.0, of_word("zzzzz", 5), length=5)
-OPEN = Attribute("open", "real", 0.0, 500.0)
-VOLUME = Attribute("volume", "integer", 0.0, 1e9)
+DAY = ContentAttribute("day", "date", of_date("1998-01-02"), of_date("2002-12-31"))
+SYMBOL = ContentAttribute("symbol", "string", 0.0, of_word("zzzzz", 5), length=5)
+OPEN = ContentAttribute("open", "real", 0.0, 500.0)
+VOLUME = ContentAttribute("volume", "integer", 0.0, 1e9)
 ATTRIBUTES = (DAY, SYMBOL, OPEN, VOLUME)
 TEXT = """Date,symbol,open,more,volume
 1998-01-02,AAPL,13.63,x,6411700

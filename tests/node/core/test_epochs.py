@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.core.epochs import EPOCH_MAX, SEQ_MAX, epoch_of, first_of, number_of, parsed, written
+from node.core.epochs import (
+    EPOCH_MAX,
+    SEQ_MAX,
+    epoch_of,
+    first_seq_of_epoch,
+    format_seq,
+    number_of,
+    parse_seq,
+)
 
 seqs = st.integers(0, SEQ_MAX)
 
@@ -21,19 +29,19 @@ def test_numbers_compare_by_epoch_and_then_by_number(one, other):
 
 @given(st.integers(0, EPOCH_MAX))
 def test_the_first_event_of_an_epoch_is_number_one(epoch):
-    assert (epoch_of(first_of(epoch)), number_of(first_of(epoch))) == (epoch, 1)
+    assert (epoch_of(first_seq_of_epoch(epoch)), number_of(first_seq_of_epoch(epoch))) == (epoch, 1)
 
 
 @given(seqs)
 def test_what_is_written_is_read_again(seq):
-    assert parsed(written(seq)) == seq
+    assert parse_seq(format_seq(seq)) == seq
 
 
 def test_in_the_first_epoch_numbers_do_not_show_it():
-    assert (written(17), written(first_of(3) + 16)) == ("17", "3:17")
+    assert (format_seq(17), format_seq(first_seq_of_epoch(3) + 16)) == ("17", "3:17")
 
 
 @pytest.mark.parametrize("text", ["", ":", "3:", ":3", "x", "3:x"])
 def test_invalid_numbers_are_refused(text):
     with pytest.raises(ValueError, match="invalid literal"):
-        parsed(text)
+        parse_seq(text)

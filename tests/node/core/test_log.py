@@ -12,7 +12,7 @@ from node.core.log import (
     HEADER,
     HEADER_BYTES,
     MAGIC,
-    RecordWriter,
+    LogRecordWriter,
     SegmentHeader,
     decode_frames,
     encode_segment,
@@ -94,7 +94,7 @@ def test_garbage_is_no_segment(data):
 
 @given(messages)
 def test_a_record_that_is_missing_in_the_middle_ends_the_good_part(sent):
-    writer = RecordWriter(HEADER_OF_5)
+    writer = LogRecordWriter(HEADER_OF_5)
     records = [b"".join(writer.encode(CODEC, message)) for message in sent]
     for missing in range(len(records) - 1):
         data = b"".join([HEADER_OF_5.encode(), *records[:missing], *records[missing + 1 :]])

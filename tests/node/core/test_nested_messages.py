@@ -7,14 +7,14 @@ import pytest
 
 from node.core.errors import RemoteProtocolError
 from node.core.framing import Frame, frames_in
-from node.core.message_layout import NESTED_MAX, Codec, Field, Layout, Tail
+from node.core.message_layout import NESTED_MAX, Codec, Field, MessageLayout, TailField
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
     """A message."""
 
-    text: Annotated[str, Tail("text", "its text")]
+    text: Annotated[str, TailField("text", "its text")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,10 @@ class Envelope:
     """A message that holds one."""
 
     hops: Annotated[int, Field("B", "", "how far it came")]
-    message: Annotated[Any, Tail("message", "what is in it")]
+    message: Annotated[Any, TailField("message", "what is in it")]
 
 
-CODEC = Codec([Layout(Note, 1), Layout(Envelope, 2)])
+CODEC = Codec([MessageLayout(Note, 1), MessageLayout(Envelope, 2)])
 
 
 def wrapped(times):
@@ -63,4 +63,4 @@ def test_an_envelope_without_a_message_is_refused(body):
 
 def test_two_messages_of_one_name_are_refused():
     with pytest.raises(TypeError, match="same name"):
-        Codec([Layout(Note, 1), Layout(Note, 2)])
+        Codec([MessageLayout(Note, 1), MessageLayout(Note, 2)])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from node.core.program import Limits, Readiness, Stopping
+from node.core.program import Readiness, ResourceLimits, Stopping
 from tests.node.programs.minded import AT_ONCE, WITHIN, program, shell, spec
 from tests.node.tcp.launched import WAIT_S, free_port, launcher, log_lines
 
@@ -223,7 +223,7 @@ def test_storage_survives_a_restart_or_does_not(tmp_path, launched, keeps, there
 
 def test_limits_hold(tmp_path, launched):
     script = "import os; print(len(os.sched_getaffinity(0)), flush=True); bytearray(1 << 30)"
-    limits = Limits(memory_bytes=256 << 20, processors=1)
+    limits = ResourceLimits(memory_bytes=256 << 20, processors=1)
     one = spec(tmp_path, program(sys.executable, "-c", script, limits=limits))
     launched.start(one)
     launched.wait(lambda: launched.all_said("exited"))

@@ -7,7 +7,7 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.sim.wires import Lan, Line, Wires
+from node.sim.wires import LinkLine, SimulatedLan, Wires
 from tests.node.chained import Chaos, chain, chained, check
 from tests.node.cluster import S
 
@@ -262,7 +262,7 @@ def test_publications_that_died_with_the_head_are_void_for_the_next_but_one():
 @pytest.mark.parametrize("after_us", [80_000, 88_000])
 def test_a_head_that_dies_while_it_passes_on_what_it_knows_leaves_all_of_it_known(after_us):
     """In a new configuration it sends all publications again, over a narrow link."""
-    narrow = Lan(Line(4_000, 20e6), Line(4_000, 20e6))
+    narrow = SimulatedLan(LinkLine(4_000, 20e6), LinkLine(4_000, 20e6))
     wires = Wires(1_000, {("r0", "r1"): 15_000}, lans={"r0": narrow})
     cluster = chained(wires=wires, parameters={"flush_interval_us": 5_000})
     cluster.run(4 * S)

@@ -3,7 +3,7 @@
 import pytest
 
 from node.core import machine as m
-from node.sim.sim_network import Network
+from node.sim.sim_network import SimulatedNetwork
 from tests.node.cluster import MESH, specs
 
 PORT = 7000
@@ -27,13 +27,13 @@ class Dialler:
         return [m.Listen(PORT)]
 
     def progress(self):
-        return m.Progress()
+        return m.NodeProgress()
 
 
 @pytest.mark.parametrize("killed_us", [0, 10_000, 20_000, 25_000, 40_000])
 def test_a_node_may_be_killed_while_it_is_dialled(killed_us):
     both = specs(regions=2, clients=0, drivers=0)
-    network = Network(both, MESH, build=Dialler)
+    network = SimulatedNetwork(both, MESH, build=Dialler)
     network.run(killed_us)
     network.kill(both[1].name)
     network.run(2_000_000)

@@ -4,8 +4,8 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.epochs import epoch_of, first_of
-from node.sim.sim_network import Network
+from node.core.epochs import epoch_of, first_seq_of_epoch
+from node.sim.sim_network import SimulatedNetwork
 from node.systems import build_machine
 from tests.node.chained import chained
 from tests.node.cluster import MESH, Cluster, S, specs
@@ -115,11 +115,11 @@ def test_clients_have_the_beginning_of_an_epoch_on_record():
     blackout(cluster, ["r1"])
     for name in ("r0/client-0", "r1/client-0"):
         marks = [row[:3] for row in cluster.records(name, RecordKind.EPOCH)]
-        assert marks == [(0, first_of(1) - 1, 0)], name
+        assert marks == [(0, first_seq_of_epoch(1) - 1, 0)], name
 
 
 def test_a_first_start_without_answers_is_no_new_epoch():
-    network = Network(specs(regions=2, parameters=QUICK), MESH, build=build_machine, start=False)
+    network = SimulatedNetwork(specs(regions=2, parameters=QUICK), MESH, build=build_machine, start=False)
     network.cut("r0", "r1")
     for spec in specs(regions=2):
         network.start(spec.name)

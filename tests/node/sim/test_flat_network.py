@@ -25,7 +25,7 @@ class Chatter:
         return self.act(given, now_us)
 
     def progress(self):
-        return m.Progress()
+        return m.NodeProgress()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.sim.sim_network import Network
+from node.sim.sim_network import SimulatedNetwork
 from node.systems import build_machine
 from tests.node.cluster import COARSE, MESH, S, specs
 
@@ -19,7 +19,7 @@ def network():
     for spec in told:
         members = tuple(each for each in spec.members if each.name not in NEW or each.name == spec.name)
         made.append(replace(spec, members=members))
-    found = Network(made, MESH, build=build_machine, start=False)
+    found = SimulatedNetwork(made, MESH, build=build_machine, start=False)
     for spec in made:
         if spec.name not in NEW:
             found.start(spec.name)

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from node.core import machine as m
-from node.sim.clock import Clock
+from node.sim.clock import VirtualClock
 from node.sim.pipe import RETRANSMIT_US, WINDOW_BYTES, Pipe, WidePipe
-from node.sim.wires import Line, LinkDirection, Port, wire_bytes
+from node.sim.wires import LinkLine, SimulatedLinkDirection, SimulatedPort, wire_bytes
 
 GIGABIT = 1_000_000_000
-LAN = Line(1_000, GIGABIT)
+LAN = LinkLine(1_000, GIGABIT)
 BIG = 125_000  # bytes: about a millisecond of a gigabit
 BIG_US = wire_bytes(BIG) * 8 / 1000
 
@@ -21,7 +21,7 @@ class World:
     """A clock, and what arrived when."""
 
     def __init__(self):
-        self.clock = Clock()
+        self.clock = VirtualClock()
         self.arrived = []
 
     def deliver(self, target, given, size_bytes):
@@ -32,9 +32,9 @@ class World:
 
     def wide(self, line, back=None, *, seed=0):
         random = Random(seed).random
-        there = LinkDirection(("a", "b"), line, random)
-        again = LinkDirection(("b", "a"), back or line, random)
-        ports = Port(LAN), Port(LAN)
+        there = SimulatedLinkDirection(("a", "b"), line, random)
+        again = SimulatedLinkDirection(("b", "a"), back or line, random)
+        ports = SimulatedPort(LAN), SimulatedPort(LAN)
         return WidePipe(self.clock, ports, "x", self.deliver, ((there,), (again,))), there, again
 
     def at(self, name):
@@ -50,16 +50,16 @@ def named(name):
 
 def test_a_small_message_takes_the_delays_of_both_ports():
     world = World()
-    world.pipe(Port(LAN), Port(LAN)).send(100, named("a"))
+    world.pipe(SimulatedPort(LAN), SimulatedPort(LAN)).send(100, named("a"))
     world.clock.run_until(10_000)
     assert world.at("a") == 2_001
 
 
 def test_long_messages_of_two_connections_share_the_senders_port():
     world = World()
-    port = Port(LAN)
+    port = SimulatedPort(LAN)
     for name in ("a", "b"):
-        world.pipe(port, Port(LAN), name).send(BIG, named(name))
+        world.pipe(port, SimulatedPort(LAN), name).send(BIG, named(name))
     world.clock.run_until(10_000)
     assert world.at("a") == pytest.approx(2_000 + BIG_US, abs=1)
     assert world.at("b") == pytest.approx(2_000 + 2 * BIG_US, abs=2)
@@ -67,16 +67,16 @@ def test_long_messages_of_two_connections_share_the_senders_port():
 
 def test_long_messages_of_two_senders_share_the_receivers_port():
     world = World()
-    port = Port(LAN)
+    port = SimulatedPort(LAN)
     for name in ("a", "b"):
-        world.pipe(Port(LAN), port, name).send(BIG, named(name))
+        world.pipe(SimulatedPort(LAN), port, name).send(BIG, named(name))
     world.clock.run_until(10_000)
     assert world.at("b") == pytest.approx(2_000 + 2 * BIG_US, abs=2)
 
 
 def test_a_small_message_does_not_wait_for_a_long_one_of_another_connection_but_for_one_of_its_own():
     world = World()
-    port, inward = Port(LAN), Port(LAN)
+    port, inward = SimulatedPort(LAN), SimulatedPort(LAN)
     mine, other = world.pipe(port, inward, "mine"), world.pipe(port, inward, "other")
     mine.send(BIG, named("long"))
     mine.send(10, named("after it"))
@@ -87,8 +87,8 @@ def test_a_small_message_does_not_wait_for_a_long_one_of_another_connection_but_
 
 def test_nothing_overtakes_on_a_busy_port():
     world = World()
-    inward = Port(LAN)
-    pipes = [world.pipe(Port(LAN), inward, name) for name in "abc"]
+    inward = SimulatedPort(LAN)
+    pipes = [world.pipe(SimulatedPort(LAN), inward, name) for name in "abc"]
     for number in range(60):
         world.clock.run_until(number * 137)
         sizes = (BIG, 10, 2_000)
@@ -102,9 +102,11 @@ def test_nothing_overtakes_on_a_busy_port():
 
 def test_connections_share_the_rate_of_a_way():
     world = World()
-    line = Line(15_000, 10_000_000)
+    line = LinkLine(15_000, 10_000_000)
     pipe, link, _ = world.wide(line)
-    second = WidePipe(world.clock, (Port(LAN), Port(LAN)), "y", world.deliver, ((link,), pipe._back))
+    second = WidePipe(
+        world.clock, (SimulatedPort(LAN), SimulatedPort(LAN)), "y", world.deliver, ((link,), pipe._back)
+    )
     pipe.send(BIG, named("a"))
     second.send(BIG, named("b"))
     world.clock.run_until(1_000_000)
@@ -114,7 +116,7 @@ def test_connections_share_the_rate_of_a_way():
 
 def test_a_message_takes_as_long_on_a_link_that_was_idle():
     world = World()
-    pipe, _, _ = world.wide(Line(15_000, 10_000_000))
+    pipe, _, _ = world.wide(LinkLine(15_000, 10_000_000))
     for at_us in (0, 700_000):
         world.clock.run_until(at_us)
         pipe.send(BIG, named(str(at_us)))
@@ -125,9 +127,15 @@ def test_a_message_takes_as_long_on_a_link_that_was_idle():
 
 def test_over_two_links_of_one_rate_a_message_takes_its_time_once():
     world = World()
-    line = Line(15_000, 10_000_000)
-    links = [LinkDirection(("a", str(number)), line, Random(number).random) for number in range(3)]
-    pipe = WidePipe(world.clock, (Port(LAN), Port(LAN)), "x", world.deliver, (tuple(links[:2]), (links[2],)))
+    line = LinkLine(15_000, 10_000_000)
+    links = [SimulatedLinkDirection(("a", str(number)), line, Random(number).random) for number in range(3)]
+    pipe = WidePipe(
+        world.clock,
+        (SimulatedPort(LAN), SimulatedPort(LAN)),
+        "x",
+        world.deliver,
+        (tuple(links[:2]), (links[2],)),
+    )
     pipe.send(BIG, named("a"))
     world.clock.run_until(1_000_000)
     assert world.at("a") == pytest.approx(30_000 + 2_000 + wire_bytes(BIG) * 0.8, abs=10)
@@ -135,9 +143,11 @@ def test_over_two_links_of_one_rate_a_message_takes_its_time_once():
 
 def test_singles_share_the_rate_of_a_link_that_long_messages_fill():
     world = World()
-    pipe, link, _ = world.wide(Line(15_000, 100_000))
+    pipe, link, _ = world.wide(LinkLine(15_000, 100_000))
     others = [
-        WidePipe(world.clock, (Port(LAN), Port(LAN)), "y", world.deliver, ((link,), pipe._back))
+        WidePipe(
+            world.clock, (SimulatedPort(LAN), SimulatedPort(LAN)), "y", world.deliver, ((link,), pipe._back)
+        )
         for _ in range(20)
     ]
     pipe.send(BIG, named("long"))
@@ -150,7 +160,7 @@ def test_singles_share_the_rate_of_a_link_that_long_messages_fill():
 
 def test_the_other_end_hears_of_parts_of_all_that_waits_one_after_the_other():
     world = World()
-    pipe, _, _ = world.wide(Line(15_000, 1_000_000))
+    pipe, _, _ = world.wide(LinkLine(15_000, 1_000_000))
     parts = []
     pipe._deliver = lambda target, given, size_bytes: parts.append((world.clock.now_us, len(given.messages)))
     for _ in range(3):
@@ -165,7 +175,7 @@ def test_the_other_end_hears_of_parts_of_all_that_waits_one_after_the_other():
 
 def test_messages_in_flight_at_a_cut_arrive_in_order_after_the_heal():
     world = World()
-    pipe, link, _ = world.wide(Line(40_000))
+    pipe, link, _ = world.wide(LinkLine(40_000))
     pipe.send(10, named("flying"))
     world.clock.run_until(10_000)
     link.cuts += 1
@@ -182,7 +192,7 @@ def test_messages_in_flight_at_a_cut_arrive_in_order_after_the_heal():
 
 def test_with_only_the_way_back_cut_messages_in_flight_arrive_and_no_new_ones_are_sent():
     world = World()
-    pipe, _, back = world.wide(Line(40_000))
+    pipe, _, back = world.wide(LinkLine(40_000))
     pipe.send(10, named("flying"))
     back.cuts += 1
     pipe.note_cut(back)
@@ -193,10 +203,10 @@ def test_with_only_the_way_back_cut_messages_in_flight_arrive_and_no_new_ones_ar
 
 def test_a_shorter_delay_does_not_let_later_messages_overtake():
     world = World()
-    pipe, link, _ = world.wide(Line(40_000))
+    pipe, link, _ = world.wide(LinkLine(40_000))
     pipe.send(10, named("first"))
     world.clock.run_until(5_000)
-    link.change(Line(1_000))
+    link.change(LinkLine(1_000))
     pipe.send(10, named("second"))
     world.clock.run_until(100_000)
     assert world.order() == ["first", "second"]
@@ -204,7 +214,7 @@ def test_a_shorter_delay_does_not_let_later_messages_overtake():
 
 def test_no_message_passes_one_that_leaves_the_link_in_the_same_microsecond():
     world = World()
-    pipe, _, _ = world.wide(Line(1_000, 10 * GIGABIT))
+    pipe, _, _ = world.wide(LinkLine(1_000, 10 * GIGABIT))
     for number in range(300):
         world.clock.run_until(number // 2)
         pipe.send((1_400, 10, 10)[number % 3], named(number))
@@ -216,7 +226,7 @@ def test_losses_delay_but_lose_nothing_and_the_same_seed_gives_the_same():
     runs = []
     for seed in (1, 1, 2):
         world = World()
-        pipe, _, _ = world.wide(Line(10_000, loss=0.2), seed=seed)
+        pipe, _, _ = world.wide(LinkLine(10_000, loss=0.2), seed=seed)
         for number in range(100):
             pipe.send(1_000, named(number))
         world.clock.run_until(100_000_000)
@@ -228,7 +238,7 @@ def test_losses_delay_but_lose_nothing_and_the_same_seed_gives_the_same():
 
 def test_a_pipe_has_room_when_little_is_left_to_send_and_the_receiver_reads():
     world = World()
-    pipe = world.pipe(Port(LAN), Port(LAN))
+    pipe = world.pipe(SimulatedPort(LAN), SimulatedPort(LAN))
     told = []
     pipe.send(1_000_000, named("much"))
     pipe.when_room(lambda _: told.append(world.clock.now_us))
@@ -247,7 +257,7 @@ def test_a_pipe_has_room_when_little_is_left_to_send_and_the_receiver_reads():
 
 def test_after_an_abort_nothing_that_was_under_way_arrives():
     world = World()
-    pipe, _, _ = world.wide(Line(40_000))
+    pipe, _, _ = world.wide(LinkLine(40_000))
     pipe.send(10, named("lost"))
     pipe.discard()
     pipe.hurry(named("reset"))
@@ -257,7 +267,7 @@ def test_after_an_abort_nothing_that_was_under_way_arrives():
 
 def test_messages_deviate_from_the_delay_by_the_jitter_and_keep_their_order():
     world = World()
-    pipe, *_ = world.wide(Line(20_000, jitter_us=5_000))
+    pipe, *_ = world.wide(LinkLine(20_000, jitter_us=5_000))
     for number in range(400):
         pipe.send(100, named(number))
         world.clock.run_until((number + 1) * 12_000)
@@ -271,7 +281,7 @@ def test_messages_deviate_from_the_delay_by_the_jitter_and_keep_their_order():
 
 def test_so_much_of_a_message_s_deviation_is_in_the_next_one_s():
     world = World()
-    pipe, *_ = world.wide(Line(20_000, jitter_us=5_000, jitter_correlation=0.75))
+    pipe, *_ = world.wide(LinkLine(20_000, jitter_us=5_000, jitter_correlation=0.75))
     for number in range(1_000):
         pipe.send(100, named(number))
         world.clock.run_until((number + 1) * 12_000)

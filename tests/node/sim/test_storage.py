@@ -2,13 +2,13 @@
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
-from node.sim.clock import Clock
+from node.sim.clock import VirtualClock
 from node.sim.process import Node
 from node.sim.storage import Disks
 
 
 def make(seed=0, sync_us=1000):
-    clock = Clock()
+    clock = VirtualClock()
     given = []
     disks = Disks(clock, lambda node, what: given.append((clock.now_us, what)), seed, sync_us)
     spec = NodeSpec("r0/proxy-0", "h", "r0", "proxy", 0, 0, "sprinkler", (), {})

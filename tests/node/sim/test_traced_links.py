@@ -1,6 +1,6 @@
 """Simulated links whose rate and delay vary over time."""
 
-from node.sim.wires import Line, LinkDirection
+from node.sim.wires import LinkLine, SimulatedLinkDirection
 from testbed.backends.simulated_network import line_of
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import STEP_US, LinkTrace, TraceSteps
@@ -16,8 +16,8 @@ def steps(*values: int) -> TraceSteps:
 TRACE = LinkTrace(steps(8_000_000, 0, 0, 4_000_000), steps(20_000, 40_000))
 
 
-def link(line: Line) -> LinkDirection:
-    return LinkDirection(("a", "b"), line, lambda: 0.5)
+def link(line: LinkLine) -> SimulatedLinkDirection:
+    return SimulatedLinkDirection(("a", "b"), line, lambda: 0.5)
 
 
 def test_packets_in_a_pause_are_sent_after_it() -> None:

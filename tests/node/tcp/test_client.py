@@ -7,7 +7,7 @@ from random import Random
 
 from node.core import machine as m
 from node.core.errors import LocalProtocolError
-from node.protocols.sprinkler.messages import CODEC, Kind, Predicate
+from node.protocols.sprinkler.messages import CODEC, EventKind, Predicate
 from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.region.client import KEPT_BATCHES
 from node.tcp.adapter import Adapter
@@ -37,7 +37,7 @@ def test_events_that_are_published_come_back_in_order(tmp_path):
             got = [await client.get_event() for _ in events]
             assert [event.data for event in got] == events
             assert [event.seq for event in got] == list(range(1, 501))
-            assert {(event.kind, event.stream, event.range) for event in got} == {(Kind.DATA, 0, 1)}
+            assert {(event.kind, event.stream, event.range) for event in got} == {(EventKind.DATA, 0, 1)}
 
     asyncio.run(with_proxy(tmp_path, use))
 
@@ -65,8 +65,8 @@ def test_events_can_collect_others_and_one_that_would_undo_that_is_refused(tmp_p
         async with connect(replace(spec, name="r0/client-1")) as late:
             got = [await late.get_event() for _ in range(2)]
             assert [(event.kind, event.seq, event.data) for event in got] == [
-                (Kind.TOMBSTONE, 1, b""),
-                (Kind.GC, 2, b"key 1 new"),
+                (EventKind.TOMBSTONE, 1, b""),
+                (EventKind.GC, 2, b"key 1 new"),
             ]
 
     asyncio.run(with_proxy(tmp_path, use))

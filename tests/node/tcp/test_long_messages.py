@@ -4,7 +4,7 @@ import pytest
 
 from node.core.framing import encode_header
 from node.tcp import connection as module
-from node.tcp.connection import PROGRESS_S, Connection
+from node.tcp.connection import PROGRESS_S, NodeConnection
 
 
 class Codec:
@@ -35,7 +35,7 @@ def take(connection, data):
 
 def test_parts_are_reported_repeatedly_until_the_message_is_complete(now):
     owner = Owner()
-    connection = Connection(owner, Codec(), 1 << 20)
+    connection = NodeConnection(owner, Codec(), 1 << 20)
     data = encode_header(7, 1_000) + bytes(1_000)
     take(connection, data[:100])
     take(connection, data[100:200])

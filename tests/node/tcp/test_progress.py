@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from node.core.machine import Progress
+from node.core.machine import NodeProgress
 from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports
 from testbed.processes import NodeProcess, Processes
 
@@ -14,7 +14,7 @@ LARGEST = (1 << 63) - 1
 @pytest.mark.parametrize("streams", [1, 1_000, 1_001, 10_000])
 def test_each_report_fits_and_together_they_say_all(streams):
     counts = {(1 << 32) - 1 - number: LARGEST - number for number in range(streams)}
-    told = Progress(published=counts, delivered=counts, silent=True)
+    told = NodeProgress(published=counts, delivered=counts, silent=True)
     node = NodeProcess("r0/client-0", "r0-client-0")
     processes = Processes(on_exit=lambda _: None)
     processes.nodes[node.name] = node
@@ -28,4 +28,4 @@ def test_each_report_fits_and_together_they_say_all(streams):
 
 
 def test_a_node_without_progress_reports_nothing():
-    assert list(progress_reports(Progress())) == []
+    assert list(progress_reports(NodeProgress())) == []

@@ -9,7 +9,7 @@ import pytest
 from cutset_client.subscriptions import Change, Subscriptions, topics_of
 
 from node.core.deliveries import RecordKind, read_records
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 from tests.node.programs.minded import WITHIN, program, spec
 from tests.node.tcp.launched import launcher, log_lines
 from tests.systems.client.test_client import TOLD
@@ -45,10 +45,12 @@ with cutset_client.connect() as session:
 LINES = (sys.executable, "-m", "cutset_client.stdio", "sh", str(Path(__file__).with_name("topics.sh")))
 
 
-def asked(*changes: tuple[int, int, bool]) -> tuple[Subscription, ...]:
+def asked(*changes: tuple[int, int, bool]) -> tuple[PlannedSubscription, ...]:
     """To both streams of each topic, as the workload asks for them."""
     return tuple(
-        Subscription(at_us, 2 * topic + number, on) for at_us, topic, on in changes for number in range(2)
+        PlannedSubscription(at_us, 2 * topic + number, on)
+        for at_us, topic, on in changes
+        for number in range(2)
     )
 
 

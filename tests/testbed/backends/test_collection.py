@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from analysis.timelines.delivery.collecting import read_marks
-from analysis.timelines.delivery.deliveries import check
+from analysis.timelines.delivery.deliveries import delivery_table
 from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.run_metadata import read_metadata
 from experiments.loader import read_experiment
@@ -56,7 +56,7 @@ def simulated_run(folder, collect, keys="", more=""):
 
 def checked(metadata, published, got, marks):
     """Return the errors at all clients and streams, and the number of tombstones."""
-    rows = check(metadata.clients, published, got, metadata, marks)
+    rows = delivery_table(metadata.clients, published, got, metadata, marks)
     names = ("lost", "duplicated", "out_of_order", "resurrected", "corrupted")
     return {name: total(rows, name) for name in names if total(rows, name)}, total(rows, "tombstoned")
 
@@ -86,7 +86,7 @@ def test_collection_by_key_is_correct(collect, tmp_path):
     wrong, tombstoned = checked(metadata, published, got, marks)
     assert wrong == {}
     assert tombstoned > 0
-    kept = sum(len(kept_by_key(marks.of(stream))) for stream in metadata.owner)
+    kept = sum(len(kept_by_key(marks.marks_of_stream(stream))) for stream in metadata.owner)
     undisturbed = got.filter(pc.equal(got.column("host"), "r0-client-0"))
     only = replace(
         metadata, hosts={name: host for name, host in metadata.hosts.items() if name != "r1-client-0"}

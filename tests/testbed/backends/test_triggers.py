@@ -53,7 +53,7 @@ def simulated_run(tmp_path, text=KILLED):
 @pytest.mark.slow
 def test_a_triggered_fault_happens_right_after_its_trigger_in_every_run(tmp_path):
     one, other = simulated_run(tmp_path), simulated_run(tmp_path)
-    killed = {change.fault: applied for change, applied in one.carried_out}["kill"]
+    killed = {change.fault: applied for change, applied in one.changes_applied}["kill"]
     since_s = (killed.applied_ns - one.times.zero_ns) / 1e9
     assert 1 < since_s < 6  # a client gossips once a second
     assert one.changes == other.changes
@@ -65,7 +65,7 @@ def test_a_triggered_fault_happens_right_after_its_trigger_in_every_run(tmp_path
 def test_a_link_is_cut_both_ways_right_after_it_and_mended_at_its_time(tmp_path):
     record = simulated_run(tmp_path, CUT)
     times = {"cut": [], "mend": []}
-    for change, applied in record.carried_out:
+    for change, applied in record.changes_applied:
         times[change.fault].append((applied.applied_ns - record.times.zero_ns) / 1e9)
     assert len(times["cut"]) == len(times["mend"]) == 2  # each way
     assert 1 < times["cut"][0] == times["cut"][1] < 6
@@ -76,7 +76,7 @@ def test_a_link_is_cut_both_ways_right_after_it_and_mended_at_its_time(tmp_path)
 def test_connections_are_reset_right_after_it(tmp_path):
     waits = "at: 1s, when: {process: r1/client-0, sends: VIEW, times: 3}, reset: r1/client-0"
     record = simulated_run(tmp_path, KILLED.partition("faults:")[0] + f"faults: [{{name: reset, {waits}}}]\n")
-    [(change, applied)] = record.carried_out
+    [(change, applied)] = record.changes_applied
     assert (change.action, change.process) == ("reset", "r1/client-0")
     assert 1 < (applied.applied_ns - record.times.zero_ns) / 1e9 < 6
 
@@ -85,7 +85,7 @@ def test_connections_are_reset_right_after_it(tmp_path):
 def test_a_trigger_after_the_restore_cuts_nothing(tmp_path):
     text = CUT.replace("at: 6s, restore", "at: 1100ms, restore").replace("times: 2", "times: 4")
     record = simulated_run(tmp_path, text)
-    assert "cut" not in {change.fault for change, _ in record.carried_out}
+    assert "cut" not in {change.fault for change, _ in record.changes_applied}
 
 
 APART = CUT.replace("cut: [r0, r1]", "separate: r0/client-0, from: [r0/proxy-0, r0/client-1]")
@@ -95,7 +95,7 @@ APART = CUT.replace("cut: [r0, r1]", "separate: r0/client-0, from: [r0/proxy-0, 
 def test_processes_are_kept_apart_right_after_it_and_meet_again_at_its_time(tmp_path):
     record = simulated_run(tmp_path, APART)
     times = {"cut": set(), "mend": set()}
-    for change, applied in record.carried_out:
+    for change, applied in record.changes_applied:
         times[change.fault].add((change.process, (applied.applied_ns - record.times.zero_ns) / 1e9))
     [begun_s] = {time_s for _, time_s in times["cut"]}
     assert 1 < begun_s < 6
@@ -115,7 +115,7 @@ def test_a_trigger_after_the_repair_does_nothing(tmp_path, begun, ended):
     text = CUT.replace("cut: [r0, r1]", begun).replace("at: 6s, restore: cut", f"at: 1100ms, {ended}")
     record = simulated_run(tmp_path, text.replace("times: 2", "times: 4"))
     assert record.outcome == "completed"
-    assert "cut" not in {change.fault for change, _ in record.carried_out}
+    assert "cut" not in {change.fault for change, _ in record.changes_applied}
     assert record.times.drained_ns is not None
 
 
@@ -150,7 +150,7 @@ def test_nothing_else_is_done_to_a_link_while_its_fault_waits(tmp_path):
 @pytest.mark.slow
 def test_without_its_trigger_a_fault_never_happens(tmp_path):
     record = simulated_run(tmp_path, KILLED.replace("times: 3", "times: 1000"))
-    assert "kill" not in {change.fault for change, _ in record.carried_out}
+    assert "kill" not in {change.fault for change, _ in record.changes_applied}
 
 
 @pytest.mark.parametrize(
@@ -183,10 +183,10 @@ def test_a_real_process_stands_still_until_it_is_done(tmp_path):
     assert main.run(["run", file, "--out", str(tmp_path), "--no-analyze"]) == 0
     (run,) = (RunDirectory(path.parent) for path in tmp_path.glob("*/run.json"))
     record = run.read_run()
-    carried_out = {change.fault: applied for change, applied in record.carried_out}
-    assert set(carried_out) == {"kill", "again", "stop", "go-on", "cut", "mend", "deaf", "heard"}
+    changes_applied = {change.fault: applied for change, applied in record.changes_applied}
+    assert set(changes_applied) == {"kill", "again", "stop", "go-on", "cut", "mend", "deaf", "heard"}
     for name in ("kill", "stop", "cut", "deaf"):
-        late_ns = carried_out[name].applied_ns - carried_out[name].requested_ns
+        late_ns = changes_applied[name].applied_ns - changes_applied[name].requested_ns
         assert 0 <= late_ns < 1_000_000_000
     ends = {process.name: process.exit for process in record.processes}
     assert ends["r0/client-0"].code == 0  # it went on: who stands still in the end is killed

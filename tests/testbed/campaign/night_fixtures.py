@@ -21,7 +21,7 @@ VIRTUAL = "captures: none\non: simulator\nexpect: [events.lost == 0]\n"
 NEVER = "{expect: [latency.p99_ms <= 0.001]}"
 NO_TIME = "{duration: 10min}"  # within a budget of a minute it is left out
 NIGHT = "2026-11-21"
-IN_A_RUN = "testbed.backends.simulator:Simulation._drain"
+IN_A_RUN = "testbed.backends.simulator:PhasedSimulation._drain"
 """A function that each run calls when it is partly done."""
 
 
@@ -57,7 +57,7 @@ class Nights:
 
     @property
     def directory(self) -> NightDirectory:
-        return NightDirectory.of(self.folder / "runs", date.fromisoformat(NIGHT), "small")
+        return NightDirectory.for_night(self.folder / "runs", date.fromisoformat(NIGHT), "small")
 
     def planned(self) -> NightRecord:
         """Return the record of the night before any run."""

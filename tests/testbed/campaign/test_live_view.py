@@ -18,7 +18,7 @@ from experiments.records import capture_parts
 from experiments.records.rundir import RunDirectory
 from testbed.campaign import analyses, live_view
 from testbed.campaign.live_view import LiveWatcher, check_watchable, watched
-from testbed.campaign.texts.progress import Situation
+from testbed.campaign.texts.progress import RunSituation
 from testbed.cli import main
 from testbed.planning import make_plan
 from testbed.run_selection import RunSelection
@@ -33,7 +33,7 @@ def plan_of(*overrides: str) -> Plan:
 
 def chosen(*overrides: str, backend: str | None = None, repeat: int | None = None) -> RunSelection:
     file = read_experiment("link-failure", list(overrides))
-    return RunSelection.of(file, backend=backend, links="auto", seed=None, repeat=repeat)
+    return RunSelection.from_options(file, backend=backend, links="auto", seed=None, repeat=repeat)
 
 
 def test_captures_of_clients_and_drivers_are_in_parts_and_nothing_else_changes() -> None:
@@ -164,7 +164,7 @@ for line in sys.stdin:
 
 
 def test_the_line_on_the_terminal_has_latency_disturbance_and_how_far_behind() -> None:
-    there = Situation()
+    there = RunSituation()
     there.take({"did": "phase", "phase": "running"})
     there.take({"did": "running", "zero_ns": 0, "duration_us": 60_000_000})
     there.take({"did": "progress", "events_per_s": 79_812})
@@ -176,7 +176,7 @@ def test_the_line_on_the_terminal_has_latency_disturbance_and_how_far_behind() -
 
 
 def test_before_anything_is_shown_the_line_says_only_what_is_known() -> None:
-    there = Situation()
+    there = RunSituation()
     there.take({"did": "phase", "phase": "running"})
     there.take({"did": "timelines", "p95_ms": None, "disturbed": [], "behind_s": 1.0})
     assert there.text(0).endswith("no fault  1.0 s behind")
@@ -185,5 +185,6 @@ def test_before_anything_is_shown_the_line_says_only_what_is_known() -> None:
 
 def test_the_live_views_address_is_printed_once_known() -> None:
     assert (
-        Situation().take({"did": "watching", "url": "http://127.0.0.1:1/"}) == "live at http://127.0.0.1:1/"
+        RunSituation().take({"did": "watching", "url": "http://127.0.0.1:1/"})
+        == "live at http://127.0.0.1:1/"
     )

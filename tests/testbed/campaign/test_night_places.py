@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
 from testbed.backends import ssh_hosts
@@ -47,7 +47,7 @@ class Machines(Simulator):
     def __exit__(self, *_: object) -> None:
         self._came.append("closed")
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+    def execute(self, run: RunDirectory, follow: Follow) -> RunResult:
         self._came.append(f"run of {read_json(run.run_json)['plan']['experiment']}")
         raise MachineError("the machines are asleep")
 
@@ -84,7 +84,7 @@ def test_a_night_on_machines_of_a_lab(nights, tmp_path):
         nights.suite(f"name: spread, on: {inventory}")
         done = lab.run([*CUTSET, *nights.command()])
     [run] = nights.record.runs
-    assert run.state is State.DONE, done.stderr
+    assert run.state is RunState.DONE, done.stderr
     assert run.backend == str(inventory)
     made = nights.directory.run_of(run)
     assert {machine["name"] for machine in read_json(made.run_json)["machines"]} == {"h0", "h1"}

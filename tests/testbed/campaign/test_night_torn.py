@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.files.locks import folder_lock
 from experiments.records.json_files import read_json
 from testbed.campaign.nights.night import Night
@@ -49,11 +49,11 @@ def ctrl_c(*_: object) -> NoReturn:
 def test_a_run_whose_analysis_failed_stays_failed(nights):
     nights.killed(NOTED, first=NO_ANALYSIS)
     [torn] = nights.record.runs
-    assert torn.state is State.RUNNING
+    assert torn.state is RunState.RUNNING
     assert nights.kept() == {torn.run: 1}
     assert nights.run("--resume") == 3
     [run] = nights.record.runs
-    assert (run.run, run.state, run.failure) == (torn.run, State.FAILED, Failure.HARNESS)
+    assert (run.run, run.state, run.failure) == (torn.run, RunState.FAILED, FailureKind.HARNESS)
     assert (run.tries, run.torn) == (1, ())
     assert nights.kept() == {torn.run: 1}
 
@@ -64,7 +64,7 @@ def test_a_run_that_crashed_stays_crashed(nights):
     [torn] = nights.record.runs
     assert nights.run("--resume") == 1
     [run] = nights.record.runs
-    assert (run.run, run.verdict, run.failure) == (torn.run, "crashed", Failure.CRASH)
+    assert (run.run, run.verdict, run.failure) == (torn.run, "crashed", FailureKind.CRASH)
     assert nights.directory.run_of(run).report_html.is_file()
     assert nights.kept() == {torn.run: 1}
 
@@ -95,7 +95,7 @@ def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch,
     [name] = nights.kept()
     assert nights.run("--resume") == 3
     [run] = nights.record.runs
-    assert (run.state, run.failure, run.tries) == (State.FAILED, Failure.HARNESS, 1)
+    assert (run.state, run.failure, run.tries) == (RunState.FAILED, FailureKind.HARNESS, 1)
     assert "the captures need about" in run.problem
     assert nights.kept() == {name: 1}
 
@@ -107,7 +107,7 @@ def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
     nights.directory.write(nights.record.with_run(replace(torn, tries=TRIES_MAX + 1)))
     assert nights.run("--resume") == 3
     [run] = nights.record.runs
-    assert (run.state, run.failure) == (State.FAILED, Failure.HARNESS)
+    assert (run.state, run.failure) == (RunState.FAILED, FailureKind.HARNESS)
     assert "ended the night each time" in run.problem
     assert run.torn == (f"{torn.run}.torn",)
 

@@ -18,7 +18,7 @@ def series(
     settings: dict[str, Any], experiment: str = "link-failure", on: str | None = None, links: str = "auto"
 ) -> str:
     file = read_experiment(experiment, overrides_of(settings), ("sweep", "repeat"))
-    return entry_of(RunSelection.of(file, backend=on, links=links, seed=None, repeat=1), settings)
+    return entry_of(RunSelection.from_options(file, backend=on, links=links, seed=None, repeat=1), settings)
 
 
 def test_an_experiment_as_it_is_gives_its_name() -> None:

@@ -3,14 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from experiments.campaigns.campaign import Failure, Headline, State
-from experiments.records.run_record import Outcome, Phase, RunRecord
+from experiments.campaigns.campaign import FailureKind, RunHeadline, RunState
+from experiments.records.run_record import Outcome, RunPhase, RunRecord
 from testbed.campaign.run_results import broken, concluded
 from tests.campaigns import night_run
 from tests.run_json import SMALL
 
 RUN = night_run()
-COMPLETED = RunRecord(SMALL, phase=Phase.COLLECTED, outcome=Outcome.COMPLETED)
+COMPLETED = RunRecord(SMALL, phase=RunPhase.COLLECTED, outcome=Outcome.COMPLETED)
 
 
 def summary(verdict: str, **more: Any) -> dict[str, Any]:
@@ -30,8 +30,8 @@ def line(verdict: str, problems: tuple[str, ...] = (), **more: Any) -> str | Non
 
 def test_a_run_that_passed_has_its_numbers_and_no_problem():
     run = concluded(RUN, COMPLETED, summary("passed"), 12.34567)
-    assert (run.state, run.verdict, run.problem, run.duration_s) == (State.DONE, "passed", None, 12.346)
-    assert run.headline == Headline(100.0, 5.0, 0)
+    assert (run.state, run.verdict, run.problem, run.duration_s) == (RunState.DONE, "passed", None, 12.346)
+    assert run.headline == RunHeadline(100.0, 5.0, 0)
 
 
 def test_failed_expectations_are_reported_with_the_found_values():
@@ -60,33 +60,37 @@ def test_a_run_that_crashed_says_of_what():
 
 def test_a_run_without_a_summary_has_one_line():
     run = broken(RUN, "the disk\n  is full", 3.0)
-    assert (run.state, run.problem, run.verdict) == (State.FAILED, "the disk is full", None)
-    died = concluded(RUN, RunRecord(SMALL, phase=Phase.BUILDING), None, 1.0)
-    assert (died.state, died.failure, died.problem) == (State.FAILED, Failure.HARNESS, "died while building")
+    assert (run.state, run.problem, run.verdict) == (RunState.FAILED, "the disk is full", None)
+    died = concluded(RUN, RunRecord(SMALL, phase=RunPhase.BUILDING), None, 1.0)
+    assert (died.state, died.failure, died.problem) == (
+        RunState.FAILED,
+        FailureKind.HARNESS,
+        "died while building",
+    )
 
 
 def test_a_run_that_was_not_to_be_analysed_is_fine_once_it_came_to_its_end():
     run = concluded(RUN, COMPLETED, None, 1.0)
-    assert (run.state, run.verdict, run.failure, run.problem) == (State.DONE, None, None, None)
+    assert (run.state, run.verdict, run.failure, run.problem) == (RunState.DONE, None, None, None)
     unanalysed = concluded(RUN, COMPLETED, None, 1.0, "there is too little disk to analyse it")
-    assert (unanalysed.state, unanalysed.failure) == (State.DONE, Failure.HARNESS)
+    assert (unanalysed.state, unanalysed.failure) == (RunState.DONE, FailureKind.HARNESS)
     assert unanalysed.problem == "there is too little disk to analyse it"
 
 
 def test_packets_and_deliveries_that_tell_different_stories_are_no_missed_expectation():
     run = concluded(RUN, COMPLETED, summary("failed"), 1.0)
     assert (run.failure, run.problem) == (
-        Failure.FIDELITY,
+        FailureKind.FIDELITY,
         "packets and deliveries disagree",
     )
 
 
 def test_the_headline_is_the_slowest_clients_rate_where_it_is_known():
     content = {"throughput": {"events_per_s": 9.0}, "latency": {"p99_ms": 5.0}, "events": {"lost": 0}}
-    assert Headline.of(content) == Headline(9.0, 5.0, 0)
+    assert RunHeadline.from_summary(content) == RunHeadline(9.0, 5.0, 0)
     content["throughput"]["slowest_client_events_per_s"] = 4.0
-    assert Headline.of(content).events_per_s == 4.0
-    assert Headline.of({}) == Headline(None, None, None)
+    assert RunHeadline.from_summary(content).events_per_s == 4.0
+    assert RunHeadline.from_summary({}) == RunHeadline(None, None, None)
 
 
 def test_a_problem_can_be_written_anywhere():

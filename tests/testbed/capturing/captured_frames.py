@@ -13,17 +13,17 @@ from pathlib import Path
 
 from experiments.planned.plan import CapturePlan
 from testbed.batches import run_batch
-from testbed.capturing.capture_commands import CapturePoint
-from testbed.capturing.captures import FLUSH_S, Captures
+from testbed.capturing.capture_commands import TcpdumpPoint
+from testbed.capturing.captures import FLUSH_S, TcpdumpCaptures
 from testbed.errors import TestbedError
 from testbed.network.commands import OPTIONAL_SETTINGS, ROOT_SETTINGS
 from testbed.network.namespaces import write_settings
 
 INTERFACE = "point"
-POINT = CapturePoint(CapturePlan("point.pcap"), None, INTERFACE)
-WATCHED = CapturePoint(CapturePlan("point.pcap", in_parts=True), None, INTERFACE)
-BESIDE = CapturePoint(CapturePlan("beside.pcap"), None, INTERFACE)
-NO_SUCH_POINT = CapturePoint(CapturePlan("none.pcap"), None, "nowhere0")
+POINT = TcpdumpPoint(CapturePlan("point.pcap"), None, INTERFACE)
+WATCHED = TcpdumpPoint(CapturePlan("point.pcap", in_parts=True), None, INTERFACE)
+BESIDE = TcpdumpPoint(CapturePlan("beside.pcap"), None, INTERFACE)
+NO_SUCH_POINT = TcpdumpPoint(CapturePlan("none.pcap"), None, "nowhere0")
 ROTATIONS = 2
 FRAMES, FRAME_BYTES = 500, 46
 FRAMES_AT_ONCE = 50
@@ -59,7 +59,7 @@ async def main(directory: Path, what: str) -> None:
         problem.set()
 
     make_interface()
-    captures = Captures(directory, root=os.getuid() == 0, on_problem=on_problem)
+    captures = TcpdumpCaptures(directory, root=os.getuid() == 0, on_problem=on_problem)
     snaplen_bytes = 96 if what == "short" else None
     try:
         await captures.start(_points(what), snaplen_bytes=snaplen_bytes)
@@ -87,7 +87,7 @@ async def main(directory: Path, what: str) -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def _points(what: str) -> list[CapturePoint]:
+def _points(what: str) -> list[TcpdumpPoint]:
     match what:
         case "nowhere":
             return [NO_SUCH_POINT]

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.planned.plan import CapturePlan
 from experiments.records import capture_parts
-from testbed.capturing.capture_commands import CONFINED, CapturePoint, tcpdump_command
+from testbed.capturing.capture_commands import CONFINED, TcpdumpPoint, tcpdump_command
 from testbed.capturing.captures import has_all, parse_counts
 from testbed.sandbox import run_in_sandbox
 from tests.testbed.capturing.captured_frames import FRAME_BYTES, FRAMES, ROTATIONS
@@ -19,7 +19,7 @@ NANOSECOND_MAGIC = 0xA1B23C4D
 
 
 def test_a_capture_in_a_host_enters_its_namespace_first() -> None:
-    point = CapturePoint(CapturePlan("r2-gw-eth0.pcap", host="r2-gw"), "/proc/7/ns/net", "eth0")
+    point = TcpdumpPoint(CapturePlan("r2-gw-eth0.pcap", host="r2-gw"), "/proc/7/ns/net", "eth0")
     command = tcpdump_command(point, Path("c/r2-gw-eth0.pcap"), snaplen_bytes=None, root=False)
     assert command[:3] == ["nsenter", "--net=/proc/7/ns/net", "--"]
     assert command[3] == "setpriv"
@@ -28,7 +28,7 @@ def test_a_capture_in_a_host_enters_its_namespace_first() -> None:
 
 
 def test_root_stays_root_so_that_its_files_are_its_own() -> None:
-    point = CapturePoint(CapturePlan("x.pcap"), None, "l1a")
+    point = TcpdumpPoint(CapturePlan("x.pcap"), None, "l1a")
     command = tcpdump_command(point, Path("x.pcap"), snaplen_bytes=128, root=True)
     assert command[len(CONFINED)] == "tcpdump"
     assert command[command.index("-Z") + 1] == "root"
@@ -36,7 +36,7 @@ def test_root_stays_root_so_that_its_files_are_its_own() -> None:
 
 
 def test_a_watched_capture_begins_a_new_part_every_second() -> None:
-    point = CapturePoint(CapturePlan("x.pcap", in_parts=True), None, "l1a")
+    point = TcpdumpPoint(CapturePlan("x.pcap", in_parts=True), None, "l1a")
     command = tcpdump_command(point, Path("50%/x.pcap"), snaplen_bytes=None, root=False)
     assert command[command.index("-G") + 1] == "1"
     assert command[-1] == "50%%/x.pcap.parts/%s.pcap"

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from experiments.planned.changes import (
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
@@ -17,7 +17,7 @@ from testbed.links.emulator import Applied
 from topologies.link_parameters import LinkParameters
 
 ZERO_NS = 1_700_000_000_000_000_000
-CUT = LinkChange(19_000_000, "cut", "r2-r3", Direction.FORWARD, LinkState.BLACKHOLE, LinkParameters())
+CUT = LinkChange(19_000_000, "cut", "r2-r3", LinkDirectionName.FORWARD, LinkState.BLACKHOLE, LinkParameters())
 KILL = ProcessChange(20_500_000, "end of it", "r2/proxy-0", ProcessAction.KILL)
 MANY = 5
 FAR_TOO_LONG_S = 20.0

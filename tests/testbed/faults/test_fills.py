@@ -2,7 +2,7 @@
 
 from pydantic import TypeAdapter
 
-from experiments.faults import Fault, Faults
+from experiments.faults import ExperimentFault, Faults
 from experiments.planned.changes import ProcessAction
 from experiments.planned.effects import ending
 from testbed.faults.timeline import disk_changes, process_changes
@@ -13,7 +13,7 @@ FULL = {"name": "full", "at": "5s", "fill": DISK}
 S = 1_000_000
 
 
-def faults(*given: dict[str, str]) -> tuple[Fault, ...]:
+def faults(*given: dict[str, str]) -> tuple[ExperimentFault, ...]:
     return TypeAdapter(Faults).validate_python(given)
 
 

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from experiments.faults import Fault, Faults
-from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.faults import ExperimentFault, Faults
+from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from testbed.faults.timeline import fault_plans, link_changes, process_changes
 from topologies.link_parameters import LinkParameters
 from topologies.model import Topology
@@ -33,7 +33,7 @@ TOPOLOGY = Topology.model_validate(
 Given = dict[str, Any]
 
 
-def read(faults: Sequence[Given]) -> Sequence[Fault]:
+def read(faults: Sequence[Given]) -> Sequence[ExperimentFault]:
     return TypeAdapter(Faults).validate_python(list(faults))
 
 
@@ -42,7 +42,7 @@ def changes_of(*faults: Given) -> list[LinkChange]:
 
 
 def told(
-    changes: Sequence[LinkChange], direction: Direction = Direction.FORWARD
+    changes: Sequence[LinkChange], direction: LinkDirectionName = LinkDirectionName.FORWARD
 ) -> list[tuple[float, str, str, str]]:
     """Second, fault, link and state of the changes of one direction."""
     return [(c.at_us / SECOND, c.fault, c.link, c.state) for c in changes if c.direction is direction]
@@ -53,7 +53,7 @@ def test_a_cut_lasts_until_it_is_restored():
         {"name": "cut", "at": "5s", "cut": ["r0", "r1"]}, {"at": "9s", "restore": ["r0", "r1"]}
     )
     expected = [(5, "cut", "r0-r1", "blackhole"), (9, "restore-1", "r0-r1", "up")]
-    assert told(changes) == told(changes, Direction.BACKWARD) == expected
+    assert told(changes) == told(changes, LinkDirectionName.BACKWARD) == expected
 
 
 def test_a_cut_that_is_never_restored_lasts():
@@ -112,16 +112,16 @@ def test_a_restore_does_not_end_what_comes_after_it():
 def test_one_direction_can_be_cut():
     """Forward is from the first region that the fault names, whatever the topology's order."""
     (change,) = changes_of({"at": "5s", "cut": ["r1", "r0"], "direction": "forward"})
-    assert (change.link, change.direction) == ("r0-r1", Direction.BACKWARD)
+    assert (change.link, change.direction) == ("r0-r1", LinkDirectionName.BACKWARD)
     (change,) = changes_of({"at": "5s", "cut": ["r0", "r1"], "direction": "backward"})
-    assert (change.link, change.direction) == ("r0-r1", Direction.BACKWARD)
+    assert (change.link, change.direction) == ("r0-r1", LinkDirectionName.BACKWARD)
 
 
 def test_an_isolated_regions_forward_is_outwards():
     changes = changes_of({"at": "5s", "isolate": "r0", "direction": "forward"})
     assert {(c.link, c.direction) for c in changes} == {
-        ("r0-r1", Direction.FORWARD),
-        ("r2-r0", Direction.BACKWARD),
+        ("r0-r1", LinkDirectionName.FORWARD),
+        ("r2-r0", LinkDirectionName.BACKWARD),
     }
 
 
@@ -130,8 +130,8 @@ def test_a_partition_cuts_the_links_between_its_groups():
     assert {link for _, _, link, _ in told(changes)} == {"r0-r1", "r1-r2"}
     forward = changes_of({"at": "5s", "partition": [["r1"], ["r0", "r2"]], "direction": "forward"})
     assert {(c.link, c.direction) for c in forward} == {
-        ("r0-r1", Direction.BACKWARD),
-        ("r1-r2", Direction.FORWARD),
+        ("r0-r1", LinkDirectionName.BACKWARD),
+        ("r1-r2", LinkDirectionName.FORWARD),
     }
 
 
@@ -335,7 +335,7 @@ def test_changes_amount_to_the_rule_at_every_instant(faults):
     assert changes == sorted(changes, key=lambda change: change.at_us)
     for link in LINKS:
         for forward in (True, False):
-            direction = Direction.FORWARD if forward else Direction.BACKWARD
+            direction = LinkDirectionName.FORWARD if forward else LinkDirectionName.BACKWARD
             mine = [c for c in changes if (c.link, c.direction) == (link, direction)]
             for half_seconds in range(2 * DURATION_S):
                 instant = half_seconds / 2
@@ -351,7 +351,7 @@ def test_changes_amount_to_the_rule_at_every_instant(faults):
 def test_every_change_changes_something_and_names_a_fault(faults):
     known = {f"f{number}" for number in range(len(faults))}
     last = dict.fromkeys(
-        ((link, direction) for link in LINKS for direction in Direction),
+        ((link, direction) for link in LINKS for direction in LinkDirectionName),
         (LinkState.UP, LinkParameters(**BASE)),
     )
     for change in link_changes(read(written(faults)), TOPOLOGY, DURATION_S * SECOND):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from node.tcp.network_namespace import CLONE_NEWNET
 from testbed.batches import run_batch
 from testbed.links.emulator import LinkEmulator
@@ -39,7 +39,7 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
     def __init__(
         self,
         kind: str,
-        links: Mapping[str, LinkParameters | Mapping[Direction, LinkParameters]],
+        links: Mapping[str, LinkParameters | Mapping[LinkDirectionName, LinkParameters]],
         traces: Mapping[str, LinkTrace] | None = None,
     ) -> None:
         """Single parameters apply to both directions; one without any is another machine's. traces: what
@@ -53,7 +53,7 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
                 f"a{self.number[name]}",
                 f"b{self.number[name]}",
                 _by_direction(parameters_of),
-                traces={Direction.FORWARD: traces[name]} if traces and name in traces else {},
+                traces={LinkDirectionName.FORWARD: traces[name]} if traces and name in traces else {},
             )
             for name, parameters_of in links.items()
         ]
@@ -111,12 +111,12 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
         """Wait until all that was sent from host a has been lost or has arrived."""
 
         def passed() -> bool:
-            row = self.emulator.counters()[link, Direction.FORWARD]
+            row = self.emulator.counters()[link, LinkDirectionName.FORWARD]
             lost = row.dropped_loss + row.dropped_queue + row.dropped_blackhole + row.dropped_kernel
             return row.frames + lost == len(stamper.sent)
 
         wait_until(passed, f"{len(stamper.sent)} frames to pass {link} or be lost")
-        stamper.collect_all(self.emulator.counters()[link, Direction.FORWARD].frames)
+        stamper.collect_all(self.emulator.counters()[link, LinkDirectionName.FORWARD].frames)
 
     def switch_offloads_off(self, link: str) -> None:
         """Let neither host send frames of more than one segment on a link."""
@@ -158,10 +158,10 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
 
 
 def _by_direction(
-    parameters_of: LinkParameters | Mapping[Direction, LinkParameters],
-) -> Mapping[Direction, LinkParameters]:
+    parameters_of: LinkParameters | Mapping[LinkDirectionName, LinkParameters],
+) -> Mapping[LinkDirectionName, LinkParameters]:
     return (
-        dict.fromkeys(Direction, parameters_of)
+        dict.fromkeys(LinkDirectionName, parameters_of)
         if isinstance(parameters_of, LinkParameters)
         else parameters_of
     )

@@ -7,7 +7,7 @@ import time
 from statistics import median
 from typing import Any
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from testbed.links.emulator import Applied
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
@@ -63,10 +63,10 @@ def datagram_loss(
 
 def one_way(kind: str, towards: str, delay_ms: int) -> dict[str, Any]:
     """Send datagrams and bulk transfers in both directions over a link with one shaped direction."""
-    with Lab(kind, {"link": {Direction(towards): LinkParameters(delay_us=delay_ms * 1000)}}) as lab:
+    with Lab(kind, {"link": {LinkDirectionName(towards): LinkParameters(delay_us=delay_ms * 1000)}}) as lab:
         a, b = lab.udp("link")
         b.connect(a.getsockname())
-        stampers = {Direction.FORWARD: Stamper((a, b)), Direction.BACKWARD: Stamper((b, a))}
+        stampers = {LinkDirectionName.FORWARD: Stamper((a, b)), LinkDirectionName.BACKWARD: Stamper((b, a))}
         send_steadily(list(stampers.values()), 100, 0.002)
         for stamper in stampers.values():
             stamper.collect_all()
@@ -99,7 +99,13 @@ def tcp(kind: str, parameters: dict[str, Any], seconds: float, offloads: bool) -
     """Run a bulk transfer."""
     backward = LinkParameters(delay_us=parameters.get("delay_us", 0))
     with Lab(
-        kind, {"link": {Direction.FORWARD: LinkParameters(**parameters), Direction.BACKWARD: backward}}
+        kind,
+        {
+            "link": {
+                LinkDirectionName.FORWARD: LinkParameters(**parameters),
+                LinkDirectionName.BACKWARD: backward,
+            }
+        },
     ) as lab:
         if not offloads:
             lab.switch_offloads_off("link")
@@ -121,7 +127,9 @@ def cut(kind: str, delay_ms: int) -> dict[str, Any]:
         applied = []
         for blackhole in (True, False):
             send_steadily([stamper], 300, 0.001)
-            applied.append(lab.emulator.change("link", Direction.FORWARD, parameters, blackhole=blackhole))
+            applied.append(
+                lab.emulator.change("link", LinkDirectionName.FORWARD, parameters, blackhole=blackhole)
+            )
         send_steadily([stamper], 300, 0.001)
         stamper.collect_until_last()
         return _observed(stamper) | _changes(applied) | {"counters": _counters(lab)}
@@ -132,7 +140,7 @@ def one_way_cut(kind: str) -> dict[str, Any]:
     parameters = LinkParameters(delay_us=1000)
     with Lab(kind, {"link": parameters}) as lab:
         sender, receiver = lab.udp("link")
-        lab.emulator.change("link", Direction.FORWARD, parameters, blackhole=True)
+        lab.emulator.change("link", LinkDirectionName.FORWARD, parameters, blackhole=True)
         receiver.connect(sender.getsockname())
         forward, backward = Stamper((sender, receiver)), Stamper((receiver, sender))
         send_steadily([forward, backward], 20, 0.001)
@@ -189,7 +197,9 @@ def changing_delay(kind: str, delays_ms: list[int]) -> dict[str, Any]:
         applied, timer_us = [], []
         for ms in delays_ms:
             parameters = LinkParameters(delay_us=ms * 1000)
-            applied.append(lab.emulator.change("link", Direction.FORWARD, parameters, blackhole=False))
+            applied.append(
+                lab.emulator.change("link", LinkDirectionName.FORWARD, parameters, blackhole=False)
+            )
             timer_us += send_steadily([stamper], 150, 0.002)
         stamper.collect_all()
         return _observed(stamper) | _changes(applied) | {"timer_late_us": median(timer_us)}
@@ -213,7 +223,9 @@ def traced(kind: str, rates: list[int], delays_us: list[int]) -> dict[str, Any]:
         timer_us = send_steadily([stamper], 650, 0.004)  # two turns of the trace
         stamper.collect_all()
         found = {"zero_ns": zero_ns, "timer_late_us": median(timer_us), "failure": lab.emulator.failure()}
-        late_us = lab.emulator.counters()["link", Direction.FORWARD].lateness_p99_us  # of few steps: the most
+        late_us = lab.emulator.counters()[
+            "link", LinkDirectionName.FORWARD
+        ].lateness_p99_us  # of few steps: the most
         found["steps_late_us"] = late_us or 0 if kind == "netem" else 0
         return _observed(stamper) | found
 
@@ -236,7 +248,7 @@ def _changes(applied: list[Applied]) -> dict[str, Any]:
 
 def _counters(lab: Lab) -> dict[str, int]:
     """Return the counters of the forward direction of link "link"."""
-    row = lab.emulator.counters()["link", Direction.FORWARD]
+    row = lab.emulator.counters()["link", LinkDirectionName.FORWARD]
     return {
         "frames": row.frames,
         "bytes": row.bytes,

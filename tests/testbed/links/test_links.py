@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from tests.testbed.links import scenarios
 from tests.testbed.links.probes import Arrival
 from tests.testbed.sandboxed import sandboxed
@@ -62,10 +62,12 @@ def test_a_packet_is_never_early_and_the_median_is_close_on_an_idle_link(kind: s
         assert is_in_order(link)
 
 
-@pytest.mark.parametrize("towards", list(Direction))
-def test_a_direction_that_another_machine_shapes_crosses_as_it_comes(kind: str, towards: Direction) -> None:
+@pytest.mark.parametrize("towards", list(LinkDirectionName))
+def test_a_direction_that_another_machine_shapes_crosses_as_it_comes(
+    kind: str, towards: LinkDirectionName
+) -> None:
     observed = sandboxed(scenarios.one_way, kind, towards, 20)
-    other = next(direction for direction in Direction if direction is not towards)
+    other = next(direction for direction in LinkDirectionName if direction is not towards)
     shaped_us, plain_us = observed["delays_us"][towards], observed["delays_us"][other]
     assert len(shaped_us) == len(plain_us) == 100
     assert min(shaped_us) >= 20_000

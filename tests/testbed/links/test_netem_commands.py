@@ -1,6 +1,6 @@
 """The exact lines of links that netem emulates."""
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from testbed.links.netem_commands import (
     delay_line,
     delay_options,
@@ -12,16 +12,19 @@ from testbed.links.netem_commands import (
     unwire_lines,
     wire_lines,
 )
-from testbed.links.selection import says_seed
+from testbed.links.selection import shows_seed
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters, queue_limit_packets
 
 DELAY = LinkParameters(delay_us=15_000)
 LIMITED = LinkParameters(delay_us=15_000, rate_bits_per_s=10_000_000, queue_packets=50, loss=0.01)
 LINK = netem_link(
-    7, LinkWiring("r0-r1", "l7a", "l7b", {Direction.FORWARD: DELAY, Direction.BACKWARD: LIMITED})
+    7,
+    LinkWiring(
+        "r0-r1", "l7a", "l7b", {LinkDirectionName.FORWARD: DELAY, LinkDirectionName.BACKWARD: LIMITED}
+    ),
 )
-FORWARD, BACKWARD = LINK.stages(Direction.FORWARD), LINK.stages(Direction.BACKWARD)
+FORWARD, BACKWARD = LINK.stages(LinkDirectionName.FORWARD), LINK.stages(LinkDirectionName.BACKWARD)
 
 
 def test_an_emulated_link_is_two_bridges_joined_by_a_pair() -> None:
@@ -118,5 +121,5 @@ def test_a_seed_stands_last_and_is_another_for_each_stage_and_change() -> None:
 
 def test_a_kernel_that_ignores_seeds_is_distinguished_from_one_that_takes_them() -> None:
     took = "qdisc netem 8001: root refcnt 2 limit 1000 delay 1ms seed 4711"
-    assert says_seed(took)
-    assert not says_seed("qdisc netem 8001: root refcnt 2 limit 1000 delay 1ms")
+    assert shows_seed(took)
+    assert not shows_seed("qdisc netem 8001: root refcnt 2 limit 1000 delay 1ms")

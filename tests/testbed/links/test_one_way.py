@@ -1,13 +1,13 @@
 """The exact lines of links with a direction that another machine emulates."""
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from testbed.links.relay.controller import one_way_lines, remove_lines
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters
 
-BOTH = LinkWiring("r0-r1", "l0a", "l0b", dict.fromkeys(Direction, LinkParameters()))
-SENT_BY_A = LinkWiring("r0-r2", "l1a", "t1", {Direction.FORWARD: LinkParameters()})
-SENT_BY_B = LinkWiring("r2-r0", "t2", "l2b", {Direction.BACKWARD: LinkParameters()})
+BOTH = LinkWiring("r0-r1", "l0a", "l0b", dict.fromkeys(LinkDirectionName, LinkParameters()))
+SENT_BY_A = LinkWiring("r0-r2", "l1a", "t1", {LinkDirectionName.FORWARD: LinkParameters()})
+SENT_BY_B = LinkWiring("r2-r0", "t2", "l2b", {LinkDirectionName.BACKWARD: LinkParameters()})
 
 
 def port_lines(bridge: str, port: str, flood: str) -> list[str]:

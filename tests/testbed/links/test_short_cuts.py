@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily
 from tests.testbed.sandboxed import sandboxed
@@ -24,7 +24,7 @@ def _cut_and_heal_at_once(kind: str, parameters: dict[str, Any], burst: int) -> 
         for _ in range(burst):
             stamper.send()
         cut, _ = (
-            lab.emulator.change("link", Direction.FORWARD, link, blackhole=blackhole)
+            lab.emulator.change("link", LinkDirectionName.FORWARD, link, blackhole=blackhole)
             for blackhole in (True, False)
         )
         send_steadily([stamper], 10, 0.001)
@@ -32,7 +32,7 @@ def _cut_and_heal_at_once(kind: str, parameters: dict[str, Any], burst: int) -> 
         of_burst = [arrival for arrival in stamper.arrivals if arrival.number < burst]
         after = [arrival.number for arrival in stamper.arrivals if arrival.number >= burst]
         late = [each for each in of_burst if each.arrived_ns > cut.applied_ns + TOLERANCE_MS * MS]
-        counters = lab.emulator.counters()["link", Direction.FORWARD]
+        counters = lab.emulator.counters()["link", LinkDirectionName.FORWARD]
         return {
             "before": len(of_burst) - len(late),
             "late": len(late),

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.machines.inventory import Machine, load_inventory
-from testbed.machines.ssh.ssh import Connection
+from testbed.machines.inventory import InventoryMachine, load_inventory
+from testbed.machines.ssh.ssh import SshConnection
 from tests.testbed.machines.lab import Lab, why_no_lab
 from tests.testbed.machines.labs.logging_in import known_hosts, log_in
 
@@ -36,19 +36,19 @@ def own_home(pair: Lab, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def machine(pair: Lab) -> Machine:
+def machine(pair: Lab) -> InventoryMachine:
     """h0, as the inventory has it: with its fingerprint and our key."""
     return load_inventory(pair.inventory).machines[0]
 
 
 @pytest.fixture
-def connection(pair: Lab, machine: Machine) -> Iterator[Connection]:
+def connection(pair: Lab, machine: InventoryMachine) -> Iterator[SshConnection]:
     with log_in(pair, machine) as connection:
         yield connection
 
 
 @pytest.fixture
-def through_h1(pair: Lab, machine: Machine) -> Iterator[None]:
+def through_h1(pair: Lab, machine: InventoryMachine) -> Iterator[None]:
     """h1 is on the way to h0."""
     config = pair.home / ".ssh/config"
     config.write_text(f"Host {machine.control}\n  ProxyJump root@{pair['h1'].control}\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from experiments.records.rundir import RUNS, RunDirectory
-from testbed.doctor import State
+from testbed.doctor import DoctorState
 from testbed.errors import TestbedError
 from testbed.machines.archive import Archive, pack
 from testbed.machines.checks import ExaminedMachine, examine
@@ -19,7 +19,7 @@ from testbed.machines.cleanup import CleanupResult, clean
 from testbed.machines.inventory import load_inventory
 from testbed.machines.software.deploy import code_folder, deploy
 from testbed.machines.ssh.connection_pool import connected
-from testbed.machines.ssh.ssh import Connection
+from testbed.machines.ssh.ssh import SshConnection
 from tests.run_json import set_run
 from tests.testbed.machines.lab import Lab
 from tests.testbed.machines.labs.machine import LabMachine
@@ -36,11 +36,11 @@ def archive() -> Archive:
 
 
 def small_archive(text: str) -> Archive:
-    return Archive.of(pack({"node/__init__.py": text.encode()}))
+    return Archive.from_content(pack({"node/__init__.py": text.encode()}))
 
 
 @contextmanager
-def logged_in(lab: Lab, inventory: Path | None = None) -> Iterator[list[Connection | TestbedError]]:
+def logged_in(lab: Lab, inventory: Path | None = None) -> Iterator[list[SshConnection | TestbedError]]:
     """Yield connections to all machines, which stay in the lab's network."""
     context = connected(load_inventory(inventory or lab.inventory).machines)
     connections = lab.on_controller(context.__enter__)
@@ -56,8 +56,8 @@ def examined(lab: Lab, archive: Archive, inventory: Path | None = None) -> dict[
         return {each.machine.name: each for each in examine(loaded, connections, archive)}
 
 
-def here(connections: Sequence[Connection | TestbedError]) -> list[Connection]:
-    return [connection for connection in connections if isinstance(connection, Connection)]
+def here(connections: Sequence[SshConnection | TestbedError]) -> list[SshConnection]:
+    return [connection for connection in connections if isinstance(connection, SshConnection)]
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab,
         pair["h1"].run(["ip", "link", "set", "exp0", "mtu", "1600"])
     assert "no answer to packets of 1550 bytes from h1" in only_problem(found["h0"])
     (small,) = [
-        each for each in found["h1"].findings if each.state is State.NOTE and each.subject == "network"
+        each for each in found["h1"].findings if each.state is DoctorState.NOTE and each.subject == "network"
     ]
     assert "links between machines get 1350 at most" in small.problem
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from node.core.program import Need
-from testbed.doctor import State
+from testbed.doctor import DoctorState
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.checks import ExaminedMachine, raise_if_unfit
 from testbed.machines.facts import (
@@ -25,13 +25,13 @@ from testbed.machines.facts import (
     read_time_ns,
     request,
 )
-from testbed.machines.findings import Finding, judge
-from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime
+from testbed.machines.findings import MachineFinding, judge
+from testbed.machines.inventory import Inventory, InventoryMachine, Shaping, Shipping, ShippingTime
 
 OURS, OTHERS = "a" * 64, "b" * 64
 
 
-def machine(number: int, **changes: Any) -> Machine:
+def machine(number: int, **changes: Any) -> InventoryMachine:
     fields: dict[str, Any] = {
         "name": f"h{number}",
         "control": f"192.168.56.1{number}",
@@ -45,10 +45,10 @@ def machine(number: int, **changes: Any) -> Machine:
         "takes": 16,
         "folder": "/var/tmp/cutset",
     }
-    return Machine(**{**fields, **changes})
+    return InventoryMachine(**{**fields, **changes})
 
 
-def inventory(*machines: Machine) -> Inventory:
+def inventory(*machines: InventoryMachine) -> Inventory:
     given = machines or (machine(0), machine(1))
     return Inventory(
         "lab", "lab.yaml", given, 60_000_000, Shaping.HOSTS, 4789, Shipping(ShippingTime.DURING, None, None)
@@ -74,21 +74,21 @@ FIT = Facts(
 CLOCK = ClockReading(1_500_000, 200_000)
 
 
-def findings(**changes: Any) -> list[Finding]:
+def findings(**changes: Any) -> list[MachineFinding]:
     """About h0, with these facts changed."""
     facts = dataclasses.replace(FIT, **changes)
     return list(judge(inventory(), machine(0), facts, CLOCK, OURS))
 
 
-def wrong(**changes: Any) -> Finding:
+def wrong(**changes: Any) -> MachineFinding:
     """Return the only finding that is not good."""
-    (found,) = [finding for finding in findings(**changes) if finding.state is not State.GOOD]
+    (found,) = [finding for finding in findings(**changes) if finding.state is not DoctorState.GOOD]
     return found
 
 
 def test_a_fit_machine_has_nothing_to_remedy_and_says_what_it_is() -> None:
     found = findings()
-    assert all(each.state is State.GOOD and not each.problem and not each.remedy for each in found)
+    assert all(each.state is DoctorState.GOOD and not each.problem and not each.remedy for each in found)
     assert {each.subject: each.cell for each in found} == {
         "login": "root",
         "Python": "3.11.2",
@@ -135,7 +135,7 @@ def test_obstacles_to_runs_are_reported_with_their_remedy(
     changes: dict[str, Any], subject: str, problem: str, remedy: str
 ) -> None:
     found = wrong(**changes)
-    assert (found.subject, found.state) == (subject, State.MISSING)
+    assert (found.subject, found.state) == (subject, DoctorState.MISSING)
     assert problem in found.problem
     assert remedy in found.remedy
 
@@ -153,7 +153,7 @@ def test_obstacles_to_runs_are_reported_with_their_remedy(
 )
 def test_notes_do_not_prevent_runs(changes: dict[str, Any], subject: str, problem: str) -> None:
     found = wrong(**changes)
-    assert (found.subject, found.state) == (subject, State.NOTE)
+    assert (found.subject, found.state) == (subject, DoctorState.NOTE)
     assert problem in found.problem
 
 
@@ -169,7 +169,7 @@ def test_notes_do_not_prevent_runs(changes: dict[str, Any], subject: str, proble
 )
 def test_harmless_differences_are_good(changes: dict[str, Any], subject: str, cell: str) -> None:
     (found,) = [finding for finding in findings(**changes) if finding.subject == subject]
-    assert (found.state, found.cell) == (State.GOOD, cell)
+    assert (found.state, found.cell) == (DoctorState.GOOD, cell)
 
 
 def test_leftovers_of_runs_are_counted_by_state_with_their_size() -> None:
@@ -181,7 +181,7 @@ def test_leftovers_of_runs_are_counted_by_state_with_their_size() -> None:
 def test_a_machine_alone_needs_no_tunnels() -> None:
     facts = dataclasses.replace(FIT, attempts=Attempts(None, None, "no"), echoes=())
     found = judge(inventory(machine(0)), machine(0), facts, CLOCK, OURS)
-    assert all(finding.state is State.GOOD for finding in found)
+    assert all(finding.state is DoctorState.GOOD for finding in found)
 
 
 def test_a_run_is_refused_with_all_that_is_missing_anywhere() -> None:
@@ -289,8 +289,8 @@ def test_programs_that_an_experiment_needs_are_in_the_way_if_they_are_not_there(
     needs = (broker, Need("module", "paho", "make systems"))
     facts = dataclasses.replace(FIT, programs=("etcd",))
     found = [judge(inventory(), machine(0), facts, CLOCK, OURS, needs=each)[-1] for each in ((), needs)]
-    assert (found[0].state, found[0].cell) == (State.GOOD, "etcd")
-    assert (found[1].state, found[1].cell) == (State.MISSING, "1 missing")
+    assert (found[0].state, found[0].cell) == (DoctorState.GOOD, "etcd")
+    assert (found[1].state, found[1].cell) == (DoctorState.MISSING, "1 missing")
     assert "mosquitto" in found[1].problem
     assert "paho" not in found[1].problem
     assert found[1].remedy == "apt-get install mosquitto"

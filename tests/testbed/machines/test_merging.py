@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from experiments.records.observations import ChangeRecord, CpuSample, MachineShare
-from experiments.records.run_record import Outcome, Phase, RunRecord, Times
+from experiments.records.run_record import Outcome, RunPhase, RunRecord, Times
 from testbed.machines.merging import merged
 from tests.run_json import SMALL
 
@@ -24,7 +24,7 @@ def part(zero_s: int, **more: Any) -> RunRecord:
         SMALL,
         times=Times(zero_ns=zero_s * S, drained_ns=(zero_s + 60) * S),
         links="relay",
-        **{"phase": Phase.COLLECTED, "outcome": Outcome.COMPLETED, **more},
+        **{"phase": RunPhase.COLLECTED, "outcome": Outcome.COMPLETED, **more},
     )
 
 

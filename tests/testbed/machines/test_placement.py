@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from experiments.loader import read_experiment
-from experiments.planned.changes import Direction, LinkChange
+from experiments.planned.changes import LinkChange, LinkDirectionName
 from experiments.planned.plan import Plan
 from testbed.assignment import assigned_part, assignment_from_json, assignment_to_json
-from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime
+from testbed.machines.inventory import Inventory, InventoryMachine, Shaping, Shipping, ShippingTime
 from testbed.machines.placement import adapted, assignments, place
 from testbed.network.network_layout import NetworkLayout, make_layout
 from testbed.planning import make_plan
@@ -20,14 +20,14 @@ from topologies.loader import load_topology
 FIRST_NETWORK = 0xFFFFFE  # two before the last one there can be
 
 
-def machine(number: int, *serves: str, takes: int = 16) -> Machine:
-    return Machine(
+def machine(number: int, *serves: str, takes: int = 16) -> InventoryMachine:
+    return InventoryMachine(
         name=f"h{number}", control=f"192.168.56.{10 + number}", port=None, user=None, key=None, host_key=None,
         experiment=f"10.10.1.{10 + number}", links={}, serves=serves, takes=takes, folder="/var/tmp/cutset",
     )  # fmt: skip
 
 
-def inventory(*machines: Machine, shaping: Shaping = Shaping.HOSTS) -> Inventory:
+def inventory(*machines: InventoryMachine, shaping: Shaping = Shaping.HOSTS) -> Inventory:
     shipping = Shipping(ShippingTime.END, None, None)
     return Inventory("lab", "lab.yaml", machines, 60_000_000, shaping, 4789, shipping)
 
@@ -69,7 +69,7 @@ def test_a_region_is_spread_evenly_over_its_machines_with_its_gateway_on_the_fir
     ],
 )
 def test_placements_beyond_the_machines_are_refused(
-    plan: Plan, machines: list[Machine], problem: str
+    plan: Plan, machines: list[InventoryMachine], problem: str
 ) -> None:
     with pytest.raises(InputError) as raised:
         place(plan, inventory(*machines))
@@ -97,7 +97,10 @@ def test_a_link_between_machines_is_shaped_by_the_one_that_sends(plan: Plan, mac
             for wiring in wirings
             for direction, parameters in wiring.parameters.items()
         ]
-        assert sorted(shaped) == [(Direction.BACKWARD, link.backward), (Direction.FORWARD, link.forward)]
+        assert sorted(shaped) == [
+            (LinkDirectionName.BACKWARD, link.backward),
+            (LinkDirectionName.FORWARD, link.forward),
+        ]
         assert len(wirings) == 1 or link.kind == "wan"
 
 
@@ -169,7 +172,7 @@ def test_if_the_site_shapes_links_we_only_cut_them(plan: Plan) -> None:
 def test_if_the_site_shapes_links_faults_on_delays_are_refused(plan: Plan) -> None:
     site = replace(FOUR, shaping=Shaping.EMULAB)
     slower = LinkChange(
-        5_000_000, "slow", "r0-r1", Direction.FORWARD, plan.changes[0].state, LinkParameters(80_000)
+        5_000_000, "slow", "r0-r1", LinkDirectionName.FORWARD, plan.changes[0].state, LinkParameters(80_000)
     )  # type: ignore[union-attr]
     with pytest.raises(InputError, match="the fault slow cannot change it: only cuts are possible"):
         adapted(replace(plan, changes=(slower,)), site, place(plan, site), 1600)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.machines.ssh.ssh import Connection, RemoteProcess, UnreachableError
+from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
 
@@ -59,36 +59,36 @@ def talkative(pair: Lab) -> Iterator[None]:
         yield
 
 
-def test_arguments_arrive_as_they_are(connection: Connection) -> None:
+def test_arguments_arrive_as_they_are(connection: SshConnection) -> None:
     done = connection.run(["printf", r"%s\0", *AWKWARD])
     assert done.stdout.decode().split("\0")[:-1] == AWKWARD
     assert connection.run(["test", "-e", "/tmp/ran"]).code == 1
 
 
-def test_a_programs_name_is_quoted_like_its_arguments(connection: Connection) -> None:
+def test_a_programs_name_is_quoted_like_its_arguments(connection: SshConnection) -> None:
     assert connection.run(["echo $HOME; true"]).code == 127
 
 
-def test_a_command_gets_its_input_and_says_what_it_says(connection: Connection) -> None:
+def test_a_command_gets_its_input_and_says_what_it_says(connection: SshConnection) -> None:
     done = connection.run(["sh", "-c", "cat; echo oops >&2; exit 3"], data=b"\0\xff" * 300_000)
     assert (done.code, done.stdout, done.said) == (3, b"\0\xff" * 300_000, "oops")
 
 
-def test_a_command_that_reads_none_of_its_input_ends_as_it_ends(connection: Connection) -> None:
+def test_a_command_that_reads_none_of_its_input_ends_as_it_ends(connection: SshConnection) -> None:
     assert connection.run(["sh", "-c", "exit 4"], data=bytes(20_000_000)).code == 4
 
 
-def test_a_command_that_a_signal_ends_has_no_exit_code(connection: Connection) -> None:
+def test_a_command_that_a_signal_ends_has_no_exit_code(connection: SshConnection) -> None:
     assert connection.run(["sh", "-c", "kill -9 $$"]).code == -1
 
 
-def test_a_command_that_says_nothing_for_too_long_is_given_up(connection: Connection, pair: Lab) -> None:
+def test_a_command_that_says_nothing_for_too_long_is_given_up(connection: SshConnection, pair: Lab) -> None:
     with pytest.raises(UnreachableError, match=r"^h0: .*0\.2 s"):
         connection.run(["sleep", "60"], timeout_s=0.2)
     pair["h0"].end("sleep 60")
 
 
-def test_giving_up_a_command_does_not_end_it(connection: Connection, pair: Lab) -> None:
+def test_giving_up_a_command_does_not_end_it(connection: SshConnection, pair: Lab) -> None:
     with connection.open(["sh", "-c", "echo up; exec sleep 60"]) as process:
         assert process.read(3) == b"up\n"
         process.timeout_s = 0.2
@@ -98,24 +98,24 @@ def test_giving_up_a_command_does_not_end_it(connection: Connection, pair: Lab) 
 
 
 def test_a_login_shells_output_is_no_part_of_a_commands_output(
-    connection: Connection, talkative: None
+    connection: SshConnection, talkative: None
 ) -> None:
     done = connection.run(["sh", "-c", "printf 'one\\ntwo'"])
     assert (done.code, done.stdout) == (0, b"one\ntwo")
 
 
-def test_a_login_shell_that_ends_instead_is_quoted(connection: Connection, pair: Lab) -> None:
+def test_a_login_shell_that_ends_instead_is_quoted(connection: SshConnection, pair: Lab) -> None:
     with bashrc(pair, "echo This account is not available; exit 1\n"):
         done = connection.run(["true"])
     assert (done.code, done.stdout, done.said) == (1, b"", "This account is not available")
 
 
-def test_a_commands_output_is_printable(connection: Connection) -> None:
+def test_a_commands_output_is_printable(connection: SshConnection) -> None:
     done = connection.run(["sh", "-c", r"printf 'a\033[2Jb\nc\a' >&2"])
     assert done.said == "a?[2Jb c?"
 
 
-def test_several_commands_share_a_connection(connection: Connection) -> None:
+def test_several_commands_share_a_connection(connection: SshConnection) -> None:
     with connection.open(["cat"]) as one, connection.open(["cat"]) as other:
         one.write(b"one")
         other.write(b"other")
@@ -125,7 +125,7 @@ def test_several_commands_share_a_connection(connection: Connection) -> None:
         assert (one.read(1), one.wait(), other.wait()) == (b"", 0, 0)
 
 
-def test_a_file_is_written_as_it_is(connection: Connection, pair: Lab, tmp_path: Path) -> None:
+def test_a_file_is_written_as_it_is(connection: SshConnection, pair: Lab, tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(range(256)) * 5000)
     connection.put(tmp_path / "file", "/var/tmp/a file")
     connection.put(b"short", "/var/tmp/$(other)")
@@ -134,7 +134,7 @@ def test_a_file_is_written_as_it_is(connection: Connection, pair: Lab, tmp_path:
 
 
 def test_why_is_also_said_when_the_command_has_ended_before_it_is_sent_anything(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
+    connection: SshConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = RemoteProcess.write
 
@@ -148,6 +148,6 @@ def test_why_is_also_said_when_the_command_has_ended_before_it_is_sent_anything(
         connection.put(b"x", "/proc/nothing")
 
 
-def test_a_file_that_cannot_be_written_is_an_error_that_says_why(connection: Connection) -> None:
+def test_a_file_that_cannot_be_written_is_an_error_that_says_why(connection: SshConnection) -> None:
     with pytest.raises(TestbedError, match=r"^h0: cannot write /proc/nothing: .*[Nn]o"):
         connection.put(b"x", "/proc/nothing")

@@ -23,7 +23,7 @@ from testbed.machines.agent.files import SOCKET
 from testbed.machines.agent.messages import MessageParser, line_of
 from testbed.machines.agent.supervisor import Supervisor, listen
 from testbed.runner.record import RUNNER_LOG
-from testbed.sandbox.channel import Channel
+from testbed.sandbox.channel import SandboxChannel
 from tests.run_json import SMALL, set_run
 
 pytestmark = [pytest.mark.network, pytest.mark.machines]
@@ -69,9 +69,9 @@ class PlayedRun:
     """A substitute for the sandbox with the run."""
 
     def __init__(self) -> None:
-        ours, self._end = Channel.pair()
+        ours, self._end = SandboxChannel.pair()
         self._end.settimeout(TIMEOUT_S)
-        self.channel = Channel(ours)
+        self.channel = SandboxChannel(ours)
         self.process = SimpleNamespace(pid=os.getpid())
 
     def __enter__(self) -> Self:

@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from experiments.planned.changes import Direction, LinkState
+from experiments.planned.changes import LinkDirectionName, LinkState
 from experiments.planned.plan import Plan
 from testbed.assignment import Assignment
 from testbed.links.selection import select_emulator
-from testbed.machines.inventory import Inventory, Machine, Shaping, Shipping, ShippingTime
+from testbed.machines.inventory import Inventory, InventoryMachine, Shaping, Shipping, ShippingTime
 from testbed.machines.placement import Placement, assignments
 from testbed.network.network import Network
 from testbed.tunnel import make_tunnels
@@ -29,8 +29,8 @@ NAMES = ("h0", "h1", "h2")
 START_TIMEOUT_S = 60.0
 
 
-def _machine(number: int) -> Machine:
-    return Machine(
+def _machine(number: int) -> InventoryMachine:
+    return InventoryMachine(
         name=NAMES[number], control="", port=None, user=None, key=None, host_key=None,
         experiment=f"10.10.1.{10 + number}", links={}, serves=(), takes=4, folder="/none",
     )  # fmt: skip
@@ -158,7 +158,7 @@ def be_inside(kind: str, name: str) -> None:
 
 
 def _set_here(network: Network, name: str, state: LinkState) -> None:
-    direction = Direction.FORWARD if name == "h0" else Direction.BACKWARD
+    direction = LinkDirectionName.FORWARD if name == "h0" else LinkDirectionName.BACKWARD
     set_link(network, PLAN, "r0-r1", state, direction)
 
 

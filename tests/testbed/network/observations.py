@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
-from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from experiments.planned.plan import Plan
 from testbed.links.emulator import Applied
 from testbed.network.namespaces import in_each_namespace
@@ -64,14 +64,14 @@ def timer_lateness_us() -> float:
 
 
 def set_link(
-    network: Network, plan: Plan, name: str, state: LinkState, *directions: Direction
+    network: Network, plan: Plan, name: str, state: LinkState, *directions: LinkDirectionName
 ) -> list[Applied]:
     """Put a link into a state, both directions unless some are given; its parameters stay."""
     link = next(link for link in plan.links if link.name == name)
-    parameters_of = {Direction.FORWARD: link.forward, Direction.BACKWARD: link.backward}
+    parameters_of = {LinkDirectionName.FORWARD: link.forward, LinkDirectionName.BACKWARD: link.backward}
     return [
         network.change(LinkChange(0, "fault", name, direction, state, parameters_of[direction]))
-        for direction in directions or tuple(Direction)
+        for direction in directions or tuple(LinkDirectionName)
     ]
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from experiments.planned.plan import CapturePlan
 from testbed.network.commands import hosts_file, inside_lines, outside_lines, raise_lines, table_lines
-from testbed.network.network_layout import Interface, Port, make_layout
+from testbed.network.network_layout import BridgePort, HostInterface, make_layout
 from tests.testbed.network.plans import make_plan
 from topologies.link_parameters import LinkParameters
 
@@ -82,8 +82,8 @@ def test_the_inside_of_a_gateway() -> None:
 
 
 def test_settings_lost_when_an_interface_went_down_are_restored() -> None:
-    sender = LAYOUT.sender("r0-r1", Direction.BACKWARD)
-    assert isinstance(sender, Interface)
+    sender = LAYOUT.sender("r0-r1", LinkDirectionName.BACKWARD)
+    assert isinstance(sender, HostInterface)
     assert raise_lines(LAYOUT, sender) == [
         "link set eth1 up",
         "route replace 10.0.0.0/16 via 10.255.0.1 dev eth1",
@@ -92,11 +92,11 @@ def test_settings_lost_when_an_interface_went_down_are_restored() -> None:
 
 
 def test_a_lan_link_is_sent_on_by_the_host_and_by_the_bridges_port() -> None:
-    forward = LAYOUT.sender("lan-r0-proxy-0", Direction.FORWARD)
-    backward = LAYOUT.sender("lan-r0-proxy-0", Direction.BACKWARD)
-    assert isinstance(forward, Interface)
+    forward = LAYOUT.sender("lan-r0-proxy-0", LinkDirectionName.FORWARD)
+    backward = LAYOUT.sender("lan-r0-proxy-0", LinkDirectionName.BACKWARD)
+    assert isinstance(forward, HostInterface)
     assert (forward.host, forward.name) == ("r0-proxy-0", "eth0")
-    assert isinstance(backward, Port)
+    assert isinstance(backward, BridgePort)
     assert backward.name == "l1p"
 
 
@@ -137,7 +137,7 @@ def test_links_that_do_nothing_are_single_pairs() -> None:
 
 def test_a_link_that_changes_or_is_captured_keeps_its_emulator() -> None:
     plan = make_plan(3, 1, wan=LinkParameters(), lan=LinkParameters())
-    cut = LinkChange(0, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, LinkParameters())
+    cut = LinkChange(0, "cut", "r0-r1", LinkDirectionName.FORWARD, LinkState.BLACKHOLE, LinkParameters())
     capture = CapturePlan("r1-r2@r1.pcap", link="r1-r2", side="r1")
     plan = replace(plan, changes=(cut,), captures=(capture,))
     assert [wiring.name for wiring in make_layout(plan).wirings] == ["r0-r1", "r1-r2"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiments.planned.changes import Direction, LinkState
+from experiments.planned.changes import LinkDirectionName, LinkState
 from testbed.links.selection import select_emulator
 from testbed.network.network import Network
 from tests.testbed.network.observations import (
@@ -62,7 +62,7 @@ def _fail_and_heal(kind: str) -> dict[str, Any]:
         seen["up_says"] = what_sending_says(network, "r0-proxy-0", target)
         after = {host: (routes(network, host), neighbours(network, host)) for host in gateways}
         seen["as_before"] = [_sorted(after[host]) == _sorted(before[host]) for host in gateways]
-        set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE, Direction.FORWARD)
+        set_link(network, PLAN, "r0-r1", LinkState.BLACKHOLE, LinkDirectionName.FORWARD)
         seen["one_way"] = reachable(network)
         seen["failure"] = emulator.failure()
         return seen

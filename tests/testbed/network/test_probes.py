@@ -18,7 +18,7 @@ def _measure_between_standstills() -> list[list[float]]:
     """Measure echoes from lo while every reading of the clock jumps ahead."""
     leaping = itertools.count(0.0, STANDSTILL_S)
     probes.time = SimpleNamespace(monotonic=lambda: next(leaping), time_ns=time.time_ns)
-    return probes.measure([probes.Pair("r0", "r1", "host", "127.0.0.1")], {"host": "/proc/self/ns/net"})
+    return probes.measure([probes.ProbePair("r0", "r1", "host", "127.0.0.1")], {"host": "/proc/self/ns/net"})
 
 
 def test_an_echo_that_came_back_is_not_lost_because_the_machine_stood_still() -> None:

@@ -16,19 +16,19 @@ from typing import Any
 
 import pytest
 
-from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightDirectory, NightRecord
 from experiments.records.run_record import Outcome
-from testbed.nightly.hooks import SHOWN_MAX, call, check_hooks, message, message_of_none
+from testbed.nightly.hooks import SHOWN_MAX, call, check_hooks, message, message_of_missing_night
 from tests.campaigns import night_record, night_run
 from topologies.errors import InputError
 
-DONE = {"state": State.DONE, "run": "abc", "verdict": "passed"}
-MISSED = {"verdict": "failed", "failure": Failure.EXPECTATION, "problem": "3 events lost"}
+DONE = {"state": RunState.DONE, "run": "abc", "verdict": "passed"}
+MISSED = {"verdict": "failed", "failure": FailureKind.EXPECTATION, "problem": "3 events lost"}
 RUN, FAILED = night_run(**DONE), night_run(repetition=1, **DONE | MISSED)
 RECORD = night_record(RUN, FAILED)
 ENDED = replace(RECORD, outcome=Outcome.COMPLETED, exit_code=1, findings=("cut slower",))
-DIRECTORY = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
+DIRECTORY = NightDirectory.for_night(Path("runs"), date(2026, 11, 21), "quick")
 
 
 def told(record: NightRecord = ENDED) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_a_message_of_a_fine_night_or_a_broken_one_says_so():
 
 
 def test_a_night_that_could_not_begin_is_reported_in_the_same_words():
-    content = message_of_none("quick", date(2026, 11, 21), "another night is on", 3)
+    content = message_of_missing_night("quick", date(2026, 11, 21), "another night is on", 3)
     assert set(content) == set(told())
     assert (content["night"], content["outcome"], content["exit_code"]) == ("2026-11-21", "not begun", 3)
     assert content["text"].splitlines()[1:] == ["another night is on"]

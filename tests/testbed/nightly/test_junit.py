@@ -5,27 +5,27 @@ from datetime import date
 from pathlib import Path
 from xml.etree import ElementTree
 
-from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightDirectory, NightRecord
 from testbed.nightly.junit import junit_xml
 from tests.campaigns import night_record, night_run
 
-BUSY = {"failure": Failure.FIDELITY, "problem": "busy"}
-DONE = {"state": State.DONE, "verdict": "passed", "duration_s": 12.5}
+BUSY = {"failure": FailureKind.FIDELITY, "problem": "busy"}
+DONE = {"state": RunState.DONE, "verdict": "passed", "duration_s": 12.5}
 PASSED = night_run(**DONE)
 RUNS = (
     PASSED,
     night_run(
         repetition=1,
-        **DONE | {"verdict": "failed", "failure": Failure.EXPECTATION, "problem": "a < b & \x00 ended"},
+        **DONE | {"verdict": "failed", "failure": FailureKind.EXPECTATION, "problem": "a < b & \x00 ended"},
     ),
-    night_run(repetition=2, state=State.FAILED, failure=Failure.HARNESS, problem="no disk"),
+    night_run(repetition=2, state=RunState.FAILED, failure=FailureKind.HARNESS, problem="no disk"),
     night_run(repetition=3, **DONE | {"verdict": "invalid"} | BUSY, allow_failure=True),
-    night_run(repetition=4, state=State.SKIPPED, problem="no time left"),
+    night_run(repetition=4, state=RunState.SKIPPED, problem="no time left"),
     night_run(repetition=5),
 )
 RECORD = night_record(*RUNS, spent_s=99.5)
-DIRECTORY = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
+DIRECTORY = NightDirectory.for_night(Path("runs"), date(2026, 11, 21), "quick")
 
 
 def suite(record: NightRecord) -> ElementTree.Element:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.nights import NightRecord, NightRun
 from experiments.suite import SuiteFile, read_suite
 from testbed.nightly.planning import (
@@ -42,7 +42,7 @@ def record(file: SuiteFile) -> NightRecord:
 
 
 def done(run: NightRun, took_s: float) -> NightRun:
-    return replace(run, state=State.DONE, verdict="passed", duration_s=took_s)
+    return replace(run, state=RunState.DONE, verdict="passed", duration_s=took_s)
 
 
 def test_a_night_is_every_entry_as_often_as_it_says_in_order(record):
@@ -78,11 +78,11 @@ def test_the_digest_notices_what_would_run_differently(file, tmp_path):
 
 def test_a_runs_duration_is_estimated_then_known_from_earlier_nights_then_from_tonight(file, record):
     first = record.runs[0]
-    assert DurationEstimate(file, {}).of(first, record) == 60 + AROUND_A_RUN_S
+    assert DurationEstimate(file, {}).estimate_s(first, record) == 60 + AROUND_A_RUN_S
     expected = DurationEstimate(file, {"cut": 70.0})
-    assert expected.of(first, record) == 70
+    assert expected.estimate_s(first, record) == 70
     tonight = record.with_run(done(first, 90.0)).with_run(done(record.runs[1], 85.0))
-    assert expected.of(record.runs[2], tonight) == 90
+    assert expected.estimate_s(record.runs[2], tonight) == 90
     assert expected.left_s(tonight) == 90 + 1 + AROUND_A_RUN_S
 
 

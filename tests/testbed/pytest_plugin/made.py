@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.records.run_record import Outcome, Phase, RunRecord, Times
+from experiments.records.run_record import Outcome, RunPhase, RunRecord, Times
 from experiments.records.rundir import RunDirectory
 from testbed.campaign.sweeps.made_runs import MadeRun
 from tests.run_json import SMALL
@@ -12,7 +12,7 @@ from tests.run_json import SMALL
 RAN = RunRecord(
     SMALL,
     experiment={"name": "tiny"},
-    phase=Phase.COLLECTED,
+    phase=RunPhase.COLLECTED,
     outcome=Outcome.COMPLETED,
     times=Times(zero_ns=1),
 )

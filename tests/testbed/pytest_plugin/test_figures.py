@@ -6,14 +6,14 @@ import pytest
 
 from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.pytest_plugin.figures import NotMeasuredError
-from testbed.pytest_plugin.results import Results
+from testbed.pytest_plugin.results import RunResults
 from tests.testbed.pytest_plugin.made import made, switched, unsummarised
 
 INVALID = {"valid": False, "reasons": ["the processors were busy"], "links": []}
 
 
-def results(*runs: MadeRun) -> Results:
-    return Results(runs, lambda _: None)
+def results(*runs: MadeRun) -> RunResults:
+    return RunResults(runs, lambda _: None)
 
 
 def test_figures_of_several_runs_are_a_distribution() -> None:
@@ -138,8 +138,8 @@ def test_without_an_analysis_there_are_no_figures() -> None:
 
 
 def test_access_to_a_figure_is_recorded() -> None:
-    seen: list[Results] = []
-    run = Results([made()], seen.append)
+    seen: list[RunResults] = []
+    run = RunResults([made()], seen.append)
     assert run.passed
     assert seen == []
     assert run.events.lost == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 from testbed.campaign.sweeps.made_runs import MadeRun
 from testbed.pytest_plugin.fixture import RunFailedError, refuse_unsound
 from tests.testbed.pytest_plugin.made import made, unsummarised
@@ -28,21 +28,21 @@ NOT_ANALYSED = made(problem="Spark broke")
     [
         (
             UNHELD,
-            Failure.EXPECTATION,
+            FailureKind.EXPECTATION,
             "events.lost == 0 did not hold (3); recovery.cut.switch_s <= 2 did not hold (not measured)",
         ),
         (
             INVALID,
-            Failure.FIDELITY,
+            FailureKind.FIDELITY,
             "reason 0; reason 1; reason 2; and 2 more",
         ),
-        (CRASHED, Failure.CRASH, "the relay ended"),
-        (NODE_DIED, Failure.CRASH, "r0/proxy-0 ended by signal 9"),
-        (BROKE, Failure.CRASH, "the sandbox ended"),
-        (NOT_ANALYSED, Failure.HARNESS, "Spark broke"),
+        (CRASHED, FailureKind.CRASH, "the relay ended"),
+        (NODE_DIED, FailureKind.CRASH, "r0/proxy-0 ended by signal 9"),
+        (BROKE, FailureKind.CRASH, "the sandbox ended"),
+        (NOT_ANALYSED, FailureKind.HARNESS, "Spark broke"),
     ],
 )
-def test_a_run_that_is_not_sound_fails_the_test(run: MadeRun, failure: Failure, said: str) -> None:
+def test_a_run_that_is_not_sound_fails_the_test(run: MadeRun, failure: FailureKind, said: str) -> None:
     with pytest.raises(RunFailedError) as raised:
         refuse_unsound([made(), run], ())
     assert raised.value.failure is failure

@@ -12,7 +12,7 @@ from experiments.records.rundir import RunDirectory
 from testbed.backends.simulated_network import make_specs
 from testbed.planning import make_plan
 from testbed.runner.contacts import STAYS_US, Contacts
-from testbed.runner.specs import node_specs, started_again
+from testbed.runner.specs import node_specs, spec_for_restart
 from topologies.loader import load_topology
 
 
@@ -43,8 +43,8 @@ def test_each_process_gets_an_earlier_contact_in_its_region_if_possible():
 
 def test_contacts_are_spread_and_follow_from_the_seed():
     plan = planned()
-    told = [Contacts(plan).of(process.name, 0) for process in plan.processes]
-    assert told == [Contacts(plan).of(process.name, 0) for process in plan.processes]
+    told = [Contacts(plan).contact_of(process.name, 0) for process in plan.processes]
+    assert told == [Contacts(plan).contact_of(process.name, 0) for process in plan.processes]
     most = Counter(contact.name for contact in told if contact).most_common(1)[0][1]
     assert most <= len(plan.processes) // 8
 
@@ -58,14 +58,14 @@ def test_specifications_grow_with_the_number_of_processes_and_not_with_its_squar
 
 def test_a_restarted_process_gets_another_contact_if_the_first_is_gone():
     plan = with_faults("{at: 20s, kill: r1/member-2}", "{at: 30s, restart: r1/member-2}")
-    contact = Contacts(plan).of("r1/member-2", 0)
+    contact = Contacts(plan).contact_of("r1/member-2", 0)
     plan = with_faults(
         "{at: 20s, kill: r1/member-2}",
         f"{{at: 25s, kill: {contact.name}}}",
         "{at: 30s, restart: r1/member-2}",
     )
     spec = specs_of(plan)["r1/member-2"]
-    again = started_again(spec, Contacts(plan), 1)
+    again = spec_for_restart(spec, Contacts(plan), 1)
     assert spec["members"][0]["name"] == contact.name
     assert again["members"][0]["name"] != contact.name
     assert again["members"][0]["region"] == "r1"
@@ -76,7 +76,7 @@ def test_a_late_process_gets_a_contact_that_runs_then_and_stays():
     faults = [f"{{at: {20 + n}s, kill: r1/member-{n}}}" for n in range(2)]
     plan = with_faults(*faults, "{at: 20500ms, join: r1/member-2}")
     assert STAYS_US > 1_000_000
-    assert Contacts(plan).of("r1/member-2", 0).name == "r1/publisher-0"
+    assert Contacts(plan).contact_of("r1/member-2", 0).name == "r1/publisher-0"
 
 
 def test_a_stopped_or_absent_process_is_no_contact():
@@ -88,8 +88,8 @@ def test_a_stopped_or_absent_process_is_no_contact():
         members=2,
     )
     contacts = Contacts(plan)
-    assert contacts.of("r1/member-1", 0).region != "r1"
-    assert contacts.of("r1/member-0", 0).region == "r1"
+    assert contacts.contact_of("r1/member-1", 0).region != "r1"
+    assert contacts.contact_of("r1/member-0", 0).region == "r1"
 
 
 def test_with_all_others_stopped_a_resuming_one_is_the_contact():
@@ -101,11 +101,11 @@ def test_with_all_others_stopped_a_resuming_one_is_the_contact():
     stops = [f"{{at: 20s, stop: {name}}}" for name in others]
     goes_on = [f"{{at: 25s, continue: {name}}}" for name in others[2:]]
     plan = with_faults(f"{{at: 22s, join: {late}}}", *stops, *goes_on)
-    contact = Contacts(plan).of(late, 0)
+    contact = Contacts(plan).contact_of(late, 0)
     assert contact is not None
     assert contact.name in others[2:]
     gone = [f"{{at: 25s, kill: {name}}}" for name in others]
-    assert Contacts(with_faults(f"{{at: 26s, join: {late}}}", *stops, *gone)).of(late, 0) is None
+    assert Contacts(with_faults(f"{{at: 26s, join: {late}}}", *stops, *gone)).contact_of(late, 0) is None
 
 
 def test_without_running_processes_there_is_no_contact():

@@ -5,7 +5,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from experiments.declared import Contract, oldest
+from experiments.declared import Contract, default_declaration
 from experiments.planned.draining import reached
 from experiments.records.run_record import Times
 from testbed.processes import NodeProcess, Processes
@@ -83,7 +83,7 @@ class Draining:
         )
         context = SimpleNamespace(
             record=record, termination=Termination(),
-            plan=SimpleNamespace(drain_us=drain_us, declared=oldest()),
+            plan=SimpleNamespace(drain_us=drain_us, declared=default_declaration()),
             processes=self.processes,
             barriers=SimpleNamespace(alone=True),
             having=lambda trait: self.drivers if trait == "publisher" else self.clients,

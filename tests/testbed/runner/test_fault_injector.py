@@ -17,7 +17,7 @@ from testbed.faults.interactive import open_ended
 from testbed.links.emulator import Applied
 from testbed.planning import make_plan
 from testbed.runner.fault_injector import FaultInjector
-from testbed.runner.record import RecordWriter
+from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_context import RunContext
 from testbed.runner.run_control import write_plan
 from testbed.sweeps import plain
@@ -46,7 +46,7 @@ class Bench:
         run = RunDirectory(folder / "run")
         run.path.mkdir()
         write_plan(run, plan, {"experiment": plain(experiment), "topology": plain(topology)})
-        self.record = RecordWriter(run, Deaf())
+        self.record = RunRecordWriter(run, Deaf())
         self.broken: set[str] = set()
         self.applied: list[tuple[str, str]] = []
         context = cast("RunContext", SimpleNamespace(record=self.record, plan=plan))
@@ -72,7 +72,7 @@ def test_interactive_changes_happen_at_once_and_enter_the_plan(tmp_path: Path):
     assert bench.applied == [("cut-1", "blackhole")] * 2
     assert all(each.applied_ns is not None and each.applied_ns >= each.requested_ns for each in carried)
     assert bench.planned == ["cut-1"]
-    assert [change.fault for change, _ in bench.record.content.carried_out] == ["cut-1"] * 2
+    assert [change.fault for change, _ in bench.record.content.changes_applied] == ["cut-1"] * 2
     assert bench.faults.now()["links"] == {"r0-r1 forward": "blackhole", "r0-r1 backward": "blackhole"}
 
 
@@ -100,7 +100,7 @@ def test_a_timed_fault_ends_at_its_time(tmp_path: Path):
 
     async def until_it_ended() -> None:
         await bench.faults.ask({**CUT, "for": "50ms"})
-        working = asyncio.create_task(bench.faults.carry_out())
+        working = asyncio.create_task(bench.faults.execute())
         while len(bench.faults.happened) < 2:
             await asyncio.sleep(0.01)
         working.cancel()

@@ -11,45 +11,47 @@ import pytest
 
 from experiments.files.whole_files import write_whole
 from experiments.records.observations import CpuSample
-from experiments.records.run_record import Phase
+from experiments.records.run_record import RunPhase
 from experiments.records.rundir import RunDirectory
 from testbed.runner import record as record_module
-from testbed.runner.record import RecordWriter
-from testbed.sandbox.channel import Channel
+from testbed.runner.record import RunRecordWriter
+from testbed.sandbox.channel import SandboxChannel
 from tests.run_json import set_run
 
 
 @pytest.fixture
-def ends() -> Iterator[tuple[Channel, Channel]]:
-    ours, theirs = (Channel(end) for end in Channel.pair())
+def ends() -> Iterator[tuple[SandboxChannel, SandboxChannel]]:
+    ours, theirs = (SandboxChannel(end) for end in SandboxChannel.pair())
     yield ours, theirs
     ours.close()
     theirs.close()
 
 
 @pytest.fixture
-def record(tmp_path: Path, ends: tuple[Channel, Channel]) -> Iterator[RecordWriter]:
+def record(tmp_path: Path, ends: tuple[SandboxChannel, SandboxChannel]) -> Iterator[RunRecordWriter]:
     run = RunDirectory(tmp_path)
     set_run(run)
-    made = RecordWriter(run, ends[0])
+    made = RunRecordWriter(run, ends[0])
     yield made
     made.close()
     assert [file.name for file in tmp_path.iterdir()] == ["run.json"]
 
 
-def on_disk(record: RecordWriter) -> dict[str, Any]:
+def on_disk(record: RunRecordWriter) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(record.directory.run_json.read_text())
     return content
 
 
-def test_each_phase_is_written_and_told(record: RecordWriter, ends: tuple[Channel, Channel]) -> None:
-    record.phase(Phase.BUILDING)
+def test_each_phase_is_written_and_told(
+    record: RunRecordWriter, ends: tuple[SandboxChannel, SandboxChannel]
+) -> None:
+    record.phase(RunPhase.BUILDING)
     assert on_disk(record)["phase"] == "building"
     assert ends[1].receive(1) == {"did": "phase", "phase": "building"}
 
 
 def test_a_problem_is_reported_once_however_often_it_comes(
-    record: RecordWriter, ends: tuple[Channel, Channel]
+    record: RunRecordWriter, ends: tuple[SandboxChannel, SandboxChannel]
 ) -> None:
     for _ in range(3):
         record.problem("the disk is slow")
@@ -59,7 +61,7 @@ def test_a_problem_is_reported_once_however_often_it_comes(
     assert ends[1].receive(0) is None
 
 
-def test_updates_during_a_write_do_not_tear_the_record(record: RecordWriter) -> None:
+def test_updates_during_a_write_do_not_tear_the_record(record: RunRecordWriter) -> None:
     async def work() -> None:
         writing = asyncio.create_task(record.save_aside())
         await asyncio.sleep(0)
@@ -74,7 +76,7 @@ def test_updates_during_a_write_do_not_tear_the_record(record: RecordWriter) -> 
 
 
 def test_a_full_disk_costs_the_reserve_and_not_the_record(
-    record: RecordWriter, monkeypatch: pytest.MonkeyPatch
+    record: RunRecordWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reserve = record.directory.path / ".reserve"
     assert reserve.stat().st_size == record_module.RESERVE_BYTES
@@ -85,5 +87,5 @@ def test_a_full_disk_costs_the_reserve_and_not_the_record(
         write_whole(path, text)
 
     monkeypatch.setattr(record_module, "write_whole", write_if_there_is_room)
-    record.phase(Phase.COLLECTED)
+    record.phase(RunPhase.COLLECTED)
     assert on_disk(record)["phase"] == "collected"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from experiments.planned.changes import (
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
@@ -22,7 +22,7 @@ from topologies.link_parameters import LinkParameters
 SECOND = 1_000_000
 CHANGES = (
     ProcessChange(1 * SECOND, "again", "r0/proxy-0", ProcessAction.RESTART),
-    LinkChange(2 * SECOND, "cut", "r0-r1", Direction.FORWARD, LinkState.BLACKHOLE, LinkParameters()),
+    LinkChange(2 * SECOND, "cut", "r0-r1", LinkDirectionName.FORWARD, LinkState.BLACKHOLE, LinkParameters()),
 )
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from testbed.sandbox.channel import Channel
+from testbed.sandbox.channel import SandboxChannel
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     else:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.wait()
-    Channel.inherited().post({"did": "settle"})
+    SandboxChannel.inherited().post({"did": "settle"})
     if obeys:
         signal.sigtimedwait({signal.SIGTERM}, 600)
         sys.exit(7)

@@ -3,16 +3,16 @@
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.sandbox.channel import FD_VARIABLE, Channel
+from testbed.sandbox.channel import FD_VARIABLE, SandboxChannel
 
 
 @pytest.fixture
-def ends() -> tuple[Channel, Channel]:
-    ours, theirs = Channel.pair()
-    return Channel(ours), Channel(theirs)
+def ends() -> tuple[SandboxChannel, SandboxChannel]:
+    ours, theirs = SandboxChannel.pair()
+    return SandboxChannel(ours), SandboxChannel(theirs)
 
 
-def test_messages_arrive_whole_and_in_order(ends: tuple[Channel, Channel]) -> None:
+def test_messages_arrive_whole_and_in_order(ends: tuple[SandboxChannel, SandboxChannel]) -> None:
     ours, theirs = ends
     for number in range(100):
         assert ours.post({"number": number, "text": "x" * 1000 if number % 2 else ""})
@@ -21,13 +21,13 @@ def test_messages_arrive_whole_and_in_order(ends: tuple[Channel, Channel]) -> No
         assert received["number"] == number
 
 
-def test_nothing_comes_in_time(ends: tuple[Channel, Channel]) -> None:
+def test_nothing_comes_in_time(ends: tuple[SandboxChannel, SandboxChannel]) -> None:
     ours, _ = ends
     assert ours.receive(0) is None
     assert not ours.ended
 
 
-def test_the_end_of_the_other_side_is_noticed(ends: tuple[Channel, Channel]) -> None:
+def test_the_end_of_the_other_side_is_noticed(ends: tuple[SandboxChannel, SandboxChannel]) -> None:
     ours, theirs = ends
     theirs.post({"last": True})
     theirs.close()
@@ -37,7 +37,9 @@ def test_the_end_of_the_other_side_is_noticed(ends: tuple[Channel, Channel]) -> 
     assert not ours.post({"to": "nobody"})
 
 
-def test_a_side_that_does_not_read_cannot_stall_the_other(ends: tuple[Channel, Channel]) -> None:
+def test_a_side_that_does_not_read_cannot_stall_the_other(
+    ends: tuple[SandboxChannel, SandboxChannel],
+) -> None:
     ours, theirs = ends
     posted = 0
     while ours.post({"text": "x" * 1000}):
@@ -50,4 +52,4 @@ def test_a_side_that_does_not_read_cannot_stall_the_other(ends: tuple[Channel, C
 def test_outside_of_a_sandbox_there_is_no_channel_to_inherit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(FD_VARIABLE, raising=False)
     with pytest.raises(TestbedError, match="only inside a sandbox"):
-        Channel.inherited()
+        SandboxChannel.inherited()

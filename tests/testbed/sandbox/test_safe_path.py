@@ -1,7 +1,7 @@
 """No Python process of Cutset imports anything from its working directory.
 
 Any user who may write there (a folder such as /tmp, a colleague's runs) could otherwise run code with the
-rights of the Cutset user, root included. `plant` puts modules there that leave a mark.
+rights of the Cutset user, root included. `plant_modules` puts modules there that leave a mark.
 """
 
 import ast
@@ -18,7 +18,7 @@ import pytest
 from experiments.child_python import absolute_entries, program_command, python_command
 from testbed.cli import main
 from testbed.machines.software.deploy import our_python
-from tests.planting import marks, plant
+from tests.planting import marks, plant_modules
 from tests.testbed.runner.live import PROJECT
 
 PACKAGES = ("analysis", "experiments", "node", "systems", "testbed", "topologies")
@@ -59,20 +59,20 @@ def started_in(folder: Path, command: list[str]) -> None:
 
 
 def test_planted_modules_would_run_without_protection(tmp_path: Path) -> None:
-    plant(tmp_path)
+    plant_modules(tmp_path)
     started_in(tmp_path, [sys.executable, "-m", "testbed.sandbox.init"])
     assert marks(tmp_path)
 
 
 @pytest.mark.parametrize("module", MODULES_STARTED)
 def test_a_child_runs_nothing_of_its_folder(tmp_path: Path, module: str) -> None:
-    plant(tmp_path)
+    plant_modules(tmp_path)
     started_in(tmp_path, python_command(module))
     assert marks(tmp_path) == []
 
 
 def test_a_program_in_the_argument_runs_nothing_of_its_folder(tmp_path: Path) -> None:
-    plant(tmp_path)
+    plant_modules(tmp_path)
     started_in(tmp_path, [*program_command("import json, random, select, struct"), "argument"])
     assert marks(tmp_path) == []
 
@@ -82,7 +82,7 @@ def test_machines_start_ours_with_a_safe_path_too() -> None:
 
 
 def test_setting_up_imports_nothing_of_its_folder(tmp_path: Path) -> None:
-    plant(tmp_path)
+    plant_modules(tmp_path)
     for line in (PROJECT / "testbed/provision/provision.sh").read_text().splitlines():
         if (found := re.search(r"(-\S+ )?-c 'import .*?'", line)) is not None:
             started_in(tmp_path, [sys.executable, *shlex.split(found[0])])

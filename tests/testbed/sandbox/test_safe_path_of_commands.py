@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from experiments.records.rundir import RunDirectory
-from tests.planting import marks, plant, plant_programs
+from tests.planting import marks, plant_modules, plant_programs
 from tests.testbed.campaign.night_fixtures import VIRTUAL
 from tests.testbed.runner.live import PROJECT, write_experiment
 
@@ -30,7 +30,7 @@ def command(folder: Path, *arguments: str) -> str:
 
 def planted(folder: Path) -> Path:
     """Create a folder with an experiment and another user's modules and programs; return the experiment."""
-    plant(folder)
+    plant_modules(folder)
     plant_programs(folder, PROGRAMS)
     return write_experiment(folder)
 

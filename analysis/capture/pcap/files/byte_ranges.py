@@ -11,7 +11,7 @@ from analysis.capture.pcap.files.format import Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Segments:
+class TcpSegments:
     """Segments of one TCP direction, in capture order. All arrays have the same length."""
 
     t_ns: Integers
@@ -21,9 +21,9 @@ class Segments:
     length: Integers  # payload bytes on the wire
     captured: Integers  # payload bytes in the file
 
-    def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "Segments":
+    def take(self, where: Integers | npt.NDArray[np.bool_] | slice) -> "TcpSegments":
         """Return some of the segments, by index, mask or slice."""
-        return Segments(*(getattr(self, field.name)[where] for field in fields(self)))
+        return TcpSegments(*(getattr(self, field.name)[where] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

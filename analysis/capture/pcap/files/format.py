@@ -29,7 +29,7 @@ _MAGIC = {0xA1B2C3D4: 1_000_000, 0xA1B23C4D: 1_000_000_000}  # time stamps: frac
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class RecordChain:
     """How to find the next record: the offset of a record's length field, and the bytes it excludes."""
 
     header_bytes: int  # needed to read a record's length
@@ -41,13 +41,13 @@ class Chain:
 PCAP = "pcap"
 PCAPNG = "pcapng"
 _CHAINS = {
-    PCAP: Chain(header_bytes=RECORD_HEADER_BYTES, length_at=8, beside=RECORD_HEADER_BYTES, least=16),
-    PCAPNG: Chain(header_bytes=12, length_at=4, beside=0, least=12),
+    PCAP: RecordChain(header_bytes=RECORD_HEADER_BYTES, length_at=8, beside=RECORD_HEADER_BYTES, least=16),
+    PCAPNG: RecordChain(header_bytes=12, length_at=4, beside=0, least=12),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Interface:
+class CaptureInterface:
     """An interface where packets were captured, and the meaning of their timestamps and lengths."""
 
     link_type: int
@@ -63,10 +63,10 @@ class Format:
 
     kind: str  # PCAP or PCAPNG
     order: str  # struct and NumPy byte order of the record headers: "<" or ">"
-    interfaces: tuple[Interface, ...]
+    interfaces: tuple[CaptureInterface, ...]
 
     @property
-    def chain(self) -> Chain:
+    def chain(self) -> RecordChain:
         """The chain of records in this format."""
         return _CHAINS[self.kind]
 
@@ -94,7 +94,7 @@ def parse_file_header(header: bytes, name: str) -> Format:
         magic, _, _, _, _, snaplen, link_type = struct.unpack(order + "IHHiIII", header[:FILE_HEADER_BYTES])
         if magic in _MAGIC:
             # The upper half may describe a frame check sequence: draft-ietf-opsawg-pcap, section 4.
-            return Format(PCAP, order, (Interface(link_type & 0xFFFF, snaplen, _MAGIC[magic]),))
+            return Format(PCAP, order, (CaptureInterface(link_type & 0xFFFF, snaplen, _MAGIC[magic]),))
     raise CaptureError(f"{name}: neither a pcap nor a pcapng file (it begins with {header[:4].hex()})")
 
 

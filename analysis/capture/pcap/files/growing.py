@@ -26,9 +26,9 @@ from zlib import crc32
 from analysis.capture.pcap.files.compressed import readable, unpack
 from analysis.capture.pcap.files.format import FILE_HEADER_BYTES, Bytes
 from analysis.capture.pcap.files.mapping import map_bytes
-from analysis.capture.pcap.files.part import STRICT, Lenience, Part, joined
-from analysis.capture.pcap.files.record_batches import Span, cut
-from analysis.capture.pcap.files.scan import Scan
+from analysis.capture.pcap.files.part import STRICT, CapturePart, Lenience, end_when_joined
+from analysis.capture.pcap.files.record_batches import RecordSpan, cut_into_spans
+from analysis.capture.pcap.files.scan import CaptureScan
 from analysis.errors import CaptureError
 from experiments.records import capture_parts
 from experiments.records.rundir import CAPTURE_ENDINGS
@@ -53,7 +53,7 @@ class _Look:
     """The state of a file at the last check."""
 
     path: Path
-    scan: Scan
+    scan: CaptureScan
     identity: tuple[int, int] = (0, 0)
     size: int = 0
 
@@ -99,7 +99,7 @@ class GrowingCaptures:
                 end[name] = after
         return end
 
-    def between(self, start: Places, end: Places) -> Iterator[Span | Part]:
+    def between(self, start: Places, end: Places) -> Iterator[RecordSpan | CapturePart]:
         """Yield the records between two places, in the order of each capture. Raises CaptureError."""
         there = self._there()
         for name, last in sorted(end.items()):
@@ -175,7 +175,7 @@ class GrowingCaptures:
         """Return the place up to which a file or a part can be read."""
         if path.parent.name == name + capture_parts.SUFFIX:
             status = _status(path) or (0, 0)
-            return {BYTES: joined(place[BYTES], status[0]), PART: capture_parts.number(path)}
+            return {BYTES: end_when_joined(place[BYTES], status[0]), PART: capture_parts.number(path)}
         try:
             return self._walk(name, path, place, room)
         except CaptureError as error:
@@ -190,7 +190,7 @@ class GrowingCaptures:
         identity, is_packed = _status(path), path.suffix in PACKED
         look = self._looks.get(name)
         if look is None or look.path != path:
-            look = self._looks[name] = _Look(path, Scan(name))
+            look = self._looks[name] = _Look(path, CaptureScan(name))
         settled, look.identity = identity == look.identity, identity or (0, 0)
         if identity is None or (settled and (name in self.problems or 0 < look.size == start)):
             return place
@@ -218,21 +218,21 @@ class GrowingCaptures:
             return place
         return {BYTES: look.scan.end, CHECKSUM: _checksum(data, look.scan.end)}
 
-    def _go_to(self, scan: Scan, name: str, file: Path, place: int) -> None:
+    def _go_to(self, scan: CaptureScan, name: str, file: Path, place: int) -> None:
         """Walk to a place that was read to before. Raises CaptureError if no record ends there."""
         if scan.end < place:
             scan.go_on(map_bytes(file), place)
             if scan.end != place:
                 raise CaptureError(f"{name}: was read to byte {place} before, but no record ends there")
 
-    def _note(self, name: str, scan: Scan) -> None:
+    def _note(self, name: str, scan: CaptureScan) -> None:
         self.problems.pop(name, None)
         if scan.problem is not None:
             if not scan.sections and not scan.problem.startswith("cut off"):
                 raise CaptureError(f"{name}: {scan.problem}")
             self.problems[name] = scan.problem
 
-    def _spans(self, name: str, path: Path, first: Place, last: Place) -> Iterator[Span]:
+    def _spans(self, name: str, path: Path, first: Place, last: Place) -> Iterator[RecordSpan]:
         """Yield the records of a file between two places."""
         start, end = first[BYTES], last[BYTES]
         try:
@@ -240,7 +240,7 @@ class GrowingCaptures:
             _check(name, map_bytes(file), last)
             look = self._looks.get(name)
             if look is None or look.path != path or look.scan.end < end:
-                look = self._looks[name] = _Look(path, Scan(name))
+                look = self._looks[name] = _Look(path, CaptureScan(name))
                 self._go_to(look.scan, name, file, start)
                 look.scan.forget(start)
                 self._go_to(look.scan, name, file, end)
@@ -253,17 +253,17 @@ class GrowingCaptures:
                 self._pass_over(name, error)
             return
         look.scan.forget(start)
-        of = Span(str(file), look.scan.sections[0], 0, 0, capture=Path(name).stem)
-        yield from cut(of, look.scan.between(start, end))
+        of = RecordSpan(str(file), look.scan.sections[0], 0, 0, capture=Path(name).stem)
+        yield from cut_into_spans(of, look.scan.between(start, end))
 
-    def _parts(self, name: str, folder: Path, first: Place, last: Place) -> Iterator[Part]:
+    def _parts(self, name: str, folder: Path, first: Place, last: Place) -> Iterator[CapturePart]:
         """Yield the parts of a capture after one place, up to and including another."""
         place = first[BYTES]
         for path in capture_parts.parts(folder):
             status = _status(path)
             if status is not None and first.get(PART, -1) < capture_parts.number(path) <= last[PART]:
-                following = joined(place, status[0])
-                yield Part(str(path), Path(name).stem, following - status[0], 0, status[0])
+                following = end_when_joined(place, status[0])
+                yield CapturePart(str(path), Path(name).stem, following - status[0], 0, status[0])
                 place = following
         if place != last[BYTES]:
             self._report_removed(name, first, last)
@@ -272,7 +272,7 @@ class GrowingCaptures:
         """Skip a file until it changes; then walk it from its beginning."""
         self.problems[name] = str(error)
         if name in self._looks:
-            self._looks[name].scan = Scan(name)
+            self._looks[name].scan = CaptureScan(name)
 
     def _forget_removed(self, name: str, place: Place) -> None:
         """Forget a removed capture, and report it if not all of it was read."""

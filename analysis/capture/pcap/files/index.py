@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from analysis.capture.pcap.files.compressed import unpacking_problem
 from analysis.capture.pcap.files.format import FILE_HEADER_BYTES, PCAP, Format
 from analysis.capture.pcap.files.mapping import map_bytes
-from analysis.capture.pcap.files.scan import Scan, Split
+from analysis.capture.pcap.files.scan import CaptureScan, Split
 from analysis.capture.pcap.fragments import Fragment
 from analysis.errors import CaptureError
 from experiments.files.whole_files import write_whole
@@ -93,7 +93,7 @@ def build_index(capture: Path) -> CaptureIndex:
     """Walk a whole capture. The window bounds the memory. Raises CaptureError if it is not a capture."""
     data = map_bytes(capture)
     status = capture.stat()
-    scan = Scan(capture.name)
+    scan = CaptureScan(capture.name)
     scan.go_on(data)
     if not scan.sections:
         raise CaptureError(f"{capture.name}: {scan.problem}")

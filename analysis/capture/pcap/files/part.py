@@ -8,7 +8,7 @@ from pathlib import Path
 
 from analysis.capture.pcap.files.format import FILE_HEADER_BYTES
 from analysis.capture.pcap.files.index import build_index
-from analysis.capture.pcap.files.record_batches import Span, spans_of
+from analysis.capture.pcap.files.record_batches import RecordSpan, spans_of
 from analysis.capture.time_range import EVER
 from analysis.errors import CaptureError
 
@@ -25,7 +25,7 @@ STRICT = Lenience()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CapturePart:
     """A complete part of a capture, for a task to read."""
 
     path: str
@@ -34,7 +34,7 @@ class Part:
     start: int
     end: int
 
-    def spans(self, lenience: Lenience) -> Iterator[Span]:
+    def spans(self, lenience: Lenience) -> Iterator[RecordSpan]:
         """Yield the part's records up to the first damaged one. Raises CaptureError."""
         path = Path(self.path)
         if self.end < FILE_HEADER_BYTES:  # the writer died as it began the part
@@ -49,15 +49,15 @@ class Part:
             yield replace(span, capture=self.capture, shift=self.shift)
 
 
-def pieces(stretch: Span | Part, lenience: Lenience) -> Iterator[Span]:
+def spans_in(stretch: RecordSpan | CapturePart, lenience: Lenience) -> Iterator[RecordSpan]:
     """Yield the spans of a span or part, as `GrowingCaptures.between` returns them."""
-    if isinstance(stretch, Part):
+    if isinstance(stretch, CapturePart):
         yield from stretch.spans(lenience)
     else:
         yield stretch
 
 
-def joined(place: int, size: int) -> int:
+def end_when_joined(place: int, size: int) -> int:
     """Return the end, in the joined capture, of a part of this size that begins at `place`."""
     if size < FILE_HEADER_BYTES:
         return place

@@ -12,7 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from analysis.capture.pcap.files.format import PCAPNG, Bytes, Format, Integers, Interface, column, gather
+from analysis.capture.pcap.files.format import (
+    PCAPNG,
+    Bytes,
+    CaptureInterface,
+    Format,
+    Integers,
+    column,
+    gather,
+)
 
 MAGIC = b"\x0a\x0d\x0d\x0a"  # the type of a section header, the same in both byte orders
 INTERFACES_MAX = 4_096  # of one section
@@ -109,7 +117,7 @@ def _problem(at: int, length: int, last: int, size: int) -> str:
     return f"damaged block at byte {at}: its length is {length} at its beginning and {last} at its end"
 
 
-def _interface(block: bytes, at: int, order: str) -> Interface | None:
+def _interface(block: bytes, at: int, order: str) -> CaptureInterface | None:
     """Read an interface description; None if it is too short."""
     if len(block) < _INTERFACE_BYTES:
         return None
@@ -127,7 +135,7 @@ def _interface(block: bytes, at: int, order: str) -> Interface | None:
             offset_s = struct.unpack(order + "q", value)[0]
         option += 4 + (length + 3) // 4 * 4
     units_per_s = 2 ** (resolution & 0x7F) if resolution & 0x80 else 10**resolution
-    return Interface(link_type, snaplen, units_per_s, offset_s, at)
+    return CaptureInterface(link_type, snaplen, units_per_s, offset_s, at)
 
 
 def read_blocks(data: Bytes, offsets: Integers, form: Format, head_bytes: int) -> Blocks:

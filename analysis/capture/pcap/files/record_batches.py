@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.clocks.clock import REFERENCE, Clock
+from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.pcap.fields import ALL, Column, Columns, read_fields
 from analysis.capture.pcap.files.format import Format, Integers
 from analysis.capture.pcap.files.index import CaptureIndex
@@ -30,7 +30,7 @@ _WINDOW_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RecordSpan:
     """Whole records of one section of a capture, from `start` to `end`."""
 
     path: str
@@ -38,12 +38,12 @@ class Span:
     start: int
     end: int
     fragments: tuple[Fragment, ...] = ()  # later fragments of TCP segments among its packets
-    clock: Clock = REFERENCE  # the clock of its time stamps
+    clock: OffsetBounds = REFERENCE  # the clock of its time stamps
     capture: str = ""  # its name in tables; empty: the file's
     shift: int = 0  # offset in the capture minus offset in the file, which may be a part of it
 
 
-class Found(Protocol):
+class CaptureContents(Protocol):
     """The contents of a capture: an index, or a part of one."""
 
     @property
@@ -56,7 +56,7 @@ class Found(Protocol):
     def fragments(self) -> Sequence[Fragment]: ...
 
 
-class Stretch(Protocol):
+class FileRange(Protocol):
     """A range of a file, for a task to read."""
 
     @property
@@ -66,18 +66,20 @@ class Stretch(Protocol):
     def end(self) -> int: ...
 
 
-S = TypeVar("S", bound=Stretch)
+S = TypeVar("S", bound=FileRange)
 
 
-def spans_of(path: Path, index: CaptureIndex, times: TimeRange, clock: Clock = REFERENCE) -> Iterator[Span]:
+def spans_of(
+    path: Path, index: CaptureIndex, times: TimeRange, clock: OffsetBounds = REFERENCE
+) -> Iterator[RecordSpan]:
     """Cut a capture into spans of about SPAN_BYTES, leaving out splits outside the time range.
 
     times: by the run's reference clock. clock: the clock of the capture's time stamps.
     """
-    return cut(Span(str(path), index.sections[0], 0, 0, clock=clock), index, times)
+    return cut_into_spans(RecordSpan(str(path), index.sections[0], 0, 0, clock=clock), index, times)
 
 
-def cut(of: Span, found: Found, times: TimeRange = EVER) -> Iterator[Span]:
+def cut_into_spans(of: RecordSpan, found: CaptureContents, times: TimeRange = EVER) -> Iterator[RecordSpan]:
     """Cut a capture into spans of about SPAN_BYTES at its splits. of: a span with file, name and clock."""
     start = end = 0
     form = of.form
@@ -93,7 +95,7 @@ def cut(of: Span, found: Found, times: TimeRange = EVER) -> Iterator[Span]:
         yield _span(of, form, start, end, found)
 
 
-def _span(of: Span, form: Format, start: int, end: int, found: Found) -> Span:
+def _span(of: RecordSpan, form: Format, start: int, end: int, found: CaptureContents) -> RecordSpan:
     fragments = within(found.fragments, start, end)
     return replace(of, form=form, start=start, end=end, fragments=fragments)
 
@@ -112,7 +114,7 @@ def pack(spans: Iterable[S]) -> Iterator[tuple[S, ...]]:
         yield tuple(group)
 
 
-def read_columns(span: Span, names: Collection[str] = ALL) -> Iterator[Columns]:
+def read_columns(span: RecordSpan, names: Collection[str] = ALL) -> Iterator[Columns]:
     """Read a span's packets as NumPy columns, BATCH_ROWS at a time. See `read_fields` for `names`.
 
     The columns are those of PACKETS and `link_type`. Times are by the run's reference clock.
@@ -136,7 +138,7 @@ Pick = Callable[[Columns], Integers]
 
 
 def read_span(
-    span: Span, schema: pa.Schema = PACKETS, times: TimeRange | None = None, pick: Pick | None = None
+    span: RecordSpan, schema: pa.Schema = PACKETS, times: TimeRange | None = None, pick: Pick | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read a span's packets as Arrow batches of `schema`: some or all columns of PACKETS, in any order."""
     capture = span.capture or Path(span.path).stem

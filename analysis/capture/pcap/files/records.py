@@ -27,11 +27,11 @@ SECONDS_MAX = (1 << 63) // NS - 1  # limit of a bigint of nanoseconds: until the
 
 Flags = npt.NDArray[np.bool_]
 Units = npt.NDArray[np.uint64]
-HistoryFilter = Integers | slice
+RowSelection = Integers | slice
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class PacketRecords:
     """Packets of a capture, in the order of the file."""
 
     at: Integers  # offset of each record's header in the file
@@ -43,9 +43,9 @@ class Records:
     head: Bytes  # the first HEAD_BYTES from `begin`; beyond `length` they belong to what follows
     unused: dict[str, int] = field(default_factory=dict)  # counts of unreadable records by reason
 
-    def take(self, rows: Integers) -> "Records":
+    def take(self, rows: Integers) -> "PacketRecords":
         """Return the packets at these indices."""
-        return Records(
+        return PacketRecords(
             at=self.at[rows],
             begin=self.begin[rows],
             t_ns=self.t_ns[rows],
@@ -56,13 +56,13 @@ class Records:
         )
 
 
-def read_records(data: Bytes, offsets: Integers, form: Format) -> Records:
+def read_records(data: Bytes, offsets: Integers, form: Format) -> PacketRecords:
     """Read the records whose headers are at these offsets of one section; `walk` finds the offsets."""
     if form.kind == PCAPNG:
         return _of_blocks(read_blocks(data, offsets, form, HEAD_BYTES), form)
     rows = gather(data, offsets, RECORD_HEADER_BYTES + HEAD_BYTES)
     word = form.order + "u4"
-    return Records(
+    return PacketRecords(
         at=offsets,
         begin=offsets + RECORD_HEADER_BYTES,
         t_ns=column(rows, 0, word) * NS + column(rows, 4, word) * (NS // form.interfaces[0].units_per_s),
@@ -73,7 +73,7 @@ def read_records(data: Bytes, offsets: Integers, form: Format) -> Records:
     )
 
 
-def _of_blocks(blocks: Blocks, form: Format) -> Records:
+def _of_blocks(blocks: Blocks, form: Format) -> PacketRecords:
     """Return the packets of pcapng blocks, with time and link type by their interface."""
     t_ns = np.zeros(blocks.at.size, np.int64)
     possible = np.ones(blocks.at.size, np.bool_)
@@ -87,8 +87,8 @@ def _of_blocks(blocks: Blocks, form: Format) -> Records:
         "packets without a time": int(np.count_nonzero(~blocks.timed)),
         "packets with an impossible time": int(np.count_nonzero(~possible)),
     }
-    kept: HistoryFilter = slice(None) if possible.all() else np.flatnonzero(possible)
-    return Records(
+    kept: RowSelection = slice(None) if possible.all() else np.flatnonzero(possible)
+    return PacketRecords(
         at=blocks.at[kept],
         begin=blocks.begin[kept],
         t_ns=t_ns[kept],
@@ -102,7 +102,7 @@ def _of_blocks(blocks: Blocks, form: Format) -> Records:
     )
 
 
-def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], HistoryFilter]]:
+def _by(interface: Integers, meanings: list[tuple[int, int]]) -> list[tuple[tuple[int, int], RowSelection]]:
     """Return the rows of each distinct meaning of interfaces; most files have only one."""
     different = list(dict.fromkeys(meanings))
     if len(different) <= 1:

@@ -25,8 +25,8 @@ from analysis.capture.pcap.files.format import (
 )
 from analysis.capture.pcap.files.mapping import release
 from analysis.capture.pcap.files.pcapng import MAGIC, ChainCheck, begin_section, check_blocks
-from analysis.capture.pcap.files.records import Records, read_records
-from analysis.capture.pcap.fragments import Fragment, Fragments
+from analysis.capture.pcap.files.records import PacketRecords, read_records
+from analysis.capture.pcap.fragments import Fragment, FragmentCollector
 from analysis.capture.pcap.link_types import is_known
 from analysis.capture.pcap.walk import walk
 
@@ -50,7 +50,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ScanFindings:
     """The result of a walk between two offsets of a file."""
 
     sections: tuple[Format, ...]
@@ -59,7 +59,7 @@ class Findings:
 
 
 @dataclass(slots=True)
-class Scan:
+class CaptureScan:
     """A walk through a capture that may still grow, and its results so far."""
 
     name: str  # of the file, for messages
@@ -70,12 +70,12 @@ class Scan:
     sections: list[Format] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
     unused: Counter[str] = field(default_factory=Counter)
-    fragments: Fragments = field(default_factory=Fragments)
+    fragments: FragmentCollector = field(default_factory=FragmentCollector)
     _between: bool = True  # a section header is next
     _window_bytes: int = 0
 
     @classmethod
-    def within(cls, name: str, form: Format, start: int) -> "Scan":
+    def within(cls, name: str, form: Format, start: int) -> "CaptureScan":
         """Return a walk that begins at a record in a section of this format."""
         return cls(name, end=start, sections=[form], _between=False, _window_bytes=_WINDOW_BYTES)
 
@@ -97,10 +97,10 @@ class Scan:
         self.splits = [split for split in self.splits if split.end > before]
         self.fragments.placed = [one for one in self.fragments.placed if one.at >= before]
 
-    def between(self, start: int, end: int) -> Findings:
+    def between(self, start: int, end: int) -> ScanFindings:
         """Return the results between two ends of records."""
         splits = (split for split in self.splits if split.offset < end and split.end > start)
-        return Findings(
+        return ScanFindings(
             tuple(self.sections),
             tuple(replace(one, offset=max(one.offset, start), end=min(one.end, end)) for one in splits),
             tuple(sorted(self.fragments.placed, key=lambda fragment: fragment.at)),
@@ -153,7 +153,7 @@ class Scan:
         self.splits.extend(_split(at, times, end, len(self.sections) - 1))
         return end, checked
 
-    def _count(self, records: Records) -> None:
+    def _count(self, records: PacketRecords) -> None:
         """Count the unusable records by reason, and the truncated ones."""
         self.unused.update(records.unused)
         snapped = int(np.count_nonzero(records.length < records.wire_length))

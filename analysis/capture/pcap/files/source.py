@@ -40,8 +40,8 @@ from analysis.capture.pcap.files.compressed import unpack
 from analysis.capture.pcap.files.growing import GrowingCaptures, Places
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.naming import find_captures
-from analysis.capture.pcap.files.part import Lenience, Part, pieces
-from analysis.capture.pcap.files.record_batches import Pick, Span, pack, read_span, spans_of
+from analysis.capture.pcap.files.part import CapturePart, Lenience, spans_in
+from analysis.capture.pcap.files.record_batches import Pick, RecordSpan, pack, read_span, spans_of
 from analysis.capture.pcap.files.stored import StoredSpan, stored_spans
 from analysis.capture.pcap.segments import segment_rows
 from analysis.capture.time_range import EVER, TimeRange
@@ -58,7 +58,7 @@ PORTS = range(1, 1 << 16)
 class PcapPartition(InputPartition):
     """The spans of captures that one task reads."""
 
-    def __init__(self, spans: tuple[Span | StoredSpan | Part, ...]) -> None:
+    def __init__(self, spans: tuple[RecordSpan | StoredSpan | CapturePart, ...]) -> None:
         super().__init__(spans)
         self.spans = spans
 
@@ -140,7 +140,7 @@ class PcapReader(DataSourceReader):
                 yield given
 
     def partitions(self) -> list[InputPartition]:
-        spans: Iterator[Span | StoredSpan]
+        spans: Iterator[RecordSpan | StoredSpan]
         if is_url(self._path):
             spans = stored_spans(self._path, self._times)
         else:
@@ -150,7 +150,7 @@ class PcapReader(DataSourceReader):
         return [PcapPartition(together) for together in pack(spans)] or [PcapPartition(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for stretch in cast("tuple[Span | StoredSpan, ...]", cast("PcapPartition", partition).spans):
+        for stretch in cast("tuple[RecordSpan | StoredSpan, ...]", cast("PcapPartition", partition).spans):
             with stretch.fetched() if isinstance(stretch, StoredSpan) else nullcontext((stretch,)) as spans:
                 for span in spans:
                     for batch in read_span(span, self._schema, self._times, self._pick):
@@ -193,9 +193,9 @@ class PcapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         lenience = self._captures.lenience
-        for stretch in cast("tuple[Span | Part, ...]", cast("PcapPartition", partition).spans):
+        for stretch in cast("tuple[RecordSpan | CapturePart, ...]", cast("PcapPartition", partition).spans):
             try:
-                for span in pieces(stretch, lenience):
+                for span in spans_in(stretch, lenience):
                     yield from read_span(span, self._schema, pick=self._pick)
             except CaptureError:
                 if not lenience.missing or Path(stretch.path).exists():

@@ -21,12 +21,12 @@ from analysis.capture.pcap.files.format import FILE_HEADER_BYTES
 from analysis.capture.pcap.files.index import CaptureIndex, build_index, parse_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.naming import captures_among
-from analysis.capture.pcap.files.record_batches import Span, spans_of
-from analysis.capture.pcap.files.scan import Scan, Split
+from analysis.capture.pcap.files.record_batches import RecordSpan, spans_of
+from analysis.capture.pcap.files.scan import CaptureScan, Split
 from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.spark_home import local_folder
-from experiments.archives.stores import COPIED_BYTES, reached, told
+from experiments.archives.stores import COPIED_BYTES, store_and_path, store_errors
 from experiments.files.scratch import scratch
 from experiments.records.rundir import INDEX
 from topologies.errors import InputError
@@ -53,12 +53,12 @@ class StoredSpan:
     changed_ns: int | None
     start: int
     end: int
-    span: Span | None
+    span: RecordSpan | None
     times: TimeRange
     splits: tuple[Split, ...] = ()
 
     @contextmanager
-    def fetched(self) -> Iterator[Iterator[Span]]:
+    def fetched(self) -> Iterator[Iterator[RecordSpan]]:
         """Fetch the bytes, and return their spans, valid within the block. Raises CaptureError."""
         with scratch(FETCHING, local_folder()) as folder:
             file = folder / PurePosixPath(self.path).name
@@ -74,7 +74,7 @@ class StoredSpan:
             raise CaptureError(f"{self.path}: cannot fetch {needed:,} bytes: {allowed}")
 
     def _fetch(self, file: Path) -> None:
-        store, _ = reached(self.url)
+        store, _ = store_and_path(self.url)
         now = store.get_file_info(self.path)
         if (now.size, now.mtime_ns) != (self.size, self.changed_ns):
             raise CaptureError(f"{self.path}: changed since its reading was planned")
@@ -87,13 +87,13 @@ class StoredSpan:
                     raise CaptureError(f"{self.path}: became shorter while it was read")
                 target.write(some)
 
-    def _whole(self, file: Path) -> Iterator[Span]:
+    def _whole(self, file: Path) -> Iterator[RecordSpan]:
         plain = unpack(file)
         yield from spans_of(plain, build_index(plain), self.times)
 
-    def _part(self, span: Span, file: Path) -> Iterator[Span]:
+    def _part(self, span: RecordSpan, file: Path) -> Iterator[RecordSpan]:
         """Yield the span if there are records from its beginning to its end. Raises CaptureError if not."""
-        scan = Scan.within(file.name, span.form, span.start)
+        scan = CaptureScan.within(file.name, span.form, span.start)
         scan.go_on(map_bytes(file), span.end)
         if scan.problem is not None or scan.end != span.end or _sums(scan.splits) != _sums(self.splits):
             raise CaptureError(
@@ -115,7 +115,7 @@ def stored_spans(url: str, times: TimeRange) -> Iterator[StoredSpan]:
     Raises CaptureError if there are none.
     """
     with _captured(url):
-        store, path = reached(url)
+        store, path = store_and_path(url)
         path = path.rstrip("/")
         there = store.get_file_info(path).type
         folder, _, name = (path, "", "*") if there == pafs.FileType.Directory else path.rpartition("/")
@@ -175,7 +175,7 @@ def _has_records(store: pafs.FileSystem, path: str, index: CaptureIndex) -> bool
 def _captured(url: str) -> Iterator[None]:
     """Turn errors of the store into CaptureError."""
     try:
-        with told(url):
+        with store_errors(url):
             yield
     except InputError as error:
         raise CaptureError(str(error)) from error

@@ -22,8 +22,8 @@ from itertools import pairwise
 from analysis.pages.report.formatting import large, number, percent, scaled, seconds
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import Column, Table, figure, label, quantity, table
-from experiments.planned.changes import MENDING, Direction
+from analysis.pages.report.tables import Column, PageTable, figure, label, quantity, table
+from experiments.planned.changes import ENDING_KINDS, LinkDirectionName
 from experiments.planned.plan import LinkPlan
 
 BEFORE_S = 5.0  # averaging time before the fault for rates, as for the recovery's baselines
@@ -43,7 +43,7 @@ class StreamPath:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class StreamBacklog:
     """One stream's backlog in a region. Rates in events/s; None if not measured."""
 
     fault: str
@@ -81,11 +81,11 @@ class Backlog:
         return self.counted / self.headroom if self.headroom else None
 
 
-def backlogs(record: AnalysedRun) -> tuple[Backlog, ...]:
+def backlogs(record: AnalysedRun) -> tuple[StreamBacklog, ...]:
     """Return the longest gap of each affected stream in each region, for each disturbing fault."""
     worst: dict[tuple[str, int, str], Row] = {}
     regions = {host.name: host.region for host in record.plan.hosts}
-    disturbing = {fault.name for fault in record.plan.faults if fault.kind not in MENDING}
+    disturbing = {fault.name for fault in record.plan.faults if fault.kind not in ENDING_KINDS}
     for row in record.recovery:
         if row["fault"] not in disturbing or row["client"] not in regions or row["applied_s"] is None:
             continue
@@ -97,13 +97,13 @@ def backlogs(record: AnalysedRun) -> tuple[Backlog, ...]:
     return tuple(_backlog(record, key[2], worst[key]) for key in sorted(largest))
 
 
-def _backlog(record: AnalysedRun, region: str, row: Row) -> Backlog:
+def _backlog(record: AnalysedRun, region: str, row: Row) -> StreamBacklog:
     stream, applied_s, gap_s = row["stream"], row["applied_s"], row["switch_s"]
     rate = _mean(record.of_stream(stream), applied_s - BEFORE_S, applied_s)
     since_gap = {
         key: None if row.get(key) is None else row[key] - gap_s for key in ("catch_up_s", "settled_s")
     }
-    return Backlog(
+    return StreamBacklog(
         fault=row["fault"],
         stream=stream,
         origin=record.origin(stream),
@@ -135,11 +135,11 @@ def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float 
     return StreamPath("→".join(regions[-2:]), delay_s, bits_per_s, headroom)
 
 
-def _hop(record: AnalysedRun, sender: str, taker: str) -> tuple[LinkPlan, Direction] | None:
+def _hop(record: AnalysedRun, sender: str, taker: str) -> tuple[LinkPlan, LinkDirectionName] | None:
     """Return the link from one region to the next and its direction."""
     for link in record.wan_links:
         if {link.a, link.b} == {sender, taker}:
-            return link, Direction.FORWARD if link.a == sender else Direction.BACKWARD
+            return link, LinkDirectionName.FORWARD if link.a == sender else LinkDirectionName.BACKWARD
     return None
 
 
@@ -171,7 +171,7 @@ _COLUMNS = (
     quantity("Gap", "gap_s", seconds, "until the stream's events flowed again"),
     quantity("Rate", "rate", _events_per_s, "of the stream, before the fault"),
     quantity("Gap x rate", "expected", lambda events: large(events, ""), "the expected backlog"),
-    quantity("Backlog", "counted", number, "counted"),
+    quantity("StreamBacklog", "counted", number, "counted"),
     quantity("Arrived in", "came_in_s", seconds, "catch-up less gap: delay of the gap's events"),
     Column(
         "Headroom",
@@ -196,12 +196,12 @@ _COLUMNS = (
 )
 
 
-def backlogs_table(found: tuple[Backlog, ...]) -> Table:
+def backlogs_table(found: tuple[StreamBacklog, ...]) -> PageTable:
     """Return the table of the arithmetic, one row per stream and region."""
     return table("backlogs", _COLUMNS, found)
 
 
-def explanation(record: AnalysedRun, found: tuple[Backlog, ...]) -> tuple[str, ...]:
+def explanation(record: AnalysedRun, found: tuple[StreamBacklog, ...]) -> tuple[str, ...]:
     """Return sentences that explain the length of the longest overshoot."""
     measured = [b for b in found if b.overshoot_s is not None]
     if not measured:
@@ -222,7 +222,7 @@ def explanation(record: AnalysedRun, found: tuple[Backlog, ...]) -> tuple[str, .
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def _pace(b: Backlog) -> str:
+def _pace(b: StreamBacklog) -> str:
     """Return what set the pace: the link, or the processes and TCP."""
     if not b.way.headroom or not b.headroom:
         return ""
@@ -233,7 +233,7 @@ def _pace(b: Backlog) -> str:
     return f"Links did not set the pace: {link}. Delays, processes and TCP did."
 
 
-def _papers_headroom(record: AnalysedRun, b: Backlog) -> str:
+def _papers_headroom(record: AnalysedRun, b: StreamBacklog) -> str:
     """Return the headroom that would give the paper's overshoot, as a sentence."""
     section = paper_section(record.experiment)
     if section is None or section.overshoot_s is None or not b.rate:

@@ -15,10 +15,10 @@ from math import inf
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun
 from experiments.planned.changes import (
-    MENDING,
+    ENDING_KINDS,
     Change,
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
@@ -43,7 +43,7 @@ _SAME_TIME_S = 0.2  # changes of one fault at one time are applied within millis
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class FaultPeriod:
     """A fault's disturbance, in seconds since time 0; `end_s` is None if it lasted to the end of the run."""
 
     fault: str
@@ -76,7 +76,7 @@ class _Change:
 _Span = tuple[_Change, float | None]  # the change that began it, and its end
 
 
-def bands(record: AnalysedRun) -> tuple[Band, ...]:
+def bands(record: AnalysedRun) -> tuple[FaultPeriod, ...]:
     """Return every disturbance of the run, by start.
 
     A flapping link gives one band for each time it was down.
@@ -88,7 +88,7 @@ def bands(record: AnalysedRun) -> tuple[Band, ...]:
         within = opened[change.subject]
         over = [fault for fault in within if _is_over(fault, change, faults)]
         spans += [(within.pop(fault), _end_s(fault, change, faults)) for fault in over]
-        mends = change.fault in faults and faults[change.fault].kind in MENDING
+        mends = change.fault in faults and faults[change.fault].kind in ENDING_KINDS
         if change.disturbs and change.fault not in over and not mends:
             within[change.fault] = change
     spans += [(change, None) for within in opened.values() for change in within.values()]
@@ -96,7 +96,7 @@ def bands(record: AnalysedRun) -> tuple[Band, ...]:
     return tuple(_in_rows(sorted([*found, *_hidden(record, found)], key=lambda band: band.start_s)))
 
 
-def _in_rows(found: Iterable[Band]) -> Iterator[Band]:
+def _in_rows(found: Iterable[FaultPeriod]) -> Iterator[FaultPeriod]:
     """Assign each band the first row that is free at its start, or the last row."""
     free_s = [0.0] * NAME_ROWS
     for band in found:
@@ -118,7 +118,7 @@ def _end_s(fault: str, change: _Change, faults: Mapping[str, FaultPlan]) -> floa
     return change.at_s if until_us is None or until_us >= change.planned_us else until_us / 1e6
 
 
-def _hidden(record: AnalysedRun, found: Sequence[Band]) -> Iterator[Band]:
+def _hidden(record: AnalysedRun, found: Sequence[FaultPeriod]) -> Iterator[FaultPeriod]:
     """Yield faults without effect, because other faults had the same effect already."""
     usual = _usual_shapes(record.plan)
     changing = {change.fault for change in record.plan.changes if _disturbs(change, usual)}
@@ -126,8 +126,8 @@ def _hidden(record: AnalysedRun, found: Sequence[Band]) -> Iterator[Band]:
     for fault in record.plan.faults:
         start_s, until_us = fault.at_us / 1e6, fault.until_us
         within = any(band.start_s <= start_s <= (band.end_s or record.length_s) for band in found)
-        if within and fault.name not in changing and fault.kind not in MENDING:
-            yield Band(
+        if within and fault.name not in changing and fault.kind not in ENDING_KINDS:
+            yield FaultPeriod(
                 fault.name,
                 fault_label(fault.kind, fault.target),
                 start_s,
@@ -168,7 +168,7 @@ def _timed(record: AnalysedRun) -> Iterator[tuple[Change, float]]:
             if change.at_us / 1e6 <= record.length_s and change.fault not in churn:
                 yield change, change.at_us / 1e6
         return
-    for change, applied in record.run.carried_out:
+    for change, applied in record.run.changes_applied:
         if applied.applied_ns is not None and change.fault not in churn:
             yield change, (applied.applied_ns - zero_ns) / 1e9
 
@@ -177,7 +177,10 @@ def _usual_shapes(plan: Plan) -> dict[tuple[str, str], LinkParameters]:
     return {
         (link.name, direction): shape
         for link in plan.links
-        for direction, shape in ((Direction.FORWARD, link.forward), (Direction.BACKWARD, link.backward))
+        for direction, shape in (
+            (LinkDirectionName.FORWARD, link.forward),
+            (LinkDirectionName.BACKWARD, link.backward),
+        )
     }
 
 
@@ -205,7 +208,7 @@ def fault_label(kind: str, target: str) -> str:
     return f"{kind} {target.replace('-', EN_DASH) if '/' not in target else target}"
 
 
-def _merge(spans: Iterable[_Span], labels: Mapping[str, str]) -> list[Band]:
+def _merge(spans: Iterable[_Span], labels: Mapping[str, str]) -> list[FaultPeriod]:
     """Merge what one fault did at one time to several links, directions or processes into one band."""
     groups: list[list[_Span]] = []
     for span in sorted(spans, key=lambda span: (span[0].fault, span[0].at_s)):
@@ -217,10 +220,10 @@ def _merge(spans: Iterable[_Span], labels: Mapping[str, str]) -> list[Band]:
     return [_band(group, labels) for group in groups]
 
 
-def _band(group: Sequence[_Span], labels: Mapping[str, str]) -> Band:
+def _band(group: Sequence[_Span], labels: Mapping[str, str]) -> FaultPeriod:
     fault = group[0][0].fault
     ends = [end_s for _, end_s in group]
-    return Band(
+    return FaultPeriod(
         fault=fault,
         label=labels.get(fault, fault),
         start_s=group[0][0].at_s,

@@ -13,9 +13,9 @@ from analysis.pages.charting.chart_model import (
     NEAR,
     Axis,
     Chart,
+    ChartSeries,
+    ChartSpan,
     Reference,
-    Series,
-    Span,
     highest,
     two_decades,
 )
@@ -130,16 +130,16 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
     )
 
 
-def spans(record: AnalysedRun) -> tuple[Span, ...]:
+def spans(record: AnalysedRun) -> tuple[ChartSpan, ...]:
     """Return the periods of faults, then those of background traffic."""
     faults = tuple(
-        Span(band.label, band.start_s, band.end_s, band.fault, band.links, row=band.row)
+        ChartSpan(band.label, band.start_s, band.end_s, band.fault, band.links, row=band.row)
         for band in bands(record)
     )
     return faults + traffic_spans(record)
 
 
-def _unproven(record: AnalysedRun, link: str) -> tuple[Span, ...]:
+def _unproven(record: AnalysedRun, link: str) -> tuple[ChartSpan, ...]:
     """Return the periods for which neither direction's behaviour is proven."""
     periods = {
         (max(0.0, row["from_s"] or 0.0), row["to_s"])
@@ -147,12 +147,12 @@ def _unproven(record: AnalysedRun, link: str) -> tuple[Span, ...]:
         if row["link"] == link and row.get("verdict") == "unproven"
     }
     ordered = sorted(periods, key=lambda period: period[0])
-    return tuple(Span("", start_s, end_s, links=(link,), hatched=True) for start_s, end_s in ordered)
+    return tuple(ChartSpan("", start_s, end_s, links=(link,), hatched=True) for start_s, end_s in ordered)
 
 
 def _of_others(
     record: AnalysedRun, ends: Mapping[str, tuple[str, str]], rows: Sequence[Row]
-) -> tuple[Series, ...]:
+) -> tuple[ChartSeries, ...]:
     """Return background traffic by direction, if there is any."""
     found = []
     for way, (a, b) in ends.items():
@@ -169,7 +169,7 @@ def _rate_of(link: LinkPlan, way: str) -> TraceSteps | None:
     return trace.rate if trace else None
 
 
-def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: float) -> Series | None:
+def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: float) -> ChartSeries | None:
     """Return the capacity of a direction by its trace in each second, regardless of faults.
 
     Values above `most` are gaps.
@@ -181,7 +181,7 @@ def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: floa
     curve = RateCurve(0, 1, steps)
     seconds = range(math.ceil(record.length_s))
     bits = [curve.bits((second + 1) * NS_PER_S) - curve.bits(second * NS_PER_S) for second in seconds]
-    return Series(
+    return ChartSeries(
         name=f"{name} could carry",
         colour=colour_of(record.regions.index(region)),
         x=[second + 0.5 for second in seconds],
@@ -193,7 +193,7 @@ def _traced(record: AnalysedRun, link: LinkPlan, way: str, name: str, most: floa
     )
 
 
-def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Series] = ()) -> str:
+def _utilisation(link: LinkPlan, series: Sequence[ChartSeries], others: Sequence[ChartSeries] = ()) -> str:
     """Return the busiest bin as text, relative to its direction's rate.
 
     Also with background traffic, if any.
@@ -209,7 +209,7 @@ def _utilisation(link: LinkPlan, series: Sequence[Series], others: Sequence[Seri
     return f"peak {scaled(peak, 'B/s')}, {percent(peak * 8 / rate)} of {scaled(rate, 'bit/s')}"
 
 
-def _shared(link: LinkPlan, series: Sequence[Series], others: Sequence[Series]) -> str:
+def _shared(link: LinkPlan, series: Sequence[ChartSeries], others: Sequence[ChartSeries]) -> str:
     """Return the busiest bin of the system and background traffic together."""
     peaks = []
     for one in others:
@@ -223,11 +223,11 @@ def _shared(link: LinkPlan, series: Sequence[Series], others: Sequence[Series]) 
     return percent(peak * 8 / rate) if rate else scaled(peak, "B/s")
 
 
-def _shown(series: Iterable[Series]) -> tuple[Series, ...]:
+def _shown(series: Iterable[ChartSeries]) -> tuple[ChartSeries, ...]:
     return tuple(one for one in series if any(y is not None for y in one.y))
 
 
-def time_axis(record: AnalysedRun, series: Sequence[Series]) -> Axis:
+def time_axis(record: AnalysedRun, series: Sequence[ChartSeries]) -> Axis:
     """Return the axis from time 0 to the end."""
     last_s = max((one.x[-1] for one in series), default=0.0)
     return Axis(TIME, "s", low=0.0, high=time_end(record, last_s))
@@ -240,7 +240,7 @@ def time_end(record: AnalysedRun, last_s: float) -> float:
 
 def _of_regions(
     record: AnalysedRun, rows: Iterable[Row], region_column: str, value_column: str, group: str = ""
-) -> Iterable[Series]:
+) -> Iterable[ChartSeries]:
     by_region = defaultdict(list)
     for row in rows:
         by_region[row[region_column]].append(row)
@@ -253,12 +253,12 @@ def _of_regions(
 
 def _series(  # noqa: PLR0917 (independent parameters)
     record: AnalysedRun, name: str, region: str, rows: Sequence[Row], value_column: str, group: str
-) -> Series:
+) -> ChartSeries:
     index = record.regions.index(region) if region in record.regions else len(record.regions)
     dash, width = PERCENTILES.get(group, ("", 2.0))
     x, y = _points(rows, value_column)
     low, high = _bars(y, _points(rows, "bar_ms")[1])
-    return Series(
+    return ChartSeries(
         name=f"{name} {group}" if group in PERCENTILES else name,
         colour=colour_of(index),
         x=x,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from analysis.pages.charting.chart_model import Axis, Chart, Series
-from analysis.sweeps import Spread, Sweep, SweepRunResult, grouped
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
+from analysis.sweeps import RepetitionSpread, SweepResults, SweepRunResult, grouped
 from experiments.campaigns.sweep import value_text
 from topologies.palette import colour_of, dash_of
 
@@ -44,7 +44,7 @@ Name = Callable[[SweepRunResult], Hashable]
 
 def lines_of(
     runs: Sequence[SweepRunResult], x: Value, line: Name, y: Value, name: Callable[[Any], str] = str
-) -> tuple[Series, ...]:
+) -> tuple[ChartSeries, ...]:
     """Return a line for each value of `line`, in order, with the spread of `y` over runs of the same `x`."""
     points = grouped(runs, lambda run: (line(run), x(run)), y)
     names = sorted({key[0] for key in points}, key=_order)[:LINES_MAX]
@@ -56,7 +56,7 @@ def lines_of(
     return tuple(found)
 
 
-def line_of(name: str, number: int, points: Sequence[tuple[float, Spread]]) -> Series:
+def line_of(name: str, number: int, points: Sequence[tuple[float, RepetitionSpread]]) -> ChartSeries:
     """Return a line through means; `number` determines its colour."""
     several = any(value.count > 1 for _, value in points)
     return sweep_series(
@@ -69,9 +69,9 @@ def line_of(name: str, number: int, points: Sequence[tuple[float, Spread]]) -> S
     )
 
 
-def sweep_series(name: str, number: int, **points: Any) -> Series:
+def sweep_series(name: str, number: int, **points: Any) -> ChartSeries:
     """Return the series with this number in its chart; `points` are the other fields of Series."""
-    return Series(
+    return ChartSeries(
         name,
         colour_of(number),
         label=name,
@@ -81,7 +81,7 @@ def sweep_series(name: str, number: int, **points: Any) -> Series:
     )
 
 
-def generic_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
+def generic_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Return throughput and latency along the axis with the most values.
 
     There is a line for each value of the other axes.
@@ -136,7 +136,7 @@ def quantity(value: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _numeric(sweep: Sweep, axis: str) -> bool:
+def _numeric(sweep: SweepResults, axis: str) -> bool:
     return all(quantity(value) is not None for value in sweep.swept[axis])
 
 
@@ -153,7 +153,7 @@ def _order(value: Any) -> tuple[Any, ...]:
     return (0, number, str(value)) if number is not None else (1, 0.0, str(value))
 
 
-def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
+def convergence_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Return how long streams take to flow again after the last change of a run.
 
     It is one plot along the field with the most values; none if no run of the sweep had changes.
@@ -183,7 +183,7 @@ def convergence_charts(sweep: Sweep) -> tuple[SweepChart, ...]:
     )
 
 
-def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweepRunResult]]) -> Series:
+def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweepRunResult]]) -> ChartSeries:
     """Return the line of one figure: a point for each name whose runs have it."""
     found = []
     for place, named in enumerate(runs.values()):
@@ -191,4 +191,4 @@ def _line(number: int, title: str, key: str, runs: Mapping[str, Sequence[SweepRu
         if known:
             found.append((place + SIDEWAYS * (2 * number - 1), median(known), min(known), max(known)))
     x, y, low, high = zip(*found, strict=True) if found else ((), (), (), ())
-    return Series(title, colour_of(number), x, y, low, high, label=title, form="bars")
+    return ChartSeries(title, colour_of(number), x, y, low, high, label=title, form="bars")

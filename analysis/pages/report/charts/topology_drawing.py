@@ -7,12 +7,12 @@ downwards. A link affected by a fault has the fault and its time under its delay
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from analysis.pages.report.charts.bands import Band, bands
+from analysis.pages.report.charts.bands import FaultPeriod, bands
 from analysis.pages.report.formatting import EN_DASH, count_of, number, percent, scaled, seconds, with_unit
 from analysis.pages.report.run_reader import AnalysedRun
 from experiments.declared import Trait
 from experiments.planned.plan import LinkPlan
-from topologies.layout import Box, Line, layout, placed
+from topologies.layout import LabelBox, LabelledLine, layout, place_labels
 from topologies.palette import LIGHT, colour_of
 
 WIDTH, HEIGHT = 560.0, 400.0
@@ -23,7 +23,7 @@ NAME_LENGTH = 14
 RADIUS, LETTER, LINE_HEIGHT = 24.0, 9.2, 19.0
 """Sizes of a region and of text, as wide as on a phone."""
 SHOWN = (Trait.SERVER, Trait.PUBLISHER, Trait.SUBSCRIBER)
-NOWHERE = Box(0, 0, 0, 0)
+NOWHERE = LabelBox(0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class DrawnLink:
     lines: tuple[str, ...]  # its configuration
     marks: tuple[str, ...]  # faults on it, abbreviated
     disturbed: str  # "cut 19.00 s - 41.00 s", or "" without faults
-    label: Box = NOWHERE
+    label: LabelBox = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class TopologyDrawing:
     """A whole topology."""
 
     regions: tuple[DrawnRegion, ...]
@@ -69,10 +69,10 @@ class Drawing:
     height: float = HEIGHT
 
 
-def drawing(record: AnalysedRun) -> Drawing:
+def drawing(record: AnalysedRun) -> TopologyDrawing:
     """Return the topology of this run; links are marked with the faults that affected them."""
     regions, inside = _regions(record)
-    return Drawing(regions, _links(record, regions), inside)
+    return TopologyDrawing(regions, _links(record, regions), inside)
 
 
 def _regions(record: AnalysedRun) -> tuple[tuple[DrawnRegion, ...], str]:
@@ -98,18 +98,18 @@ def _links(record: AnalysedRun, regions: Sequence[DrawnRegion]) -> tuple[DrawnLi
     ends, found = {region.name: region for region in regions}, bands(record)
     labelled = len(record.wan_links) <= LABELS_UP_TO
     bare = [_link(link, ends, found, labelled=labelled) for link in record.wan_links]
-    taken = [Box(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in regions]
+    taken = [LabelBox(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in regions]
     taken += [
-        Box(region.x, region.y + inside_at(region), len(region.inside) * LETTER, LINE_HEIGHT)
+        LabelBox(region.x, region.y + inside_at(region), len(region.inside) * LETTER, LINE_HEIGHT)
         for region in regions
         if region.inside
     ]
-    boxes = placed([_line(link) for link in bare], taken, (WIDTH, HEIGHT))
+    boxes = place_labels([_line(link) for link in bare], taken, (WIDTH, HEIGHT))
     return tuple(replace(link, label=box) for link, box in zip(bare, boxes, strict=True))
 
 
 def _link(
-    link: LinkPlan, ends: Mapping[str, DrawnRegion], found: Sequence[Band], *, labelled: bool
+    link: LinkPlan, ends: Mapping[str, DrawnRegion], found: Sequence[FaultPeriod], *, labelled: bool
 ) -> DrawnLink:
     """Return a link without a label position."""
     a, b = ends[link.a], ends[link.b]
@@ -126,11 +126,11 @@ def _link(
     )
 
 
-def _line(link: DrawnLink) -> Line:
+def _line(link: DrawnLink) -> LabelledLine:
     """Return a link's line and label size for the placement of labels."""
     written = [*link.lines, *link.marks]
     width = max(map(len, written), default=0) * LETTER
-    return Line(link.x1, link.y1, link.x2, link.y2, width, len(written) * LINE_HEIGHT)
+    return LabelledLine(link.x1, link.y1, link.x2, link.y2, width, len(written) * LINE_HEIGHT)
 
 
 def inside_at(region: DrawnRegion) -> float:
@@ -146,7 +146,7 @@ def _configuration(link: LinkPlan) -> tuple[str, ...]:
     return (delay, f"{percent(loss)} loss") if loss else (delay,)
 
 
-def _marks(acted: Sequence[Band]) -> tuple[str, ...]:
+def _marks(acted: Sequence[FaultPeriod]) -> tuple[str, ...]:
     """Return the faults and their period, in as few letters as fit on a link."""
     if not acted:
         return ()
@@ -162,7 +162,7 @@ def _marks(acted: Sequence[Band]) -> tuple[str, ...]:
     return f"✕ {shown}", when
 
 
-def _disturbance(band: Band) -> str:
+def _disturbance(band: FaultPeriod) -> str:
     until = "to the end" if band.end_s is None else f"{EN_DASH} {seconds(band.end_s)}"
     return f"{band.fault} {seconds(band.start_s)} {until}"
 

@@ -4,10 +4,10 @@ import struct
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
-from node.core.content.content import Attribute, event_ranges
+from node.core.content.content import ContentAttribute, event_ranges
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Point
-from node.protocols.meghdoot.region import Region, Steps, affected, steps_of_region
+from node.protocols.meghdoot.region import SpaceRegion, Steps, affected, steps_of_region
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.zones.bounds import covering
 
@@ -15,7 +15,7 @@ READ_MAX = 1_024
 SPACES_MAX = 16
 
 
-class SeenEvent:
+class EventContent:
     """The content of an event. values: query for matching subscriptions (`bounds`).
 
     Other properties are computed on first use.
@@ -32,7 +32,7 @@ class SeenEvent:
         return self._space.point(self._ranges)
 
     @cached_property
-    def region(self) -> Region:
+    def region(self) -> SpaceRegion:
         """Region that the event affects."""
         return affected(self.point)
 
@@ -43,7 +43,7 @@ class SeenEvent:
 
 
 @lru_cache(maxsize=SPACES_MAX)
-def _lately(space: Space) -> dict[bytes, SeenEvent]:
+def _lately(space: Space) -> dict[bytes, EventContent]:
     """Return the cache of recently read events, shared by all peers of this process."""
     return {}
 
@@ -56,11 +56,11 @@ class EventReader:
         self._values = struct.Struct(f">{len(space.attributes)}d")
         self._read = _lately(space)
 
-    def read(self, payload: bytes) -> SeenEvent:
+    def read(self, payload: bytes) -> EventContent:
         """Return the content of a payload."""
         seen = self._read.get(payload)
         if seen is None:
-            seen = SeenEvent(self._space, self._values.unpack_from(payload))
+            seen = EventContent(self._space, self._values.unpack_from(payload))
             self._read[payload] = seen
             if len(self._read) > READ_MAX:
                 del self._read[next(iter(self._read))]
@@ -72,6 +72,6 @@ def payload_of(values: Sequence[float], size_bytes: int) -> bytes:
     return struct.pack(f">{len(values)}d", *values).ljust(size_bytes, b".")
 
 
-def fits(attributes: Sequence[Attribute], payload: bytes | memoryview) -> bool:
+def fits(attributes: Sequence[ContentAttribute], payload: bytes | memoryview) -> bool:
     """Return whether a payload is long enough for a value of each attribute."""
     return len(payload) >= struct.calcsize("d") * len(attributes)

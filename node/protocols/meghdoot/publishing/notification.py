@@ -6,14 +6,14 @@ subscribed.
 """
 
 from node.core.peers.peer_pool import Address
-from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import Event, EventName, Notify, Publish
-from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.publishing.event import SeenEvent
+from node.protocols.meghdoot.parameters import MeghdootParameters
+from node.protocols.meghdoot.publishing.event import EventContent
 from node.protocols.meghdoot.region import Steps
-from node.protocols.meghdoot.zones.doubts import Doubts
+from node.protocols.meghdoot.zones.doubts import DoubtfulZones
 from node.protocols.meghdoot.zones.held_zones import HeldZone, HeldZones
-from node.protocols.meghdoot.zones.keeping import Keeping
+from node.protocols.meghdoot.zones.keeping import SubscriptionStorage
 
 ANSWERED_MAX = 16_384
 
@@ -39,9 +39,9 @@ class EventSpread:
         self,
         message: Publish | Event,
         payload: bytes,
-        seen: SeenEvent,
+        seen: EventContent,
         notification: "Notification",
-        doubts: Doubts,
+        doubts: DoubtfulZones,
     ) -> None:
         self.origin, self.number, self.attempt = message.stream, message.first_seq, message.attempt
         self.publisher, self.region, self.is_for_owners = message.address, seen.region, False
@@ -94,7 +94,13 @@ class EventSpread:
 class Notification:
     """Notification for the zones of a peer. send: sends a message to a subscriber."""
 
-    def __init__(self, parameters: Parameters, mail: Mail, keeping: Keeping, held: HeldZones) -> None:
+    def __init__(
+        self,
+        parameters: MeghdootParameters,
+        mail: MessageTransport,
+        keeping: SubscriptionStorage,
+        held: HeldZones,
+    ) -> None:
         self.count = 0
         self.send = mail.send
         self._is_confirming = parameters.is_confirming

@@ -10,7 +10,7 @@ from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.can.claims import Versions
 from node.protocols.can.overlay import Can
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import News, Surroundings
+from node.protocols.meghdoot.layers import OwnershipChange, ZoneNeighbours
 from node.protocols.reachability.lateness import Lateness
 from node.protocols.reachability.nodes import NodeHandle
 
@@ -19,7 +19,7 @@ NEWS_MAX = 64
 """Changes of zones that are kept; after more, all zones are read again."""
 
 
-class Post:
+class OverlayTransport:
     """See `layers.Mail`. Messages of a peer to itself wait until the current input is processed (`here`).
 
     unsent: message types that a study does not count and does not send.
@@ -77,23 +77,23 @@ class Post:
         return self.can.reach.late_us
 
 
-class View:
+class OverlayView:
     """See `layers.Overlay`: a view of a node's claims."""
 
     def __init__(self) -> None:
         self._can: Can
-        self._news: list[News] = []
+        self._news: list[OwnershipChange] = []
         self._versions: Versions | None = None
         self._held: tuple[Zone, ...] = ()
 
-    def of(self, can: Can, changed: Callable[[], None]) -> None:
+    def watch_claims(self, can: Can, changed: Callable[[], None]) -> None:
         """Connect to a node's claims; `changed` is called with each change."""
         self._can, self._changed = can, changed
         can.claims.table.watch = self._on_change
 
     def _on_change(self, owner: Address, zone: Zone, is_there: bool) -> None:
         if len(self._news) <= NEWS_MAX:
-            self._news.append(News(owner, zone, is_there))
+            self._news.append(OwnershipChange(owner, zone, is_there))
         self._changed()
 
     def held(self) -> Sequence[Zone]:
@@ -103,15 +103,15 @@ class View:
             self._versions, self._held = versions, tuple(versions)
         return self._held
 
-    def beside(self, zone: Zone) -> Surroundings:
+    def beside(self, zone: Zone) -> ZoneNeighbours:
         """See `layers.Overlay`."""
         claims = self._can.claims
         table = claims.table
         rows = np.flatnonzero(table.adjacent(zone)).tolist()
         zones, owners = [table.zones[row] for row in rows], [table.owners[row] for row in rows]
-        return Surroundings(zones, owners, table.low[rows], table.high[rows])
+        return ZoneNeighbours(zones, owners, table.low[rows], table.high[rows])
 
-    def news(self) -> Sequence[News] | None:
+    def news(self) -> Sequence[OwnershipChange] | None:
         """See `layers.Overlay`."""
         news, self._news = self._news, []
         return news if len(news) <= NEWS_MAX else None

@@ -1,7 +1,7 @@
 """Events at a zone: notification and forwarding to the next zones (3.4, algorithm Deliver Event).
 
 Everything that spreads over a region is forwarded in the same way; the action at a zone differs
-(`Spread.visit`): an event notifies subscribers, a recovery (4.3) sends subscriptions.
+(`SpreadingMessage.visit`): an event notifies subscribers, a recovery (4.3) sends subscriptions.
 """
 
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from typing import Any, Protocol
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point
-from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.layers import MessageTransport
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.waves import Again, Key, Wave, Waves
-from node.protocols.meghdoot.region import Region, Steps, points_in
+from node.protocols.meghdoot.region import SpaceRegion, Steps, points_in
 from node.protocols.meghdoot.zones.held_zones import HeldZone, HeldZones
 
 SEEN_MAX = 16_384
 
 
-class Spread(Protocol):
+class SpreadingMessage(Protocol):
     """A message that spreads over a region. is_for_owners: replicas must not be used."""
 
     origin: int
     number: int
     attempt: int
     publisher: Address
-    region: Region
+    region: SpaceRegion
     is_for_owners: bool
 
     @property
@@ -50,7 +50,7 @@ class Spread(Protocol):
 
 
 @dataclass(slots=True)
-class Counts:
+class VisitCounts:
     """Visits of zones since the start of a peer. repeats: repeated visits of the same zone."""
 
     visits: int = 0
@@ -63,12 +63,12 @@ class Propagation:
 
     def __init__(
         self,
-        parameters: Parameters,
-        mail: Mail,
+        parameters: MeghdootParameters,
+        mail: MessageTransport,
         held: HeldZones,
         waves: Waves,
     ) -> None:
-        self.counts = Counts()
+        self.counts = VisitCounts()
         self._parameters = parameters
         self._mail = mail
         self._held = held
@@ -77,7 +77,7 @@ class Propagation:
         self._is_confirming = parameters.is_confirming
         self._seen: dict[Key, None] = {}
 
-    def begin(self, spread: Spread, point: Point, origin: Address) -> bool:
+    def begin(self, spread: SpreadingMessage, point: Point, origin: Address) -> bool:
         """Start at the zone that contains the region's corner; return whether this peer holds it."""
         zone = self._held.containing(point)
         if zone is None:
@@ -85,7 +85,7 @@ class Propagation:
         self._visit(spread, zone, origin, is_root=True)
         return True
 
-    def take(self, spread: Spread, sender: Address, zone_id: int) -> None:
+    def take(self, spread: SpreadingMessage, sender: Address, zone_id: int) -> None:
         """Process a wave that was forwarded to one of this peer's zones."""
         zone = self._held.by_id.get(zone_id)
         if zone is not None:
@@ -94,7 +94,7 @@ class Propagation:
         self.counts.strays += 1
         self._visit_any(spread, sender, zone_id)
 
-    def _visit_any(self, spread: Spread, sender: Address, asked: int) -> None:
+    def _visit_any(self, spread: SpreadingMessage, sender: Address, asked: int) -> None:
         """Visit all affected zones of this peer, since the sender does not know how its zone was split."""
         key = spread.origin, spread.number, spread.attempt, asked
         wave = self._wave(key, spread, sender, is_root=False)
@@ -106,11 +106,11 @@ class Propagation:
         for child in sorted(wave.children):
             self._visit(spread, self._held.by_id[child], self._mail.own, is_root=False)
 
-    def _wave(self, key: Key, spread: Spread, parent: Address, *, is_root: bool) -> Wave:
+    def _wave(self, key: Key, spread: SpreadingMessage, parent: Address, *, is_root: bool) -> Wave:
         until_us = self._mail.now_us + self._parameters.wave_timeout_us
         return Wave(key, parent, is_root, spread.publisher, until_us, 0, 0)
 
-    def _visit(self, spread: Spread, zone: HeldZone, parent: Address, *, is_root: bool) -> None:
+    def _visit(self, spread: SpreadingMessage, zone: HeldZone, parent: Address, *, is_root: bool) -> None:
         key = spread.origin, spread.number, spread.attempt, zone.id
         if not self._is_new(key):
             self.counts.repeats += 1

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from node.core.epochs import first_of
+from node.core.epochs import first_seq_of_epoch
 from node.core.peers.peer_pool import Address
-from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import EventName, Notify, Publish, Undelivered, Visited
-from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.publishing.event import EventReader, SeenEvent
-from node.protocols.meghdoot.publishing.window import LATE_US, Window
+from node.protocols.meghdoot.parameters import MeghdootParameters
+from node.protocols.meghdoot.publishing.event import EventContent, EventReader
+from node.protocols.meghdoot.publishing.window import LATE_US, CongestionWindow
 from node.protocols.meghdoot.region import all_points
 
 AGAIN_MAX = 8
@@ -35,7 +35,7 @@ EARLY_US = 200_000
 
 
 @dataclass(slots=True)
-class Pending:
+class UnconfirmedEvent:
     """An event that is not confirmed everywhere. Attempts are numbered from 0.
 
     is_answered: some attempt has ended, whatever its result: waiting for a zone in doubt is no load.
@@ -45,7 +45,7 @@ class Pending:
     """
 
     seq: int
-    seen: SeenEvent
+    seen: EventContent
     payload: bytes
     published_us: int
     again_us: int
@@ -58,15 +58,15 @@ class Pending:
 
 
 @dataclass(slots=True)
-class Publication:
+class MeghdootPublication:
     """A stream published here. last: its newest event; spreading: number of events without an answer."""
 
     stream: int
     last: int
-    window: Window
+    window: CongestionWindow
     spreading: int = 0
     heard_us: int = 0
-    pending: dict[int, Pending] = field(default_factory=dict)
+    pending: dict[int, UnconfirmedEvent] = field(default_factory=dict)
 
     @property
     def settled(self) -> int:
@@ -74,14 +74,16 @@ class Publication:
         return next(iter(self.pending), 0)
 
 
-class Publisher:
+class MeghdootPublisher:
     """All streams that a peer publishes. epoch: number of its earlier starts.
 
     acknowledged: called with each event that is confirmed everywhere.
     """
 
-    def __init__(self, parameters: Parameters, mail: Mail, reader: EventReader, epoch: int) -> None:
-        self.publications: dict[int, Publication] = {}
+    def __init__(
+        self, parameters: MeghdootParameters, mail: MessageTransport, reader: EventReader, epoch: int
+    ) -> None:
+        self.publications: dict[int, MeghdootPublication] = {}
         self.acknowledged: Callable[[int, int], None] = lambda stream, seq: None
         self._parameters = parameters
         self._mail = mail
@@ -120,21 +122,21 @@ class Publisher:
         """Publish an event; return its number."""
         publication = self.publications.get(stream)
         if publication is None:
-            window = Window(FIRST, LEAST, self._parameters.window)
-            publication = Publication(stream, first_of(self._epoch) - 1, window)
+            window = CongestionWindow(FIRST, LEAST, self._parameters.window)
+            publication = MeghdootPublication(stream, first_seq_of_epoch(self._epoch) - 1, window)
             self.publications[stream] = publication
         publication.last += 1
         now_us = self._mail.now_us
         wait_us = self._parameters.wave_timeout_us + self._parameters.retransmit_us // 2
         seen = self._reader.read(payload)
-        pending = Pending(publication.last, seen, payload, now_us, now_us + wait_us, wait_us)
+        pending = UnconfirmedEvent(publication.last, seen, payload, now_us, now_us + wait_us, wait_us)
         if self._parameters.is_confirming:
             publication.pending[pending.seq] = pending
             publication.spreading += 1
         self._send(publication, pending)
         return publication.last
 
-    def _send(self, publication: Publication, pending: Pending) -> None:
+    def _send(self, publication: MeghdootPublication, pending: UnconfirmedEvent) -> None:
         age_us = self._mail.now_us - pending.published_us
         message = Publish(
             publication.stream,
@@ -164,7 +166,7 @@ class Publisher:
         pending.expected[visited.attempt] = visited.undelivered
         self._settle(visited.stream, pending, visited.attempt)
 
-    def _answered(self, publication: Publication, pending: Pending, late_us: int) -> None:
+    def _answered(self, publication: MeghdootPublication, pending: UnconfirmedEvent, late_us: int) -> None:
         """Count a wave as ended: it is no load any more, though the event may be sent again."""
         publication.heard_us = self._mail.now_us
         if not pending.is_answered:
@@ -172,7 +174,7 @@ class Publisher:
             publication.spreading -= 1
             publication.window.answered(pending.published_us, late_us, self._mail.now_us)
 
-    def _early_us(self, pending: Pending) -> int:
+    def _early_us(self, pending: UnconfirmedEvent) -> int:
         return min(EARLY_US << min(pending.attempt, AGAIN_MAX), pending.wait_us)
 
     def undelivered(self, message: Undelivered) -> None:
@@ -183,7 +185,7 @@ class Publisher:
             pending.reported.setdefault(message.attempt, {})[message.zone] = lives
             self._settle(message.stream, pending, message.attempt)
 
-    def _settle(self, stream: int, pending: Pending, attempt: int) -> None:
+    def _settle(self, stream: int, pending: UnconfirmedEvent, attempt: int) -> None:
         """Start to notify the remaining subscribers, once all zones were visited and all reports are here."""
         zones = pending.reported.get(attempt, {})
         if sum(map(len, zones.values())) != pending.expected.get(attempt, -1):
@@ -201,11 +203,11 @@ class Publisher:
                 pending.remaining.pop(subscriber, None)
             self._end_if_everywhere(event.stream, pending)
 
-    def _end_if_everywhere(self, stream: int, pending: Pending) -> None:
+    def _end_if_everywhere(self, stream: int, pending: UnconfirmedEvent) -> None:
         if not pending.remaining and self.publications[stream].pending.pop(pending.seq, None) is not None:
             self.acknowledged(stream, pending.seq)
 
-    def _pending(self, stream: int, seq: int) -> Pending | None:
+    def _pending(self, stream: int, seq: int) -> UnconfirmedEvent | None:
         publication = self.publications.get(stream)
         return None if publication is None else publication.pending.get(seq)
 
@@ -229,7 +231,7 @@ class Publisher:
             else:
                 self._notify(publication, pending)
 
-    def _due(self) -> Iterator[tuple[Publication, Pending]]:
+    def _due(self) -> Iterator[tuple[MeghdootPublication, UnconfirmedEvent]]:
         """Yield due events, the longest due ones first, and not all at once.
 
         Late answers extend the wait. The oldest events are due again before the newest have had their turn.
@@ -240,7 +242,7 @@ class Publisher:
             most = max(1, int(publication.window.size / AT_ONCE))
             yield from ((publication, each) for each in nsmallest(most, due, key=lambda each: each.again_us))
 
-    def _notify(self, publication: Publication, pending: Pending) -> None:
+    def _notify(self, publication: MeghdootPublication, pending: UnconfirmedEvent) -> None:
         """Notify the remaining subscribers; the overlay probes failed ones until they return."""
         age_us = self._mail.now_us - pending.published_us
         for address, life in (pending.remaining or {}).items():

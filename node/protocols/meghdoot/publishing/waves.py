@@ -19,9 +19,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from node.core.peers.peer_pool import Address
-from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.messages import Confirm, EventName, RootConfirm, Subscriber, Undelivered, Visited
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.layers import MessageTransport
+from node.protocols.meghdoot.messages import (
+    Confirm,
+    EventName,
+    RootConfirm,
+    SubscriberGeneration,
+    Undelivered,
+    Visited,
+)
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.region import PRIME
 
 WAVES_MAX = 65_536
@@ -70,7 +77,7 @@ class Wave:
 class Waves:
     """All pending waves of a peer. answers: collected answers by receiver, for `flush`."""
 
-    def __init__(self, parameters: Parameters, mail: Mail) -> None:
+    def __init__(self, parameters: MeghdootParameters, mail: MessageTransport) -> None:
         self._parameters = parameters
         self._silent_us = parameters.heartbeat_us * 5 // 4
         self._mail = mail
@@ -181,7 +188,7 @@ class Waves:
 
     def _give_up_subscribers(self, wave: Wave) -> None:
         origin, number, attempt, zone = wave.key
-        rows = tuple(Subscriber(address, life) for address, life in wave.told.items())
+        rows = tuple(SubscriberGeneration(address, life) for address, life in wave.told.items())
         for each in rows:
             self._mail.miss(each.address)
             waiting = self._waiting.get((each.address, origin, number), [])

@@ -15,7 +15,7 @@ SHRINK_FACTOR = 0.7
 """Part of the window that remains after a late answer."""
 
 
-class Window:
+class CongestionWindow:
     """A congestion window. first, least, most: its initial size and its bounds."""
 
     def __init__(self, first: int, least: int, most: int) -> None:

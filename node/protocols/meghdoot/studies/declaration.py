@@ -8,7 +8,7 @@ def _of_paper(description: str, parameters: PaperParameters) -> Study:
     return Study(
         description,
         parameters,
-        "node.protocols.meghdoot.studies.paper:carry_out",
+        "node.protocols.meghdoot.studies.paper:execute",
         "analysis.systems.meghdoot_paper:page",
     )
 
@@ -33,7 +33,7 @@ STUDIES = {
     "meghdoot-failures": Study(
         "failure of a tenth of all peers at once: events missed and late; not in the paper",
         FailuresParameters(),
-        "node.protocols.meghdoot.studies.failures:carry_out",
+        "node.protocols.meghdoot.studies.failures:execute",
         "analysis.systems.meghdoot_failures:page",
     ),
 }

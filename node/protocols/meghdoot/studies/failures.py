@@ -19,10 +19,10 @@ from node.core.content.event_values import EventValues
 from node.core.content.subscription_draws import SubscriptionDraws
 from node.core.deliveries import RecordKind
 from node.core.peers.peer_pool import Address
-from node.core.study import Surroundings
+from node.core.study import StudyContext
 from node.protocols.meghdoot.studies.parameters import FailuresParameters
 from node.protocols.meghdoot.studies.peers import Peers
-from node.sim.quiet import quiet
+from node.sim.quiet import cyclic_gc_disabled
 
 SECOND_US = 1_000_000
 WARM_S = 5
@@ -42,9 +42,9 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def carry_out(parameters: FailuresParameters, given: Surroundings) -> None:
+def execute(parameters: FailuresParameters, given: StudyContext) -> None:
     """Run all variants, with the same subscriptions, events and failing peers."""
-    with quiet():
+    with cyclic_gc_disabled():
         for number, (name, variant) in enumerate(VARIANTS.items()):
 
             def tell(doing: str, done: float, number: int = number, name: str = name) -> None:
@@ -60,7 +60,7 @@ class _Scenario:
     """One variant. `published_us`: publication time of each event."""
 
     def __init__(
-        self, parameters: FailuresParameters, given: Surroundings, variant: Mapping[str, Any]
+        self, parameters: FailuresParameters, given: StudyContext, variant: Mapping[str, Any]
     ) -> None:
         self._parameters = parameters
         self._rng = np.random.default_rng(given.seed)

@@ -20,7 +20,7 @@ from node.core.content.content import event_ranges
 from node.core.content.event_values import EventValues
 from node.core.content.subscription_draws import SubscriptionDraws
 from node.core.peers.peer_pool import Address
-from node.core.study import Surroundings
+from node.core.study import StudyContext
 from node.protocols.can.messages import Route
 from node.protocols.can.zones import TOP
 from node.protocols.meghdoot.messages import Event, Publish, Store
@@ -29,7 +29,7 @@ from node.protocols.meghdoot.region import affected
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.studies.parameters import PaperParameters
 from node.protocols.meghdoot.studies.peers import Peers
-from node.sim.quiet import quiet
+from node.sim.quiet import cyclic_gc_disabled
 
 TELL_EACH = 500
 GROWTH, LOOK_EACH = 1.1, 10_000
@@ -38,16 +38,16 @@ CHECK_EACH = 100
 """One of this many events is checked against all zones."""
 
 
-def carry_out(parameters: PaperParameters, given: Surroundings) -> None:
+def execute(parameters: PaperParameters, given: StudyContext) -> None:
     """Run all subscriptions and events, and write the results."""
-    with quiet():
+    with cyclic_gc_disabled():
         paper = _Paper(parameters, given)
         paper.run()
         paper.write_results()
 
 
 class _Paper:
-    def __init__(self, parameters: PaperParameters, given: Surroundings) -> None:
+    def __init__(self, parameters: PaperParameters, given: StudyContext) -> None:
         self._parameters, self._given = parameters, given
         workload = stock_quotes.workload(uniform=parameters.source == "uniform")
         self._events = EventValues(workload, given.seed)

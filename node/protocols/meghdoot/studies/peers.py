@@ -12,10 +12,10 @@ from node.core.content.content import Range
 from node.core.machine import Randomness
 from node.core.peers.peer_pool import Address
 from node.core.specification import Member, NodeSpec
-from node.core.specification import Subscription as Asked
+from node.core.specification import PlannedSubscription as Asked
 from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.node import MeghdootNode
-from node.sim.flat_network import FlatNetwork, Told
+from node.sim.flat_network import EffectObserver, FlatNetwork
 
 HOP_US = 1_000
 LONG_US = 1 << 50
@@ -43,7 +43,7 @@ class Peers:
         workload: Mapping[str, Any],
         rng: Randomness,
         parameters: Mapping[str, Any],
-        on_effect: Told | None = None,
+        on_effect: EffectObserver | None = None,
         *,
         quiet_us: int = QUIET_US,
         notified: bool = True,

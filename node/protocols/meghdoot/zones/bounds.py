@@ -29,7 +29,7 @@ def open_edges(high: Floats) -> Floats:
     return found
 
 
-class Bounds:
+class BoxArray:
     """Boxes by their indexes, from 0 on."""
 
     def __init__(self, dimensions: int) -> None:

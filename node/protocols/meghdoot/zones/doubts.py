@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from node.core.machine import Log
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Zone
-from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import Handed
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.zones.held_zones import HeldZone
 
@@ -29,7 +29,7 @@ ASSURED = 3
 
 
 @dataclass(slots=True)
-class Doubt:
+class DoubtfulZone:
     """A zone, or part of one, in doubt.
 
     is_given: its giver will confirm the end. is_old: this peer had all data when it stopped. until_us: time
@@ -46,7 +46,7 @@ class Doubt:
     awaited: dict[int, int] = field(default_factory=dict)
 
 
-class Doubts:
+class DoubtfulZones:
     """All doubts of a peer.
 
     hand_over: sends a zone's data to another peer. is_own, is_copy: whether this peer owns a zone, or
@@ -55,15 +55,15 @@ class Doubts:
 
     def __init__(
         self,
-        parameters: Parameters,
-        mail: Mail,
+        parameters: MeghdootParameters,
+        mail: MessageTransport,
         space: Space,
         hand_over: Callable[[Zone, Address], None],
         *,
         is_own: Callable[[Zone], bool],
         is_copy: Callable[[Zone], bool],
     ) -> None:
-        self._doubts: list[Doubt] = []
+        self._doubts: list[DoubtfulZone] = []
         # zones given away in doubt: zone, receiver, end of the doubt
         self._given_in_doubt: list[tuple[Zone, Address, int]] = []
         self._parameters = parameters
@@ -77,12 +77,12 @@ class Doubts:
         self._dimensions = space.dimensions
         self._edges = struct.Struct(f">{2 * space.dimensions}d")
 
-    def __iter__(self) -> Iterator[Doubt]:
+    def __iter__(self) -> Iterator[DoubtfulZone]:
         return iter(list(self._doubts))
 
     def taken_over(self, zone: Zone) -> None:
         """Add a zone that came without its data and without copies that had moved there."""
-        self._doubts.append(Doubt(zone, self._until_us()))
+        self._doubts.append(DoubtfulZone(zone, self._until_us()))
 
     def woke(self, zones: Iterable[Zone]) -> None:
         """Add this peer's zones, since it did not run for some time.
@@ -97,12 +97,12 @@ class Doubts:
             again_us = now_us + self._parameters.wave_timeout_us
             until_us = now_us + self._parameters.repair_us
             self._doubts = [each for each in self._doubts if not (each.is_old and each.zone == zone)]
-            self._doubts.append(Doubt(zone, until_us, is_old=True, again_us=again_us))
+            self._doubts.append(DoubtfulZone(zone, until_us, is_old=True, again_us=again_us))
 
     def given_by_another(self, zone: Zone) -> None:
         """Add a zone received from a peer that sends its data; if they do not arrive, it is recovered."""
         again_us = self._mail.now_us + self._parameters.retransmit_us
-        self._doubts.append(Doubt(zone, self._until_us(), is_given=True, again_us=again_us))
+        self._doubts.append(DoubtfulZone(zone, self._until_us(), is_given=True, again_us=again_us))
 
     def _until_us(self) -> int:
         """Return the time by which subscribers have repeated themselves or are given up."""
@@ -132,7 +132,7 @@ class Doubts:
     def _confirm(self, zone: Zone, to: Address, doubt_us: int) -> None:
         self._mail.send(to, Handed(doubt_us, self.edges_of(zone)))
 
-    def _remove(self, doubt: Doubt, zone: Zone) -> None:
+    def _remove(self, doubt: DoubtfulZone, zone: Zone) -> None:
         """Remove the part of a doubt that lies in a zone."""
         self._doubts.remove(doubt)
         self._doubts += [replace(doubt, zone=part, awaited={}) for part in doubt.zone.without(zone)]
@@ -150,7 +150,7 @@ class Doubts:
                 self._remove(each, zone)
                 if message.doubt_us:
                     part = each.zone.intersection(zone)
-                    self._doubts.append(Doubt(part, until_us, is_given=True, again_us=each.again_us))
+                    self._doubts.append(DoubtfulZone(part, until_us, is_given=True, again_us=each.again_us))
         if not message.doubt_us:
             self._complete_given(zone)
 
@@ -161,7 +161,7 @@ class Doubts:
             self._woke_us is not None and self._mail.now_us < self._woke_us + self._parameters.retransmit_us
         )
 
-    def end(self, doubt: Doubt, how: str) -> None:
+    def end(self, doubt: DoubtfulZone, how: str) -> None:
         """End a doubt, since the zone is complete."""
         self._doubts.remove(doubt)
         self._mail.emit(Log("recovered", {"how": how}))

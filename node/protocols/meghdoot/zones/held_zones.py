@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import News, Overlay, zone_id
-from node.protocols.meghdoot.region import NextZones, Region, Steps, steps_of_zone
+from node.protocols.meghdoot.layers import Overlay, OwnershipChange, zone_id
+from node.protocols.meghdoot.region import NextZones, SpaceRegion, Steps, steps_of_zone
 
 Child = tuple[int, Address]
 """A zone id, and one of the zone's holders."""
@@ -40,7 +40,7 @@ class HeldZone:
             self._steps = steps_of_zone(self.zone)
         return self._steps
 
-    def hear(self, news: Sequence[News]) -> None:
+    def hear(self, news: Sequence[OwnershipChange]) -> None:
         """Apply changes of neighbours, and forget their holders, which may have changed as well."""
         self._holders.clear()
         for each in news:
@@ -63,7 +63,7 @@ class HeldZone:
             self._next.remove(row)
             del self._beside[row]
 
-    def children(self, region: Region, *, is_basic: bool, is_for_owners: bool = False) -> list[Child]:
+    def children(self, region: SpaceRegion, *, is_basic: bool, is_for_owners: bool = False) -> list[Child]:
         """Return the zones and holders to which something goes that spreads over a region.
 
         is_basic: use the paper's printed algorithm. is_for_owners: replicas must not be used.
@@ -109,7 +109,7 @@ class HeldZones:
             self._renew(tuple(self._overlay.held()), self._overlay.news())
         return self._held
 
-    def _renew(self, zones: tuple[Zone, ...], news: Sequence[News] | None) -> None:
+    def _renew(self, zones: tuple[Zone, ...], news: Sequence[OwnershipChange] | None) -> None:
         if news is None or zones != self._zones:
             self._zones = zones
             held = (HeldZone(zone, self._overlay, self._turns) for zone in zones)

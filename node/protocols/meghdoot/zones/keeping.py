@@ -17,21 +17,21 @@ from operator import attrgetter
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import Mail, Overlay
-from node.protocols.meghdoot.messages import Purpose, Store, StoreAt, Stored, Subscribed, Word
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.layers import MessageTransport, Overlay
+from node.protocols.meghdoot.messages import Store, StoreAt, Stored, StorePurpose, Subscribed, UpdateName
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space, reflection
-from node.protocols.meghdoot.subscriptions import Key, Packing, Subscription, Subscriptions
+from node.protocols.meghdoot.subscriptions import Key, Packing, SubscriptionStore, SubscriptionUpdate
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 from node.protocols.meghdoot.zones.mirror import copy_place
-from node.protocols.meghdoot.zones.stores import Stores
+from node.protocols.meghdoot.zones.stores import SubscriptionBatches
 from node.protocols.reachability.nodes import NodeHandle
 
 ROWS_MAX = 1_000
 REPLACED_MAX = 256
 """Maximum of copies that are placed again at a time, and of subscriptions that are moved."""
 PENDING_MAX = 65_536
-Waits = set[str | Address]
+PendingCopies = set[str | Address]
 COPY = "copy"
 
 
@@ -39,10 +39,10 @@ COPY = "copy"
 class Installation:
     """A subscription update that is not installed yet. waits: for replicas, and for the copy."""
 
-    word: Word
+    word: UpdateName
     subscriber: Address
     until_us: int
-    waits: Waits = field(default_factory=set)
+    waits: PendingCopies = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -53,23 +53,28 @@ class Copying:
     waits: int = 0
 
 
-class Keeping:
+class SubscriptionStorage:
     """The stores of a peer. `held` determines which zones are its own."""
 
     def __init__(
-        self, parameters: Parameters, mail: Mail, space: Space, overlay: Overlay, held: HeldZones
+        self,
+        parameters: MeghdootParameters,
+        mail: MessageTransport,
+        space: Space,
+        overlay: Overlay,
+        held: HeldZones,
     ) -> None:
-        self.subscriptions = Subscriptions(space)
-        self.copies = Subscriptions(space)
+        self.subscriptions = SubscriptionStore(space)
+        self.copies = SubscriptionStore(space)
         self.packing = Packing(len(space.attributes))
-        self.stores = Stores(mail, self.packing, parameters.wave_timeout_us)
+        self.stores = SubscriptionBatches(mail, self.packing, parameters.wave_timeout_us)
         self._parameters = parameters
         self._mail = mail
         self.space = space
         self._overlay = overlay
         self._held = held
         self._installing: dict[Key, Installation] = {}
-        self.answers: dict[Address, list[Word]] = {}
+        self.answers: dict[Address, list[UpdateName]] = {}
         self._placed: dict[Key, Point] = {}
         self._replicated: dict[NodeHandle, Copying] = {}
         self.is_settled = True  # whether all data are where they belong
@@ -81,16 +86,16 @@ class Keeping:
     def take(self, message: Store) -> None:
         """Store received subscriptions."""
         updates = self.packing.unpack(message.subscriptions, self._mail.now_us)
-        if message.purpose == Purpose.INSTALL:
+        if message.purpose == StorePurpose.INSTALL:
             for each in updates:
                 self._install(each)
             return
-        if message.purpose == Purpose.COPY:
+        if message.purpose == StorePurpose.COPY:
             for each in updates:
                 self.copies.put(each)
         else:
             self.add(updates)
-        if message.purpose == Purpose.RECOVERED:
+        if message.purpose == StorePurpose.RECOVERED:
             self._copy_to_replicas(updates)
         self._mail.send(message.address, Stored(message.number))
 
@@ -102,13 +107,13 @@ class Keeping:
             self.copies.put(each)
         self._mail.send(message.address, Stored(message.number))
 
-    def add(self, updates: Iterable[Subscription]) -> None:
+    def add(self, updates: Iterable[SubscriptionUpdate]) -> None:
         """Store subscriptions of zones, from any peer."""
         for each in updates:
             self.subscriptions.put(each)
         self.is_settled = False
 
-    def _install(self, update: Subscription) -> None:
+    def _install(self, update: SubscriptionUpdate) -> None:
         self._note_repeated(self.subscriptions.get(update.key), update, update.subscriber)
         self.subscriptions.put(update)
         known = self.subscriptions.get(update.key)
@@ -116,7 +121,9 @@ class Keeping:
             return  # outdated
         self._start_installation(update)
 
-    def _note_repeated(self, known: Subscription | None, update: Subscription, asker: Address) -> None:
+    def _note_repeated(
+        self, known: SubscriptionUpdate | None, update: SubscriptionUpdate, asker: Address
+    ) -> None:
         """Probe the sender of an early repetition, which may have missed the answer, as across a cut.
 
         The next answer then takes a way that works. known: the stored update.
@@ -141,9 +148,9 @@ class Keeping:
         ):
             self._start_installation(known)
 
-    def _start_installation(self, update: Subscription) -> None:
+    def _start_installation(self, update: SubscriptionUpdate) -> None:
         now_us = self._mail.now_us
-        word = Word(update.number, update.version)
+        word = UpdateName(update.number, update.version)
         under_way = self._installing.get(update.key)
         if under_way is not None and under_way.word == word:
             return  # already in progress
@@ -157,7 +164,7 @@ class Keeping:
         for replica in self._overlay.replicas(zone.zone) if zone else ():
             installation.waits.add(replica.address)
             done = partial(self._has_arrived, installation, replica.address)
-            self.stores.send(replica.address, Purpose.REPLICA, (update,), done)
+            self.stores.send(replica.address, StorePurpose.REPLICA, (update,), done)
         place = self.copy_place(point)
         if place is not None:
             installation.waits.add(COPY)
@@ -174,7 +181,7 @@ class Keeping:
         zone = self._held.containing(point)
         return None if zone is None else zone.zone
 
-    def _place_copy(self, update: Subscription, place: Point, done: Callable[[], None]) -> None:
+    def _place_copy(self, update: SubscriptionUpdate, place: Point, done: Callable[[], None]) -> None:
         """Send a copy to its place; if this peer owns that on arrival, send it to another place."""
 
         def arrived() -> None:
@@ -214,11 +221,11 @@ class Keeping:
     def hand_over(self, zone: Zone, to: Address) -> None:
         """Send a zone's data to the peer that has it now; they are kept until they have arrived."""
         subscriptions = self.subscriptions.within(zone)
-        self.stores.send(to, Purpose.RECOVERED, subscriptions, lambda: None)
+        self.stores.send(to, StorePurpose.RECOVERED, subscriptions, lambda: None)
         moved = [each for each in self.copies if not self._is_at_home(each)]
-        self.stores.send(to, Purpose.COPY, moved, lambda: None)
+        self.stores.send(to, StorePurpose.COPY, moved, lambda: None)
 
-    def _is_at_home(self, copy: Subscription) -> bool:
+    def _is_at_home(self, copy: SubscriptionUpdate) -> bool:
         """Return whether the copy's mirror image is in a zone of this peer, so that it did not move here."""
         return self._held.containing(reflection(self.space.point(copy.ranges))) is not None
 
@@ -228,7 +235,7 @@ class Keeping:
         for copying in self._replicated.values():
             copying.waits, copying.again_us = copying.waits + 1, self._mail.now_us  # sends everything again
 
-    def moved_to(self, zone: Zone, own: Zone) -> list[Subscription]:
+    def moved_to(self, zone: Zone, own: Zone) -> list[SubscriptionUpdate]:
         """Return subscriptions of one of this peer's zones whose copies had to move to the given zone."""
         return [
             each
@@ -245,12 +252,12 @@ class Keeping:
         for held in self._held.by_id.values():
             self._copy(replica.address, copying, self.subscriptions.within(held.zone))
 
-    def _copy(self, address: Address, copying: Copying, batch: list[Subscription]) -> None:
+    def _copy(self, address: Address, copying: Copying, batch: list[SubscriptionUpdate]) -> None:
         def done() -> None:
             copying.waits -= 1
 
         copying.again_us = self._mail.now_us + self._parameters.wave_timeout_us
-        if self.stores.send(address, Purpose.REPLICA, batch, done):
+        if self.stores.send(address, StorePurpose.REPLICA, batch, done):
             copying.waits += 1
 
     def copied(self) -> Iterator[tuple[Zone, Address]]:
@@ -269,9 +276,9 @@ class Keeping:
         """Return whether this peer replicates a zone."""
         return zone in self._overlay.held() and not self._overlay.is_owner(zone)
 
-    def _copy_to_replicas(self, updates: Iterable[Subscription]) -> None:
+    def _copy_to_replicas(self, updates: Iterable[SubscriptionUpdate]) -> None:
         """Forward subscriptions of this peer's zones to the replicas."""
-        by_copy: dict[NodeHandle, list[Subscription]] = {}
+        by_copy: dict[NodeHandle, list[SubscriptionUpdate]] = {}
         for each in updates:
             held = self._held.containing(self.space.point(each.ranges))
             for replica in self._overlay.replicas(held.zone) if held else ():
@@ -296,7 +303,7 @@ class Keeping:
             self._place_copy(each, place, lambda: None)
         self.is_settled = not moved and not replaced
 
-    def _misplaced(self) -> Iterator[tuple[Subscription, Point]]:
+    def _misplaced(self) -> Iterator[tuple[SubscriptionUpdate, Point]]:
         """Yield subscriptions of own zones whose copies are elsewhere, and their correct places."""
         for each in self.subscriptions if self._parameters.mirror else ():
             point = self.space.point(each.ranges)
@@ -308,7 +315,7 @@ class Keeping:
         zone = self._held.containing(point)
         return zone is not None and self._overlay.is_owner(zone.zone)
 
-    def _forget(self, moved: Subscription) -> None:
+    def _forget(self, moved: SubscriptionUpdate) -> None:
         """Forget a moved subscription, unless this peer has its point again."""
         if self._own_zone(self.space.point(moved.ranges)) is not None:
             return

@@ -15,10 +15,10 @@ from node.core.peers.peer_pool import Address
 from node.protocols.can.messages import Join, coordinates_of
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Zone
-from node.protocols.meghdoot.layers import Mail
+from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import Climb, Load, Loaded
-from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.publishing.event import SeenEvent
+from node.protocols.meghdoot.parameters import MeghdootParameters
+from node.protocols.meghdoot.publishing.event import EventContent
 from node.protocols.meghdoot.zones.held_zones import HeldZones
 
 DECAY = 0.5
@@ -33,33 +33,33 @@ OLD = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReportedLoad:
     """The load of a peer, and the time of the report."""
 
     load: float
     at_us: int
 
 
-class LoadBook:
+class KnownLoads:
     """The load known to one peer. events, matches: counts with decay."""
 
-    def __init__(self, parameters: Parameters, mail: Mail, held: HeldZones) -> None:
+    def __init__(self, parameters: MeghdootParameters, mail: MessageTransport, held: HeldZones) -> None:
         self.events = self.matches = 0.0
-        self.most: dict[Address, Heard] = {}
+        self.most: dict[Address, ReportedLoad] = {}
         self._parameters = parameters
         self._mail = mail
         self._held = held
         self._neighbours: dict[Address, float] = {}
         self._due_us = parameters.load_us
         self._turn = 0
-        self._recent: deque[SeenEvent] = deque(maxlen=RECENT)
+        self._recent: deque[EventContent] = deque(maxlen=RECENT)
 
     @property
     def load(self) -> float:
         """Load in visits: matching a subscription counts as `match_cost` visits."""
         return self.events + self._parameters.match_cost * self.matches
 
-    def visited(self, event: SeenEvent, subscriptions: int) -> None:
+    def visited(self, event: EventContent, subscriptions: int) -> None:
         """Count an event's visit to a zone with the given number of subscriptions."""
         self.events += 1
         self.matches += subscriptions
@@ -136,7 +136,7 @@ class LoadBook:
             if (load, address) < least:
                 return
             del most[least[1]]
-        most[address] = Heard(load, self._mail.now_us)
+        most[address] = ReportedLoad(load, self._mail.now_us)
 
     # --- Joins
 
@@ -172,4 +172,4 @@ class LoadBook:
             self._neighbours[address] /= 2
         if address in self.most:
             heard = self.most[address]
-            self.most[address] = Heard(heard.load / 2, heard.at_us)
+            self.most[address] = ReportedLoad(heard.load / 2, heard.at_us)

@@ -13,37 +13,44 @@ doubt ends.
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point, Zone
-from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.messages import EventName, Purpose, Recover, RecoverAt, Visited, Where
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.layers import MessageTransport
+from node.protocols.meghdoot.messages import (
+    EventName,
+    Recover,
+    RecoverAt,
+    RecoveryZones,
+    StorePurpose,
+    Visited,
+)
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.propagation import Propagation
 from node.protocols.meghdoot.publishing.waves import Waves
-from node.protocols.meghdoot.region import Region, Steps, all_points, around, closed, steps_of_region
+from node.protocols.meghdoot.region import SpaceRegion, Steps, all_points, around, closed, steps_of_region
 from node.protocols.meghdoot.space import Space, reflected
-from node.protocols.meghdoot.subscriptions import Subscription
-from node.protocols.meghdoot.zones.doubts import Doubt, Doubts
+from node.protocols.meghdoot.subscriptions import SubscriptionUpdate
+from node.protocols.meghdoot.zones.doubts import DoubtfulZone, DoubtfulZones
 from node.protocols.meghdoot.zones.held_zones import HeldZone
-from node.protocols.meghdoot.zones.keeping import Keeping
+from node.protocols.meghdoot.zones.keeping import SubscriptionStorage
 
 FIRST_NUMBER = 1 << 62
 """First number of recoveries, above those of events."""
 
 
-class Recovery:
+class ZoneRecovery:
     """Recovery requests of a peer, and its answers to others. `propagation` is set from outside."""
 
     propagation: Propagation
 
     def __init__(
         self,
-        parameters: Parameters,
-        mail: Mail,
+        parameters: MeghdootParameters,
+        mail: MessageTransport,
         space: Space,
         *,
-        keeping: Keeping,
+        keeping: SubscriptionStorage,
         waves: Waves,
     ) -> None:
-        self.doubts = Doubts(
+        self.doubts = DoubtfulZones(
             parameters, mail, space, keeping.hand_over, is_own=keeping.is_own, is_copy=keeping.is_copy
         )
         self._assure_us = 0
@@ -68,12 +75,12 @@ class Recovery:
                 doubt.again_us = now_us + self._parameters.wave_timeout_us
                 self._ask(doubt)
 
-    def _ask(self, doubt: Doubt) -> None:
+    def _ask(self, doubt: DoubtfulZone) -> None:
         if doubt.is_given and not doubt.attempt:  # its giver is late: treat it as failed
             self._keeping.promote(doubt.zone)
         doubt.attempt += 1
         doubt.awaited = {}
-        for where in Where:
+        for where in RecoveryZones:
             self._last = self._last % 0xFFFFFFFF + 1
             doubt.awaited[self._last] = where
             edges = self.doubts.edges_of(doubt.zone)
@@ -123,18 +130,18 @@ class Recovery:
             return {}
         return self._send(spread.publisher, spread.number, self._found(spread.lost, spread.where, held))
 
-    def _found(self, lost: Zone, where: int, held: HeldZone) -> dict[Purpose, list[Subscription]]:
+    def _found(self, lost: Zone, where: int, held: HeldZone) -> dict[StorePurpose, list[SubscriptionUpdate]]:
         """Return the data of a lost zone in a zone of this peer."""
         keeping, mirrored = self._keeping, reflected(lost)
-        found = {Purpose.RECOVERED: keeping.copies.within(lost)}
-        if where == Where.AROUND:
-            found[Purpose.COPY] = keeping.copies.within(mirrored) + keeping.moved_to(lost, held.zone)
+        found = {StorePurpose.RECOVERED: keeping.copies.within(lost)}
+        if where == RecoveryZones.AROUND:
+            found[StorePurpose.COPY] = keeping.copies.within(mirrored) + keeping.moved_to(lost, held.zone)
         elif held.zone.intersects(mirrored):
-            found[Purpose.COPY] = keeping.subscriptions.within(held.zone.intersection(mirrored))
+            found[StorePurpose.COPY] = keeping.subscriptions.within(held.zone.intersection(mirrored))
         return found
 
     def _send(
-        self, asker: Address, number: int, found: dict[Purpose, list[Subscription]]
+        self, asker: Address, number: int, found: dict[StorePurpose, list[SubscriptionUpdate]]
     ) -> dict[Address, int]:
         waits = [sum(map(bool, found.values()))]
 
@@ -155,7 +162,7 @@ class RecoverySpread:
     is_for_owners = True
     again = None
 
-    def __init__(self, recovery: Recovery, message: Recover | RecoverAt, lost: Zone) -> None:
+    def __init__(self, recovery: ZoneRecovery, message: Recover | RecoverAt, lost: Zone) -> None:
         self.origin = self.publisher = message.address
         self.number, self.attempt = FIRST_NUMBER + message.number, message.attempt
         self.lost, self.where, self.region = lost, message.where, _region(lost, message.where)
@@ -181,6 +188,6 @@ class RecoverySpread:
         return Recover(message.address, message.number, message.attempt, message.where, zone, edges)
 
 
-def _region(lost: Zone, where: int) -> Region:
+def _region(lost: Zone, where: int) -> SpaceRegion:
     """Return the region over which a request for a zone spreads."""
-    return closed(reflected(lost)) if where == Where.MIRROR else around(lost)
+    return closed(reflected(lost)) if where == RecoveryZones.MIRROR else around(lost)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zones import Point
-from node.protocols.meghdoot.layers import Mail
-from node.protocols.meghdoot.messages import Purpose, Store, StoreAt
-from node.protocols.meghdoot.subscriptions import Packing, Subscription
+from node.protocols.meghdoot.layers import MessageTransport
+from node.protocols.meghdoot.messages import Store, StoreAt, StorePurpose
+from node.protocols.meghdoot.subscriptions import Packing, SubscriptionUpdate
 
 LOT_MAX = 500
 OUTSTANDING_MAX = 65_536
@@ -18,25 +18,25 @@ Done = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Lot:
+class SubscriptionBatch:
     """A batch that was sent. done: called when the other peer has it."""
 
     until_us: int
     done: Done
 
 
-class Stores:
+class SubscriptionBatches:
     """All unacknowledged batches of a peer."""
 
-    def __init__(self, mail: Mail, packing: Packing, timeout_us: int) -> None:
+    def __init__(self, mail: MessageTransport, packing: Packing, timeout_us: int) -> None:
         self._mail = mail
         self._packing = packing
         self._timeout_us = timeout_us
         self._last = 0
-        self._lots: dict[int, Lot] = {}
+        self._lots: dict[int, SubscriptionBatch] = {}
 
     def send(
-        self, address: Address, purpose: Purpose, subscriptions: Iterable[Subscription], done: Done
+        self, address: Address, purpose: StorePurpose, subscriptions: Iterable[SubscriptionUpdate], done: Done
     ) -> int:
         """Send subscriptions to a peer; return the number of batches."""
         batches = list(_lots(subscriptions))
@@ -51,20 +51,20 @@ class Stores:
             self._mail.send(address, self._store(purpose, batch, one_done))
         return len(batches)
 
-    def route(self, point: Point, subscription: Subscription, done: Done) -> None:
+    def route(self, point: Point, subscription: SubscriptionUpdate, done: Done) -> None:
         """Route one subscription to the peer that has its point."""
-        self._mail.route(self._store(Purpose.RECOVERED, (subscription,), done), point)
+        self._mail.route(self._store(StorePurpose.RECOVERED, (subscription,), done), point)
 
-    def copy(self, place: Point, subscription: Subscription, done: Done) -> None:
+    def copy(self, place: Point, subscription: SubscriptionUpdate, done: Done) -> None:
         """Route a copy of one subscription to a place."""
-        store = self._store(Purpose.COPY, (subscription,), done)
+        store = self._store(StorePurpose.COPY, (subscription,), done)
         self._mail.route(
             StoreAt(store.address, store.number, self._packing.at(place, store.subscriptions)), place
         )
 
-    def _store(self, purpose: Purpose, batch: Iterable[Subscription], done: Done) -> Store:
+    def _store(self, purpose: StorePurpose, batch: Iterable[SubscriptionUpdate], done: Done) -> Store:
         self._last = self._last % 0xFFFFFFFF + 1
-        self._lots[self._last] = Lot(self._mail.now_us + self._timeout_us, done)
+        self._lots[self._last] = SubscriptionBatch(self._mail.now_us + self._timeout_us, done)
         if len(self._lots) > OUTSTANDING_MAX:
             del self._lots[next(iter(self._lots))]
         return Store(self._mail.own, self._last, purpose, self._packing.pack(batch, self._mail.now_us))
@@ -94,7 +94,7 @@ class Stores:
             del self._lots[number]
 
 
-def _lots(subscriptions: Iterable[Subscription]) -> Iterable[tuple[Subscription, ...]]:
+def _lots(subscriptions: Iterable[SubscriptionUpdate]) -> Iterable[tuple[SubscriptionUpdate, ...]]:
     every = tuple(subscriptions)
     for first in range(0, len(every), LOT_MAX):
         yield every[first : first + LOT_MAX]

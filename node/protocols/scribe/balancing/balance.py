@@ -11,19 +11,23 @@ from node.core.peers.peer_pool import PeerEffect
 from node.protocols.scribe.balancing.bottleneck import BottleneckRemover
 from node.protocols.scribe.balancing.collapse import Collapse
 from node.protocols.scribe.balancing.growth import Growth
-from node.protocols.scribe.balancing.shrink import Shrinking
+from node.protocols.scribe.balancing.shrink import TreeShrinking
 from node.protocols.scribe.balancing.survey import Surveys
 from node.protocols.scribe.messages import Join
-from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.topic import Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.tree import TopicTrees
 
 
 class TreeBalance:
     """The extensions of one node, as its parameters set; requests of other nodes are always processed."""
 
     def __init__(
-        self, parameters: Parameters, trees: Trees, rng: m.Randomness, emit: Callable[[PeerEffect], None]
+        self,
+        parameters: ScribeParameters,
+        trees: TopicTrees,
+        rng: m.Randomness,
+        emit: Callable[[PeerEffect], None],
     ) -> None:
         self._grows_by_load = parameters.growth == "by-load"
         self._is_bounded = parameters.entries_max > 0
@@ -31,7 +35,7 @@ class TreeBalance:
         self._remover = BottleneckRemover(parameters.entries_max, trees, self._surveys)
         self.growth = Growth(parameters, trees, rng)
         self._collapse = Collapse(trees, is_on=parameters.collapse)
-        self._shrinking = Shrinking(parameters, trees)
+        self._shrinking = TreeShrinking(parameters, trees)
 
     def passes(self, key: int, join: Join) -> Join | None:
         """See `layers.Balance`."""

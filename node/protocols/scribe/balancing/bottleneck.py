@@ -15,16 +15,16 @@ from functools import partial
 
 from node.core.peers.peer_pool import Address
 from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.scribe.balancing.survey import Findings, Surveys
+from node.protocols.scribe.balancing.survey import MeasuredDelays, Surveys
 from node.protocols.scribe.messages import Offload, Sibling
-from node.protocols.scribe.topic import Child, Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.topic import Topic, TreeChild
+from node.protocols.scribe.tree import TopicTrees
 
 
 class BottleneckRemover:
     """The bottleneck remover of one node. `entries_max`: limit of entries."""
 
-    def __init__(self, entries_max: int, trees: Trees, surveys: Surveys) -> None:
+    def __init__(self, entries_max: int, trees: TopicTrees, surveys: Surveys) -> None:
         self._entries_max = entries_max
         self._trees = trees
         self._surveys = surveys
@@ -44,7 +44,7 @@ class BottleneckRemover:
             else:
                 self._let_farthest_go(topic)
 
-    def _measured(self, topic: Topic, found: Findings) -> None:
+    def _measured(self, topic: Topic, found: MeasuredDelays) -> None:
         self._is_measuring = False
         for address, delay_us in found.items():
             if address in topic.children:
@@ -62,7 +62,7 @@ class BottleneckRemover:
             self._let_go(topic, topic.children[farthest[1]])
         return farthest is not None
 
-    def _let_go(self, topic: Topic, child: Child) -> None:
+    def _let_go(self, topic: Topic, child: TreeChild) -> None:
         del topic.children[child.node.address]
         siblings = [
             Sibling(other.node.id, other.node.address, other.delay_us)
@@ -82,7 +82,7 @@ class BottleneckRemover:
         siblings = [NodeHandle(each.id, each.address) for each in message.siblings]
         self._surveys.begin(siblings, partial(self._choose, topic, message))
 
-    def _choose(self, topic: Topic, message: Offload, found: Findings) -> None:
+    def _choose(self, topic: Topic, message: Offload, found: MeasuredDelays) -> None:
         if not topic.is_joining or not topic.is_needed:
             return
         onward_us = {each.address: each.delay_us for each in message.siblings}

@@ -7,13 +7,13 @@ so that no event is delayed; then it leaves the old parent, which then leaves th
 from node.core.peers.peer_pool import Address
 from node.protocols.scribe.messages import JoinAt
 from node.protocols.scribe.topic import Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.tree import TopicTrees
 
 
 class Collapse:
     """Collapse at one node. If `is_on` is False, it only processes the requests of others."""
 
-    def __init__(self, trees: Trees, *, is_on: bool) -> None:
+    def __init__(self, trees: TopicTrees, *, is_on: bool) -> None:
         self._trees = trees
         self._is_on = is_on
         trees.carry[JoinAt] = self._join_at

@@ -18,20 +18,20 @@ from dataclasses import replace
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
 from node.protocols.pastry.ids import shared_digits
-from node.protocols.scribe.messages import Errand, Grow, Join, Rejoin
-from node.protocols.scribe.parameters import Parameters
-from node.protocols.scribe.topic import Child, Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.messages import Grow, Join, JoinRouting, Rejoin
+from node.protocols.scribe.parameters import ScribeParameters
+from node.protocols.scribe.topic import Topic, TreeChild
+from node.protocols.scribe.tree import TopicTrees
 
 REFUSED_US = 30_000_000
 """Time for which a node avoids one that sent it another way, so that two do not send it back and forth."""
-Entry = tuple[Topic, Child]
+Entry = tuple[Topic, TreeChild]
 
 
 class Growth:
     """Growth by load at one node."""
 
-    def __init__(self, parameters: Parameters, trees: Trees, rng: m.Randomness) -> None:
+    def __init__(self, parameters: ScribeParameters, trees: TopicTrees, rng: m.Randomness) -> None:
         self._parameters = parameters
         self._trees = trees
         self._rng = rng
@@ -54,7 +54,7 @@ class Growth:
 
     def hands_on(self, topic: Topic, join: Join) -> bool:
         """Return whether another node is asked to adopt the sender instead."""
-        is_near = join.hops == 1 or join.errand == Errand.SENT or join.address in topic.children
+        is_near = join.hops == 1 or join.errand == JoinRouting.SENT or join.address in topic.children
         if is_near or not self.is_overloaded:
             return False
         # an overloaded node sent it here: the previous node on the way is unknown
@@ -110,7 +110,7 @@ class Growth:
             and self._shared(child.node.id, topic.key) < self._shared(own, topic.key) - 1
         ]
 
-    def _let_go(self, topic: Topic, child: Child, *, is_detour: bool) -> None:
+    def _let_go(self, topic: Topic, child: TreeChild, *, is_detour: bool) -> None:
         del topic.children[child.node.address]
         self._trees.pastry.send(Rejoin(topic.key, int(is_detour)), child.node.address)
 

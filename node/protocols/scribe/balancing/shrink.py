@@ -8,15 +8,15 @@ parent when the new one has adopted it and sends it what follows, so that no eve
 
 from node.core.peers.peer_pool import Address
 from node.protocols.scribe.messages import JoinAt, Shrink, ShrinkAnswer
-from node.protocols.scribe.parameters import Parameters
+from node.protocols.scribe.parameters import ScribeParameters
 from node.protocols.scribe.topic import Topic
-from node.protocols.scribe.tree import Trees
+from node.protocols.scribe.tree import TopicTrees
 
 
-class Shrinking:
+class TreeShrinking:
     """Shrinking at one node."""
 
-    def __init__(self, parameters: Parameters, trees: Trees) -> None:
+    def __init__(self, parameters: ScribeParameters, trees: TopicTrees) -> None:
         self._parameters = parameters
         self._trees = trees
         trees.carry |= {Shrink: self._shrink, ShrinkAnswer: self._answered}

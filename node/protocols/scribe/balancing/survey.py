@@ -14,13 +14,13 @@ from node.protocols.reachability.nodes import NodeHandle
 
 SURVEY = "survey"
 
-Findings = Mapping[Address, int]
+MeasuredDelays = Mapping[Address, int]
 """One-way delays in microseconds of the nodes that answered."""
 
 
 @dataclass(slots=True)
 class _Survey:
-    then: Callable[[Findings], None]
+    then: Callable[[MeasuredDelays], None]
     open: set[Address]
     delays_us: dict[Address, int] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ class Surveys:
         self._surveys: dict[int, _Survey] = {}
         self._number = 0
 
-    def begin(self, nodes: Iterable[NodeHandle], then: Callable[[Findings], None]) -> None:
+    def begin(self, nodes: Iterable[NodeHandle], then: Callable[[MeasuredDelays], None]) -> None:
         """Measure all nodes; `then` is called once with the results."""
         nodes = list(nodes)
         self._number += 1

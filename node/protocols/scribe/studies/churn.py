@@ -21,7 +21,7 @@ from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.peers.peer_pool import Address, PeerEffect
 from node.core.specification import Member, NodeSpec
-from node.core.study import RouterPaths, Surroundings
+from node.core.study import RouterPaths, StudyContext
 from node.protocols.pastry.direct import DirectOverlay
 from node.protocols.pastry.messages import Route
 from node.protocols.reachability.nodes import NodeHandle, id_of
@@ -30,7 +30,7 @@ from node.protocols.scribe.node import ScribeNode
 from node.protocols.scribe.studies.parameters import ChurnParameters
 from node.sim.flat_network import FlatNetwork
 from node.sim.proximity import Routers
-from node.sim.quiet import quiet
+from node.sim.quiet import cyclic_gc_disabled
 
 LAN_US = 1_000
 SECOND_US = 1_000_000
@@ -45,12 +45,12 @@ EVENTS = frozenset({Multicast, Publish, Published, Replicate, Replicated})
 VARIANTS: Mapping[str, dict[str, Any]] = {"exactly-once": {}, "best-effort": {"delivery": "best-effort"}}
 
 
-def carry_out(parameters: ChurnParameters, given: Surroundings) -> None:
+def execute(parameters: ChurnParameters, given: StudyContext) -> None:
     """Run all session lengths, and the cut, with both variants."""
     network = given.routers()
     sessions = [minutes for minutes in (5, 15, 30, 60, 120) if minutes >= parameters.session_min_min]
     cases = [(minutes, variant) for minutes in (*sessions, 0) for variant in VARIANTS]
-    with quiet():
+    with cyclic_gc_disabled():
         for number, (minutes, variant) in enumerate(cases):
             what = f"sessions of {minutes} min" if minutes else "a cut"
             scenario = Scenario(parameters, given, network, minutes, variant)
@@ -85,7 +85,7 @@ class Scenario:
     def __init__(
         self,
         parameters: ChurnParameters,
-        given: Surroundings,
+        given: StudyContext,
         network: RouterPaths,
         minutes: int,
         variant: str,

@@ -13,27 +13,27 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from node.core.study import Surroundings
-from node.protocols.pastry.messages import Phase
+from node.core.study import StudyContext
+from node.protocols.pastry.messages import RoutePhase
 from node.protocols.scribe.messages import topic_key
 from node.protocols.scribe.population import Population
 from node.protocols.scribe.studies.parameters import DepthParameters
 from node.sim.proximity import Plane
-from node.sim.quiet import quiet
+from node.sim.quiet import cyclic_gc_disabled
 
 SIDE_US = 60_000
 """Delay along a side of the plane in microseconds; it scales all delays and does not affect depth."""
 STREAM = 0
 
 
-def carry_out(parameters: DepthParameters, given: Surroundings) -> None:
+def execute(parameters: DepthParameters, given: StudyContext) -> None:
     """Measure one topic without a limit and one with it."""
-    with quiet():
+    with cyclic_gc_disabled():
         for part, bound in enumerate((0, parameters.entries_max)):
             _grow(parameters, bound, part, given)
 
 
-def _grow(parameters: DepthParameters, bound: int, part: int, given: Surroundings) -> None:
+def _grow(parameters: DepthParameters, bound: int, part: int, given: StudyContext) -> None:
     given.tell(f"building the overlay, c = {bound}", part / 2)
     rng = np.random.default_rng(given.seed)  # both parts have the same nodes and subscribers
     count = parameters.nodes
@@ -60,7 +60,7 @@ def _steps(count: int) -> Iterator[int]:
     yield count
 
 
-def _measure(nodes: Population, subscribers: list[int], bound: int, given: Surroundings) -> None:
+def _measure(nodes: Population, subscribers: list[int], bound: int, given: StudyContext) -> None:
     depths = depths_of(nodes)
     assert all(each in depths for each in subscribers), f"c = {bound}: a subscriber is in no tree"
     mine = np.array([depths[each] for each in subscribers])
@@ -89,7 +89,7 @@ def _lifted(nodes: Population, subscribers: list[int]) -> tuple[int, int]:
     for address in subscribers:
         node = nodes.nodes[address]
         topic = node.trees.topics[key]
-        following, _ = node.pastry.nodes.following(key, Phase.PREFIX)
+        following, _ = node.pastry.nodes.following(key, RoutePhase.PREFIX)
         if topic.parent_address not in {None, following.address}:
             lifted += 1
             inner += bool(topic.children)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from node.core.study import Ints, RouterPaths, Surroundings
-from node.protocols.scribe.population import Population, Tree
+from node.core.study import Ints, RouterPaths, StudyContext
+from node.protocols.scribe.population import MulticastResult, Population
 from node.protocols.scribe.studies.parameters import GROUP_MIN, GroupsParameters
 from node.sim.proximity import Routers
-from node.sim.quiet import quiet
+from node.sim.quiet import cyclic_gc_disabled
 
 LAN_US = 1_000
 FLUSH = 100
@@ -22,7 +22,7 @@ FLUSH = 100
 
 
 @dataclass(slots=True)
-class _Sent:
+class _MulticastRoutes:
     """Senders and receivers as routers: the root of each group, and the edges and members of all groups."""
 
     roots: list[int]
@@ -32,16 +32,16 @@ class _Sent:
     members: list[Ints]
 
 
-def carry_out(parameters: GroupsParameters, given: Surroundings) -> None:
+def execute(parameters: GroupsParameters, given: StudyContext) -> None:
     """Run all groups on one network."""
-    with quiet():
+    with cyclic_gc_disabled():
         _Groups(parameters, given).run()
 
 
 class _Groups:
     """One execution of the study."""
 
-    def __init__(self, parameters: GroupsParameters, given: Surroundings) -> None:
+    def __init__(self, parameters: GroupsParameters, given: StudyContext) -> None:
         self._parameters, self._given = parameters, given
         self._network = given.routers()
         count, rng = parameters.nodes, given.generator
@@ -54,7 +54,7 @@ class _Groups:
             given.rng,
             {"entries_max": parameters.entries_max, "collapse": parameters.collapse},
         )
-        self._sent = _Sent([], [], [], [], [])
+        self._sent = _MulticastRoutes([], [], [], [], [])
         self._rows: list[dict[str, Any]] = []
 
     def run(self) -> None:
@@ -87,7 +87,7 @@ class _Groups:
         self._count_entries()
         self._count_packets(self._network)
 
-    def _look_at(self, stream: int, members: Ints, tree: Tree) -> None:
+    def _look_at(self, stream: int, members: Ints, tree: MulticastResult) -> None:
         """Compare the delays of one multicast with those of IP multicast."""
         assert len(tree.came) == len(members), (
             f"group {stream}: {len(tree.came)} of {len(members)} members got the event"

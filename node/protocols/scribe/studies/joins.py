@@ -15,10 +15,10 @@ import numpy as np
 
 from node.core.peers.peer_pool import Address
 from node.core.specification import Member, NodeSpec
-from node.core.study import Surroundings
+from node.core.study import StudyContext
 from node.protocols.pastry.direct import DirectOverlay
 from node.protocols.pastry.ids import closest
-from node.protocols.pastry.messages import Phase
+from node.protocols.pastry.messages import RoutePhase
 from node.protocols.pastry.overlay import HOPS_MAX, Pastry
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.node import ScribeNode
@@ -26,7 +26,7 @@ from node.protocols.scribe.population import QUIET
 from node.protocols.scribe.studies.parameters import JoinsParameters
 from node.sim.flat_network import FlatNetwork
 from node.sim.proximity import Routers
-from node.sim.quiet import quiet
+from node.sim.quiet import cyclic_gc_disabled
 
 LAN_US = 1_000
 JOIN_US = 5_000_000
@@ -45,16 +45,16 @@ PARAMETERS: Mapping[str, Any] = {
 }
 
 
-def carry_out(parameters: JoinsParameters, given: Surroundings) -> None:
+def execute(parameters: JoinsParameters, given: StudyContext) -> None:
     """Build both overlays and compare routes in them."""
-    with quiet():
+    with cyclic_gc_disabled():
         joins = _Joins(parameters, given)
         joins.run()
         joins.compare()
 
 
 class _Joins:
-    def __init__(self, parameters: JoinsParameters, given: Surroundings) -> None:
+    def __init__(self, parameters: JoinsParameters, given: StudyContext) -> None:
         self._given, self._routes = given, parameters.routes
         network, count, rng = given.routers(), parameters.nodes, given.generator
         self._proximity = Routers(
@@ -140,7 +140,7 @@ class _Joins:
 
 def _way(nodes: list[Pastry], start: Address, key: int) -> list[Address]:
     """Return the nodes on the route of a key from a start node, by their tables."""
-    way, phase = [start], int(Phase.PREFIX)
+    way, phase = [start], int(RoutePhase.PREFIX)
     while len(way) <= HOPS_MAX:
         pastry = nodes[way[-1]]
         following, phase = pastry.nodes.following(key, phase)

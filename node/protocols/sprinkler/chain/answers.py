@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from node.protocols.sprinkler.messages import Answered, Request
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.storage.batches import Batch, last_seq
 
 OPEN_REQUESTS = 4096  # of one channel; a peer that requests more without reading is dropped
 ANSWER_LIMIT_BYTES = 16_777_216  # of one answer; for more the peer sends another request
 
 
-class Store(Protocol):
+class EventStore(Protocol):
     """Store of events: a client's Recv, or a proxy's Hist up to the committed events ("Recv = Hist", 3.2)."""
 
     def cnt(self, stream: int) -> int:
@@ -48,13 +48,15 @@ class OpenRequest:
 class Answers:
     """The open requests of all channels. send, drop: those of the participant."""
 
-    def __init__(self, store: Store, send: Callable[..., Any], drop: Callable[[Channel, str], None]) -> None:
+    def __init__(
+        self, store: EventStore, send: Callable[..., Any], drop: Callable[[SprinklerChannel, str], None]
+    ) -> None:
         self._store = store
         self._send = send
         self._drop = drop
-        self._open: dict[Channel, deque[OpenRequest]] = {}
+        self._open: dict[SprinklerChannel, deque[OpenRequest]] = {}
 
-    def take(self, channel: Channel, request: Request) -> None:
+    def take(self, channel: SprinklerChannel, request: Request) -> None:
         """Handle a REQUEST (receiveRequest): answer as far as the channel has room, the rest when it has room
         again.
         """
@@ -68,7 +70,7 @@ class Answers:
         else:
             self._drop(channel, "requests more than it reads")
 
-    def serve(self, channel: Channel) -> None:
+    def serve(self, channel: SprinklerChannel) -> None:
         """Continue the channel's answers when it has room again."""
         waiting = self._open.get(channel)
         if waiting is None:
@@ -79,7 +81,7 @@ class Answers:
                 del self._open[channel]
                 return
 
-    def forget(self, channel: Channel) -> None:
+    def forget(self, channel: SprinklerChannel) -> None:
         """Drop the open requests of a lost channel."""
         self._open.pop(channel, None)
 
@@ -87,7 +89,7 @@ class Answers:
         """Drop all open requests: they will be repeated elsewhere."""
         self._open.clear()
 
-    def _serve_one(self, channel: Channel, opened: OpenRequest) -> bool:
+    def _serve_one(self, channel: SprinklerChannel, opened: OpenRequest) -> bool:
         """Continue an answer; return True when it is complete."""
         request, store = opened.request, self._store
         stream, wanted = request.stream, request.cnt

@@ -21,7 +21,7 @@ if the chain has been re-formed from a member that lost its state, it drops ever
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from node.protocols.sprinkler.chain.configurations import Chain
+from node.protocols.sprinkler.chain.configurations import ReplicaChain
 from node.protocols.sprinkler.messages import (
     Counter,
     Follow,
@@ -32,22 +32,22 @@ from node.protocols.sprinkler.messages import (
     Token,
     Whole,
 )
-from node.protocols.sprinkler.publishing.channel import Channel, Process
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
 from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.region.subscribers import Subscribers
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 
 PUBLICATIONS_AT_ONCE = 256  # sent to the successor before its room is checked again
 PUBLICATION_BYTES = 512  # room for one of them, with the name of its publisher
 
 
-class Surroundings(Process, Protocol):
+class ReplicationContext(Process, Protocol):
     """Methods and state of the replica that its chain links use."""
 
-    history: History
+    history: EventHistory
     publications: Publications
 
-    def service_channel(self) -> Channel | None:
+    def service_channel(self) -> SprinklerChannel | None:
         """Return the channel to the region's configuration service, if connected."""
 
     def stored(self, stream: int) -> int:
@@ -56,7 +56,7 @@ class Surroundings(Process, Protocol):
     def committed(self, stream: int) -> None:
         """Handle that the whole chain has more of this stream."""
 
-    def followed(self, channel: Channel) -> None:
+    def followed(self, channel: SprinklerChannel) -> None:
         """Handle that the successor follows this replica from now on."""
 
     def whole_at(self) -> Mapping[int, int] | None:
@@ -68,13 +68,15 @@ class Surroundings(Process, Protocol):
 class Replication:
     """A replica's links to predecessor and successor. `chain`: the region's present configuration."""
 
-    def __init__(self, node: Surroundings, chain: Chain) -> None:
+    def __init__(self, node: ReplicationContext, chain: ReplicaChain) -> None:
         self.chain = chain
         self.follows = False  # the predecessor has answered FOLLOW
         self._node = node
-        self._predecessor: Channel | None = None
-        self.successor: Channel | None = None  # it has sent FOLLOW in this configuration
-        self._waiting: dict[str, tuple[Channel, Follow]] = {}  # FOLLOW of configurations not yet known here
+        self._predecessor: SprinklerChannel | None = None
+        self.successor: SprinklerChannel | None = None  # it has sent FOLLOW in this configuration
+        self._waiting: dict[
+            str, tuple[SprinklerChannel, Follow]
+        ] = {}  # FOLLOW of configurations not yet known here
         self._below: dict[int, int] = {}  # by stream, the counters of the successors
         self._reported: dict[int, int] = {}  # by stream, the last counter sent to the predecessor
         self._token_held = False  # and everything before it is stored
@@ -88,7 +90,7 @@ class Replication:
 
     # --- Configurations and connections
 
-    def configured(self, chain: Chain) -> None:
+    def configured(self, chain: ReplicaChain) -> None:
         """Apply another configuration: both links begin again."""
         assert chain.number >= self.chain.number, "return to an earlier configuration"
         self.chain = chain
@@ -105,14 +107,14 @@ class Replication:
         for channel, follow in list(self._waiting.values()):
             self.receive_follow(channel, follow)
 
-    def opened(self, channel: Channel) -> None:
+    def opened(self, channel: SprinklerChannel) -> None:
         """Handle an open connection; it may be the predecessor's, or the service's that waits for JOINED."""
         if channel.name == self.chain.predecessor(self._node.name):
             self._follow(channel)
         elif channel is self._node.service_channel() and self._token_held:
             self._node.send(channel, Joined(self.chain.number))
 
-    def lost(self, channel: Channel) -> None:
+    def lost(self, channel: SprinklerChannel) -> None:
         """Handle the loss of a connection, perhaps the predecessor's or the successor's."""
         if self._waiting.get(channel.name, (None,))[0] is channel:
             del self._waiting[channel.name]
@@ -121,7 +123,7 @@ class Replication:
         if channel is self.successor:
             self._leave_successor()
 
-    def _follow(self, channel: Channel) -> None:
+    def _follow(self, channel: SprinklerChannel) -> None:
         if channel is self.successor or not self._is_meant(channel):
             return
         assert channel.name == self.chain.predecessor(self._node.name), (
@@ -133,7 +135,7 @@ class Replication:
         counters = tuple([Counter(stream, state.cnt) for stream, state in streams.items()])
         self._node.send(channel, Follow(self.chain.number, counters))
 
-    def _is_meant(self, channel: Channel) -> bool:
+    def _is_meant(self, channel: SprinklerChannel) -> bool:
         return self.chain.has(channel.name, channel.incarnation)
 
     def _leave_successor(self) -> None:
@@ -144,7 +146,7 @@ class Replication:
 
     # --- Messages along the chain
 
-    def receive_follow(self, channel: Channel, message: Follow) -> None:
+    def receive_follow(self, channel: SprinklerChannel, message: Follow) -> None:
         """Handle the predecessor's answer or the successor's FOLLOW; one of a later configuration waits."""
         if message.configuration > self.chain.number:
             self._waiting[channel.name] = (channel, message)
@@ -158,7 +160,7 @@ class Replication:
         elif channel.name == self.chain.successor(self._node.name):
             self._serve_from(channel, message)
 
-    def _is_ahead(self, channel: Channel, counters: Iterable[Counter]) -> bool:
+    def _is_ahead(self, channel: SprinklerChannel, counters: Iterable[Counter]) -> bool:
         """Return whether the follower reports events that the predecessor lacks; if so, refuse it and log an
         error.
         """
@@ -172,7 +174,7 @@ class Replication:
                 return True
         return False
 
-    def _serve_from(self, channel: Channel, message: Follow) -> None:
+    def _serve_from(self, channel: SprinklerChannel, message: Follow) -> None:
         self._leave_successor()
         if self._is_ahead(channel, message.counters):
             return
@@ -188,15 +190,15 @@ class Replication:
         self._node.followed(channel)
         self.serve()
 
-    def comes_from_predecessor(self, channel: Channel) -> bool:
+    def comes_from_predecessor(self, channel: SprinklerChannel) -> bool:
         """Return whether this channel's messages along the chain are valid."""
         return self.follows and channel is self._predecessor
 
-    def receive_publication(self, channel: Channel, message: Publication) -> bool:
+    def receive_publication(self, channel: SprinklerChannel, message: Publication) -> bool:
         """Store a publication that the predecessor forwarded; return whether it was new."""
         return self.comes_from_predecessor(channel) and self._node.publications.add(message)
 
-    def receive_stored(self, channel: Channel, message: Stored) -> None:
+    def receive_stored(self, channel: SprinklerChannel, message: Stored) -> None:
         """Note that the following replicas have these streams up to these counters."""
         if channel is self.successor:
             for counter in message.counters:
@@ -205,7 +207,7 @@ class Replication:
                 self._below[counter.stream] = max(counter.cnt, self._below.get(counter.stream, 0))
                 self._changed[counter.stream] = None
 
-    def receive_token(self, channel: Channel, message: Token) -> None:
+    def receive_token(self, channel: SprinklerChannel, message: Token) -> None:
         """Note the token; `advance` notifies the service when everything before it is stored."""
         if not self.comes_from_predecessor(channel) or message.configuration != self.chain.number:
             return
@@ -246,7 +248,7 @@ class Replication:
             self._node.send(channel, Token(self.chain.number))
             self._node.log("token_passed", to=channel.name, configuration=self.chain.number)
 
-    def _send_whole(self, channel: Channel) -> None:
+    def _send_whole(self, channel: SprinklerChannel) -> None:
         whole_at = self._node.whole_at()
         if whole_at is None or not self._cursors.have_passed(channel, whole_at):
             return

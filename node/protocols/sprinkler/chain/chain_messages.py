@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 
 from node.core.content.value import value
 from node.core.errors import RemoteProtocolError
-from node.core.message_layout import SEQ, Field, Tail
-from node.protocols.sprinkler.message_values import Disk, Standing, check_number
+from node.core.message_layout import SEQ, Field, TailField
+from node.protocols.sprinkler.message_values import DiskState, Standing, check_number
 from node.protocols.sprinkler.stream_messages import Counter
 
 
@@ -26,7 +26,7 @@ class Publication:
     count: Annotated[int, Field("I", "events", "events in the batch")]
     first_request: Annotated[int, Field("Q", "events", "of its PUBLISH", columns=("request",))]
     incarnation: Annotated[int, Field("Q", "", "of its publisher")]
-    name: Annotated[str, Tail("text", "its publisher")]
+    name: Annotated[str, TailField("text", "its publisher")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Follow:
     reads: ClassVar = ("configuration {configuration}", "{counters}")
 
     configuration: Annotated[int, Field("Q", "", "number of the configuration")]
-    counters: Annotated[tuple[Counter, ...], Tail("rows", "cnt of each stream", Counter)]
+    counters: Annotated[tuple[Counter, ...], TailField("rows", "cnt of each stream", Counter)]
 
 
 @value
@@ -49,7 +49,7 @@ class Stored:
 
     reads: ClassVar = ("{counters}",)
 
-    counters: Annotated[tuple[Counter, ...], Tail("rows", "streams that have grown", Counter)]
+    counters: Annotated[tuple[Counter, ...], TailField("rows", "streams that have grown", Counter)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Configuration:
     number: Annotated[int, Field("Q", "", "increases with each configuration", columns=("configuration",))]
     began: Annotated[int, Field("Q", "", "configuration since which a member has all; earlier state is void")]
     replicas: Annotated[
-        tuple[Replica, ...], Tail("rows", "members from head to tail, then the joining replica", Replica)
+        tuple[Replica, ...], TailField("rows", "members from head to tail, then the joining replica", Replica)
     ]
 
     def check(self) -> None:
@@ -125,9 +125,9 @@ class Status:
 
     configuration: Annotated[int, Field("Q", "", "the last configuration of this state; 0: none")]
     cnt: Annotated[int, Field("Q", SEQ, "sum of the committed counters of the region's own streams")]
-    disk: Annotated[int, Field("B", "", "whether more can be stored", Disk)]
+    disk: Annotated[int, Field("B", "", "whether more can be stored", DiskState)]
 
     @property
     def is_full(self) -> bool:
         """Whether nothing more can be stored."""
-        return self.disk == Disk.FULL
+        return self.disk == DiskState.FULL

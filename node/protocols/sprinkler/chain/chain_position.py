@@ -9,15 +9,15 @@ from typing import Protocol
 
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.chain.chain import Replication
-from node.protocols.sprinkler.chain.configurations import Chain, Chains, with_role
+from node.protocols.sprinkler.chain.configurations import Chains, ReplicaChain, with_role
 from node.protocols.sprinkler.chain.head import Head
-from node.protocols.sprinkler.chain.head import Surroundings as HeadSurroundings
+from node.protocols.sprinkler.chain.head import HeadContext as HeadSurroundings
 from node.protocols.sprinkler.chain.tail import Tail
 from node.protocols.sprinkler.messages import Whole
-from node.protocols.sprinkler.sources import Sources
+from node.protocols.sprinkler.sources import StreamSources
 
 
-class Surroundings(HeadSurroundings, Protocol):
+class ChainPositionContext(HeadSurroundings, Protocol):
     """Methods and state of the replica that its position uses, besides those that its head uses."""
 
     incarnation: int
@@ -35,7 +35,7 @@ class Surroundings(HeadSurroundings, Protocol):
 class ChainPosition:
     """The present position of one replica, and its transitions."""
 
-    def __init__(self, proxy: Surroundings, spec: NodeSpec, sources: type[Sources]) -> None:
+    def __init__(self, proxy: ChainPositionContext, spec: NodeSpec, sources: type[StreamSources]) -> None:
         """Create the position. sources: of the head, while the replica is the head."""
         self._proxy = proxy
         self._starts = spec.start  # earlier starts of this process, counted by its launcher
@@ -77,7 +77,7 @@ class ChainPosition:
     def _reached(self) -> dict[int, int]:
         return {stream: self._proxy.history.streams[stream].cnt for stream in self._proxy.own}
 
-    def _is_whole(self, chain: Chain) -> bool:
+    def _is_whole(self, chain: ReplicaChain) -> bool:
         """Return whether this replica knows that the streams have been recovered since the chain began."""
         return self._whole >= chain.began
 
@@ -94,7 +94,7 @@ class ChainPosition:
         if belongs:
             self.belonged = chain.number
             self._record_configuration()
-        proxy.chain.configured(chain if belongs else Chain(chain.number, chain.began))
+        proxy.chain.configured(chain if belongs else ReplicaChain(chain.number, chain.began))
         if belongs and is_anew and proxy.head is not None:
             proxy.head.leave()
             proxy.head = None
@@ -109,7 +109,7 @@ class ChainPosition:
         if configuration.number:
             self._proxy.journal.write(configuration)
 
-    def _prepare_to_join(self, chain: Chain) -> None:
+    def _prepare_to_join(self, chain: ReplicaChain) -> None:
         """Drop events that the chain may lack."""
         proxy = self._proxy
         if chain.began > self.belonged and any(state.cnt for state in proxy.history.streams.values()):
@@ -145,7 +145,7 @@ class ChainPosition:
             served = self._publishers + (self._clients if chain.tail == proxy.name else [])
             proxy.head.restore(others, served, until_us, self._next_epoch(chain))
 
-    def _next_epoch(self, chain: Chain) -> int:
+    def _next_epoch(self, chain: ReplicaChain) -> int:
         """Return the least epoch of the region's streams after a loss of its state; 0: they are new.
 
         With a service it is the configuration since which the chain has its state, without one the number of

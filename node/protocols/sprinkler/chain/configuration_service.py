@@ -27,7 +27,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.chain.configurations import Chain, chain_of, configuration_of
+from node.protocols.sprinkler.chain.configurations import ReplicaChain, chain_of, configuration_of
 from node.protocols.sprinkler.chain.participant import Participant
 from node.protocols.sprinkler.messages import (
     Advertisement,
@@ -38,8 +38,14 @@ from node.protocols.sprinkler.messages import (
     Standing,
     Status,
 )
-from node.protocols.sprinkler.publishing.channel import Channel
-from node.protocols.sprinkler.region.membership import BEGAN_ANEW, Attendance, begin_anew, decide, is_whole
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
+from node.protocols.sprinkler.region.membership import (
+    BEGAN_ANEW,
+    Attendance,
+    decide,
+    has_all_states,
+    re_formed,
+)
 
 FORM: m.Timer = ("form",)
 GRACE = "grace"  # first word of a replica's timer
@@ -58,7 +64,7 @@ class ConfigurationService(Participant):
         super().__init__(spec, rng)
         self.region = spec.region
         self.replicas: Sequence[str] = self.chains.replicas(spec.region)
-        self.chain = Chain(0, 0)
+        self.chain = ReplicaChain(0, 0)
         self._used = NUMBERS_A_LIFE * min(
             spec.start, LIVES_MAX
         )  # numbers up to here belong to earlier starts
@@ -107,7 +113,7 @@ class ConfigurationService(Participant):
         for name in self.chain.everyone:
             self._wait_for(name, wait_us)
 
-    def opened(self, channel: Channel) -> None:
+    def opened(self, channel: SprinklerChannel) -> None:
         """Send the chain. A returned replica is no longer awaited; its status follows."""
         super().opened(channel)
         self._given_up.discard(channel.name)
@@ -115,7 +121,7 @@ class ConfigurationService(Participant):
             self._lost.pop(channel.name, None)
         self._send_configuration(channel)
 
-    def lost(self, channel: Channel, reason: str) -> None:
+    def lost(self, channel: SprinklerChannel, reason: str) -> None:
         """Start the grace period of a lost replica of the chain, and check which members are present."""
         self._statuses.pop(channel.name, None)
         if self._is_meant(channel):
@@ -155,16 +161,16 @@ class ConfigurationService(Participant):
 
     # --- Messages of replicas
 
-    def take(self, channel: Channel, message: Any) -> None:
+    def take(self, channel: SprinklerChannel, message: Any) -> None:
         """See `PeeringMachine`. Any message shows that the replica is alive after all earlier losses."""
         if channel.name in self.replicas:
             self._heard[channel.name] = self._losses
         super().take(channel, message)
 
-    def _heartbeat(self, channel: Channel, message: Advertisement) -> None:
+    def _heartbeat(self, channel: SprinklerChannel, message: Advertisement) -> None:
         """Ignore a heartbeat: the sender's counters are irrelevant here."""
 
-    def _joined(self, channel: Channel, message: Joined) -> None:
+    def _joined(self, channel: SprinklerChannel, message: Joined) -> None:
         """Make the joiner, which holds the tail's token, the new tail. Tokens of earlier configurations are
         void.
         """
@@ -179,14 +185,14 @@ class ConfigurationService(Participant):
             self._decide(replace(chain, members=members, joining=None))
             self._decide_pending()
 
-    def _receive_status(self, channel: Channel, message: Status) -> None:
+    def _receive_status(self, channel: SprinklerChannel, message: Status) -> None:
         """Store a replica's state and whether its disk works."""
         if channel.name in self.replicas:
             self._statuses[channel.name] = message
             self._form()
             self._decide_pending()
 
-    def _remembered(self, channel: Channel, message: Configuration) -> None:
+    def _remembered(self, channel: SprinklerChannel, message: Configuration) -> None:
         """Store the last configuration that a replica received, possibly from an earlier process of this
         service.
         """
@@ -241,14 +247,14 @@ class ConfigurationService(Participant):
             self._continue_from(newest)
             return
         incarnations = tuple([self.channels[name].incarnation for name in present])
-        self._decide(Chain(self._used, self._used + 1, tuple(present), None, incarnations))
+        self._decide(ReplicaChain(self._used, self._used + 1, tuple(present), None, incarnations))
 
     def _continue_from(self, newest: Configuration) -> None:
         """Adopt the newest known configuration, if no replica can have continued in a later one."""
         known = {name: self._attendance(name) for name in self.replicas}
         chain = replace(chain_of(newest, self.replicas), number=max(newest.number, self._used))
-        decision = None if is_whole(chain, known) else begin_anew(chain, known)
-        if decision is None and not is_whole(chain, known):
+        decision = None if has_all_states(chain, known) else re_formed(chain, known)
+        if decision is None and not has_all_states(chain, known):
             return  # until a replica connects that may begin
         self.log("configuration_remembered", "warning", region=self.region, number=newest.number)
         if decision is not None:
@@ -263,7 +269,7 @@ class ConfigurationService(Participant):
             self.emit(m.SetTimer(ANEW, self._anew_us))
         return bool(away) and self._anew_us is not None and self.now_us < self._anew_us
 
-    def _decide(self, chain: Chain) -> None:
+    def _decide(self, chain: ReplicaChain) -> None:
         """Make this the next configuration."""
         assert chain.number >= self.chain.number, "a configuration number used twice"
         assert len(set(chain.everyone)) == len(chain.incarnations), (
@@ -281,7 +287,7 @@ class ConfigurationService(Participant):
 
     # --- Its own parts
 
-    def _send_configuration(self, channel: Channel) -> None:
+    def _send_configuration(self, channel: SprinklerChannel) -> None:
         """Send the last decision that is on disk. A later one is sent by `settle`."""
         if self.chain.number and self._sent_number == self.chain.number:
             self.send(channel, configuration_of(self.chain, self.replicas))
@@ -291,5 +297,5 @@ class ConfigurationService(Participant):
         self._lost[name] = (self._losses, self.now_us + wait_us)
         self.emit(m.SetTimer((GRACE, name), self.now_us + wait_us))
 
-    def _is_meant(self, channel: Channel) -> bool:
+    def _is_meant(self, channel: SprinklerChannel) -> bool:
         return self.chain.has(channel.name, channel.incarnation)

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from node.core.peers.dialing import Target
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.messages import Configuration, Replica, Standing
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.parameters import SprinklerParameters
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ReplicaChain:
     """One region's configuration, by process name. `joining` follows the tail, but is not a member."""
 
     number: int
@@ -67,7 +67,7 @@ class Chain:
 class Chains:
     """The chains of all regions as one process knows them."""
 
-    def __init__(self, spec: NodeSpec, parameters: Parameters) -> None:
+    def __init__(self, spec: NodeSpec, parameters: SprinklerParameters) -> None:
         self._members = {member.name: member for member in spec.members}
         self._spec = spec
         self._port = parameters.port
@@ -76,7 +76,7 @@ class Chains:
         for proxy in sorted(with_role(spec, "proxy"), key=lambda member: member.index):
             self._proxies.setdefault(proxy.region, []).append(proxy.name)
         self._chains = {
-            region: Chain(0, 0) if region in self._services else static_chain(proxies)
+            region: ReplicaChain(0, 0) if region in self._services else static_chain(proxies)
             for region, proxies in sorted(self._proxies.items())
         }
 
@@ -85,9 +85,9 @@ class Chains:
         """All regions that have proxies, sorted."""
         return list(self._chains)
 
-    def chain(self, region: str) -> Chain:
+    def chain(self, region: str) -> ReplicaChain:
         """Return the region's chain as far as known."""
-        return self._chains.get(region, Chain(0, 0))
+        return self._chains.get(region, ReplicaChain(0, 0))
 
     def head(self, region: str) -> str | None:
         """Return the region's head, if known."""
@@ -116,7 +116,7 @@ class Chains:
     def configuration(self, region: str) -> Configuration:
         """Return the last configuration from the region's service; one with number 0 if there was none."""
         chain = self.chain(region)
-        return configuration_of(chain if chain.number else Chain(0, 0), self.replicas(region))
+        return configuration_of(chain if chain.number else ReplicaChain(0, 0), self.replicas(region))
 
     def learn(self, region: str, configuration: Configuration) -> bool:
         """Store a configuration from a region's service; return False if it is not newer, or is invalid."""
@@ -178,16 +178,16 @@ def with_role(spec: NodeSpec, role: str) -> list[Member]:
     return sorted((member for member in spec.members if member.role == role), key=lambda member: member.name)
 
 
-def static_chain(names: Sequence[str]) -> Chain:
+def static_chain(names: Sequence[str]) -> ReplicaChain:
     """Return the configuration of a region without a service."""
-    return Chain(0, 0, tuple(names), None, (0,) * len(names))
+    return ReplicaChain(0, 0, tuple(names), None, (0,) * len(names))
 
 
-def chain_of(configuration: Configuration, names: Sequence[str]) -> Chain:
+def chain_of(configuration: Configuration, names: Sequence[str]) -> ReplicaChain:
     """Convert a CONFIGURATION to names: `names` are the region's proxies in order of index."""
     members = [replica for replica in configuration.replicas if replica.standing == Standing.MEMBER]
     joining = [replica for replica in configuration.replicas if replica.standing == Standing.JOINING]
-    return Chain(
+    return ReplicaChain(
         configuration.number,
         configuration.began,
         tuple(names[replica.index] for replica in members),
@@ -196,7 +196,7 @@ def chain_of(configuration: Configuration, names: Sequence[str]) -> Chain:
     )
 
 
-def configuration_of(chain: Chain, names: Sequence[str]) -> Configuration:
+def configuration_of(chain: ReplicaChain, names: Sequence[str]) -> Configuration:
     """Return the CONFIGURATION of a chain; the inverse of `chain_of`."""
     standings = [Standing.MEMBER] * len(chain.members) + [Standing.JOINING] * (chain.joining is not None)
     rows = zip(chain.everyone, standings, chain.incarnations, strict=True)

@@ -47,7 +47,7 @@ def counters_of(offer: Offer) -> Iterable[int]:
     return (*offer.ends, offer.cnt)
 
 
-class Crossing:
+class EpochTransition:
     """One stream's transition to another epoch, since its beginning arrived. Times are the machine's."""
 
     __slots__ = ("_cnt", "_progress_us", "asked_us", "is_held", "since_us")

@@ -22,21 +22,21 @@ from node.protocols.sprinkler.chain.crossing import Restoration
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Counter,
+    EventKind,
     Events,
-    Kind,
     Publication,
     Publish,
     Published,
     Refusal,
     SparseEvents,
 )
-from node.protocols.sprinkler.publishing.channel import Channel, Process
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
 from node.protocols.sprinkler.publishing.publications import Publications, Publisher, publisher_of
 from node.protocols.sprinkler.region.expects import Path
-from node.protocols.sprinkler.sources import Sources
-from node.protocols.sprinkler.sources import Surroundings as SourcesSurroundings
+from node.protocols.sprinkler.sources import SourcesContext as SourcesSurroundings
+from node.protocols.sprinkler.sources import StreamSources
 from node.protocols.sprinkler.storage.batches import cut_before, epoch_mark, last_seq
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 from node.protocols.sprinkler.storage.journal import FULL_REASON, Volatile
 from node.protocols.sprinkler.stream_clock import StreamClock
 
@@ -44,19 +44,19 @@ RESTORE: m.Timer = ("restore",)
 HELD_LIMIT_BYTES = 67_108_864  # of publications during a recovery
 HELD_LIMIT = 16_384  # number of publications during a recovery
 Batch = Events | SparseEvents
-Pending = OrderedDict[tuple[Publisher, int], tuple[int, Channel | None, Published]]
+Pending = OrderedDict[tuple[Publisher, int], tuple[int, SprinklerChannel | None, Published]]
 """Uncommitted publications of a stream, by publisher and request: last number, channel, acknowledgement."""
 
 
-class Surroundings(Process, SourcesSurroundings, Protocol):
+class HeadContext(Process, SourcesSurroundings, Protocol):
     """Methods and state of the replica that its head uses."""
 
-    history: History
+    history: EventHistory
     publications: Publications
     journal: Volatile
     stream_clocks: Mapping[int, StreamClock]
 
-    def put_off(self, channel: Channel, message: Publish, code: Refusal, reason: str) -> None:
+    def put_off(self, channel: SprinklerChannel, message: Publish, code: Refusal, reason: str) -> None:
         """Refuse a publication that may be repeated, and those sent after it."""
 
     def store(self, batch: Batch) -> None:
@@ -72,7 +72,7 @@ class Surroundings(Process, SourcesSurroundings, Protocol):
 class Head:
     """The head's part of a replica. `own`: its region's streams; `region`: its number in paths."""
 
-    def __init__(self, node: Surroundings, sources: Sources, own: Sequence[int], region: int) -> None:
+    def __init__(self, node: HeadContext, sources: StreamSources, own: Sequence[int], region: int) -> None:
         self._node = node
         self._own = own
         self._region = region
@@ -86,7 +86,7 @@ class Head:
         self._surpassed: dict[
             int, tuple[int, int]
         ] = {}  # by stream: since when another process has more, and its counter
-        self._held: list[tuple[Channel, Publish]] = []  # PUBLISH received during the recovery
+        self._held: list[tuple[SprinklerChannel, Publish]] = []  # PUBLISH received during the recovery
         self._held_bytes = 0
         self._full = False  # history's limit has been logged
         self._pending: dict[int, Pending] = {stream: OrderedDict() for stream in own}
@@ -134,7 +134,7 @@ class Head:
 
     # --- Transitions of Fig. 1
 
-    def add_local_event(self, channel: Channel, message: Publish) -> None:
+    def add_local_event(self, channel: SprinklerChannel, message: Publish) -> None:
         """Store a batch under its sequence numbers (addLocalEvent). A repetition is only acknowledged."""
         node = self._node
         if message.stream not in self._own:
@@ -161,7 +161,7 @@ class Head:
         else:
             self._number(channel, message)
 
-    def _hold(self, channel: Channel, message: Publish) -> None:
+    def _hold(self, channel: SprinklerChannel, message: Publish) -> None:
         """Hold a publication until the recovery ends, up to a limit."""
         if self._held_bytes + len(message.payload) > HELD_LIMIT_BYTES or len(self._held) >= HELD_LIMIT:
             reason = f"{self._node.name} is recovering its streams"
@@ -170,7 +170,7 @@ class Head:
         self._held.append((channel, message))
         self._held_bytes += len(message.payload)
 
-    def add_remote_event(self, channel: Channel, batch: Batch) -> None:
+    def add_remote_event(self, channel: SprinklerChannel, batch: Batch) -> None:
         """Store a batch of a peer (addRemoteEvent). Requires seq - range <= cnt < seq of each event
         (checklist).
         """
@@ -189,18 +189,18 @@ class Head:
             self._log_full()
             self.sources.stop(batch.stream, batch)
         else:
-            if batch.kind == Kind.EPOCH:
+            if batch.kind == EventKind.EPOCH:
                 if not self.sources.may_cross(batch.stream, self._node.now_us):
                     return
                 self._log_epoch_taken(channel, batch, stream.cnt)
             self._node.store(batch if batch.first_seq > stream.cnt else cut_before(batch, stream.cnt))
 
-    def _log_epoch_taken(self, channel: Channel, batch: Batch, cnt: int) -> None:
+    def _log_epoch_taken(self, channel: SprinklerChannel, batch: Batch, cnt: int) -> None:
         """Log that events after `cnt` and before the epoch are lost; an error unless there were none."""
         fields = {"stream": batch.stream, "epoch": batch.argument, "cnt": cnt, "from": channel.name}
         self._node.log("epoch_taken", "error" if cnt else "info", **fields)
 
-    def receive_advertisement(self, channel: Channel, message: Advertisement) -> None:
+    def receive_advertisement(self, channel: SprinklerChannel, message: Advertisement) -> None:
         """Handle an ADVERTISEMENT (rcvAdvertisement). An unknown stream belongs to another run and is
         ignored.
         """
@@ -219,7 +219,7 @@ class Head:
         if self._begun:
             self._log_epoch_began(stream, committed)
         messages: deque[Published] = deque()
-        receiver: Channel | None = None
+        receiver: SprinklerChannel | None = None
         pending = self._pending[stream]
         while pending:
             last, channel, published = next(iter(pending.values()))
@@ -235,14 +235,14 @@ class Head:
         if messages and receiver is not None:
             self._node.send(receiver, *messages)
 
-    def _repeated(self, channel: Channel, known: Publication) -> None:
+    def _repeated(self, channel: SprinklerChannel, known: Publication) -> None:
         last = known.first_seq + known.count - 1
         if last > self._node.history.streams[known.stream].committed:
             self._await(known, channel)
         else:
             self._node.send(channel, acknowledgement(known))
 
-    def _await(self, known: Publication, channel: Channel | None) -> None:
+    def _await(self, known: Publication, channel: SprinklerChannel | None) -> None:
         """Acknowledge a publication on this channel when it is committed. It keeps its place in the order."""
         last = known.first_seq + known.count - 1
         key, pending = (publisher_of(known), known.first_request), self._pending[known.stream]
@@ -251,7 +251,7 @@ class Head:
         )
         pending[key] = (last, channel, acknowledgement(known))
 
-    def _number(self, channel: Channel, message: Publish) -> None:
+    def _number(self, channel: SprinklerChannel, message: Publish) -> None:
         assert self._restoration is None, "numbered before the recovery ended"
         first_seq = self._node.history.streams[message.stream].cnt + 1
         publication = Publication(
@@ -303,7 +303,7 @@ class Head:
             del self._surpassed[stream]
             self._begin_epoch(stream, epoch_of(cnt) + 1, cnt, f"{name} has more of it than its owner")
 
-    def lost(self, channel: Channel) -> None:
+    def lost(self, channel: SprinklerChannel) -> None:
         """Drop a lost publisher's held publications: it will repeat them."""
         self._held = [(held, message) for held, message in self._held if held is not channel]
         self._held_bytes = sum([len(message.payload) for _, message in self._held])

@@ -34,32 +34,32 @@ from node.protocols.sprinkler.messages import (
     Refused,
     Role,
 )
-from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.publishing.channel import Channel
-from node.protocols.sprinkler.publishing.publisher import Publisher
+from node.protocols.sprinkler.parameters import SprinklerParameters
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
+from node.protocols.sprinkler.publishing.publisher import StreamPublisher
 
 ADVERTISE: m.Timer = ("advertise",)
 HEARTBEAT: m.Timer = ("heartbeat",)
 RETRY = "retry"  # first word of a stream's timer
 
 
-class Participant(PeeringMachine[Channel]):
+class Participant(PeeringMachine[SprinklerChannel]):
     """A machine of Sprinkler, without its role's own part."""
 
     role: Role
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
-        self.parameters = parameters = Parameters(**spec.parameters)
+        self.parameters = parameters = SprinklerParameters(**spec.parameters)
         pauses = Pauses(
             parameters.reconnect_first_us, parameters.reconnect_last_us, parameters.connect_timeout_us
         )
         shortest_us = parameters.silence_us(is_between_proxies=self.role is Role.PROXY)
         burst_bytes, overdraft_bytes = parameters.burst_limit_bytes, parameters.control_limit_bytes
         limits = PeeringLimits(pauses, shortest_us, burst_bytes, overdraft_bytes)
-        super().__init__(spec.name, rng, CODEC, limits, Channel)
+        super().__init__(spec.name, rng, CODEC, limits, SprinklerChannel)
         self.frame_limit_bytes = parameters.frame_limit_bytes
         self.chains = Chains(spec, parameters)
-        self.takes: Mapping[tuple[Role | None, type], Callable[[Channel, Any], None]] = {}
+        self.takes: Mapping[tuple[Role | None, type], Callable[[SprinklerChannel, Any], None]] = {}
         self.timers = {ADVERTISE: self._advertise, HEARTBEAT: self._beat, **self.timers}
         self._advertise_us = 0  # when the next advertisement is due
         self._earlier_starts = spec.start
@@ -71,7 +71,7 @@ class Participant(PeeringMachine[Channel]):
         """Return the counters that this node advertises."""
         return ()
 
-    def refused(self, channel: Channel, message: Refused) -> None:
+    def refused(self, channel: SprinklerChannel, message: Refused) -> None:
         """Handle a REFUSED from the peer."""
 
     # --- For the roles
@@ -80,13 +80,13 @@ class Participant(PeeringMachine[Channel]):
         """Begin a session of the record of deliveries for this process."""
         self.emit(m.Record(RecordKind.SESSION, stream, self._earlier_starts, 0, 0))
 
-    def publish_unsent(self, channel: Channel, publisher: Publisher) -> None:
+    def publish_unsent(self, channel: SprinklerChannel, publisher: StreamPublisher) -> None:
         """Send closed batches, as far as the channel has room."""
         while channel.open_for_bulk and (batches := publisher.take_unsent(channel.room_bytes)):
             self.send(channel, *batches)
 
     def acknowledge(
-        self, channel: Channel, message: Published, publisher: Publisher | None
+        self, channel: SprinklerChannel, message: Published, publisher: StreamPublisher | None
     ) -> Publish | None:
         """Return the batch of a PUBLISHED; disconnect a peer that acknowledges another one than the next.
 
@@ -103,7 +103,7 @@ class Participant(PeeringMachine[Channel]):
         self.drop(channel, "unexpected acknowledgement", abort=False)
         return None
 
-    def reject_publication(self, message: Refused, publisher: Publisher) -> Publish | None:
+    def reject_publication(self, message: Refused, publisher: StreamPublisher) -> Publish | None:
         """Return the batch of a permanent refusal; None if it is sent again, at the `RETRY` timer.
 
         A full history may have room later, and another replica may become head.
@@ -113,7 +113,9 @@ class Participant(PeeringMachine[Channel]):
             self.emit(m.SetTimer(timer, self.now_us + self.parameters.retry_us))
         return publisher.reject(message.request) if message.code in FINAL_REFUSALS else None
 
-    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
+    def refuse(
+        self, channel: SprinklerChannel, code: Refusal, reason: str, stream: int = 0, request: int = 0
+    ) -> None:
         """Answer with REFUSED, and log it. stream, request: those of the refused message, if it has them."""
         self.log("refused_peer", "warning", peer=channel.name, code=code.name.lower(), reason=reason)
         self.send(channel, Refused(code, stream, request, reason))
@@ -130,11 +132,11 @@ class Participant(PeeringMachine[Channel]):
         """Return HELLO, with this process's role."""
         return Hello(self.role, self.incarnation, self.name)
 
-    def opened(self, channel: Channel) -> None:
+    def opened(self, channel: SprinklerChannel) -> None:
         """Advertise to a peer after its HELLO. Extended by the roles."""
         self.send(channel, Advertisement(tuple(self.counters())))
 
-    def take(self, channel: Channel, message: Any) -> None:
+    def take(self, channel: SprinklerChannel, message: Any) -> None:
         """Pass a message to its method in `takes`, if this peer may send it."""
         take = self.takes.get((channel.role, type(message)))
         if take is not None:
@@ -147,11 +149,11 @@ class Participant(PeeringMachine[Channel]):
             self.refuse(channel, Refusal.UNEXPECTED, f"unexpected {wire_name(type(message))}")
             self.drop(channel, "unexpected message", abort=False)
 
-    def reject(self, channel: Channel, problem: str, *, is_malformed: bool) -> None:
+    def reject(self, channel: SprinklerChannel, problem: str, *, is_malformed: bool) -> None:
         """Send REFUSED, before the connection is closed."""
         self.refuse(channel, Refusal.MALFORMED if is_malformed else Refusal.UNEXPECTED, problem)
 
-    def silence_us(self, channel: Channel) -> int:
+    def silence_us(self, channel: SprinklerChannel) -> int:
         """Return how long this peer may be silent."""
         silence_us = self.parameters.silence_us(is_between_proxies=self._is_between_proxies(channel))
         patient = channel.has_answered and self._are_neighbours(channel)
@@ -186,9 +188,9 @@ class Participant(PeeringMachine[Channel]):
         if self.role is Role.PROXY and at_us < self._advertise_us:
             self.emit(m.SetTimer(HEARTBEAT, at_us))
 
-    def _is_between_proxies(self, channel: Channel) -> bool:
+    def _is_between_proxies(self, channel: SprinklerChannel) -> bool:
         return self.role is Role.PROXY and channel.role is Role.PROXY
 
-    def _are_neighbours(self, channel: Channel) -> bool:
+    def _are_neighbours(self, channel: SprinklerChannel) -> bool:
         """Return whether both are clients: requests to a lost client are soon sent to the proxy instead."""
         return self.role is Role.CLIENT and channel.role is Role.CLIENT

@@ -10,24 +10,24 @@ from typing import Protocol
 
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.messages import Advertisement, Counter, Refusal, Subscribe, Unsubscribe
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.region.dissemination import Dissemination
-from node.protocols.sprinkler.region.dissemination import Surroundings as DisseminationSurroundings
+from node.protocols.sprinkler.region.dissemination import DisseminationContext as DisseminationSurroundings
 from node.protocols.sprinkler.region.subscribers import Subscribers
 from node.protocols.sprinkler.storage.batches import Batch
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 
 
-class Surroundings(DisseminationSurroundings, Protocol):
+class TailContext(DisseminationSurroundings, Protocol):
     """Methods and state of the replica that its tail uses."""
 
-    history: History
+    history: EventHistory
 
 
 class CommittedEvents:
     """The part of Hist that others may have: an `answers.Store`."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: EventHistory) -> None:
         self.history = history
 
     def cnt(self, stream: int) -> int:
@@ -42,7 +42,7 @@ class CommittedEvents:
 class Tail:
     """Subscribers and the region-level protocol of one replica."""
 
-    def __init__(self, node: Surroundings, spec: NodeSpec) -> None:
+    def __init__(self, node: TailContext, spec: NodeSpec) -> None:
         self._node = node
         self._committed = CommittedEvents(node.history)
         self._subscribers = Subscribers(node.history, node.send, self._committed.cnt)
@@ -63,7 +63,7 @@ class Tail:
         self.is_active = False
         self.dissemination.stop()
 
-    def start_over(self, history: History) -> None:
+    def start_over(self, history: EventHistory) -> None:
         """Serve from another Hist."""
         self._committed.history = self._subscribers.history = history
 
@@ -77,7 +77,7 @@ class Tail:
             for cnt in (*(end for end in state.ends if end < state.committed), state.committed)
         ]
 
-    def subscribe(self, channel: Channel, message: Subscribe) -> bool:
+    def subscribe(self, channel: SprinklerChannel, message: Subscribe) -> bool:
         """Add a subscription; return whether it was accepted."""
         if message.stream not in self._node.history.streams:
             reason = f"stream {message.stream} is not known"
@@ -86,20 +86,20 @@ class Tail:
         self._subscribers.subscribe(channel, message.stream, message.cnt)
         return True
 
-    def unsubscribe(self, channel: Channel, message: Unsubscribe) -> None:
+    def unsubscribe(self, channel: SprinklerChannel, message: Unsubscribe) -> None:
         """End the subscription of a peer or client."""
         self._subscribers.unsubscribe(channel, message.stream)
 
-    def opened(self, channel: Channel) -> None:
+    def opened(self, channel: SprinklerChannel) -> None:
         """Handle a new connection; a client may be notified of the latest events."""
         self.dissemination.opened(channel)
 
-    def lost(self, channel: Channel) -> None:
+    def lost(self, channel: SprinklerChannel) -> None:
         """Drop the subscriptions and requests of a lost connection."""
         self._subscribers.forget(channel)
         self.dissemination.lost(channel)
 
-    def writable(self, channel: Channel) -> None:
+    def writable(self, channel: SprinklerChannel) -> None:
         """Continue a channel's subscriptions and requests when it has room."""
         self._subscribers.serve(channel)
         self.dissemination.writable(channel)

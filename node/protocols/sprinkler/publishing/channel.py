@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from node.core import machine as m
 from node.core.peers.peer_channel import PeerChannel
 from node.protocols.sprinkler.messages import Refusal, Role
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.parameters import SprinklerParameters
 
 
-class Channel(PeerChannel):
+class SprinklerChannel(PeerChannel):
     """A channel with a peer. `role` is the peer's, None until HELLO. reached: the peer's reported counter of
     each stream.
     """
@@ -36,8 +36,8 @@ class Process(Protocol):
     role: Role
     now_us: int
     rng: m.Randomness
-    parameters: Parameters
-    channels: dict[str, Channel]
+    parameters: SprinklerParameters
+    channels: dict[str, SprinklerChannel]
 
     def emit(self, effect: m.Effect) -> None:
         """Add an effect to those of this input."""
@@ -45,11 +45,13 @@ class Process(Protocol):
     def log(self, event: str, level: str = "info", /, **fields: Any) -> None:
         """Write a line to the log."""
 
-    def send(self, channel: Channel, *messages: Any) -> None:
+    def send(self, channel: SprinklerChannel, *messages: Any) -> None:
         """Send messages, and subtract their size from the channel's room."""
 
-    def refuse(self, channel: Channel, code: Refusal, reason: str, stream: int = 0, request: int = 0) -> None:
+    def refuse(
+        self, channel: SprinklerChannel, code: Refusal, reason: str, stream: int = 0, request: int = 0
+    ) -> None:
         """Answer with REFUSED, and log it."""
 
-    def drop(self, channel: Channel, reason: str, *, abort: bool = True) -> None:
+    def drop(self, channel: SprinklerChannel, reason: str, *, abort: bool = True) -> None:
         """Close a channel from this side and handle its loss."""

@@ -19,10 +19,10 @@ from node.protocols.sprinkler.messages import (
     Refused,
     Role,
 )
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.region.stream_load import Keys, StreamLoad
 from node.protocols.sprinkler.storage.batches import event_payload
-from node.protocols.sprinkler.workload import Workload, driver_tag
+from node.protocols.sprinkler.workload import DriverWorkload, driver_tag
 
 TICK: m.Timer = ("tick",)
 
@@ -34,7 +34,7 @@ class Driver(Participant):
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
         super().__init__(spec, rng)
-        self._workload = Workload.from_mapping(spec.workload)
+        self._workload = DriverWorkload.from_mapping(spec.workload)
         drivers = sorted(member.name for member in spec.members if member.role == "driver")
         tag = driver_tag(drivers.index(spec.name) if spec.name in drivers else 0, spec.start)
         streams, keys = spec.published_by(spec), key_source(self._workload, rng)
@@ -61,7 +61,7 @@ class Driver(Participant):
         """Begin a session of the record of deliveries."""
         self.begin_session(next(iter(self.loads), 0))
 
-    def opened(self, channel: Channel) -> None:
+    def opened(self, channel: SprinklerChannel) -> None:
         """Repeat unacknowledged publications."""
         super().opened(channel)
         if channel.role is Role.PROXY:
@@ -103,7 +103,7 @@ class Driver(Participant):
         """Return whether it is connected with the heads of all regions on whose streams it publishes."""
         return all(self.chains.head(owner) in self.channels for owner in self._owners.values())
 
-    def refused(self, channel: Channel, message: Refused) -> None:
+    def refused(self, channel: SprinklerChannel, message: Refused) -> None:
         """Give up a permanently rejected publication."""
         if message.stream in self.loads:
             self.reject_publication(message, self.loads[message.stream].publisher)
@@ -112,11 +112,11 @@ class Driver(Participant):
         """Return its acknowledged publications: a proxy that lost its state learns them from this."""
         return [Counter(stream, load.publisher.published) for stream, load in self.loads.items()]
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """Return the last acknowledged sequence numbers, and whether more will follow."""
         published = {stream: load.publisher.published for stream, load in self.loads.items()}
         is_idle = all(load.publisher.is_idle for load in self.loads.values())
-        return m.Progress(published, silent=self._stopped and is_idle)
+        return m.NodeProgress(published, silent=self._stopped and is_idle)
 
     # --- Its own parts
 
@@ -140,13 +140,13 @@ class Driver(Participant):
         for load in self.loads.values():
             load.tick(due, self.now_us)
 
-    def _configured(self, channel: Channel, message: Configuration) -> None:
+    def _configured(self, channel: SprinklerChannel, message: Configuration) -> None:
         region = self.chains.served_by(channel.name)
         if region is not None and self.chains.learn(region, message):
             self.keep_connected(self.chains.targets_for(self.name))
             self._rewind(region)
 
-    def _published(self, channel: Channel, message: Published) -> None:
+    def _published(self, channel: SprinklerChannel, message: Published) -> None:
         load = self.loads.get(message.stream)
         if load is not None and message.first_request <= load.publisher.acknowledged:
             return  # a repeated batch is acknowledged again
@@ -160,12 +160,12 @@ class Driver(Participant):
         self.emit(m.Record(RecordKind.PUBLISHED, stream, first_seq, count, count, payload, mark))
 
 
-def key_source(workload: Workload, rng: m.Randomness) -> Keys:
+def key_source(workload: DriverWorkload, rng: m.Randomness) -> Keys:
     """Return a function that draws the keys of the workload's events; one without keys if they have none."""
     if workload.keys is None:
         return no_keys
     # NumPy costs every process 14 MB: only drivers with keys have it
-    from node.protocols.sprinkler.storage.key_popularity import Keys as Popularity  # noqa: PLC0415
+    from node.protocols.sprinkler.storage.key_popularity import KeyDraws as Popularity  # noqa: PLC0415
 
     return Popularity.from_mapping(workload.keys, rng).draw_bytes
 

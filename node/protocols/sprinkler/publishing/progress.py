@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections import deque
 from operator import attrgetter
 
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.storage.batches import Batch, last_seq
 
 FIRST_SEQ = attrgetter("first_seq")
@@ -21,14 +21,14 @@ class PendingRequest:
 
     __slots__ = ("asked_us", "channel", "last", "next")
 
-    def __init__(self, next_seq: int, last: int, channel: Channel | None, asked_us: int) -> None:
+    def __init__(self, next_seq: int, last: int, channel: SprinklerChannel | None, asked_us: int) -> None:
         self.next = next_seq
         self.last = last
         self.channel = channel
         self.asked_us = asked_us
 
 
-class Progress:
+class StreamProgress:
     """A client's progress on one stream. `cnt` and `next` are those of Fig. 3."""
 
     __slots__ = (
@@ -53,7 +53,7 @@ class Progress:
         self.early: list[Batch] = []  # likewise
         self.early_bytes = 0
         self.heard = 0  # the greatest counter in a NOTIFY
-        self.notifier: Channel | None = None  # its sender
+        self.notifier: SprinklerChannel | None = None  # its sender
         self.window = window  # events that may be requested beyond cnt
         self.event_bytes = -1  # for which the window was computed; none yet
         self.discarded = 0  # peers have discarded the events before this one

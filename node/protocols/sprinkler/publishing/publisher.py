@@ -12,16 +12,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from node.core.errors import LocalProtocolError, RemoteProtocolError
-from node.protocols.sprinkler.messages import U32_BYTES, Kind, Predicate, Publish, Published
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.messages import U32_BYTES, EventKind, Predicate, Publish, Published
+from node.protocols.sprinkler.parameters import SprinklerParameters
 from node.protocols.sprinkler.storage.batches import pack_events
 
 
-class Publisher:
+class StreamPublisher:
     """One publisher on one stream. With a predicate its events are garbage collection events (3.4)."""
 
     def __init__(
-        self, stream: int, parameters: Parameters, predicate: Predicate = Predicate.NONE, argument: int = 0
+        self,
+        stream: int,
+        parameters: SprinklerParameters,
+        predicate: Predicate = Predicate.NONE,
+        argument: int = 0,
     ) -> None:
         self.stream = stream
         self.acknowledged = 0  # the last request that is published
@@ -144,7 +148,7 @@ class Publisher:
         return not self._waiting and not self._events
 
     def _close(self, count: int, event_bytes: int, payload: bytes) -> None:
-        kind = Kind.GC if self._predicate else Kind.DATA
+        kind = EventKind.GC if self._predicate else EventKind.DATA
         first_request = self._flushed + 1
         self._waiting.append(
             Publish(

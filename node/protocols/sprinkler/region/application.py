@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.protocols.sprinkler.messages import Kind, SparseEvents
+from node.protocols.sprinkler.messages import EventKind, SparseEvents
 from node.protocols.sprinkler.storage.batches import (
     PLACEHOLDERS,
     Batch,
@@ -20,7 +20,7 @@ from node.protocols.sprinkler.storage.batches import (
 )
 
 
-class Event(NamedTuple):
+class DeliveredEvent(NamedTuple):
     """Result of `get_event`. A tombstone represents `range` collected events up to `seq` and has no data. The
     beginning of an epoch has no data either, and a range of 0: earlier events that were not delivered are
     lost.
@@ -29,7 +29,7 @@ class Event(NamedTuple):
     dataclass.
     """
 
-    kind: Kind
+    kind: EventKind
     stream: int
     seq: int
     range: int
@@ -48,10 +48,10 @@ class Rejection:
 
 def record_of(batch: Batch, cnt: int) -> m.Record:
     """Return the record of a delivered batch that ends at `cnt`."""
-    if batch.kind == Kind.EPOCH:
+    if batch.kind == EventKind.EPOCH:
         return m.Record(RecordKind.EPOCH, batch.stream, cnt, 0, 0)
     covered = cnt - batch.first_seq + 1
-    if batch.kind == Kind.TOMBSTONE:
+    if batch.kind == EventKind.TOMBSTONE:
         return m.Record(RecordKind.TOMBSTONE, batch.stream, batch.first_seq, batch.count, covered)
     if isinstance(batch, SparseEvents):
         kind, sized = RecordKind.SPARSE, sized_payload(batch)
@@ -61,25 +61,25 @@ def record_of(batch: Batch, cnt: int) -> m.Record:
     return m.Record(kind, batch.stream, batch.first_seq, batch.count, covered, payload)
 
 
-_make_event = partial(tuple.__new__, Event)  # from a tuple; `Event._make` takes three times as long
+_make_event = partial(tuple.__new__, DeliveredEvent)  # from a tuple; `Event._make` takes three times as long
 
 
-def events_of(batch: Batch) -> Iterable[Event]:
+def events_of(batch: Batch) -> Iterable[DeliveredEvent]:
     """Return the single events of a batch, and tombstones for those that are missing between them."""
     if batch.kind not in PLACEHOLDERS and not isinstance(batch, SparseEvents):
         seqs, datas = event_seqs(batch), unpack_batch(batch)
-        fields = zip(repeat(Kind(batch.kind)), repeat(batch.stream), seqs, repeat(1), datas)
+        fields = zip(repeat(EventKind(batch.kind)), repeat(batch.stream), seqs, repeat(1), datas)
         return map(_make_event, fields)
     return _with_tombstones(batch)
 
 
-def _with_tombstones(batch: Batch) -> Iterator[Event]:
-    stream, kind, next_seq = batch.stream, Kind(batch.kind), batch.first_seq
+def _with_tombstones(batch: Batch) -> Iterator[DeliveredEvent]:
+    stream, kind, next_seq = batch.stream, EventKind(batch.kind), batch.first_seq
     if kind in PLACEHOLDERS:
-        yield Event(kind, stream, last_seq(batch), batch.count, b"")
+        yield DeliveredEvent(kind, stream, last_seq(batch), batch.count, b"")
         return
     for seq, data in zip(event_seqs(batch), unpack_batch(batch), strict=True):
         if seq > next_seq:
-            yield Event(Kind.TOMBSTONE, stream, seq - 1, seq - next_seq, b"")
-        yield Event(kind, stream, seq, 1, data)
+            yield DeliveredEvent(EventKind.TOMBSTONE, stream, seq - 1, seq - next_seq, b"")
+        yield DeliveredEvent(kind, stream, seq, 1, data)
         next_seq = seq + 1

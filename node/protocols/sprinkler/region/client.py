@@ -32,9 +32,9 @@ from node.protocols.sprinkler.messages import (
     SparseEvents,
     View,
 )
-from node.protocols.sprinkler.publishing.channel import Channel
-from node.protocols.sprinkler.publishing.publisher import Publisher
-from node.protocols.sprinkler.region.application import Event, Rejection, events_of, record_of
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
+from node.protocols.sprinkler.publishing.publisher import StreamPublisher
+from node.protocols.sprinkler.region.application import DeliveredEvent, Rejection, events_of, record_of
 from node.protocols.sprinkler.region.dissemination import Dissemination
 from node.protocols.sprinkler.region.recv import Recv
 from node.protocols.sprinkler.region.requests import Requests
@@ -62,13 +62,13 @@ class Client(Participant):
         self.requests = Requests(
             self, range(len(spec.homes)), parameters.recv_limit_bytes, parameters.request_timeout_us
         )
-        self.publishers: dict[int, Publisher] = {}  # by stream, for those that it publishes on
+        self.publishers: dict[int, StreamPublisher] = {}  # by stream, for those that it publishes on
         self.rejections: deque[Rejection] = deque()  # permanently rejected publications; for the application
         self._targets: dict[int, Target] = {}  # of neighbours
         self._left: dict[int, int] = {}  # former neighbours, and since when
         self._keeps_events = keeps_events
         self._batches: deque[Batch] = deque()  # for the application
-        for_both: Mapping[type, Callable[[Channel, Any], None]] = {
+        for_both: Mapping[type, Callable[[SprinklerChannel, Any], None]] = {
             Events: self.requests.receive_events,
             SparseEvents: self.requests.receive_events,
             Notify: self.requests.receive_notify,
@@ -103,11 +103,11 @@ class Client(Participant):
         stream = self.own_stream if stream is None else stream
         if stream is None or not 0 <= stream < len(self._homes):
             raise LocalProtocolError(f"there is no stream {stream}: known are 0 to {len(self._homes) - 1}")
-        publisher = self.publishers.setdefault(stream, Publisher(stream, self.parameters))
+        publisher = self.publishers.setdefault(stream, StreamPublisher(stream, self.parameters))
         publisher.collect(predicate, argument)
         return publisher.request(event)
 
-    def get_events(self) -> Iterator[Event] | None:
+    def get_events(self) -> Iterator[DeliveredEvent] | None:
         """Return an iterator over the events of the next batch; None if there is none now."""
         return iter(events_of(self._batches.popleft())) if self._batches else None
 
@@ -130,7 +130,7 @@ class Client(Participant):
         self.recv.keep(keeps=False)  # until there is a peer
         self.dissemination.start()
 
-    def opened(self, channel: Channel) -> None:
+    def opened(self, channel: SprinklerChannel) -> None:
         """Register with the tail and repeat unacknowledged publications to the head."""
         super().opened(channel)
         if channel.role is Role.CLIENT:
@@ -140,14 +140,14 @@ class Client(Participant):
             self._tail_opened(channel)
         self._rewind(channel.name)
 
-    def lost(self, channel: Channel, reason: str) -> None:
+    def lost(self, channel: SprinklerChannel, reason: str) -> None:
         """Request from the proxy what this peer was asked for."""
         self.dissemination.lost(channel)
         self.requests.lost(channel)
         if not any(peer.role is Role.CLIENT for peer in self.channels.values()):
             self.recv.keep(keeps=False)
 
-    def writable(self, channel: Channel) -> None:
+    def writable(self, channel: SprinklerChannel) -> None:
         """Continue sending on this channel."""
         self.dissemination.writable(channel)
 
@@ -180,7 +180,7 @@ class Client(Participant):
             elif self.wants_reading:
                 self.requests.resume()
 
-    def refused(self, channel: Channel, message: Refused) -> None:
+    def refused(self, channel: SprinklerChannel, message: Refused) -> None:
         """Report rejected publications to the application."""
         publisher = self.publishers.get(message.stream)
         if publisher is not None and (batch := self.reject_publication(message, publisher)):
@@ -195,15 +195,15 @@ class Client(Participant):
         """Return the last event delivered of each stream."""
         return [Counter(stream, each.cnt) for stream, each in self.requests.streams.items()]
 
-    def progress(self) -> m.Progress:
+    def progress(self) -> m.NodeProgress:
         """Return the last event delivered of each stream."""
-        return m.Progress(
+        return m.NodeProgress(
             delivered={stream: progress.cnt for stream, progress in self.requests.streams.items()}
         )
 
     # --- For dissemination and requests
 
-    def proxy_channel(self) -> Channel | None:
+    def proxy_channel(self) -> SprinklerChannel | None:
         """Return the channel to the tail of the region's proxy, if connected."""
         return self.channels.get(self._tail) if self._tail is not None else None
 
@@ -266,7 +266,7 @@ class Client(Participant):
             return False
         return self.dissemination.keeps(channel) or self.requests.came_from(channel)
 
-    def _configured(self, channel: Channel, message: Configuration) -> None:
+    def _configured(self, channel: SprinklerChannel, message: Configuration) -> None:
         """Apply a change of a region's chain: another tail may serve, another head may take publications."""
         region = self.chains.served_by(channel.name)
         head = self.chains.head(region or "")
@@ -281,11 +281,11 @@ class Client(Participant):
         if head != self.chains.head(region):
             self._rewind(self.chains.head(region))
 
-    def _tail_opened(self, channel: Channel) -> None:
+    def _tail_opened(self, channel: SprinklerChannel) -> None:
         self.dissemination.tell_view(channel)
         self.requests.proxy_opened()
 
-    def _proxy_advertised(self, channel: Channel, message: Advertisement) -> None:
+    def _proxy_advertised(self, channel: SprinklerChannel, message: Advertisement) -> None:
         if channel.name == self._tail:
             self.requests.advertised(message.counters)
 
@@ -307,5 +307,5 @@ class Client(Participant):
             elif (head or self.chains.service(owner)) not in self.dialers:
                 self._connect()
 
-    def _published(self, channel: Channel, message: Published) -> None:
+    def _published(self, channel: SprinklerChannel, message: Published) -> None:
         self.acknowledge(channel, message, self.publishers.get(message.stream))

@@ -47,12 +47,12 @@ from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.specification import Member, NodeSpec
-from node.protocols.sprinkler.chain.answers import Answers, Store
+from node.protocols.sprinkler.chain.answers import Answers, EventStore
 from node.protocols.sprinkler.messages import CODEC, Counter, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
-from node.protocols.sprinkler.publishing.channel import Channel, Process
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
 from node.protocols.sprinkler.region.fanout import Fanout, KeptFanout, ShuffledFanout
-from node.protocols.sprinkler.region.neighbourhood import Neighbourhood, View
+from node.protocols.sprinkler.region.neighbourhood import MembershipView, Neighbourhood
 
 SHUFFLE: m.Timer = ("shuffle",)
 GOSSIP: m.Timer = ("gossip",)
@@ -66,10 +66,10 @@ KEPT_SHUFFLES = 6  # of a kept fanout: until a neighbour outside it is notified,
 VIEW_ROWS = 256  # rows of a VIEW that are processed
 
 
-class Surroundings(Process, Protocol):
+class DisseminationContext(Process, Protocol):
     """Methods and state of the client or proxy that dissemination uses."""
 
-    def proxy_channel(self) -> Channel | None:
+    def proxy_channel(self) -> SprinklerChannel | None:
         """Return the channel to the tail of the region's proxy, if connected; a proxy has none."""
 
     def view_changed(self) -> None:
@@ -79,7 +79,7 @@ class Surroundings(Process, Protocol):
 class Dissemination:
     """Dissemination of all streams of `store` by one client, or by the tail of the proxy."""
 
-    def __init__(self, node: Surroundings, store: Store, spec: NodeSpec) -> None:
+    def __init__(self, node: DisseminationContext, store: EventStore, spec: NodeSpec) -> None:
         self._node = node
         self._store = store
         self._streams = range(len(spec.homes))
@@ -90,7 +90,7 @@ class Dissemination:
         parameters = node.parameters
         self._shuffle_us = parameters.gossip_period_us if self._is_proxy else parameters.shuffle_time_us
         own = self.proxy if self._is_proxy else self._own
-        self.view = View(own, self.proxy, node.parameters.view_size, node.rng)
+        self.view = MembershipView(own, self.proxy, node.parameters.view_size, node.rng)
         self._answers = Answers(store, node.send, node.drop)
         self._runs = False
         self._fanout = self._make_fanout()
@@ -101,11 +101,11 @@ class Dissemination:
         )
         self._grown: dict[int, None] = {}  # streams, in the order in which they grew since the last flush
         self._step = 0  # flushes so far
-        self._notified: dict[Channel, int] = {}  # the flush up to which a neighbour has all counters
+        self._notified: dict[SprinklerChannel, int] = {}  # the flush up to which a neighbour has all counters
         self._everything: Notify | None = None  # all counters as of the last flush, if they were sent
         self._quiet_us = 0  # until then only neighbours of the last flush are notified
         self._unreached: dict[int, int] = {}  # neighbours: consecutive ticks without a connection
-        self.takes: Mapping[tuple[Role | None, type], Callable[[Channel, Any], None]] = {
+        self.takes: Mapping[tuple[Role | None, type], Callable[[SprinklerChannel, Any], None]] = {
             (Role.CLIENT, Request): self.receive_request,
             (Role.CLIENT, ViewMessage): self.receive_view,
         }
@@ -131,20 +131,20 @@ class Dissemination:
         self._node.emit(m.CancelTimer(SHUFFLE))
         self._node.emit(m.CancelTimer(GOSSIP))
 
-    def opened(self, channel: Channel) -> None:
+    def opened(self, channel: SprinklerChannel) -> None:
         """Handle a new neighbour: it may become one of the F, or lack the latest counters."""
         self._fill_targets()
         if not self._is_proxy:  # the proxy's events reach all through clients, too
             self._tick()
 
-    def lost(self, channel: Channel) -> None:
+    def lost(self, channel: SprinklerChannel) -> None:
         """Drop a lost channel's requests, and notify another neighbour in its place."""
         self._answers.forget(channel)
         self._notified.pop(channel, None)
         if self._fanout.lost(channel):
             self._fill_targets()
 
-    def writable(self, channel: Channel) -> None:
+    def writable(self, channel: SprinklerChannel) -> None:
         """Continue a channel's answers, and send it the counters that it missed meanwhile."""
         self._answers.serve(channel)
         if channel in self._fanout.targets:
@@ -199,11 +199,11 @@ class Dissemination:
             else:
                 self._node.send(channel, notify)
 
-    def keeps(self, channel: Channel) -> bool:
+    def keeps(self, channel: SprinklerChannel) -> bool:
         """Return whether this neighbour stays one of the F because it requests events from this node."""
         return self._keeps and channel in self._fanout.targets
 
-    def receive_request(self, channel: Channel, request: Request) -> None:
+    def receive_request(self, channel: SprinklerChannel, request: Request) -> None:
         """Handle a REQUEST (receiveRequest of Fig. 3)."""
         if not self._runs:
             reason = f"{self._node.name} does not disseminate now"
@@ -251,7 +251,7 @@ class Dissemination:
                 return True
         return busy
 
-    def _notify_all(self, channel: Channel) -> bool:
+    def _notify_all(self, channel: SprinklerChannel) -> bool:
         """Send all counters to a neighbour that lacks the latest ones; return whether they were sent."""
         if self._notified.get(channel, 0) == self._step or channel.awaiting:
             return False
@@ -266,7 +266,7 @@ class Dissemination:
 
     # --- Membership
 
-    def receive_view(self, channel: Channel, message: ViewMessage) -> None:
+    def receive_view(self, channel: SprinklerChannel, message: ViewMessage) -> None:
         """Handle a neighbour's gossip. Its first row is the sender; the proxy answers with its own view."""
         rows = message.neighbours[:VIEW_ROWS]
         sender = self._neighbourhood.sender(rows[0], channel.name) if rows else None
@@ -285,7 +285,7 @@ class Dissemination:
         self._node.view_changed()
         self._fill_targets()
 
-    def tell_view(self, channel: Channel) -> None:
+    def tell_view(self, channel: SprinklerChannel) -> None:
         """Send the view to this neighbour. Only connected members are included."""
         reached = [member for member in self.view.members if self._channel(member) is not None]
         rows = [self._neighbourhood.row(member) for member in (self._own, *reached)]
@@ -318,7 +318,7 @@ class Dissemination:
         if gone:
             self._node.view_changed()
 
-    def _channel(self, member: int) -> Channel | None:
+    def _channel(self, member: int) -> SprinklerChannel | None:
         """Return the channel to this neighbour, if connected."""
         if member == self.proxy:
             return self._node.proxy_channel()
@@ -339,13 +339,13 @@ class Dissemination:
         if self._runs:
             self._notify_drawn(self._fanout.fill())
 
-    def _notify_drawn(self, drawn: Iterable[Channel]) -> None:
+    def _notify_drawn(self, drawn: Iterable[SprinklerChannel]) -> None:
         """Send all counters to new targets of the proxy: after a failover only it may have them."""
         if self._is_proxy:
             for channel in drawn:
                 self._notify_all(channel)
 
-    def _neighbours(self) -> list[Channel]:
+    def _neighbours(self) -> list[SprinklerChannel]:
         """Return the connected neighbours: a client's are its client connections, the proxy's those of its
         view.
         """
@@ -356,7 +356,7 @@ class Dissemination:
         return [channels[name] for name in names if name in channels]
 
 
-def lacks(channel: Channel, counters: Iterable[Counter]) -> bool:
+def lacks(channel: SprinklerChannel, counters: Iterable[Counter]) -> bool:
     """Return whether the peer has not yet reported all of these counters."""
     reached = channel.reached
     for counter in counters:  # noqa: SIM110 - any() costs three times as much, once for every neighbour told

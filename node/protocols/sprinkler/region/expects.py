@@ -26,7 +26,7 @@ from node.core.content.value import value
 Path = tuple[int, ...]  # regions, from the sender's to the owner's; empty: none
 
 
-class Why(Enum):
+class SwitchReason(Enum):
     """Reason for taking a stream from another proxy, as logged."""
 
     PATH = "path"  # the source has lost its path to the owner, or there was no source
@@ -60,7 +60,7 @@ class Expects:
 
 def choose(
     region: int, offers: Mapping[str, Offer], expects: Expects, overdue: Container[str] = ()
-) -> tuple[str, Why] | None:
+) -> tuple[str, SwitchReason] | None:
     """Return the proxy from which the proxy of `region` must take a stream from now on; None: no change.
 
     offers: of all connected proxies that advertised. overdue: those that were left for not keeping up and
@@ -69,10 +69,10 @@ def choose(
     """
     source = offers.get(expects.source or "")
     if source is not None and source.path and region not in source.path:
-        hops, kept_up, why = len(source.path), source.earlier, Why.SHORTER
+        hops, kept_up, why = len(source.path), source.earlier, SwitchReason.SHORTER
         better = [offer for offer in offers.values() if 0 < len(offer.path) < hops and offer.cnt >= kept_up]
     else:
-        better, why = [offer for offer in offers.values() if offer.path], Why.PATH
+        better, why = [offer for offer in offers.values() if offer.path], SwitchReason.PATH
     better = [offer for offer in better if region not in offer.path and offer.proxy not in overdue]
     if better:
         return _taken(_shortest(better), why)
@@ -86,11 +86,11 @@ def choose(
     if not ahead:
         return None
     best = _shortest([offer for offer in ahead if offer.path] or ahead)
-    return best.proxy, Why.ADVERTISEMENT
+    return best.proxy, SwitchReason.ADVERTISEMENT
 
 
-def _taken(offer: Offer, why: Why) -> tuple[str, Why]:
-    return offer.proxy, Why.DIRECT if len(offer.path) == 1 else why
+def _taken(offer: Offer, why: SwitchReason) -> tuple[str, SwitchReason]:
+    return offer.proxy, SwitchReason.DIRECT if len(offer.path) == 1 else why
 
 
 def _shortest(offers: Iterable[Offer]) -> Offer:

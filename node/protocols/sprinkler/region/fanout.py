@@ -16,39 +16,39 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from node.core.machine import Randomness
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 
 IGNORED_NOTIFYS = 3  # in a row; fewer would drop neighbours whose REQUEST is in transit
 TRIED = IGNORED_NOTIFYS - 1  # initial count of a neighbour that is notified for the first time
 
-Neighbours = Callable[[], Sequence[Channel]]
+Neighbours = Callable[[], Sequence[SprinklerChannel]]
 """Returns the connected neighbours."""
 
 
 class Fanout(Protocol):
     """The neighbours that are notified at once: `targets`, at most F."""
 
-    targets: list[Channel]
+    targets: list[SprinklerChannel]
 
-    def start(self, now_us: int) -> Sequence[Channel]:
+    def start(self, now_us: int) -> Sequence[SprinklerChannel]:
         """Draw the first targets; return them."""
 
-    def renew(self, now_us: int) -> Sequence[Channel]:
+    def renew(self, now_us: int) -> Sequence[SprinklerChannel]:
         """Replace targets whose time is over; return the new ones."""
 
-    def fill(self) -> Sequence[Channel]:
+    def fill(self) -> Sequence[SprinklerChannel]:
         """Draw the missing targets; return them."""
 
     def stop(self) -> None:
         """Remove all targets."""
 
-    def offer(self, channel: Channel) -> None:
+    def offer(self, channel: SprinklerChannel) -> None:
         """Note that a target is sent a NOTIFY, or is left out because it has reported the same progress."""
 
-    def asked(self, channel: Channel) -> None:
+    def asked(self, channel: SprinklerChannel) -> None:
         """Note that a neighbour sent a REQUEST."""
 
-    def lost(self, channel: Channel) -> bool:
+    def lost(self, channel: SprinklerChannel) -> bool:
         """Remove a lost neighbour. Return whether it was a target."""
 
 
@@ -56,21 +56,21 @@ class ShuffledFanout:
     """F random neighbours, replaced at the first notification after each shuffle time."""
 
     def __init__(self, fanout: int, shuffle_us: int, rng: Randomness, neighbours: Neighbours) -> None:
-        self.targets: list[Channel] = []
+        self.targets: list[SprinklerChannel] = []
         self._fanout = fanout
         self._shuffle_us = shuffle_us
         self._random = rng.random
         self._neighbours = neighbours
         self._redraw_us = 0  # when the shuffle time ends
 
-    def start(self, now_us: int) -> Sequence[Channel]:
+    def start(self, now_us: int) -> Sequence[SprinklerChannel]:
         """See `Fanout`. Nodes shuffle at random offsets."""
         self.targets = []
         drawn = self.fill()
         self._redraw_us = now_us + int(self._random() * self._shuffle_us)
         return drawn
 
-    def renew(self, now_us: int) -> Sequence[Channel]:
+    def renew(self, now_us: int) -> Sequence[SprinklerChannel]:
         """See `Fanout`."""
         if now_us < self._redraw_us:
             return ()
@@ -78,7 +78,7 @@ class ShuffledFanout:
         self.targets = []
         return self.fill()
 
-    def fill(self) -> Sequence[Channel]:
+    def fill(self) -> Sequence[SprinklerChannel]:
         """See `Fanout`. Neighbours may appear or disappear within a shuffle time."""
         missing = self._fanout - len(self.targets)
         if missing <= 0:
@@ -92,13 +92,13 @@ class ShuffledFanout:
         """See `Fanout`."""
         self.targets = []
 
-    def offer(self, channel: Channel) -> None:
+    def offer(self, channel: SprinklerChannel) -> None:
         """See `Fanout`. Has no effect here."""
 
-    def asked(self, channel: Channel) -> None:
+    def asked(self, channel: SprinklerChannel) -> None:
         """See `Fanout`. Has no effect here."""
 
-    def lost(self, channel: Channel) -> bool:
+    def lost(self, channel: SprinklerChannel) -> bool:
         """See `Fanout`."""
         return _removed(channel, self.targets)
 
@@ -107,23 +107,25 @@ class KeptFanout:
     """Keeps targets that send requests, and tries each other neighbour once. is_root: always fill up to F."""
 
     def __init__(self, fanout: int, rng: Randomness, neighbours: Neighbours, *, is_root: bool) -> None:
-        self.targets: list[Channel] = []
+        self.targets: list[SprinklerChannel] = []
         self._fanout = fanout
         self._random = rng.random
         self._neighbours = neighbours
         self._is_root = is_root
-        self._ignored: dict[Channel, int] = {}  # offers since the last REQUEST, of neighbours that were tried
+        self._ignored: dict[
+            SprinklerChannel, int
+        ] = {}  # offers since the last REQUEST, of neighbours that were tried
 
-    def start(self, now_us: int) -> Sequence[Channel]:
+    def start(self, now_us: int) -> Sequence[SprinklerChannel]:
         """See `Fanout`."""
         return self.fill()
 
-    def renew(self, now_us: int) -> Sequence[Channel]:
+    def renew(self, now_us: int) -> Sequence[SprinklerChannel]:
         """See `Fanout`."""
         self.targets = [each for each in self.targets if self._ignored[each] < IGNORED_NOTIFYS]
         return self.fill()
 
-    def fill(self) -> Sequence[Channel]:
+    def fill(self) -> Sequence[SprinklerChannel]:
         """See `Fanout`."""
         missing = self._fanout - len(self.targets)
         if missing <= 0:
@@ -142,11 +144,11 @@ class KeptFanout:
         self.targets = []
         self._ignored.clear()
 
-    def offer(self, channel: Channel) -> None:
+    def offer(self, channel: SprinklerChannel) -> None:
         """See `Fanout`."""
         self._ignored[channel] += 1
 
-    def asked(self, channel: Channel) -> None:
+    def asked(self, channel: SprinklerChannel) -> None:
         """See `Fanout`. If F others send requests already, this neighbour is left to another node."""
         self._ignored[channel] = 0
         if channel in self.targets:
@@ -158,13 +160,13 @@ class KeptFanout:
             self.targets.remove(worst)
         self.targets.append(channel)
 
-    def lost(self, channel: Channel) -> bool:
+    def lost(self, channel: SprinklerChannel) -> bool:
         """See `Fanout`."""
         self._ignored.pop(channel, None)
         return _removed(channel, self.targets)
 
 
-def draw(channels: list[Channel], count: int, random: Callable[[], float]) -> list[Channel]:
+def draw(channels: list[SprinklerChannel], count: int, random: Callable[[], float]) -> list[SprinklerChannel]:
     """Return at most `count` random elements of the list, which is reordered."""
     count = min(count, len(channels))
     for at in range(count):
@@ -173,7 +175,7 @@ def draw(channels: list[Channel], count: int, random: Callable[[], float]) -> li
     return channels[:count]
 
 
-def _removed(channel: Channel, targets: list[Channel]) -> bool:
+def _removed(channel: SprinklerChannel, targets: list[SprinklerChannel]) -> bool:
     """Remove a channel; return whether it was present."""
     if channel not in targets:
         return False

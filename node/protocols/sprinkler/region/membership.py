@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from node.protocols.sprinkler.chain.configurations import Chain
+from node.protocols.sprinkler.chain.configurations import ReplicaChain
 from node.protocols.sprinkler.messages import Status
 
 BEGAN_ANEW = "chain_began_anew"
@@ -42,13 +42,13 @@ class Attendance:
 class Decision:
     """The next chain, its number not yet incremented, and the log entry with the reason."""
 
-    chain: Chain
+    chain: ReplicaChain
     event: str
     fields: Mapping[str, Any]
     level: str = "warning"
 
 
-def decide(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def decide(chain: ReplicaChain, known: Mapping[str, Attendance]) -> Decision | None:
     """Return the next change of a chain that has been formed. known: every replica of the region."""
     for name in chain.everyone:
         decision = _decide_about(name, chain, known)
@@ -57,7 +57,7 @@ def decide(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
     return _re_form(chain, known) or _join(chain, known)
 
 
-def _decide_about(name: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def _decide_about(name: str, chain: ReplicaChain, known: Mapping[str, Attendance]) -> Decision | None:
     """Return the decision about a replica of the chain, if any."""
     replica = known[name]
     if replica.incarnation is None:
@@ -75,7 +75,7 @@ def _decide_about(name: str, chain: Chain, known: Mapping[str, Attendance]) -> D
     return _remove(name, "started again", chain, known)
 
 
-def _remove(name: str, why: str, chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def _remove(name: str, why: str, chain: ReplicaChain, known: Mapping[str, Attendance]) -> Decision | None:
     """Remove a replica, if another member continues."""
     since = known[name].lost
     others = [known[other] for other in chain.members if other != name and _continues(chain, other, known)]
@@ -89,7 +89,7 @@ def _remove(name: str, why: str, chain: Chain, known: Mapping[str, Attendance]) 
     return Decision(smaller, "replica_removed", {"replica": name, "why": why})
 
 
-def _continues(chain: Chain, name: str, known: Mapping[str, Attendance]) -> bool:
+def _continues(chain: ReplicaChain, name: str, known: Mapping[str, Attendance]) -> bool:
     """Return whether the replica's expected process is present and can store."""
     replica = known[name]
     return (
@@ -100,7 +100,7 @@ def _continues(chain: Chain, name: str, known: Mapping[str, Attendance]) -> bool
     )
 
 
-def is_whole(chain: Chain, known: Mapping[str, Attendance]) -> bool:
+def has_all_states(chain: ReplicaChain, known: Mapping[str, Attendance]) -> bool:
     """Return whether all replicas have reported and those of the chain have their state.
 
     Then no replica can have continued in a later chain and forgotten it.
@@ -110,37 +110,37 @@ def is_whole(chain: Chain, known: Mapping[str, Attendance]) -> bool:
     )
 
 
-def _re_form(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def _re_form(chain: ReplicaChain, known: Mapping[str, Attendance]) -> Decision | None:
     """Re-form the chain, if no member has its state any more."""
     if not all(_is_lost(name, chain, known[name]) for name in chain.members):
         return None
-    return begin_anew(chain, known)
+    return re_formed(chain, known)
 
 
-def begin_anew(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def re_formed(chain: ReplicaChain, known: Mapping[str, Attendance]) -> Decision | None:
     """Return the chain of the replica with most committed events; None if no replica may begin it."""
     there = [name for name in known if _can_begin(known[name].status, chain)]
     if not there:
         return None
     best = max(there, key=lambda name: _committed(known[name]))  # the first of those with the same number
     number = chain.number + 1
-    begun = Chain(chain.number, number, (best,), None, (known[best].incarnation or 0,))
+    begun = ReplicaChain(chain.number, number, (best,), None, (known[best].incarnation or 0,))
     return Decision(begun, BEGAN_ANEW, {"replica": best, "committed": _committed(known[best])})
 
 
-def _is_lost(name: str, chain: Chain, replica: Attendance) -> bool:
+def _is_lost(name: str, chain: ReplicaChain, replica: Attendance) -> bool:
     if replica.incarnation is None:
         return replica.is_given_up
     meant = chain.has(name, replica.incarnation)
     return not meant and replica.status is not None and not _has_state(replica.status, chain)
 
 
-def _has_state(status: Status, chain: Chain) -> bool:
+def _has_state(status: Status, chain: ReplicaChain) -> bool:
     """Return whether this process's state belongs to this chain, as it has been since it began."""
     return status.configuration >= max(1, chain.began)
 
 
-def _can_begin(status: Status | None, chain: Chain) -> bool:
+def _can_begin(status: Status | None, chain: ReplicaChain) -> bool:
     """Return whether its state is a part of the committed events: all of them, or none."""
     return status is not None and (_has_state(status, chain) or not status.cnt)
 
@@ -149,7 +149,7 @@ def _committed(replica: Attendance) -> int:
     return replica.status.cnt if replica.status is not None else 0
 
 
-def _join(chain: Chain, known: Mapping[str, Attendance]) -> Decision | None:
+def _join(chain: ReplicaChain, known: Mapping[str, Attendance]) -> Decision | None:
     """Let the next replica join behind the tail, one at a time."""
     if chain.joining is not None:
         return None

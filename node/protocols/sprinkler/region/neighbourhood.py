@@ -77,7 +77,7 @@ def readable(address: int) -> str | None:
     return None if found.is_unspecified or found.is_multicast or found.is_reserved else str(found)
 
 
-class View:
+class MembershipView:
     """At most `size` (V) members other than `own`. For the proxy itself, `own == proxy`."""
 
     __slots__ = ("_own", "_proxy", "_rng", "_size", "members")

@@ -21,17 +21,17 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from node.protocols.sprinkler.messages import Answered, Counter, Notify, Refusal, Request
-from node.protocols.sprinkler.publishing.channel import Channel, Process
-from node.protocols.sprinkler.publishing.progress import FIRST_SEQ, PendingRequest, Progress
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
+from node.protocols.sprinkler.publishing.progress import FIRST_SEQ, PendingRequest, StreamProgress
 from node.protocols.sprinkler.storage.batches import PLACEHOLDERS, Batch, cut_before, last_seq
 
 ASSUMED_EVENT_BYTES = 16  # before an event has been measured
 
 
-class Surroundings(Process, Protocol):
+class RequestsContext(Process, Protocol):
     """Methods of the client that its requests use."""
 
-    def proxy_channel(self) -> Channel | None:
+    def proxy_channel(self) -> SprinklerChannel | None:
         """Return the channel to the tail of the region's proxy, if connected."""
 
     def deliver(self, batch: Batch, cnt: int) -> None:
@@ -41,7 +41,9 @@ class Surroundings(Process, Protocol):
 class Requests:
     """The requests of one client, for all streams."""
 
-    def __init__(self, node: Surroundings, streams: Iterable[int], limit_bytes: int, timeout_us: int) -> None:
+    def __init__(
+        self, node: RequestsContext, streams: Iterable[int], limit_bytes: int, timeout_us: int
+    ) -> None:
         numbers = sorted(streams)
         self.duplicates = 0  # repeated events that were dropped
         self.timeouts = 0  # peers that sent nothing for the timeout
@@ -50,13 +52,13 @@ class Requests:
         self._share_bytes = limit_bytes // max(1, len(numbers))
         self._timeout_us = timeout_us
         window = max(1, self._share_bytes // ASSUMED_EVENT_BYTES)
-        self.streams = {stream: Progress(stream, window) for stream in numbers}
-        self._came_us: dict[Channel, int] = {}  # when events last arrived from each channel
+        self.streams = {stream: StreamProgress(stream, window) for stream in numbers}
+        self._came_us: dict[SprinklerChannel, int] = {}  # when events last arrived from each channel
         self._advertised: tuple[int, Sequence[Counter]] | None = None  # by the proxy: time and counters
 
     # --- Transitions of Fig. 3
 
-    def receive_notify(self, channel: Channel, message: Notify) -> None:
+    def receive_notify(self, channel: SprinklerChannel, message: Notify) -> None:
         """Request events that are not yet requested (receiveNotify)."""
         streams, reached = self.streams, channel.reached
         for counter in message.counters:
@@ -65,7 +67,7 @@ class Requests:
             if progress is not None and counter.cnt >= progress.next:
                 self._notified(channel, progress, counter.cnt)
 
-    def receive_events(self, channel: Channel, batch: Batch) -> None:
+    def receive_events(self, channel: SprinklerChannel, batch: Batch) -> None:
         """Deliver a batch that follows cnt (deliverEvent), and then early ones that follow it."""
         progress = self.streams.get(batch.stream)
         if progress is None:
@@ -87,7 +89,7 @@ class Requests:
         if progress.heard >= progress.next:
             self.request_more(progress)
 
-    def request_from_proxy(self, progress: Progress) -> None:
+    def request_from_proxy(self, progress: StreamProgress) -> None:
         """Request missing events from the proxy (requestFromProxy)."""
         proxy = self._node.proxy_channel()
         if proxy is None:
@@ -104,7 +106,7 @@ class Requests:
 
     # --- Other inputs
 
-    def answered(self, channel: Channel, message: Answered) -> None:
+    def answered(self, channel: SprinklerChannel, message: Answered) -> None:
         """Handle the end of an answer: request its missing parts from the proxy."""
         progress = self.streams.get(message.stream)
         if progress is None:
@@ -127,7 +129,7 @@ class Requests:
         elif message.last < entry.last:
             self.request_from_proxy(progress)  # its answers are limited; otherwise `sweep` tries again
 
-    def lost(self, channel: Channel) -> None:
+    def lost(self, channel: SprinklerChannel) -> None:
         """Request from the proxy what a lost peer was asked for."""
         self._came_us.pop(channel, None)
         for progress in self.streams.values():
@@ -146,7 +148,7 @@ class Requests:
         if self._advertised is None:
             self._advertised = (self._node.now_us, counters)
 
-    def came_from(self, channel: Channel) -> bool:
+    def came_from(self, channel: SprinklerChannel) -> bool:
         """Return whether events arrived from this peer within the last request timeout."""
         came_us = self._came_us.get(channel)
         return came_us is not None and self._node.now_us - came_us < self._timeout_us
@@ -176,7 +178,7 @@ class Requests:
             if progress.heard >= progress.next:
                 self.request_more(progress)
 
-    def request_more(self, progress: Progress) -> None:
+    def request_more(self, progress: StreamProgress) -> None:
         """Request events that the window did not allow before, when half of it is free."""
         room = progress.cnt + progress.window - (progress.next - 1)
         if 2 * room >= progress.window:
@@ -184,13 +186,13 @@ class Requests:
 
     # --- Parts of these
 
-    def _notified(self, channel: Channel, progress: Progress, cnt: int) -> None:
+    def _notified(self, channel: SprinklerChannel, progress: StreamProgress, cnt: int) -> None:
         if cnt > progress.heard:
             progress.heard = cnt
             progress.notifier = channel
         self._request(channel, progress, cnt)
 
-    def _request(self, channel: Channel | None, progress: Progress, cnt: int) -> None:
+    def _request(self, channel: SprinklerChannel | None, progress: StreamProgress, cnt: int) -> None:
         """Send a REQUEST (sendRequest), for as many events as the window allows."""
         first = progress.next
         last = min(cnt, progress.cnt + progress.window)
@@ -204,7 +206,7 @@ class Requests:
         if channel is not None:
             self._node.send(channel, Request(progress.stream, first, last))
 
-    def _deliver_event(self, progress: Progress, batch: Batch, cnt: int) -> None:
+    def _deliver_event(self, progress: StreamProgress, batch: Batch, cnt: int) -> None:
         assert batch.first_seq == progress.cnt + 1 <= cnt, "delivered twice, or with a gap"
         progress.cnt = cnt
         if progress.next <= cnt:
@@ -223,7 +225,7 @@ class Requests:
             early_bytes = sum([len(batch.payload) for batch in progress.early])
             assert progress.early_bytes == early_bytes, "wrong count of early bytes"
 
-    def _store_early(self, progress: Progress, batch: Batch) -> None:
+    def _store_early(self, progress: StreamProgress, batch: Batch) -> None:
         """Store requested events that arrived early. Those beyond the limit are requested again later."""
         if batch.first_seq >= progress.next:
             return  # not requested
@@ -236,7 +238,7 @@ class Requests:
         progress.early_bytes += len(batch.payload)
         progress.next = max(progress.next, last + 1)
 
-    def _deliver_early(self, progress: Progress) -> None:
+    def _deliver_early(self, progress: StreamProgress) -> None:
         taken = 0
         for batch in progress.early:
             if batch.first_seq > progress.cnt + 1:
@@ -251,7 +253,7 @@ class Requests:
         assert progress.cnt < progress.next, "delivered without a request"
         assert bool(progress.early) >= bool(progress.early_bytes), "bytes without batches"
 
-    def _redirect_to_proxy(self, progress: Progress, channel: Channel) -> None:
+    def _redirect_to_proxy(self, progress: StreamProgress, channel: SprinklerChannel) -> None:
         """Request from the proxy what `channel` was asked for."""
         found = [entry for entry in progress.asked if entry.channel is channel]
         for entry in found:
@@ -259,7 +261,7 @@ class Requests:
         if found:
             self.request_from_proxy(progress)
 
-    def _measure(self, progress: Progress, batch: Batch) -> None:
+    def _measure(self, progress: StreamProgress, batch: Batch) -> None:
         """Adapt the window to a new size of events."""
         if batch.kind in PLACEHOLDERS:
             return

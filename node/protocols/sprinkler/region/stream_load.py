@@ -9,11 +9,11 @@ interval, fewer and larger batches keep up.
 from collections.abc import Callable, Sequence
 
 from node.core.collection_marks import encode_mark, keys_of
-from node.protocols.sprinkler.messages import Kind, Predicate, Publish
-from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.publishing.publisher import Publisher
+from node.protocols.sprinkler.messages import EventKind, Predicate, Publish
+from node.protocols.sprinkler.parameters import SprinklerParameters
+from node.protocols.sprinkler.publishing.publisher import StreamPublisher
 from node.protocols.sprinkler.storage.batches import unpack_events
-from node.protocols.sprinkler.workload import Collect, Workload
+from node.protocols.sprinkler.workload import CollectionRule, DriverWorkload
 
 Keys = Callable[[int], Sequence[bytes]]
 """Draws the keys of a number of events; none, if they have no keys."""
@@ -31,14 +31,14 @@ class StreamLoad:
         self,
         stream: int,
         share: tuple[int, int],
-        workload: Workload,
-        parameters: Parameters,
+        workload: DriverWorkload,
+        parameters: SprinklerParameters,
         *,
         tag: int,
         keys: Keys,
     ) -> None:
-        at_first = Collect() if workload.collect.seldom else workload.collect
-        self.publisher = Publisher(stream, parameters, at_first.predicate, at_first.argument)
+        at_first = CollectionRule() if workload.collect.seldom else workload.collect
+        self.publisher = StreamPublisher(stream, parameters, at_first.predicate, at_first.argument)
         self._parameters = parameters
         self._workload = workload
         self._collect = workload.collect
@@ -77,7 +77,7 @@ class StreamLoad:
     def mark(self, batch: Publish, first_seq: int) -> bytes:
         """Return the collection mark of a batch that collects, or is collected by key; else no bytes."""
         by_key = self._collect.predicate == Predicate.SAME_KEY
-        collects = batch.kind == Kind.GC
+        collects = batch.kind == EventKind.GC
         if not by_key and not (collects and self._collect.seldom):
             return b""
         events = unpack_events(batch.count, batch.event_bytes, batch.payload) if by_key else ()

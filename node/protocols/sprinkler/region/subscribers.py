@@ -10,9 +10,9 @@ until the channel is writable again.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.storage.batches import Batch, last_seq
-from node.protocols.sprinkler.storage.history import HEAD_BYTES, History
+from node.protocols.sprinkler.storage.history import HEAD_BYTES, EventHistory
 
 STREAM_SHARE_BYTES = 65_536  # of one stream, before the next one has its turn
 
@@ -23,44 +23,44 @@ class Subscribers:
     send: the participant's. upto: by stream, the last event that they may have.
     """
 
-    def __init__(self, history: History, send: Callable[..., Any], upto: Callable[[int], int]) -> None:
+    def __init__(self, history: EventHistory, send: Callable[..., Any], upto: Callable[[int], int]) -> None:
         self.history = history
         self._send = send
         self._upto = upto
-        self._cursors: dict[Channel, dict[int, int]] = {}  # channel -> stream -> cnt
-        self._behind: dict[Channel, dict[int, None]] = {}  # streams whose events it may lack
+        self._cursors: dict[SprinklerChannel, dict[int, int]] = {}  # channel -> stream -> cnt
+        self._behind: dict[SprinklerChannel, dict[int, None]] = {}  # streams whose events it may lack
         self._takers: dict[
-            int, list[Channel]
+            int, list[SprinklerChannel]
         ] = {}  # channels of a stream, in the order of `_cursors`; filled when needed
         self._grown: dict[int, None] = {}  # streams with new events since the last `flush`, in order
 
-    def subscribe(self, channel: Channel, stream: int, cnt: int) -> None:
+    def subscribe(self, channel: SprinklerChannel, stream: int, cnt: int) -> None:
         """Subscribe `channel` to `stream`, after `cnt`."""
         self.follow(channel, stream, cnt)
         self.serve(channel)
 
-    def follow(self, channel: Channel, stream: int, cnt: int) -> None:
+    def follow(self, channel: SprinklerChannel, stream: int, cnt: int) -> None:
         """Set the channel's cursor to `cnt`; `serve` sends the events after it."""
         self._cursors.setdefault(channel, {})[stream] = cnt
         self._behind.setdefault(channel, {})[stream] = None
         self._takers.pop(stream, None)
 
-    def is_level(self, channel: Channel) -> bool:
+    def is_level(self, channel: SprinklerChannel) -> bool:
         """Return whether the channel was sent everything that it may have."""
         return all(cnt >= self._upto(stream) for stream, cnt in self._cursors.get(channel, {}).items())
 
-    def have_passed(self, channel: Channel, counters: Mapping[int, int]) -> bool:
+    def have_passed(self, channel: SprinklerChannel, counters: Mapping[int, int]) -> bool:
         """Return whether the channel was sent these streams up to these counters, or beyond."""
         cursors = self._cursors.get(channel, {})
         return all(cursors.get(stream, 0) >= cnt for stream, cnt in counters.items())
 
-    def unsubscribe(self, channel: Channel, stream: int) -> None:
+    def unsubscribe(self, channel: SprinklerChannel, stream: int) -> None:
         """End the subscription of `channel` to `stream`."""
         self._cursors.get(channel, {}).pop(stream, None)
         self._behind.get(channel, {}).pop(stream, None)
         self._takers.pop(stream, None)
 
-    def forget(self, channel: Channel) -> None:
+    def forget(self, channel: SprinklerChannel) -> None:
         """Drop all subscriptions of a lost channel."""
         for stream in self._cursors.pop(channel, {}):
             self._takers.pop(stream, None)
@@ -83,14 +83,14 @@ class Subscribers:
         for channel in list(takers[0]):
             self.serve(channel)
 
-    def _takers_of(self, stream: int) -> list[Channel]:
+    def _takers_of(self, stream: int) -> list[SprinklerChannel]:
         takers = self._takers.get(stream)
         if takers is None:
             takers = [channel for channel, cursors in self._cursors.items() if stream in cursors]
             self._takers[stream] = takers
         return takers
 
-    def serve(self, channel: Channel) -> None:
+    def serve(self, channel: SprinklerChannel) -> None:
         """Send the events after the channel's cursors, as far as it has room."""
         behind = self._behind.get(channel)
         while behind and channel.open_for_bulk:
@@ -100,7 +100,7 @@ class Subscribers:
                 return
             self._send(channel, *found)
 
-    def _round(self, channel: Channel, behind: dict[int, None]) -> list[Batch]:
+    def _round(self, channel: SprinklerChannel, behind: dict[int, None]) -> list[Batch]:
         """Return a share of each stream that the channel lacks events of. Served streams move to the end."""
         cursors = self._cursors[channel]
         room_bytes = channel.room_bytes

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate, chain
 
-from node.core.epochs import first_of
+from node.core.epochs import first_seq_of_epoch
 from node.protocols.sprinkler.messages import (
     U32_BYTES,
+    EventKind,
     Events,
-    Kind,
     Predicate,
     SparseEvents,
     event_sizes,
@@ -25,7 +25,7 @@ from node.protocols.sprinkler.messages import (
 
 Batch = Events | SparseEvents
 TOMBSTONE_RANGE_MAX = 0xFFFF_FFFF  # maximum of the wire format
-PLACEHOLDERS = frozenset({Kind.TOMBSTONE, Kind.EPOCH})  # kinds without events
+PLACEHOLDERS = frozenset({EventKind.TOMBSTONE, EventKind.EPOCH})  # kinds without events
 
 
 def pack_events(events: Sequence[bytes]) -> tuple[int, bytes]:
@@ -87,7 +87,9 @@ def covered(batch: Batch) -> int:
     """Return the number of sequence numbers that the batch covers."""
     if isinstance(batch, SparseEvents):
         return sum(reaches(batch))
-    return batch.count or first_of(batch.argument) - batch.first_seq  # the beginning of an epoch has count 0
+    return (
+        batch.count or first_seq_of_epoch(batch.argument) - batch.first_seq
+    )  # the beginning of an epoch has count 0
 
 
 def last_seq(batch: Batch) -> int:
@@ -105,10 +107,10 @@ def cut_before(batch: Batch, cnt: int) -> Batch:
         kept = list(reaches(batch)[skipped:])
         kept[0] = seqs[skipped] - cnt
         return _sparse_part(batch, cnt + 1, kept, skipped)
-    if batch.kind == Kind.EPOCH:
+    if batch.kind == EventKind.EPOCH:
         return replace(batch, first_seq=cnt + 1)
     skipped = cnt + 1 - batch.first_seq
-    payload = b"" if batch.kind == Kind.TOMBSTONE else _part(batch, skipped, batch.count)
+    payload = b"" if batch.kind == EventKind.TOMBSTONE else _part(batch, skipped, batch.count)
     return replace(batch, first_seq=cnt + 1, count=batch.count - skipped, payload=payload)
 
 
@@ -125,19 +127,19 @@ def cut_after(batch: Batch, cnt: int) -> Batch:
             return tombstone(batch.stream, batch.first_seq, cnt)
         return _sparse_part(batch, batch.first_seq, reaches(batch)[:kept], 0)
     count = cnt + 1 - batch.first_seq
-    payload = b"" if batch.kind == Kind.TOMBSTONE else _part(batch, 0, count)
+    payload = b"" if batch.kind == EventKind.TOMBSTONE else _part(batch, 0, count)
     return replace(batch, count=count, payload=payload)
 
 
 def epoch_mark(stream: int, first_seq: int, epoch: int) -> Events:
     """Return the beginning of an epoch; earlier events from first_seq on are lost."""
-    return Events(Kind.EPOCH, Predicate.NONE, stream, first_seq, 0, 0, epoch, 0, b"")
+    return Events(EventKind.EPOCH, Predicate.NONE, stream, first_seq, 0, 0, epoch, 0, b"")
 
 
 def tombstone(stream: int, first_seq: int, last_seq: int) -> Events:
     """Return the placeholder for the events from first_seq to last_seq (paper 2.1)."""
     count = last_seq - first_seq + 1
-    return Events(Kind.TOMBSTONE, Predicate.NONE, stream, first_seq, count, 0, 0, 0, b"")
+    return Events(EventKind.TOMBSTONE, Predicate.NONE, stream, first_seq, count, 0, 0, 0, b"")
 
 
 def _sparse_part(batch: SparseEvents, first_seq: int, kept: Sequence[int], skipped: int) -> SparseEvents:

@@ -17,7 +17,7 @@ from node.core.log import PREFIX_BYTES
 from node.protocols.sprinkler.messages import CODEC, Counter, Events, Follow, Publication, SparseEvents
 from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.storage.batches import last_seq
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 
 LOOKED_PER_BYTE = 2
 Span = tuple[int, int]  # first and last sequence number
@@ -28,7 +28,7 @@ def record_bytes(message: Any) -> int:
     return CODEC.size_bytes(message) + PREFIX_BYTES
 
 
-class Segment:
+class SegmentSummary:
     """Summary of one segment of the log, without its content."""
 
     __slots__ = ("bytes", "collected", "follows", "number", "publications", "records", "spans")
@@ -68,7 +68,7 @@ class Segment:
             else:
                 self.spans[stream] = (first, kept)
 
-    def absorb(self, later: "Segment") -> None:
+    def absorb(self, later: "SegmentSummary") -> None:
         """Merge the next segment into this one; the size is not yet known."""
         self.truncate(later.follows)
         for stream, span in later.spans.items():
@@ -88,7 +88,7 @@ class Compaction:
 
     def __init__(
         self,
-        history: History,
+        history: EventHistory,
         publications: Publications,
         emit: Callable[[m.Effect], None],
         segment_limit_bytes: int,
@@ -98,7 +98,7 @@ class Compaction:
         self._emit = emit
         self._limit_bytes = segment_limit_bytes
         self._small_bytes = segment_limit_bytes // 4
-        self._segments: list[Segment] = []
+        self._segments: list[SegmentSummary] = []
         self._next = 0  # position of the segment to check next
         self._allowed_bytes = 0  # that may be checked
 
@@ -107,7 +107,7 @@ class Compaction:
         """Size of all closed segments."""
         return sum(segment.bytes for segment in self._segments)
 
-    def closed(self, segment: Segment) -> None:
+    def closed(self, segment: SegmentSummary) -> None:
         """Add a complete segment."""
         self._segments.append(segment)
 
@@ -140,16 +140,16 @@ class Compaction:
         left_bytes = sum(map(record_bytes, left))
         if before is not None and before.bytes <= self._small_bytes and left_bytes <= self._small_bytes:
             numbers = (before.number, segment.number)
-            merged = Segment(before.number)
+            merged = SegmentSummary(before.number)
             merged.absorb(before)
             merged.absorb(segment)
             self._rewrite(at - 1, at, numbers, merged)
         elif 2 * left_bytes <= segment.bytes:
-            kept = Segment(segment.number)
+            kept = SegmentSummary(segment.number)
             kept.absorb(segment)
             self._rewrite(at, at, (segment.number,), kept)
 
-    def _rewrite(self, first: int, last: int, numbers: tuple[int, ...], segment: Segment) -> None:
+    def _rewrite(self, first: int, last: int, numbers: tuple[int, ...], segment: SegmentSummary) -> None:
         left = tuple(self._remaining(segment, first=not first))
         if not first:
             segment.follows.clear()
@@ -160,7 +160,7 @@ class Compaction:
         self._segments[first : last + 1] = [segment] if left else []
         self._next = first + 1
 
-    def _remaining(self, segment: Segment, *, first: bool) -> Iterator[Any]:
+    def _remaining(self, segment: SegmentSummary, *, first: bool) -> Iterator[Any]:
         """Yield the messages of a segment if it were written now. The first one has nothing before it to
         truncate.
         """

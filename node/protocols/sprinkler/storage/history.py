@@ -12,17 +12,17 @@ key, in small portions in proportion to the committed events. Until then, reader
 that is collected by key (they receive it and the newer one, in order).
 
 Invariants (paper 3.1): nothing in Hist has seq > cnt, and Hist has every event <= cnt, or has collected it
-for a garbage collection event in Hist. `History.limit_bytes` bounds all memory that Hist uses, payload and
-overhead; callers check `has_room` before they append.
+for a garbage collection event in Hist. `EventHistory.limit_bytes` bounds all memory that Hist uses, payload
+and overhead; callers check `has_room` before they append.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from node.core.epochs import epoch_of, first_of
+from node.core.epochs import epoch_of, first_seq_of_epoch
 from node.protocols.sprinkler import predicates
-from node.protocols.sprinkler.messages import CODEC, Kind, Predicate, Publish
+from node.protocols.sprinkler.messages import CODEC, EventKind, Predicate, Publish
 from node.protocols.sprinkler.storage.batch_list import BATCH_BYTES, BatchList
 from node.protocols.sprinkler.storage.batches import (
     PLACEHOLDERS,
@@ -120,16 +120,16 @@ class StreamHistory:
     def append(self, batch: Batch) -> None:
         """Store a batch that directly follows cnt. Placeholders only advance cnt."""
         assert batch.first_seq == self.cnt + 1
-        if batch.kind == Kind.EPOCH and self.cnt:
+        if batch.kind == EventKind.EPOCH and self.cnt:
             self.ends = (*self.ends, self.cnt)[-ENDS_MAX:]
         before, self.cnt = self.cnt, last_seq(batch)
         assert self.cnt > before, "an empty batch"
-        assert batch.kind == Kind.EPOCH or not before or epoch_of(self.cnt) == epoch_of(before), (
+        assert batch.kind == EventKind.EPOCH or not before or epoch_of(self.cnt) == epoch_of(before), (
             "an unmarked epoch"
         )
         if batch.kind in PLACEHOLDERS:
             return
-        if batch.kind == Kind.GC:
+        if batch.kind == EventKind.GC:
             self._last_collecting = self.cnt
             if self.key_bytes is None and batch.predicate == Predicate.SAME_KEY:
                 self.key_bytes, self._keys_since = batch.argument, batch.first_seq
@@ -178,7 +178,7 @@ class StreamHistory:
             gap_end = end
         epoch = epoch_of(gap_end)
         if epoch > epoch_of(cnt):
-            return epoch_mark(self.stream, cnt + 1, epoch), first_of(epoch) - 1
+            return epoch_mark(self.stream, cnt + 1, epoch), first_seq_of_epoch(epoch) - 1
         gap_end = min(gap_end, cnt + TOMBSTONE_RANGE_MAX)
         return tombstone(self.stream, cnt + 1, gap_end), gap_end
 
@@ -195,7 +195,7 @@ class StreamHistory:
             dead = kept.dead[first]
             if batch.first_seq <= cnt:
                 part = cut_after(batch, cnt)
-                if part.kind != Kind.TOMBSTONE:
+                if part.kind != EventKind.TOMBSTONE:
                     rest = [(part, last_seq(part))]
             kept.replace(first, len(kept.batches) - 1, rest)
             if rest:
@@ -223,7 +223,7 @@ class StreamHistory:
         assert self.collected < cnt, "collected by an uncommitted event"
         assert self._applied <= cnt, "applied an uncommitted event"
         if self._has_work():
-            self._fresh += cnt - max(before, first_of(epoch_of(cnt)) - 1)
+            self._fresh += cnt - max(before, first_seq_of_epoch(epoch_of(cnt)) - 1)
             return True
         self._fresh = 0
         return False
@@ -263,7 +263,7 @@ class StreamHistory:
                 batch = cut_after(batch, self.committed)
                 last = last_seq(batch)
             self._applied = last
-            if batch.kind == Kind.GC:
+            if batch.kind == EventKind.GC:
                 self._apply(batch, last)
         else:
             if first + APPLIED_AT_ONCE < len(kept.batches):
@@ -282,7 +282,7 @@ class StreamHistory:
         if batch.predicate == Predicate.OLDER_THAN:
             # An epoch may begin with another time: only its own stamps are compared, and once one of its
             # events is old enough, all those of former epochs are.
-            first = self._list.after(first_of(epoch_of(batch.first_seq)) - 1)
+            first = self._list.after(first_seq_of_epoch(epoch_of(batch.first_seq)) - 1)
             position = self._list.since(batch.time_us - batch.argument, first)
             if position == first:
                 return
@@ -293,7 +293,7 @@ class StreamHistory:
         self.collected = max(self.collected, end)
 
 
-class History:
+class EventHistory:
     """All streams of a proxy."""
 
     def __init__(self, streams: Iterable[int], limit_bytes: int) -> None:

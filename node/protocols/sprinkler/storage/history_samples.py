@@ -9,7 +9,7 @@ row it logs `hist`, with the row's fields:
 """
 
 from node.core.epochs import number_of
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 
 PER_DECADE = 20
 FIRST = 1000  # events
@@ -21,7 +21,7 @@ class HistorySamples:
     def __init__(self) -> None:
         self._next: dict[int, int] = {}  # by stream: the next point
 
-    def due(self, history: History) -> list[dict[str, int]]:
+    def due(self, history: EventHistory) -> list[dict[str, int]]:
         """Return a row for each stream that reached its next point.
 
         stream; events: committed events of its present epoch; live: of these, not collected; stored: in

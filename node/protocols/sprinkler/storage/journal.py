@@ -39,11 +39,11 @@ from node.protocols.sprinkler.messages import (
     Stored,
     Whole,
 )
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.parameters import SprinklerParameters
 from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.storage.batches import cut_before, last_seq
-from node.protocols.sprinkler.storage.compaction import Compaction, Segment, record_bytes
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.compaction import Compaction, SegmentSummary, record_bytes
+from node.protocols.sprinkler.storage.history import EventHistory
 
 SEGMENT_RECORDS = 4096  # so that processing a segment of small batches is bounded, too
 FULL_REASON = "the disk accepts no more data for now"
@@ -55,7 +55,7 @@ class Volatile:
     configuration: Configuration | None = None  # the last one that this replica belonged to
     whole: Whole | None = None  # the last configuration in which the region's stream was complete
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: EventHistory) -> None:
         self._history = history
 
     @property
@@ -80,7 +80,7 @@ class Volatile:
     def truncate(self, stream: int) -> None:
         """Note that Hist has been truncated to its present cnt: later events are void on disk, too."""
 
-    def start_over(self, history: History) -> None:
+    def start_over(self, history: EventHistory) -> None:
         """Void everything stored and continue with this empty Hist."""
         self._history = history
 
@@ -111,10 +111,10 @@ class Journal(Volatile):
 
     def __init__(
         self,
-        history: History,
+        history: EventHistory,
         publications: Publications,
         emit: Callable[[m.Effect], None],
-        parameters: Parameters,
+        parameters: SprinklerParameters,
     ) -> None:
         super().__init__(history)
         self._publications = publications
@@ -122,7 +122,7 @@ class Journal(Volatile):
         self._segment_limit_bytes = parameters.segment_limit_bytes
         self._unsynced_limit_bytes = parameters.unsynced_limit_bytes
         self.compaction = Compaction(history, publications, emit, parameters.segment_limit_bytes)
-        self._current = Segment(1)
+        self._current = SegmentSummary(1)
         self._waiting: list[Any] = []  # written in this input
         self._appended = 0
         self._unsynced: deque[tuple[int, int, dict[int, int]]] = deque()  # Append: number, bytes, counters
@@ -158,13 +158,13 @@ class Journal(Volatile):
         already removed these. Raises StorageError if the log is inconsistent.
         """
         for segment in stored:
-            known = Segment(segment.number)
+            known = SegmentSummary(segment.number)
             for message in segment.messages:
                 self._replay(message, segment.number)
                 known.add(message)
             self._history.collect_some()
             self.compaction.closed(known)
-            self._current = Segment(segment.number + 1)
+            self._current = SegmentSummary(segment.number + 1)
         for hole in self._holes.values():
             raise StorageError(hole)
         for stream, history in self._history.streams.items():
@@ -243,7 +243,7 @@ class Journal(Volatile):
             if stream in counters:
                 counters[stream] = min(counters[stream], cnt)
 
-    def start_over(self, history: History) -> None:
+    def start_over(self, history: EventHistory) -> None:
         """Void everything stored and continue with this empty Hist."""
         self._history = self.compaction.history = history
         for stream in history.streams:
@@ -256,7 +256,7 @@ class Journal(Volatile):
         messages, self._waiting = self._waiting, []
         if self._current.is_over(self._segment_limit_bytes, SEGMENT_RECORDS):
             self.compaction.closed(self._current)
-            self._current = Segment(self._current.number + 1)
+            self._current = SegmentSummary(self._current.number + 1)
         messages = self._marks(messages, first=not self._current.records) + messages
         if not messages:
             return

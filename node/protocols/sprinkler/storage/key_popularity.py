@@ -46,7 +46,7 @@ class Popularity:
         return np.minimum(np.searchsorted(self._cumulative, uniform * totals) + 1, counts)
 
 
-class Keys:
+class KeyDraws:
     """The keys of one driver's events, in sequence."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Keys:
             self._unpopular = list(range(count, 0, -1))
 
     @classmethod
-    def from_mapping(cls, given: Mapping[str, Any], rng: m.Randomness) -> "Keys":
+    def from_mapping(cls, given: Mapping[str, Any], rng: m.Randomness) -> "KeyDraws":
         """Create the keys from a workload's `keys`."""
         return cls(given["distribution"], given["skew"], given["count"], given["insertions"], rng)
 

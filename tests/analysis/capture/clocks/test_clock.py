@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.capture.clocks.clock import REFERENCE, Clock, constant
+from analysis.capture.clocks.clock import REFERENCE, OffsetBounds, constant
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from tests.analysis.capture.clocks.synthetic import MS, US, ZERO, S
 
 KNOTS = np.array([ZERO, ZERO + 10 * S, ZERO + 20 * S], np.int64)
-DRIFTING = Clock(
+DRIFTING = OffsetBounds(
     KNOTS,
     np.array([1_000.0, 51_000.0]) * US,
     np.array([1_020.0, 51_040.0]) * US,
@@ -45,7 +45,7 @@ def test_the_reference_changes_nothing() -> None:
 
 
 def test_a_clock_is_kept_and_read_again() -> None:
-    again = Clock.from_json(json.loads(json.dumps(DRIFTING.as_json())))
+    again = OffsetBounds.from_json(json.loads(json.dumps(DRIFTING.as_json())))
     times = np.linspace(ZERO, ZERO + 20 * S, 100).astype(np.int64)
     assert again.corrected(times).tolist() == DRIFTING.corrected(times).tolist()
 
@@ -67,4 +67,4 @@ def test_bars_of_two_machines_add_and_one_machine_has_none() -> None:
 
 def test_hosts_of_a_run_on_one_machine_have_one_clock() -> None:
     assert ONE_CLOCK.error_bound_ns("x", "y", ZERO) is None
-    assert ONE_CLOCK.of("x") is REFERENCE
+    assert ONE_CLOCK.clock_of_host("x") is REFERENCE

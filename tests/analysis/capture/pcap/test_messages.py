@@ -23,11 +23,11 @@ from node.protocols.sprinkler.messages import (
     Answered,
     Configuration,
     Counter,
+    EventKind,
     Events,
     Follow,
     Hello,
     Joined,
-    Kind,
     Neighbour,
     Notify,
     Publication,
@@ -67,14 +67,14 @@ message = st.one_of(
     st.builds(Advertisement, counters),
     st.builds(Subscribe, u32, u64),
     st.builds(Unsubscribe, u32),
-    st.builds(lambda s, seq, b: Events(Kind.DATA, 0, s, seq, b[0], b[1], 0, 0, b[2]), u32, u64, batch),
-    st.builds(lambda stream, seq, n: Events(Kind.TOMBSTONE, 0, stream, seq, n, 1, 0, 0, b""), u32, u64, u32),
-    st.builds(lambda s, seq, b: Publish(Kind.DATA, 0, s, seq, b[0], b[1], 0, b[2]), u32, u64, batch),
+    st.builds(lambda s, seq, b: Events(EventKind.DATA, 0, s, seq, b[0], b[1], 0, 0, b[2]), u32, u64, batch),
+    st.builds(lambda s, seq, n: Events(EventKind.TOMBSTONE, 0, s, seq, n, 1, 0, 0, b""), u32, u64, u32),
+    st.builds(lambda s, seq, b: Publish(EventKind.DATA, 0, s, seq, b[0], b[1], 0, b[2]), u32, u64, batch),
     st.builds(Published, u32, u64, u64, st.integers(1, 1000)),
     st.builds(Refused, st.integers(1, 5), u32, u64, st.text("xyz ")),
     st.builds(
         lambda stream, seq, reaches: SparseEvents(
-            Kind.DATA, 0, stream, seq, len(reaches), 3, 0, 0,
+            EventKind.DATA, 0, stream, seq, len(reaches), 3, 0, 0,
             struct.pack(f">{len(reaches)}I", *reaches) + bytes(3 * len(reaches)),
         ),
         u32, u64, st.lists(st.integers(1, 2**31), min_size=1, max_size=20),
@@ -219,7 +219,8 @@ def test_disorder_and_repetition_change_times_but_no_message(path: Path, sent: l
 
 def batches(count: int, size: int = 100) -> list[Events]:
     return [
-        Events(Kind.DATA, 0, 3, 1 + number * 10, 10, size // 10, 0, 0, bytes(size)) for number in range(count)
+        Events(EventKind.DATA, 0, 3, 1 + number * 10, 10, size // 10, 0, 0, bytes(size))
+        for number in range(count)
     ]
 
 

@@ -15,7 +15,7 @@ import pytest
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
-from analysis.capture.pcap.streams import Conversations, HostCapture, directions
+from analysis.capture.pcap.streams import CaptureStreams, HostCapture, directions
 from analysis.capture.time_range import TimeRange
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import ACK, PSH, START_NS, SYN, Record, segment, write_pcap
@@ -200,7 +200,7 @@ def test_the_table_of_decoding_says_how_many(path: Path, ours: dict[str, StreamC
         if table == "decoding":
             rows.extend(batch.to_pylist())
 
-    conversations = Conversations(map_bytes(path), capture, CODEC, emit)
+    conversations = CaptureStreams(map_bytes(path), capture, CODEC, emit)
     (span,) = spans_of(path, load_index(path), TimeRange())
     conversations.take(read_columns(span))
     conversations.end()

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.pcap.files.byte_ranges import TcpSegments
 from analysis.capture.pcap.reassemble import WINDOW_BYTES_MAX
 from tests.analysis.capture.pcap.captures import ACK, RST, SYN
 from tests.analysis.capture.pcap.whole import Stream, reassemble
@@ -12,11 +12,13 @@ from tests.analysis.capture.pcap.whole import Stream, reassemble
 FILE_STEP = 100_000  # payloads of the segments stand this far apart in the imagined file
 
 
-def segments(rows: list[tuple[int, int]], *, flags: list[int] | None = None, snap: int = 1 << 20) -> Segments:
+def segments(
+    rows: list[tuple[int, int]], *, flags: list[int] | None = None, snap: int = 1 << 20
+) -> TcpSegments:
     """Segments (sequence number, length), one a nanosecond, the n-th payload at n * FILE_STEP."""
     count = len(rows)
     seq, length = (np.array([row[place] for row in rows], np.int64) for place in (0, 1))
-    return Segments(
+    return TcpSegments(
         t_ns=np.arange(count),
         seq=seq % 2**32,
         flags=np.array(flags or [ACK] * count, np.int64),

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.streams import HostCapture, extract_messages
-from node.protocols.sprinkler.messages import CODEC, Events, Kind
+from node.protocols.sprinkler.messages import CODEC, EventKind, Events
 
 NAMESPACE = (
     ["unshare", "--net"]
@@ -28,7 +28,7 @@ def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path
         count, size = chance.choice([(1, 10), (100, 10), (1000, 50)])
         sent.append(
             Events(
-                Kind.DATA,
+                EventKind.DATA,
                 0,
                 chance.randrange(4),
                 chance.randrange(1, 10**9),

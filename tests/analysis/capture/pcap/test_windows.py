@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
-from analysis.capture.pcap.streams import Conversations, HostCapture, WaitLimits
+from analysis.capture.pcap.streams import CaptureStreams, HostCapture, WaitLimits
 from analysis.capture.time_range import TimeRange
 from node.protocols.sprinkler.messages import CODEC, Advertisement, Counter, Events, Subscribe, Unsubscribe
 from tests.analysis.capture.pcap import whole
@@ -96,7 +96,7 @@ def windowed(
     columns = [part for span in spans_of(path, load_index(path), TimeRange()) for part in read_columns(span)]
     together = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
     found: dict[str, list[pa.RecordBatch]] = {"messages": [], "gaps": [], "decoding": []}
-    conversations = Conversations(
+    conversations = CaptureStreams(
         map_bytes(path),
         HostCapture(str(path), "r0-proxy-0", "10.0.0.2", 7000),
         CODEC,

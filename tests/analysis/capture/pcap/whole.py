@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from analysis.capture.pcap.files.byte_ranges import Segments, join
-from analysis.capture.pcap.reassemble import Connection, Numbering, SettledRange
+from analysis.capture.pcap.files.byte_ranges import TcpSegments, join
+from analysis.capture.pcap.reassemble import Numbering, ReassembledConnection, SettledRange
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER, HEADER_BYTES, LENGTH_BYTES, VERSION
-from node.core.message_layout import Codec, Layout
+from node.core.message_layout import Codec, MessageLayout
 from tests.analysis.capture.pcap.captures import RST, SYN
 
 NO_BEGINNING = "the beginning of the connection is not in the capture"
@@ -164,7 +164,7 @@ def _begins(held: Held, at: int) -> bool:
     return not held.known(at - 1) and (before is None or before.segment != held.bytes[at].segment)
 
 
-def _fits(layout: Layout, rest: int) -> bool:
+def _fits(layout: MessageLayout, rest: int) -> bool:
     """Return whether a message can have this many bytes after its head."""
     if layout.tail is None:
         return rest == 0
@@ -203,16 +203,16 @@ def _message(
 class Stream:
     """The analysis result of one connection, given all its segments at once."""
 
-    connection: Connection
+    connection: ReassembledConnection
     settled: SettledRange
     snapped: tuple[np.ndarray, np.ndarray]
 
 
-def reassemble(segments: Segments) -> list[Stream]:
+def reassemble(segments: TcpSegments) -> list[Stream]:
     """Let the analysis put a whole direction together."""
-    connections: dict[int, Connection] = {}
+    connections: dict[int, ReassembledConnection] = {}
     for number, share in Numbering().split(segments):
-        connections.setdefault(number, Connection(number, share)).add(share)
+        connections.setdefault(number, ReassembledConnection(number, share)).add(share)
     nothing = SettledRange(join(()), np.zeros(0), np.zeros((0, 2)), (np.zeros(0), np.zeros(0)))
     settled = [(connection, connection.end() or nothing) for connection in connections.values()]
     return [Stream(connection, found, found.pieces.snapped) for connection, found in settled]

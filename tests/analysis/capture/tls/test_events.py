@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from analysis.capture.markers import Markers
+from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.capture.tls import sessions as sessions_module
 from analysis.capture.tls.events import NO_KEY_LOG, NO_KEYS, TlsConnections, TlsKeys
@@ -36,8 +36,8 @@ def extract(folder: Path, frames, keys: Path | None) -> dict[str, pa.Table]:
     found: dict[str, list[pa.RecordBatch]] = {"messages": [], "gaps": [], "decoding": []}
     scratch = folder / "scratch"
     scratch.mkdir()
-    with TlsConnections(Markers(SIZE, {CLIENT[0]: frozenset({0})}), TlsKeys(keys), scratch) as tls:
-        extract_messages(capture, Markers(SIZE), lambda table, rows: found[table].append(rows), tls)
+    with TlsConnections(MarkerSearch(SIZE, {CLIENT[0]: frozenset({0})}), TlsKeys(keys), scratch) as tls:
+        extract_messages(capture, MarkerSearch(SIZE), lambda table, rows: found[table].append(rows), tls)
     schemas = {"messages": MESSAGES, "gaps": GAPS, "decoding": DECODING}
     return {name: pa.Table.from_batches(rows, schemas[name]) for name, rows in found.items()}
 

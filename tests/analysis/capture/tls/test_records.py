@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.capture.markers import Markers
+from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap import frames as frames_module
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.capture.tls.events import TlsConnections, TlsKeys
@@ -38,9 +38,9 @@ def counted(folder: Path, captured: list[bytes]) -> dict[str, object]:
     path = write_pcap(folder / "r0-broker-0-eth0.pcap", at_intervals(captured))
     capture = HostCapture(str(path), "r0-broker-0", SERVER[0], None)
     found: list[pa.RecordBatch] = []
-    with TlsConnections(Markers(40), TlsKeys(None, "no keys"), folder) as tls:
+    with TlsConnections(MarkerSearch(40), TlsKeys(None, "no keys"), folder) as tls:
         extract_messages(
-            capture, Markers(40), lambda t, rows: found.append(rows) if t == "decoding" else None, tls
+            capture, MarkerSearch(40), lambda t, rows: found.append(rows) if t == "decoding" else None, tls
         )
     [row] = pa.Table.from_batches(found, DECODING).to_pylist()
     return row

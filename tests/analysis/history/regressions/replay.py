@@ -7,13 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from analysis.history.regressions.checking import findings_of
-from analysis.history.regressions.findings import Finding
-from analysis.history.regressions.series import Nights, Series
+from analysis.history.regressions.findings import RegressionFinding
+from analysis.history.regressions.series import MetricSeries, Nights
 
 
 def replayed(
-    series: Sequence[Series], runs: pa.Table, nights: Sequence[str], looked_at: int | None = None
-) -> Iterator[tuple[str, list[Finding]]]:
+    series: Sequence[MetricSeries], runs: pa.Table, nights: Sequence[str], looked_at: int | None = None
+) -> Iterator[tuple[str, list[RegressionFinding]]]:
     """Yield each night's findings from the data known then.
 
     looked_at: the number of series; default: of these.
@@ -23,7 +23,7 @@ def replayed(
         yield night, findings_of(known, runs, night, looked_at)
 
 
-def as_of(series: Series, night: str) -> Series | None:
+def as_of(series: MetricSeries, night: str) -> MetricSeries | None:
     """Return the series as it was after the night, or None if it had not begun."""
     count = bisect_right(series.dates, night)
     if not count:

@@ -8,9 +8,9 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.history import History, HistoryFilter
 from analysis.history.regressions.checking import check, check_night
-from analysis.history.regressions.findings import Finding, NightFindings
+from analysis.history.regressions.findings import NightFindings, RegressionFinding
 from analysis.history.regressions.series import series_of
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 from tests.analysis.history.regressions.replay import replayed
 from tests.analysis.history.year import Planted, entries, make_year, night_of
 
@@ -40,7 +40,7 @@ def checked(planted: History) -> NightFindings:
     return check_night(planted, LAST)
 
 
-def finding_of(found: tuple[Finding, ...], entry: str, metric: str) -> Finding:
+def finding_of(found: tuple[RegressionFinding, ...], entry: str, metric: str) -> RegressionFinding:
     (only,) = (each for each in found if (each.entry, each.metric) == (entry, metric))
     return only
 
@@ -125,7 +125,7 @@ def test_verdicts_and_flakes_are_of_tonight(checked: NightFindings) -> None:
     assert [each.entry for each in checked.verdicts] == [CUT, FAST, CRASH, LOADED, FANOUT]
     crash = checked.verdicts[2]
     assert {run.verdict for run in crash.runs} == {"failed"}
-    assert {run.failure for run in crash.runs} == {Failure.EXPECTATION}
+    assert {run.failure for run in crash.runs} == {FailureKind.EXPECTATION}
     assert {run.why for run in crash.runs} == {"events.lost == 0"}
     assert crash.last_good_night is not None
     assert crash.last_good_night < LAST
@@ -137,7 +137,7 @@ def test_verdicts_and_flakes_are_of_tonight(checked: NightFindings) -> None:
         "new",
         len(crash.runs),
     )
-    flaky = next(each for each in rest if each.failure is Failure.EXPECTATION)
+    flaky = next(each for each in rest if each.failure is FailureKind.EXPECTATION)
     assert (flaky.entry, flaky.pattern) == (LOADED, "flaky")
     assert flaky.interval[0] < 0.1 < flaky.interval[1]
 

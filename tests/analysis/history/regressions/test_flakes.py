@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from analysis.history.regressions.findings import Flake, failure_of, why
+from analysis.history.regressions.findings import Flake, failure_of, failure_reason
 from analysis.history.regressions.flakes import FLAKE_OVER_NIGHTS, flakes_of
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 
 TEXT = "events.lost == 0"
 Expectations = dict[tuple[str, str], list[tuple[str, bool]]]
@@ -25,21 +25,26 @@ def row(verdict: str = "passed", **changes: Any) -> dict[str, Any]:
     ("run", "missed", "kind", "said"),
     [
         (row(), [], None, ""),
-        (row("failed"), [TEXT], Failure.EXPECTATION, TEXT),
-        (row("failed", problems=["r1/proxy-0 exited with 1"]), [], Failure.CRASH, "r1/proxy-0 exited with 1"),
-        (row("failed"), [], Failure.FIDELITY, "packets and deliveries disagree"),
-        (row("invalid", reasons=["busy"]), [TEXT], Failure.FIDELITY, "busy"),
-        (row("crashed", outcome="crashed", problems=["died"]), [], Failure.CRASH, "died"),
-        (row("crashed", outcome="not started", problems=["no disk"]), [], Failure.HARNESS, "no disk"),
-        (row("crashed", outcome="died while planned"), [], Failure.HARNESS, "died while planned"),
-        (row("crashed"), [], Failure.HARNESS, "completed"),  # it ran, and was never analysed
+        (row("failed"), [TEXT], FailureKind.EXPECTATION, TEXT),
+        (
+            row("failed", problems=["r1/proxy-0 exited with 1"]),
+            [],
+            FailureKind.CRASH,
+            "r1/proxy-0 exited with 1",
+        ),
+        (row("failed"), [], FailureKind.FIDELITY, "packets and deliveries disagree"),
+        (row("invalid", reasons=["busy"]), [TEXT], FailureKind.FIDELITY, "busy"),
+        (row("crashed", outcome="crashed", problems=["died"]), [], FailureKind.CRASH, "died"),
+        (row("crashed", outcome="not started", problems=["no disk"]), [], FailureKind.HARNESS, "no disk"),
+        (row("crashed", outcome="died while planned"), [], FailureKind.HARNESS, "died while planned"),
+        (row("crashed"), [], FailureKind.HARNESS, "completed"),  # it ran, and was never analysed
     ],
 )
 def test_a_failure_is_of_one_kind(
-    run: dict[str, Any], missed: list[str], kind: Failure | None, said: str
+    run: dict[str, Any], missed: list[str], kind: FailureKind | None, said: str
 ) -> None:
     assert failure_of(run, missed) is kind
-    assert why(run, missed) == said
+    assert failure_reason(run, missed) == said
 
 
 def nights(*held: str) -> tuple[list[dict[str, Any]], Expectations, str]:
@@ -93,11 +98,11 @@ def test_how_it_fails(held: list[str], pattern: str, since: str | None) -> None:
 
 def test_an_expectation_is_counted_among_runs_that_are_sound() -> None:
     flakes = {flake.failure: flake for flake in flakes_of(*nights("+i", "-c"))}
-    expected = flakes[Failure.EXPECTATION]
+    expected = flakes[FailureKind.EXPECTATION]
     assert (expected.text, expected.failed, expected.runs) == (TEXT, 1, 2)
-    assert (flakes[Failure.FIDELITY].failed, flakes[Failure.FIDELITY].runs) == (1, 4)
-    assert (flakes[Failure.CRASH].failed, flakes[Failure.CRASH].tonight) == (1, 1)
-    assert Failure.HARNESS not in flakes
+    assert (flakes[FailureKind.FIDELITY].failed, flakes[FailureKind.FIDELITY].runs) == (1, 4)
+    assert (flakes[FailureKind.CRASH].failed, flakes[FailureKind.CRASH].tonight) == (1, 1)
+    assert FailureKind.HARNESS not in flakes
 
 
 def test_the_most_pressing_flakes_come_first() -> None:

@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pytest
 
 from analysis.history.regressions.checking import check
-from analysis.history.regressions.findings import Finding, NightFindings
+from analysis.history.regressions.findings import NightFindings, RegressionFinding
 from analysis.pages.nights.change_words import size_of
 from testbed.campaign.nights.night_end import finding_line
 from tests.analysis.history.year import entries, make_year, night_of
@@ -41,7 +41,7 @@ def lacking(*nights: int, repeats: int = 3) -> np.ndarray:
     return lack.ravel()
 
 
-def findings(tables: Tables, night: int = NIGHTS - 1) -> tuple[Finding, ...]:
+def findings(tables: Tables, night: int = NIGHTS - 1) -> tuple[RegressionFinding, ...]:
     return checked(tables, night).findings
 
 

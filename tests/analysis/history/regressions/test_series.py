@@ -6,7 +6,7 @@ import numpy as np
 
 from analysis.history import History
 from analysis.history.metrics import Metric
-from analysis.history.regressions.series import Series, series_of
+from analysis.history.regressions.series import MetricSeries, series_of
 from tests.analysis.history.records import make_record
 from tests.analysis.history.regressions.replay import as_of
 
@@ -31,7 +31,7 @@ def history(folder: Path, *runs: tuple[str, str, str, float]) -> History:
     return kept
 
 
-def series(folder: Path, *runs: tuple[str, str, str, float]) -> list[Series]:
+def series(folder: Path, *runs: tuple[str, str, str, float]) -> list[MetricSeries]:
     kept = history(folder, *runs)
     return series_of(kept.runs(), kept.metrics())
 

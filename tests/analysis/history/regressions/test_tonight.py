@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.history.regressions.series import Nights
-from analysis.history.regressions.tonight import departure, first_of_its_kind
+from analysis.history.regressions.tonight import departure, first_nonzero_count
 from tests.analysis.history.regressions.noise import KINDS, nights, until
 
 AMONG_HUNDREDS = 0.05 / 800
@@ -99,17 +99,17 @@ def test_few_nights_are_inconclusive() -> None:
 
 
 def test_one_lost_event_is_found_when_there_never_was_one() -> None:
-    departed = first_of_its_kind(of_counts(*[(0, 0, 0)] * 30, (0, 1, 0)))
+    departed = first_nonzero_count(of_counts(*[(0, 0, 0)] * 30, (0, 1, 0)))
     assert departed is not None
     assert (departed.before, departed.after, departed.p, departed.since) == (0.0, 1.0, 0.0, 30)
 
 
 def test_losses_are_found_again_until_they_end() -> None:
-    departed = first_of_its_kind(of_counts(*[(0, 0, 0)] * 30, (0, 1, 0), (2, 0, 0)))
+    departed = first_nonzero_count(of_counts(*[(0, 0, 0)] * 30, (0, 1, 0), (2, 0, 0)))
     assert departed is not None
     assert departed.since == 30
-    assert first_of_its_kind(of_counts(*[(0, 0, 0)] * 30, (0, 1, 0), (0, 0, 0))) is None
+    assert first_nonzero_count(of_counts(*[(0, 0, 0)] * 30, (0, 1, 0), (0, 0, 0))) is None
 
 
 def test_losses_that_come_and_go_are_no_news() -> None:
-    assert first_of_its_kind(of_counts(*[(0, 0, 0)] * 20, (0, 3, 0), *[(0, 0, 0)] * 5, (0, 1, 0))) is None
+    assert first_nonzero_count(of_counts(*[(0, 0, 0)] * 20, (0, 3, 0), *[(0, 0, 0)] * 5, (0, 1, 0))) is None

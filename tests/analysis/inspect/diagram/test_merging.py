@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.inspect.diagram.merging import Delays, Merging, arrows
+from analysis.inspect.diagram.merging import Merging, TypicalDelays, arrows
 from analysis.inspect.diagram.ranks import HEARTBEAT, ranks_of
 from analysis.inspect.diagram.scene import Arrow
 from tests.analysis.pages.report.report_scenario import ZERO_NS
@@ -16,7 +16,7 @@ A, B = "r0-proxy-0", "r1-proxy-0"
 def made(
     rows: list[Row], *, merged: frozenset[str] = frozenset(EVENTS), span_s: float = 8.0, loosely: bool = False
 ) -> list[Arrow]:
-    return arrows(rows, ZERO_NS, span_s, Delays(rows), Merging(RANKS, merged, loosely=loosely))
+    return arrows(rows, ZERO_NS, span_s, TypicalDelays(rows), Merging(RANKS, merged, loosely=loosely))
 
 
 def batches(numbers: list[int], **content: object) -> list[Row]:

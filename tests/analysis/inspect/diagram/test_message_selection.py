@@ -13,7 +13,7 @@ from analysis.inspect.diagram.message_selection import (
     DiagramQuery,
     ExtraMessages,
     MessageSelection,
-    choose,
+    select_messages,
 )
 from analysis.inspect.diagram.ranks import ranks_of
 from tests.analysis.pages.report.report_scenario import ZERO_NS
@@ -25,7 +25,7 @@ ALL = DiagramQuery()
 
 def chosen(rows: list[Row], wanted: DiagramQuery = ALL) -> MessageSelection:
     rows = sorted(rows, key=lambda row: row["t_ns"])
-    return choose(rows, wanted, ZERO_NS, 2.0, REGIONS, ranks_of("sprinkler"))
+    return select_messages(rows, wanted, ZERO_NS, 2.0, REGIONS, ranks_of("sprinkler"))
 
 
 def drawn(found: MessageSelection) -> int:

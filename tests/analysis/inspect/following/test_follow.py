@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.inspect.following.copies import find
-from analysis.inspect.following.hops import Packets, hops, way_to
+from analysis.inspect.following.hops import MessagePackets, hops, route_to
 from analysis.inspect.following.lines import lines
-from analysis.inspect.following.story import tell
+from analysis.inspect.following.story import explain_path
 from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.schemas import EVENTS
@@ -31,7 +31,9 @@ def story_of(run, stream=2, seq=SEQ):
     metadata = read_metadata(run.read_run())
     found = find(run, stream, seq, metadata)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy]
-    return tell(found, hops(found, metadata, Packets(run, everything).of), metadata), metadata
+    return explain_path(
+        found, hops(found, metadata, MessagePackets(run, everything).sightings_of), metadata
+    ), metadata
 
 
 def hop_of(story, sender, receiver):
@@ -146,7 +148,7 @@ def test_a_later_copy_is_distinguished_from_the_first(tmp_path):
     world.send("EVENTS", "r2-proxy-0", "r2-client-1", 0, 2, **batch)
     world.send("EVENTS", "r2-client-1", "r2-client-0", 3, 4, **batch)
     story, metadata = story_of(world.write(tmp_path / "run"), seq=9)
-    assert [hop.copy.sender for hop in way_to("r2-client-0", story.hops)] == ["r2-proxy-0"]
+    assert [hop.copy.sender for hop in route_to("r2-client-0", story.hops)] == ["r2-proxy-0"]
     again = hop_of(story, "r2-client-1", "r2-client-0")
     assert not again.is_first
     assert any("duplicate: the receiver already had it" in line for line in lines(story, metadata))
@@ -291,7 +293,7 @@ def test_events_are_followed_through_hosts_that_have_or_published_them(tmp_path)
         world.send("EVENTS", place, target, at_ms + 10, 5, **batch, **ends)
     story, metadata = story_of(world.write(tmp_path / "run"))
     ways = {
-        host: [(hop.copy.sender, hop.copy.receiver) for hop in way_to(host, story.hops)]
+        host: [(hop.copy.sender, hop.copy.receiver) for hop in route_to(host, story.hops)]
         for host in ("r3-proxy-0", "r0-proxy-0")
     }
     assert ways == {

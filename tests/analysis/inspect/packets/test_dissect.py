@@ -4,14 +4,14 @@ from dataclasses import fields
 
 from hypothesis import given
 
-from analysis.inspect.packets.dissect import Content, dissect
+from analysis.inspect.packets.dissect import CapturedBytes, dissect
 from node.core.framing import HEADER_BYTES
 from node.protocols.sprinkler.messages import CODEC, Advertisement, Counter, Refused, SparseEvents, Subscribe
 from tests.analysis.messages.examples import message
 
 
 def parts_of(data, known=None):
-    return list(dissect(Content(data, bytes([1]) * len(data) if known is None else known), CODEC))
+    return list(dissect(CapturedBytes(data, bytes([1]) * len(data) if known is None else known), CODEC))
 
 
 def encoded(sent):

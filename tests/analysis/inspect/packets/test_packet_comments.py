@@ -31,4 +31,4 @@ def test_both_ends_are_named(src, sport, dst, dport, said):
     comments = PacketComments(metadata)
     direction = direction_of({"src": src, "sport": sport, "dst": dst, "dport": dport})
     assert comments.text(direction) == said
-    assert bool(comments.of(direction)) == bool(said)
+    assert bool(comments.options_of(direction)) == bool(said)

@@ -1,7 +1,7 @@
 """The bytes of messages, from whichever capture kept them."""
 
 from analysis.inspect.packets.filters import Filter
-from analysis.inspect.packets.raw import Bytes
+from analysis.inspect.packets.raw import MessageByteReader
 from analysis.inspect.packets.transfer_reader import transfers
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import snapped
@@ -26,7 +26,9 @@ def batches_of(run):
     """By the first sequence number."""
     tables = transfers(run, Filter(types=frozenset({"EVENTS"})))
     rows = [row for table in tables for row in table.to_pylist()]
-    return dict(zip([row["first_seq"] for row in rows], Bytes(run).of(rows), strict=True))
+    return dict(
+        zip([row["first_seq"] for row in rows], MessageByteReader(run).read_messages(rows), strict=True)
+    )
 
 
 def encoded(message):

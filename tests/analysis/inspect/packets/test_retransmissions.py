@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.inspect.packets.filters import Query, codec_of, make_filter
-from analysis.inspect.packets.retransmissions import Retransmission, _SeenBytes, join_sights, retransmissions
+from analysis.inspect.packets.retransmissions import (
+    Retransmission,
+    _SeenBytes,
+    join_sightings,
+    retransmissions,
+)
 from analysis.timelines.run_metadata import read_metadata
 from tests.analysis.inspect.packets.small_run import DRIVER, PROXY_2
 from tests.analysis.timelines.world import MS, ZERO
@@ -50,7 +55,7 @@ def sight(host, t_ns, offset=0, length=10):
 
 
 def joined(*sights):
-    return [(again.t_ns, "".join(again.hosts)) for again in join_sights(sights)]
+    return [(again.t_ns, "".join(again.hosts)) for again in join_sightings(sights)]
 
 
 def test_a_repetition_seen_at_both_ends_counts_once():

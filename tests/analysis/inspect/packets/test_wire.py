@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.fields import DIRECTION
-from analysis.inspect.packets.wire import Keys, Openings, Ranges, halves, key_of
+from analysis.inspect.packets.wire import ConnectionSyns, Ranges, RowKeys, halves, key_of
 from analysis.schemas import PACKETS
 
 DIRECTIONS = [(0, 1, 7000, 0, 2, 40_000), (0, 2, 40_000, 0, 1, 7000), (-5, 1, 7000, 0, 2, 40_000)]
@@ -45,7 +45,7 @@ small = st.tuples(st.integers(-3, 3), st.integers(0, 3))
 
 @given(st.lists(small, max_size=6), st.lists(small, min_size=1, max_size=12))
 def test_keys_are_found_and_nothing_else(keys, rows):
-    found = Keys(keys)
+    found = RowKeys(keys)
     places = found.find([np.array(column, np.int64) for column in zip(*rows, strict=True)])
     assert [found.keys[place] if place >= 0 else None for place in places] == [
         row if row in keys else None for row in rows
@@ -59,7 +59,7 @@ def opened(*syns):
         | {"capture": "a", "t_ns": t_ns, "seq": seq}
         for t_ns, seq in syns
     ]
-    return Openings(rows)
+    return ConnectionSyns(rows)
 
 
 MESSAGE = {

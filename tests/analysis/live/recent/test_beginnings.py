@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.files.byte_ranges import Segments
+from analysis.capture.pcap.files.byte_ranges import TcpSegments
 from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.record_batches import read_columns, spans_of
@@ -39,7 +39,7 @@ def begin(path: Path, segments: list[tuple[int, bytes]], *, flags: int = 0) -> t
     return None if base is None else (base - FIRST_SEQ) % 2**32, left
 
 
-def begun(path: Path) -> tuple[Segments, int | None]:
+def begun(path: Path) -> tuple[TcpSegments, int | None]:
     """Return what remains of the only direction in a capture."""
     columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
     [(_, segments)] = directions(columns, PORT)

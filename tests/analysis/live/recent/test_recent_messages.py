@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.capture.markers import Markers
+from analysis.capture.markers import MarkerSearch
 from analysis.errors import AnalysisError
-from analysis.live.recent.recent_messages import GRACE_NS, look
+from analysis.live.recent.recent_messages import GRACE_NS, recent_transfers
 from experiments.planned.plan import CapturePlan, HostPlan
 from experiments.records.capture_parts import folder_of
 from experiments.records.rundir import RunDirectory
@@ -60,7 +60,7 @@ def test_both_ends_of_recent_messages_are_matched_and_older_ones_left_out(run: R
     sent = messages_every(SECOND // 10, count=100, before_s=10)
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     write_parts(run, RECEIVER, [Record(t_ns + DELAY_NS, data) for t_ns, data in sent])
-    found = look(run, PLAN, CODEC, (NOW_S - 3) * SECOND)
+    found = recent_transfers(run, PLAN, CODEC, (NOW_S - 3) * SECOND)
     rows = found.rows.to_pylist()
     assert [row["cnt"] for row in rows] == list(range(70, 100))
     assert {row["t_complete_ns"] - row["t_sent_ns"] for row in rows} == {DELAY_NS}
@@ -76,7 +76,7 @@ def test_messages_sent_just_now_are_not_called_lost(run: RunDirectory):
     came = [Record(t_ns + DELAY_NS, data) for t_ns, data in sent[:10]]
     still_alive = Record(sent[-1][0], segment(1, src=("10.0.0.9", 9), dst=("10.0.0.3", 7000)))
     write_parts(run, RECEIVER, [*came, still_alive])
-    rows = look(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
+    rows = recent_transfers(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
     fates = {row["cnt"]: row["fate"] for row in rows}
     last_lost = max(number for number, fate in fates.items() if fate == "lost")
     assert set(fates.values()) == {"arrived", "lost", "unseen"}
@@ -90,20 +90,20 @@ def test_a_packet_that_is_not_written_whole_yet_is_left_out(run: RunDirectory):
     write_parts(run, RECEIVER, [])
     newest = max(folder_of(run.captures / SENDER).iterdir())
     newest.write_bytes(newest.read_bytes()[:-5])
-    rows = look(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
+    rows = recent_transfers(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
     assert [row["cnt"] for row in rows] == list(range(29))
 
 
 def test_captures_that_hold_nothing_yet_have_no_messages(run: RunDirectory):
     for file in (SENDER, RECEIVER):
         write_parts(run, file, [])
-    found = look(run, PLAN, CODEC, NOW_S * SECOND)
+    found = recent_transfers(run, PLAN, CODEC, NOW_S * SECOND)
     assert (found.rows.num_rows, found.seen_until_ns) == (0, None)
 
 
 def test_an_experiment_without_captures_of_hosts_says_so(run: RunDirectory):
     with pytest.raises(AnalysisError, match="no host of this experiment is captured"):
-        look(run, replace(PLAN, captures=()), CODEC, 0)
+        recent_transfers(run, replace(PLAN, captures=()), CODEC, 0)
 
 
 def test_messages_behind_a_hole_in_the_receivers_capture_are_not_called_lost(run: RunDirectory):
@@ -111,7 +111,7 @@ def test_messages_behind_a_hole_in_the_receivers_capture_are_not_called_lost(run
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     came = [Record(t_ns + DELAY_NS, data) for t_ns, data in sent]
     write_parts(run, RECEIVER, came[:10] + came[11:])
-    rows = look(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
+    rows = recent_transfers(run, PLAN, CODEC, sent[0][0]).rows.to_pylist()
     assert {row["fate"] for row in rows[:10]} == {"arrived"}
     assert {row["fate"] for row in rows[10:]} == {"unseen"}
 
@@ -125,13 +125,13 @@ def test_only_captures_of_hosts_that_had_to_do_with_those_asked_for_are_read(run
     plan = replace(PLAN, hosts=(*PLAN.hosts, stranger), captures=(*PLAN.captures, capture))
     silent_since = Record(sent[10][0], segment(1, src=("10.1.0.2", 9), dst=("10.1.0.3", 7000)))
     write_parts(run, capture.file, [silent_since])
-    of_one = look(run, plan, CODEC, sent[0][0], hosts={"r0-proxy-0"})
+    of_one = recent_transfers(run, plan, CODEC, sent[0][0], hosts={"r0-proxy-0"})
     assert (of_one.rows.num_rows, of_one.seen_until_ns) == (30, sent[-1][0])
-    of_all = look(run, plan, CODEC, sent[0][0])
+    of_all = recent_transfers(run, plan, CODEC, sent[0][0])
     assert (of_all.rows.num_rows, of_all.seen_until_ns) == (11, sent[10][0])
 
 
-MARKERS = Markers(100, {ENDS[0][0]: frozenset({0})})
+MARKERS = MarkerSearch(100, {ENDS[0][0]: frozenset({0})})
 EVENT_BYTES = 60
 """Size of a segment: events of 100 bytes span several."""
 
@@ -149,7 +149,7 @@ def test_events_of_programs_are_found_by_their_markers_from_the_middle_of_a_conn
     ][10:]
     write_parts(run, SENDER, [Record(t_ns, data) for t_ns, data in sent])
     write_parts(run, RECEIVER, [Record(t_ns + DELAY_NS, data) for t_ns, data in sent])
-    found = look(run, PLAN, MARKERS, (NOW_S - 2) * SECOND)
+    found = recent_transfers(run, PLAN, MARKERS, (NOW_S - 2) * SECOND)
     rows = found.rows.to_pylist()
     assert [row["first_seq"] for row in rows] == list(range(rows[0]["first_seq"], 60))
     assert 25 < len(rows) < 35

@@ -10,10 +10,10 @@ import pytest
 from analysis.pages.charting.chart_model import (
     Axis,
     Chart,
-    Mark,
+    ChartMark,
+    ChartSeries,
+    ChartSpan,
     Reference,
-    Series,
-    Span,
     as_day,
     highest,
     two_decades,
@@ -24,7 +24,7 @@ from analysis.pages.report.formatting import tick_text
 HOSTILE = '"></script><img src=x onerror="boom()">&'
 
 
-def chart(*series: Series, **more: object) -> Chart:
+def chart(*series: ChartSeries, **more: object) -> Chart:
     """Return a chart of one to four series."""
     looks = {"key": "k", "title": "T", "x": Axis("seconds", "s"), "y": Axis("delay, ms", "ms")} | more
     return Chart(series=series, **looks)  # type: ignore[arg-type]
@@ -47,10 +47,10 @@ def test_the_charting_code_is_small_and_loads_nothing() -> None:
 def test_names_are_escaped_everywhere() -> None:
     html = embedded(
         chart(
-            Series(HOSTILE, "red", (0, 1), (1, 2), label=HOSTILE, subject=HOSTILE),
+            ChartSeries(HOSTILE, "red", (0, 1), (1, 2), label=HOSTILE, subject=HOSTILE),
             title=HOSTILE,
-            spans=(Span(HOSTILE, 1, 2, HOSTILE, (HOSTILE,)),),
-            marks=(Mark(HOSTILE, 3),),
+            spans=(ChartSpan(HOSTILE, 1, 2, HOSTILE, (HOSTILE,)),),
+            marks=(ChartMark(HOSTILE, 3),),
             references=(Reference(HOSTILE, 1, 1),),
         )
     )
@@ -61,20 +61,22 @@ def test_names_are_escaped_everywhere() -> None:
 
 
 def test_equal_x_are_listed_once_and_defaults_not_at_all() -> None:
-    data = as_json(chart(Series("a", "red", (0, 1), (1, None)), Series("b", "blue", [0, 1], (2, 3))))
+    data = as_json(
+        chart(ChartSeries("a", "red", (0, 1), (1, None)), ChartSeries("b", "blue", [0, 1], (2, 3)))
+    )
     assert data["xs"] == [(0, 1)]
     assert data["series"][0] == {"name": "a", "colour": "red", "x": 0, "y": (1, None)}
     assert set(data) == {"key", "title", "xs", "x", "y", "series"}
 
 
 def test_spans_may_be_elsewhere() -> None:
-    one = chart(Series("a", "red", (0,), (1,)), spans=(Span("cut", 1, 2),))
+    one = chart(ChartSeries("a", "red", (0,), (1,)), spans=(ChartSpan("cut", 1, 2),))
     assert "spans" not in as_json(one, spans=False)
     assert as_json(one)["spans"] == [{"label": "cut", "start": 1, "end": 2}]
 
 
 def test_a_value_that_is_no_number_is_a_gap() -> None:
-    data = as_json(chart(Series("a", "red", (0, 1, 2), (float("nan"), float("inf"), 1.0))))
+    data = as_json(chart(ChartSeries("a", "red", (0, 1, 2), (float("nan"), float("inf"), 1.0))))
     assert data["series"][0]["y"] == (None, None, 1.0)
 
 
@@ -89,7 +91,7 @@ def test_two_decades_need_a_logarithmic_axis(values: tuple[float, ...], wide: bo
 
 
 def test_the_highest_value_counts_bands_and_not_gaps() -> None:
-    assert highest([Series("a", "red", (0, 1), (1, None), (0, None), (7, None))]) == 7
+    assert highest([ChartSeries("a", "red", (0, 1), (1, None), (0, None), (7, None))]) == 7
     assert highest([]) == 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from analysis.pages.charting.chart_model import Axis, Chart, Reference, Series, Span, as_day
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, ChartSpan, Reference, as_day
 from analysis.pages.charting.chart_page import embedded
 from analysis.pages.report.page import environment
 from tests.analysis.pages.report.browsing import (
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.browser
 
 RED, BLUE = "#ff0000", "#0000ff"
 X, Y = Axis("seconds since start", "s"), Axis("events/s at one client", "events/s")
-SIMPLE = Chart("simple", "Simple", X, Y, (Series("a", RED, (0, 1, 2, 3, 4), (10, 20_000, None, 5, 4)),))
+SIMPLE = Chart("simple", "Simple", X, Y, (ChartSeries("a", RED, (0, 1, 2, 3, 4), (10, 20_000, None, 5, 4)),))
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><link rel="icon" href="data:,">
 <style>{}{}</style><script>{}</script></head>
 <body><main><div class="chips" data-switches="all"></div>{}</main><script>{}
@@ -39,31 +39,39 @@ def nights(*days: int) -> Chart:
     first = as_day(date(2026, 11, 1))
     x = Axis("night", kind="date", low=first + days[0] - 0.5, high=first + days[-1] + 0.5)
     return Chart(
-        "simple", "Nights", x, Y, (Series("", RED, [first + day for day in days], days, form="dots"),)
+        "simple", "Nights", x, Y, (ChartSeries("", RED, [first + day for day in days], days, form="dots"),)
     )
 
 
 def logarithmic(*values: float) -> Chart:
     """Return a chart with these values on a logarithmic axis."""
     return Chart("simple", "Log", X, Axis("delay, ms", "ms", kind="logarithmic"),
-        (Series("a", RED, range(len(values)), values),))  # fmt: skip
+        (ChartSeries("a", RED, range(len(values)), values),))  # fmt: skip
 
 
 def fitted(*values: float) -> Chart:
     """Return a chart whose axis need not start at 0."""
     axis = Axis("delay, ms", "ms", from_zero=False)
-    return Chart("simple", "Fitted", X, axis, (Series("a", RED, range(len(values)), values),), small=True)
+    return Chart(
+        "simple", "Fitted", X, axis, (ChartSeries("a", RED, range(len(values)), values),), small=True
+    )
 
 
-NESTED = (Span("outer", 0.5, 3), Span("inner", 0.52, 1, row=1), Span("no room", 0.54, 1, row=1))
+NESTED = (
+    ChartSpan("outer", 0.5, 3),
+    ChartSpan("inner", 0.52, 1, row=1),
+    ChartSpan("no room", 0.54, 1, row=1),
+)
 FAR = Reference("r", 9e9, 9e9, near=True)
 ALIKE = ((793.45, 793.52), (79_998.2, 79_998.6), (999.9, 1000.1), (0.0021, 0.002101), (3.0, 3.0), (-4.0, 9.0))
-BENT = Series("back", BLUE, (1.0, 3.0, 2.0), (1.0, 2.0, 3.0))  # its x goes back: latency beyond saturation
+BENT = ChartSeries(
+    "back", BLUE, (1.0, 3.0, 2.0), (1.0, 2.0, 3.0)
+)  # its x goes back: latency beyond saturation
 PAGES: dict[str, Sequence[Chart]] = {
     "simple": (SIMPLE,),
     "together": tuple(replace(SIMPLE, key=key, together="all") for key in ("simple", "other")),
-    "bent": (Chart("simple", "Bent", X, Y, (BENT, Series("on", RED, (0.0, 4.0), (1.0, 1.0)))),),
-    "hatched": (replace(SIMPLE, spans=(Span("", 1, 2, hatched=True),), references=(FAR,)),),
+    "bent": (Chart("simple", "Bent", X, Y, (BENT, ChartSeries("on", RED, (0.0, 4.0), (1.0, 1.0)))),),
+    "hatched": (replace(SIMPLE, spans=(ChartSpan("", 1, 2, hatched=True),), references=(FAR,)),),
     "nested": (replace(SIMPLE, spans=NESTED),),
     "few days": (nights(0, 3, 6, 9),),
     "months": (nights(0, 30, 61),),

@@ -2,15 +2,15 @@
 
 from matplotlib.figure import Figure
 
-from analysis.pages.charting.chart_model import Axis, Chart, Series, Span
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, ChartSpan
 from analysis.pages.charting.figure import draw
 
 
 def shades_of(*stretches: tuple[float, float | None]) -> dict[tuple[float, float], float]:
     """Return the shaded spans of a chart and their darkness."""
     axes = Figure().add_subplot()
-    spans = tuple(Span(f"f{number}", start, end) for number, (start, end) in enumerate(stretches))
-    line = Series("", "black", (0.0, 10.0), (0.0, 1.0))
+    spans = tuple(ChartSpan(f"f{number}", start, end) for number, (start, end) in enumerate(stretches))
+    line = ChartSeries("", "black", (0.0, 10.0), (0.0, 1.0))
     draw(axes, Chart("", "", Axis("", low=0.0, high=10.0), Axis(""), (line,), spans))
     found = {}
     for patch in axes.patches:

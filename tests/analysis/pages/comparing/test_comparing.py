@@ -8,7 +8,7 @@ import pytest
 from analysis.pages.comparing.metrics import compared, recoveries, standing_out
 from analysis.pages.comparing.page import by_region, other_faults, overall
 from analysis.pages.comparing.settings import settings
-from analysis.pages.comparing.sides import RUNS_MAX, Side, read_sides
+from analysis.pages.comparing.sides import RUNS_MAX, ComparedRun, read_sides
 from analysis.pages.comparing.text import lines
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
@@ -17,12 +17,12 @@ RunOf = Callable[[str], RunDirectory]
 
 
 @pytest.fixture
-def sides(run_of: RunOf) -> tuple[Side, ...]:
+def sides(run_of: RunOf) -> tuple[ComparedRun, ...]:
     """Return a run, and one that recovered later."""
     return read_sides([run_of("passed"), run_of("later")])
 
 
-def test_only_settings_that_differ_are_reported(sides: tuple[Side, ...]) -> None:
+def test_only_settings_that_differ_are_reported(sides: tuple[ComparedRun, ...]) -> None:
     found = settings(sides)
     assert [(each.path, each.values) for each in found.asked] == [
         ("experiment.workload.rate", ("20000/s", "10000/s"))
@@ -37,7 +37,7 @@ def test_a_run_compared_with_itself_differs_in_nothing(run_of: RunOf) -> None:
     assert standing_out(compared(found)) == ()
 
 
-def test_a_later_recovery_is_worse_and_by_how_much(sides: tuple[Side, ...]) -> None:
+def test_a_later_recovery_is_worse_and_by_how_much(sides: tuple[ComparedRun, ...]) -> None:
     row = next(row for row in compared(sides) if row.metric == "recovery.cut.switch_s")
     first, second = row.values
     assert (first.status, first.change) == ("", "")
@@ -60,7 +60,7 @@ def test_a_figure_missing_in_one_run_is_no_difference(run_of: RunOf) -> None:
     assert all(row.values[1].value is None and not row.values[1].status for row in rows)
 
 
-def test_bars_are_shares_of_the_longest_time(sides: tuple[Side, ...]) -> None:
+def test_bars_are_shares_of_the_longest_time(sides: tuple[ComparedRun, ...]) -> None:
     (cut,) = recoveries(sides)
     shares = [bar.share for phase in cut.phases for bar in phase.bars if bar.share is not None]
     assert max(shares) == 1.0
@@ -68,7 +68,7 @@ def test_bars_are_shares_of_the_longest_time(sides: tuple[Side, ...]) -> None:
     assert (switch.bars[0].share or 0) < (switch.bars[1].share or 0)
 
 
-def test_a_fault_that_is_not_the_same_in_all_runs_goes_by_its_name(sides: tuple[Side, ...]) -> None:
+def test_a_fault_that_is_not_the_same_in_all_runs_goes_by_its_name(sides: tuple[ComparedRun, ...]) -> None:
     other = dict(sides[1].record.summary)
     other["faults"] = [{**fault, "target": "r0-r1"} for fault in other["faults"]]
     elsewhere = replace(sides[1], record=replace(sides[1].record, summary=other))
@@ -76,13 +76,13 @@ def test_a_fault_that_is_not_the_same_in_all_runs_goes_by_its_name(sides: tuple[
     assert [found.label for found in recoveries((sides[0], elsewhere))] == ["cut"]
 
 
-def test_every_figure_of_a_recovery_has_a_name(sides: tuple[Side, ...]) -> None:
+def test_every_figure_of_a_recovery_has_a_name(sides: tuple[ComparedRun, ...]) -> None:
     titles = [row.title for row in compared(sides) if row.metric.startswith("recovery.")]
     assert titles
     assert not [title for title in titles if title.endswith("_s")]
 
 
-def test_timelines_lie_over_each_other_with_the_first_runs_faults(sides: tuple[Side, ...]) -> None:
+def test_timelines_lie_over_each_other_with_the_first_runs_faults(sides: tuple[ComparedRun, ...]) -> None:
     throughput, latency = overall(sides)
     assert [one.label for one in throughput.series] == ["A", "B"]
     assert [one.label for one in latency.series] == ["A", "B"]

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.pages.comparing.metrics import compared
-from analysis.pages.comparing.sides import Side
+from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.comparing.systems import systems
 from analysis.pages.report.run_reader import AnalysedRun
 from experiments.records.rundir import RunDirectory
@@ -29,10 +29,10 @@ SUMMARIES = (
 )
 
 
-def sides(tmp_path, *records) -> tuple[Side, ...]:
+def sides(tmp_path, *records) -> tuple[ComparedRun, ...]:
     nothing: dict = dict.fromkeys(("throughput", "latency", "recovery", "fidelity", "missing"), ())
     return tuple(
-        Side(letter, "", RunDirectory(tmp_path), AnalysedRun(run=record, summary=summary, **nothing))
+        ComparedRun(letter, "", RunDirectory(tmp_path), AnalysedRun(run=record, summary=summary, **nothing))
         for letter, record, summary in zip("AB", records, SUMMARIES, strict=True)
     )
 

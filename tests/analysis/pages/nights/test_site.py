@@ -11,7 +11,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.history import History, Metric
 from analysis.pages.nights import write_site
-from analysis.pages.nights.overview import brief
+from analysis.pages.nights.overview import shortened_reasons
 from tests.analysis.history.records import make_record
 from tests.analysis.history.year import make_year, night_of
 from tests.analysis.pages.nights.conftest import NIGHTS, TONIGHT, Written, put_run
@@ -266,7 +266,7 @@ def test_an_empty_history_is_an_error_that_says_so(tmp_path: Path) -> None:
 
 
 def test_the_first_of_many_reasons_is_shown_and_the_others_counted() -> None:
-    assert brief("one") == "one"
-    assert brief("one; two; three") == "one (and 2 more)"
-    assert brief("one; two", 2) == "one; two"
-    assert brief("x" * 1000) == "x" * 159 + "…"
+    assert shortened_reasons("one") == "one"
+    assert shortened_reasons("one; two; three") == "one (and 2 more)"
+    assert shortened_reasons("one; two", 2) == "one; two"
+    assert shortened_reasons("x" * 1000) == "x" * 159 + "…"

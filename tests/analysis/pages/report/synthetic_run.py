@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
-from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from experiments.planned.plan import (
     CapturePlan,
     FaultPlan,
@@ -104,7 +104,7 @@ def make_plan(scenario: Scenario) -> Plan:
             fault.at_us, fault.name, fault.target, direction, states[fault.kind], parameters_of[fault.target]
         )
         for fault in faults
-        for direction in Direction
+        for direction in LinkDirectionName
     )
     return Plan(
         experiment=scenario.experiment,

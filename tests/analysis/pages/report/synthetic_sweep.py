@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.timelines import schemas
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, runs
 from experiments.planned.plan import HostPlan, Plan, ProcessPlan, RegionPlan
 from experiments.records.json_files import write_json
@@ -92,7 +92,7 @@ def write_sweep(
             write_json(its.summary_json, made[1])
             if made[2]:
                 made[2](its.path)
-            points.append(replace(run, state=State.DONE, verdict=made[1]["verdict"], duration_s=4.2))
+            points.append(replace(run, state=RunState.DONE, verdict=made[1]["verdict"], duration_s=4.2))
         else:
             points.append(run)
     experiment: Json = {

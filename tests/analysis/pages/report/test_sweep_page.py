@@ -10,10 +10,10 @@ import pytest
 
 from analysis.pages.report.charts.sweep_charts import SweepChart, quantity
 from analysis.pages.report.sweep_page import failed, verdict, write_sweep_report
-from analysis.sweeps import Sweep, read_sweep
+from analysis.sweeps import SweepResults, read_sweep
 from analysis.systems.sprinkler_figures import charts
 from experiments.campaigns.sweepdir import SweepDirectory
-from testbed.sweeps import judged
+from testbed.sweeps import with_expectations_judged
 from tests.analysis.pages.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep
 
 Made = Callable[[str], SweepDirectory]
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return sweep
 
 
-def drawn(sweep: Sweep) -> dict[str, SweepChart]:
+def drawn(sweep: SweepResults) -> dict[str, SweepChart]:
     return {chart.key: chart for chart in charts(sweep)}
 
 
@@ -184,7 +184,7 @@ def test_expectations_on_all_runs_are_evaluated_and_shown(tmp_path: Path) -> Non
     expected = ["min(throughput.events_per_s) by roles.driver >= 2000", "sum(events.lost) == 0"]
     record = directory.read()
     asked = replace(record, experiment={**record.experiment, "expect_sweep": expected})
-    directory.write(judged(asked, directory))
+    directory.write(with_expectations_judged(asked, directory))
     sweep = read_sweep(directory)
     assert [each.held for each in sweep.record.expectations] == [False, True]
     assert not sweep.record.passed
@@ -203,4 +203,4 @@ def test_a_sweep_whose_runs_are_not_all_analysed_is_not_judged(tmp_path: Path) -
     )  # fmt: skip
     record = directory.read()
     asked = replace(record, experiment={**record.experiment, "expect_sweep": ["sum(events.lost) == 0"]})
-    assert judged(asked, directory).expectations == ()
+    assert with_expectations_judged(asked, directory).expectations == ()

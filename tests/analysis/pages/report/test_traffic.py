@@ -15,7 +15,7 @@ from analysis.pages.report.page import render
 from analysis.pages.report.run_reader import AnalysedRun, read_record
 from analysis.pages.report.traffic import traffic_spans, traffic_table
 from analysis.pages.systems.numbers import FIGURES
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from experiments.planned.plan import TRAFFIC_ROLE, BurstPlan, HostPlan, TrafficPlan
 from experiments.records.observations import LinkCounts
 from experiments.records.rundir import RunDirectory
@@ -117,7 +117,7 @@ def test_bytes_of_a_delivery_are_the_systems(record: AnalysedRun) -> None:
     zeros: dict[str, Any] = dict.fromkeys(
         ("dropped_loss", "dropped_queue", "dropped_blackhole", "dropped_kernel"), 0
     )
-    counts = LinkCounts(link=link, direction=Direction.FORWARD, frames=9, bytes=12_500_000, **zeros)
+    counts = LinkCounts(link=link, direction=LinkDirectionName.FORWARD, frames=9, bytes=12_500_000, **zeros)
     summary = {**record.summary, "events": {"delivered": 1000}}
     counted = replace(record, run=replace(record.run, counters=(counts,)), summary=summary)
     assert wan.value(counted) == (12_500_000 - 11_500_000) / 1000

@@ -3,15 +3,15 @@
 import numpy as np
 
 from analysis.pages.systems.cut_story import sentences
-from analysis.pages.systems.sides import Cut
-from analysis.timelines.tcp_connections import CapturedHost, Ending, TcpConnection, Way
+from analysis.pages.systems.sides import RegionCut
+from analysis.timelines.tcp_connections import CapturedHost, Ending, TcpConnection, TcpDirection
 
 S = 10**9
 ZERO_NS = 1_700_000_000 * S
 HOSTS = [
     CapturedHost(f"{region}-broker-0", region, f"{region}-broker-0-eth0") for region in ("r1", "r2", "r3")
 ]
-CUT = Cut("cut", ("r2", "r3"), 10.0, 30.0)
+CUT = RegionCut("cut", ("r2", "r3"), 10.0, 30.0)
 
 
 def at(seconds):
@@ -24,7 +24,7 @@ def times(*seconds):
 
 def connection(a, b, tried_s, *, answered_s=None, ended_s=None, sent=(), arrived=()):
     """Return a connection in which all segments but the first are repetitions."""
-    way = Way(times(*sent), np.arange(len(sent)) > 0, times(*arrived))
+    way = TcpDirection(times(*sent), np.arange(len(sent)) > 0, times(*arrived))
     return TcpConnection(
         client=f"{a}-broker-0",
         server=f"{b}-broker-0",
@@ -84,7 +84,7 @@ def test_a_part_of_them_may_never_speak_again():
 
 
 def test_a_cut_for_good_and_no_connection_at_all():
-    for_good = Cut("cut", ("r2", "r3"), 10.0, None)
+    for_good = RegionCut("cut", ("r2", "r3"), 10.0, None)
     assert told(cut=for_good) == ("No connection between r2 and r3 was open when the link was cut.",)
     kept = connection("r2", "r3", [1], answered_s=1.1, sent=(10.1, 10.4))
     assert told(kept, cut=for_good)[-1] == (

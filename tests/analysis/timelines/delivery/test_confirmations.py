@@ -8,7 +8,7 @@ import pytest
 from analysis.timelines import schemas
 from analysis.timelines.delivery.confirmations import check_confirmations, notes, summary
 from node.core.deliveries import RecordKind
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 from tests.analysis.timelines.world import END, ZERO, S, facts_of
 
 CLIENT, TOPIC = "r0-member-0", 1  # of r1
@@ -31,9 +31,9 @@ def records(*told_s):
 
 def is_late(told_s, *faults, asked_s=1, until_s=None):
     """Whether a subscription at a time was not confirmed in time, if it was at this one."""
-    asked = [Subscription(asked_s * 1_000_000, TOPIC)]
+    asked = [PlannedSubscription(asked_s * 1_000_000, TOPIC)]
     if until_s is not None:
-        asked.append(Subscription(until_s * 1_000_000, TOPIC, on=False))
+        asked.append(PlannedSubscription(until_s * 1_000_000, TOPIC, on=False))
     told = () if told_s is None else (told_s,)
     found = check_confirmations({CLIENT: tuple(asked)}, records(*told), facts(*faults))
     assert summary(found)["asked"] == 1

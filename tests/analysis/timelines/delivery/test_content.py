@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK
 from analysis.jobs.sending import pack
-from analysis.timelines.delivery.content import KINDS, Content, ContentFiles
+from analysis.timelines.delivery.content import KINDS, ContentFiles, ContentRecords
 from analysis.timelines.delivery.selectivity import selectivity
 from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.tasks.records import CheckClients
-from analysis.timelines.under_way import UnderWay
+from analysis.timelines.under_way import InFlightSpans
 from node.core.content.content import UNSPECIFIED
 from node.core.content.content_matching import EventIndex
 from node.core.content.content_measures import event, interest
 from node.core.declaration import Contract, Declared, Trait
 from node.core.measures import Columns
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 from tests.analysis.timelines.delivery.test_total_order import metadata
 
 S = 1_000_000_000
@@ -49,7 +49,7 @@ def read(folder, events, asked):
             folder,
             f"c{client}",
             [
-                (t * S, interest(kind, 0, Subscription(0, number, ranges=tuple(map(tuple, wanted)))))
+                (t * S, interest(kind, 0, PlannedSubscription(0, number, ranges=tuple(map(tuple, wanted)))))
                 for number, (when, wanted) in enumerate(mine)
                 for t, kind in zip(when, KINDS, strict=False)
             ],
@@ -87,7 +87,7 @@ def by_hand(events, asked):
 )
 def test_audiences_equal_those_computed_event_by_event(tmp_path_factory, events, asked):
     content = read(tmp_path_factory.mktemp("content"), events, asked)
-    matched = content.matched(CONTRACT, range(len(events)), UnderWay(CONTRACT.settle_us * 1000))
+    matched = content.matched(CONTRACT, range(len(events)), InFlightSpans(CONTRACT.settle_us * 1000))
     found = {}
     columns = (matched.client, matched.stream, matched.seq, matched.must)
     for client, stream, seq, must in zip(*(each.tolist() for each in columns), strict=True):
@@ -132,7 +132,7 @@ def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds()
     events, asked, attributes = 100_000, 10_000, 4
     low = rng.uniform(0, 0.9, (attributes, asked))
     sequence = np.arange(events)
-    content = Content(
+    content = ContentRecords(
         domains=((0.0, 1.0),) * attributes,
         stream=sequence % 4, seq=sequence // 4 + 1, t_ns=sequence * 1_000_000,
         values=rng.uniform(0, 1, (attributes, events)), client=np.arange(asked), session=np.zeros(asked, int),
@@ -141,7 +141,7 @@ def test_ten_thousand_subscriptions_and_a_hundred_thousand_events_take_seconds()
         low=low, high=low + 0.1,
     )  # fmt: skip
     began = time.process_time()
-    matched = content.matched(CONTRACT, range(4), UnderWay(CONTRACT.settle_us * 1000))
+    matched = content.matched(CONTRACT, range(4), InFlightSpans(CONTRACT.settle_us * 1000))
     assert time.process_time() - began < 30  # some 3 s on a machine of its own
     share = len(matched.seq) / events / asked
     assert 0.5e-4 < share < 2e-4

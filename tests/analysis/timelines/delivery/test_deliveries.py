@@ -10,12 +10,12 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.delivery.collecting import read_marks
-from analysis.timelines.delivery.deliveries import check as check_clients
+from analysis.timelines.delivery.deliveries import delivery_table as check_clients
 from analysis.timelines.delivery.delivery_records import read_file
 from analysis.timelines.delivery.sequence_intervals import digest
 from node.core.collection_marks import encode_mark, keys_of
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
-from node.core.epochs import first_of
+from node.core.epochs import first_seq_of_epoch
 from tests.analysis.timelines.world import ZERO, S, facts_of
 
 BATCHES = [(1, 10), (11, 5), (16, 10), (26, 1)]  # first sequence number, count
@@ -373,7 +373,7 @@ def test_by_age_nothing_is_old_enough_before_an_event_collects(tmp_path):
     assert faults_of(check(got, overrides=by_age, marks=early)) == {"lost": 15}
 
 
-NEW = first_of(3)  # a later epoch of the stream
+NEW = first_seq_of_epoch(3)  # a later epoch of the stream
 
 
 def in_epochs(kind, old, new, **more):

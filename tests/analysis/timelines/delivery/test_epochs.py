@@ -6,15 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.timelines import schemas
-from analysis.timelines.delivery.epochs import layout
+from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.throughput import arrivals
-from node.core.epochs import epoch_of, first_of, number_of
+from node.core.epochs import epoch_of, first_seq_of_epoch, number_of
 from tests.analysis.timelines.world import ZERO, S, facts_of
 
 rows = st.lists(
     st.tuples(
         st.integers(0, 3),
-        st.builds(lambda epoch, number: first_of(epoch) - 1 + number, st.integers(0, 5), st.integers(0, 50)),
+        st.builds(
+            lambda epoch, number: first_seq_of_epoch(epoch) - 1 + number,
+            st.integers(0, 5),
+            st.integers(0, 50),
+        ),
         st.integers(0, 9),
     ),
     min_size=1,
@@ -29,7 +33,7 @@ def table_of(given):
 @given(rows)
 def test_order_and_neighbours_stay_and_the_sequence_numbers_are_found_again(given):
     table = table_of(given)
-    found = layout([table])
+    found = epoch_layout([table])
     laid = found.laid_out(table).column("first_seq").to_numpy()
     for stream in {row[0] for row in given}:
         mine = [at for at, row in enumerate(given) if row[0] == stream]
@@ -48,11 +52,11 @@ def test_order_and_neighbours_stay_and_the_sequence_numbers_are_found_again(give
 
 def test_a_run_of_the_first_epoch_is_left_as_it_is():
     table = table_of([(0, 1, 10), (1, 5, 3)])
-    assert layout([table]).laid_out(table) is table
+    assert epoch_layout([table]).laid_out(table) is table
 
 
 def test_throughput_counts_the_events_of_every_epoch_once():
-    seqs = [1, 6, first_of(2), first_of(2) + 3, first_of(2)]
+    seqs = [1, 6, first_seq_of_epoch(2), first_seq_of_epoch(2) + 3, first_seq_of_epoch(2)]
     events = [
         {
             "kind": "arrived", "host": "r1-client-0", "region": "r1", "role": "client", "peer": "r1-proxy-0",

@@ -10,9 +10,9 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.timelines import schemas
-from analysis.timelines.delivery.deliveries import check
-from analysis.timelines.delivery.expected import followed
-from analysis.timelines.run_metadata import Fault, Host, RunMetadata
+from analysis.timelines.delivery.deliveries import delivery_table
+from analysis.timelines.delivery.expected import followed_spans
+from analysis.timelines.run_metadata import Host, RunFault, RunMetadata
 from node.core.declaration import Contract, Declared
 from node.core.deliveries import RecordKind as K
 
@@ -57,7 +57,7 @@ def counted(*got, about=None, client="c0", published=PUBLISHED):
     published, records = (
         pa.Table.from_pylist(each, schema=schemas.RECORDS) for each in (published, rows(client, *got))
     )
-    found = check(["c0", "c1"], published, records, about or metadata()).to_pylist()
+    found = delivery_table(["c0", "c1"], published, records, about or metadata()).to_pylist()
     names = ("lost", "unacknowledged", "stray", "duplicated", "out_of_order")
     return {name: sum(row[name] for row in found) for name in names if any(row[name] for row in found)}
 
@@ -128,7 +128,7 @@ def test_a_late_confirmed_start_of_a_subscription_counts_from_there():
 def test_a_repeated_confirmation_counts_once():
     again = (K.SUBSCRIBED, 0, 9, 0, 5 * S)
     asked = rows("c0", (K.SUBSCRIBING, 0, 0, 0, S), (K.SUBSCRIBED, 0, 0, 0, 2 * S), again)
-    [span] = followed(pa.Table.from_pylist(asked, schema=schemas.RECORDS), metadata()).to_pylist()
+    [span] = followed_spans(pa.Table.from_pylist(asked, schema=schemas.RECORDS), metadata()).to_pylist()
     assert (span["first_bin"], span["clients"]) == (2 * S // schemas.BIN_NS, 1)
 
 
@@ -139,8 +139,8 @@ def test_an_unconfirmed_subscriber_may_get_all_and_must_get_nothing():
 
 
 def test_events_published_in_an_excluded_fault_may_be_lost():
-    restored = Fault("restart", "restart", "p", 30.0, 30 * S, processes=("p",))
-    kill = Fault("kill", "kill", "p", 20.0, 20 * S, processes=("p",))
+    restored = RunFault("restart", "restart", "p", 30.0, 30 * S, processes=("p",))
+    kill = RunFault("kill", "kill", "p", 20.0, 20 * S, processes=("p",))
     begin, end = by_number(1, 101)
     got = [*events(1, 20), *events(32, 100)]
     assert counted(*begin, *got, *end, about=metadata(faults=(kill, restored))) == {}
@@ -186,8 +186,8 @@ def test_a_publisher_that_came_back_died_before():
 
 def test_events_in_an_excluded_fault_are_not_counted_as_unacknowledged():
     begin, _ = by_number(1, 101)
-    restored = Fault("restart", "restart", "c1", 75.0, 75 * S, processes=("c1",))
-    kill = Fault("kill", "kill", "c1", 65.0, 65 * S, processes=("c1",))
+    restored = RunFault("restart", "restart", "c1", 75.0, 75 * S, processes=("c1",))
+    kill = RunFault("kill", "kill", "c1", 65.0, 65 * S, processes=("c1",))
     about = replace(metadata(contract=TOLD, faults=(kill, restored)), gone=frozenset({"p"}))
     sent = [*PUBLISHED, *rows("p", *ALL_BUT_TEN)]
     got = *begin, *events(1, 70), *events(81, 100)
@@ -226,7 +226,7 @@ def test_twenty_thousand_clients_with_four_of_ten_thousand_topics_fit():
     asked = table(names[client], K.SUBSCRIBED, stream, 11, 0)
     got = table(names[client], K.DELIVERED, stream, 11, 89)
     began = time.process_time()
-    found = check(
+    found = delivery_table(
         [*names], published, pa.concat_tables([asked, got]), metadata(clients=CLIENTS, streams=STREAMS)
     )
     pairs = len(np.unique(client * STREAMS + stream))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from analysis.timelines.delivery.sequence_intervals import (
     NEVER,
     Batches,
-    cut,
+    cut_stream,
     digest,
     repeats,
     shared,
@@ -33,7 +33,7 @@ def earliest(rows):
 
 @given(BATCHES, BATCHES, BATCHES)
 def test_every_event_has_the_times_of_its_piece(published, at_a, at_b):
-    cut_ = cut(batches(published), {"a": batches(at_a), "b": batches(at_b)})
+    cut_ = cut_stream(batches(published), {"a": batches(at_a), "b": batches(at_b)})
     found = {
         seq: (int(cut_.published_ns[i]), int(cut_.at("a")[i]), int(cut_.at("b")[i]))
         for i in range(len(cut_.count))

@@ -54,8 +54,10 @@ def test_sparse_and_dense_intervals_agree_per_client_and_piece(published, taken,
     ]
     sets = tuple({CLIENTS[n]: runs(mine) for n, mine in enumerate(each)} for each in (must, due))
     dense = with_wanted(records_pieces(tables[0], tables[1], tables[2], CLIENTS), sets)
-    dense = sequence_intervals.dated(dense, WINDOW)
-    sparse = sparse_intervals.dated(sparse_intervals.from_records(*tables, CLIENTS, sets), WINDOW)
+    dense = sequence_intervals.without_misdated(dense, WINDOW)
+    sparse = sparse_intervals.without_misdated_pairs(
+        sparse_intervals.from_records(*tables, CLIENTS, sets), WINDOW
+    )
 
     def told(of_it, times):
         """By number, so that it does not matter where pieces end."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analysis.timelines import schemas
 from analysis.timelines.delivery.total_order import disorder, with_disorder
-from analysis.timelines.run_metadata import Fault, Host, RunMetadata
+from analysis.timelines.run_metadata import Host, RunFault, RunMetadata
 from node.core.deliveries import RecordKind
 
 S = 1_000_000_000
@@ -121,7 +121,7 @@ def test_disorder_within_a_stream_is_left_to_the_number_comparison():
 
 
 def test_late_events_are_listed_with_client_and_preceding_fault():
-    cut = Fault("cut", "cut", "r0-r1", 0.5, S // 2)
+    cut = RunFault("cut", "cut", "r0-r1", 0.5, S // 2)
     found = disorder(records(ALL, ALL, [ALL[1], ALL[0], *ALL[2:]]), metadata((cut,)))
     nothing = dict.fromkeys(schemas.DELIVERIES.names, 0) | {
         "duplicated_after": [0],

@@ -6,10 +6,10 @@ import pytest
 import scipy.stats
 
 from analysis.timelines.links import link_segments
-from analysis.timelines.links.fidelity import PROVEN, UNPROVEN, VIOLATED, Judgement, judge, loss_interval
-from analysis.timelines.links.link_behaviour import Behaviour, Delays, measure
+from analysis.timelines.links.fidelity import PROVEN, UNPROVEN, VIOLATED, PeriodVerdict, judge, loss_interval
+from analysis.timelines.links.link_behaviour import Behaviour, DelayPercentiles, measure
 from analysis.timelines.links.link_flow import Losses
-from analysis.timelines.links.link_segments import Side, match
+from analysis.timelines.links.link_segments import LinkSide, match
 from analysis.timelines.links.periods import Period, read_periods
 from analysis.timelines.links.traversals import PACKET_COLUMNS
 from experiments.records.run_record import record_from_json
@@ -29,7 +29,7 @@ def side(packets):
     """packets: (time in ns, wire bytes, key) with the key as one number; no key is a pure ACK."""
     columns = [np.array([packet[i] for packet in packets], np.int64) for i in range(2)]
     key = np.array([[-1 if packet[2] is None else packet[2], 7] for packet in packets], np.int64)
-    return Side(*columns, key.reshape(len(packets), 2), np.arange(len(packets)))
+    return LinkSide(*columns, key.reshape(len(packets), 2), np.arange(len(packets)))
 
 
 def steady(count=1000, every=10 * MS, start=S):
@@ -43,7 +43,7 @@ def delayed(packets, by=DELAY):
 def test_the_same_packet_is_found_on_both_sides():
     near = steady(100)
     (did,) = measure(side(near), side(delayed(near)), [period()], SPAN)
-    assert did.delays == Delays(DELAY, DELAY, DELAY)
+    assert did.delays == DelayPercentiles(DELAY, DELAY, DELAY)
     assert (did.packets, did.matched, did.loss) == (100, 100, 0.0)
 
 
@@ -69,7 +69,7 @@ def test_percentiles_are_over_packets():
     near = steady(100)
     far = [(t + DELAY + (5 * MS if n >= 98 else n * 1000), size, n) for n, (t, size, _) in enumerate(near)]
     (did,) = measure(side(near), side(far), [period()], SPAN)
-    assert did.delays == Delays(DELAY, DELAY + 49_000, DELAY + 5 * MS)
+    assert did.delays == DelayPercentiles(DELAY, DELAY + 49_000, DELAY + 5 * MS)
 
 
 def test_each_period_is_measured_by_itself():
@@ -97,7 +97,7 @@ def test_packets_across_a_cut_link_are_a_leak():
     did = measure(side(near), side(delayed(near)), periods, SPAN)[1]
     assert did.leaked == did.packets > 250
     said = f"{did.leaked} packets crossed while the link was blackhole"
-    assert judge(periods[1], did) == Judgement(VIOLATED, said)
+    assert judge(periods[1], did) == PeriodVerdict(VIOLATED, said)
 
 
 def test_loss_counts_segments():
@@ -105,7 +105,7 @@ def test_loss_counts_segments():
     far = [packet for packet in delayed(near) if packet[2] % 10]
     (did,) = measure(side(near), side(far), [period(loss=0.1)], SPAN)
     assert did.loss == pytest.approx(0.1)
-    assert judge(period(loss=0.1), did) == Judgement(PROVEN)
+    assert judge(period(loss=0.1), did) == PeriodVerdict(PROVEN)
 
 
 def table(packets):
@@ -124,12 +124,12 @@ def table(packets):
 def test_an_offloaded_frame_is_found_again_as_its_segments():
     wrap = 2**32 - 1000
     entered = [(S, 3000, wrap, 65_535), (S + MS, 0, 5, 0), (2 * S, 100, 9000, 7)]
-    near = link_segments.side(table(entered), 1500)
+    near = link_segments.link_side(table(entered), 1500)
     far = table([
         (S + DELAY, 1448, wrap, 65_535), (S + DELAY + 1, 1448, 448, 0), (S + DELAY + 2, 104, 1896, 1),
         (S + MS + DELAY, 0, 5, 0), (2 * S + DELAY, 100, 9000, 7),
     ])  # fmt: skip
-    far = link_segments.side(far, 1500)
+    far = link_segments.link_side(far, 1500)
     assert near.wire_bytes.tolist() == [1514, 1514, 170, 66, 166]
     found = match(near, far)
     assert sorted(far.t_ns[found.far] - near.t_ns[found.near]) == [
@@ -152,7 +152,7 @@ def test_waiting_for_the_rate_is_no_excess():
     near = [(S + t * MS, 1250, n) for n, t in enumerate(entered)]
     far = [(S + t * MS + DELAY, 1250, n) for n, t in enumerate(left)]
     (did,) = measure(side(near), side(far), [period(rate_bits_per_s=rate)], (0, 60 * S))
-    assert did.delays == Delays(DELAY + 10 * MS, DELAY + 16 * MS, DELAY + 27 * MS)
+    assert did.delays == DelayPercentiles(DELAY + 10 * MS, DELAY + 16 * MS, DELAY + 27 * MS)
     assert_excess(did, 0)
 
 
@@ -162,7 +162,7 @@ def test_unexplained_waiting_is_excess():
     limited = period(rate_bits_per_s=1_000_000)
     (did,) = measure(side(near), side(far), [limited], (0, 60 * S))
     assert_excess(did, 8 * MS)
-    assert judge(limited, did) == Judgement(VIOLATED, "median 8.00 ms late; p99 8.00 ms late")
+    assert judge(limited, did) == PeriodVerdict(VIOLATED, "median 8.00 ms late; p99 8.00 ms late")
 
 
 def test_pure_acks_wait_for_the_rate_and_make_others_wait():
@@ -196,8 +196,8 @@ def test_the_rate_is_that_of_the_busiest_second():
 
 
 def did(p50_ms=0.0, p99_ms=0.0, early_us=0, lost=0, at_risk=10_000, **more):
-    delays = Delays(DELAY, DELAY, DELAY)
-    excess = Delays(0, round(p50_ms * MS), round(p99_ms * MS))
+    delays = DelayPercentiles(DELAY, DELAY, DELAY)
+    excess = DelayPercentiles(0, round(p50_ms * MS), round(p99_ms * MS))
     figures = {"early_ns": early_us * 1000, "late_p99_ns": excess.p99_ns} | more
     return Behaviour(10_000, 10_000 - lost, 0, Losses(lost), at_risk, delays=delays, excess=excess, **figures)
 
@@ -240,8 +240,10 @@ def test_a_loss_has_the_confidence_interval_of_clopper_and_pearson():
 
 
 def test_an_idle_period_is_unproven():
-    assert judge(period(), Behaviour(0, 0, 0)) == Judgement(UNPROVEN, "no packets")
-    assert judge(period(state="down"), Behaviour(0, 0, 0)) == Judgement(UNPROVEN, "no packet tried to cross")
+    assert judge(period(), Behaviour(0, 0, 0)) == PeriodVerdict(UNPROVEN, "no packets")
+    assert judge(period(state="down"), Behaviour(0, 0, 0)) == PeriodVerdict(
+        UNPROVEN, "no packet tried to cross"
+    )
 
 
 def test_a_period_shorter_than_its_guards_is_unproven():
@@ -249,21 +251,21 @@ def test_a_period_shorter_than_its_guards_is_unproven():
     (_, found, _) = measure(
         side(steady()), side(delayed(steady())), [period(None, 5), short, period(5.02)], SPAN
     )
-    assert judge(short, found) == Judgement(UNPROVEN, "it lasted for 20 ms only")
+    assert judge(short, found) == PeriodVerdict(UNPROVEN, "it lasted for 20 ms only")
 
 
 def test_a_cut_that_swallowed_something_is_proven():
-    assert judge(period(state="blackhole"), Behaviour(5, 0, 0)) == Judgement(PROVEN)
+    assert judge(period(state="blackhole"), Behaviour(5, 0, 0)) == PeriodVerdict(PROVEN)
 
 
 def test_a_link_that_lets_nothing_through_is_violated():
     nothing = Behaviour(50, 0, 0, Losses(50), 50)
-    assert judge(period(), nothing) == Judgement(VIOLATED, "no packet came through")
+    assert judge(period(), nothing) == PeriodVerdict(VIOLATED, "no packet came through")
     assert judge(period(loss=1.0), nothing).state == PROVEN
 
 
 def test_clocks_that_are_known_too_badly_leave_a_link_unproven():
-    vague = did(error_bound_ns=2 * MS, sure_excess=Delays(0, 0, 0), sure_least_ns=DELAY)
+    vague = did(error_bound_ns=2 * MS, sure_excess=DelayPercentiles(0, 0, 0), sure_least_ns=DELAY)
     found = judge(period(), vague)
     assert (found.state, "the clock error of 2.000 ms is too large" in found.reason) == (UNPROVEN, True)
 

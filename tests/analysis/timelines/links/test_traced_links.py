@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from analysis.timelines.links.fidelity import PROVEN, VIOLATED, judge
 from analysis.timelines.links.link_behaviour import measure
-from analysis.timelines.links.link_segments import side
+from analysis.timelines.links.link_segments import link_side
 from testbed.links.netem_commands import in_step
 from tests.analysis.timelines.emulated import END_NS, MS, Captured, Change, S, emulate, periods_of
 from tests.analysis.timelines.links.test_link_replay import traffic
@@ -149,7 +149,7 @@ def boundaries_us(until_us: int) -> list[int]:
 @pytest.mark.parametrize(("late_us", "slower"), [(0, 1.0), (4_000, 1.0), (0, 1.05), (60_000, 1.0)])
 def test_netem_is_proven_where_it_takes_its_steps_in_time_and_caught_where_it_does_not(late_us, slower):
     captured = netem(traffic(9, 3, sizes=(100, 1448)), late_us, slower)
-    near, far = side(captured.near, 1500), side(captured.far, 1500)
+    near, far = link_side(captured.near, 1500), link_side(captured.far, 1500)
     (period,) = periods_of([Change(0, UNBOUNDED)], TRACE, ZERO_NS)
     (did,) = measure(near, far, [period], (0, END_NS), retimes=False)
     as_asked = late_us < 10_000 and slower == 1.0

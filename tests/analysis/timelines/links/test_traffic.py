@@ -64,14 +64,14 @@ def of_hub_to_w(metadata: RunMetadata) -> pa.Table:
 
 
 def test_only_packets_of_no_host_of_traffic_are_the_systems(metadata):
-    own = traffic.of_system(of_hub_to_w(metadata), metadata)
+    own = traffic.system_packets(of_hub_to_w(metadata), metadata)
     assert own.column("payload_length").to_pylist() == [100, 30]
     (row,) = (r for r in throughput.wire(("hub-w", "forward"), own, metadata).to_pylist() if r["bin"] == 0)
     assert row["bytes"] == 166
 
 
 def test_each_entry_has_its_packets_with_all_headers_and_its_load(metadata):
-    found = traffic.carried(("hub-w", "forward"), of_hub_to_w(metadata), metadata).to_pylist()
+    found = traffic.carried_traffic(("hub-w", "forward"), of_hub_to_w(metadata), metadata).to_pylist()
     sums: dict[str, list[int]] = {}
     for row in found:
         assert (row["link"], row["direction"]) == ("hub-w", "forward")
@@ -86,7 +86,9 @@ def test_a_retransmission_is_load_once_and_crosses_the_link_twice(metadata):
     seen = of_hub_to_w(metadata)
     place = seen.schema.get_field_index("ip_id")
     copy = seen.slice(2, 1).set_column(place, seen.schema.field(place), pa.array([77], pa.int32()))
-    found = traffic.carried(("hub-w", "forward"), pa.concat_tables([seen, copy]), metadata).to_pylist()
+    found = traffic.carried_traffic(
+        ("hub-w", "forward"), pa.concat_tables([seen, copy]), metadata
+    ).to_pylist()
     backup = [row for row in found if row["name"] == "backup"]
     assert sum(row["payload_bytes"] for row in backup) == 2896 + 500
     assert sum(row["bytes"] for row in backup) == 2896 + 2 * 500 + 4 * 66
@@ -95,15 +97,19 @@ def test_a_retransmission_is_load_once_and_crosses_the_link_twice(metadata):
 def test_a_run_without_traffic_counts_every_packet(metadata):
     without = replace(metadata, traffic=())
     seen = of_hub_to_w(metadata)
-    assert traffic.of_system(seen, without) is seen
-    assert traffic.carried(("hub-w", "forward"), seen, without).num_rows == 0
+    assert traffic.system_packets(seen, without) is seen
+    assert traffic.carried_traffic(("hub-w", "forward"), seen, without).num_rows == 0
 
 
 def test_links_show_it_beside_what_they_carried_of_the_system(metadata):
     seen, direction = of_hub_to_w(metadata), ("hub-w", "forward")
-    wire = throughput.wire(direction, traffic.of_system(seen, metadata), metadata)
+    wire = throughput.wire(direction, traffic.system_packets(seen, metadata), metadata)
     found = throughput.table(
-        schemas.ARRIVALS.empty_table(), wire, metadata, None, traffic.carried(direction, seen, metadata)
+        schemas.ARRIVALS.empty_table(),
+        wire,
+        metadata,
+        None,
+        traffic.carried_traffic(direction, seen, metadata),
     )
     shown = {
         (row["name"], row["direction"], row["start_s"]): (row["bytes_per_s"], row["traffic_bytes_per_s"])
@@ -125,7 +131,7 @@ def test_each_side_says_what_it_saw(tmp_path):
     sender.write_text(report(sum_sent={"bytes": 1000, "retransmits": 3}, sum_received={"bytes": 7}))
     receiver.write_text(report(sum_received={"bytes": 900}, sum={"lost_packets": 2, "packets": 10}))
     found = traffic.read_report(sender, receiver)
-    assert found == traffic.Report(1000, 900, 3, 2, 10)
+    assert found == traffic.BurstReport(1000, 900, 3, 2, 10)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +150,7 @@ def test_figures_missing_in_a_report_are_unknown(tmp_path, said, problem):
     path = tmp_path / "a.json"
     if said is not None:
         path.write_text(said)
-    assert traffic.read_report(path, tmp_path / "none.json") == traffic.Report(problem=problem)
+    assert traffic.read_report(path, tmp_path / "none.json") == traffic.BurstReport(problem=problem)
 
 
 def test_an_interrupted_sender_does_not_know_the_arrivals(tmp_path):
@@ -157,10 +163,10 @@ def test_an_interrupted_sender_does_not_know_the_arrivals(tmp_path):
 
 def test_the_headline_is_of_all_bursts_and_counts_what_came_out_of_the_last_link(metadata):
     reports = {
-        "backup": [traffic.Report(4000, 3500, 7)],
-        "video": [traffic.Report(100, 90, None, 1, 10), traffic.Report(problem="no report")],
+        "backup": [traffic.BurstReport(4000, 3500, 7)],
+        "video": [traffic.BurstReport(100, 90, None, 1, 10), traffic.BurstReport(problem="no report")],
     }
-    crossed = traffic.carried(("hub-w", "forward"), of_hub_to_w(metadata), metadata)
+    crossed = traffic.carried_traffic(("hub-w", "forward"), of_hub_to_w(metadata), metadata)
     found = traffic.headline(reports, crossed, metadata)
     assert found["backup"] == {
         "asked_bits_per_s": None, "achieved_bits_per_s": round(3396 * 8 / 4), "sent_bytes": 4000,
@@ -177,5 +183,5 @@ def test_bursts_after_the_end_of_a_run_are_not_missed(metadata, tmp_path):
     ended = replace(metadata, stopped_ns=ZERO + 3 * 10**9)
     reports = traffic.read_reports(RunDirectory(tmp_path), ended)
     assert {name: len(bursts) for name, bursts in reports.items()} == {"backup": 1, "video": 1}
-    found = traffic.headline({"backup": [traffic.Report(0, 1000)], "video": []}, None, ended)
+    found = traffic.headline({"backup": [traffic.BurstReport(0, 1000)], "video": []}, None, ended)
     assert found["backup"]["achieved_bits_per_s"] == 1000 * 8 / 2

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.timelines.delivery.sequence_intervals import NEVER
-from analysis.timelines.recovering.recovery_times import Pair, benchmark
+from analysis.timelines.recovering.recovery_times import PairPieces, benchmark
 from tests.analysis.timelines.world import MS, S
 
 FAULT, END, EVERY, LATENCY = 10 * S, 30 * S, 50 * MS, 40 * MS
@@ -15,7 +15,9 @@ def stream(late=lambda t_ns: 0):
     published = np.arange(0, END, EVERY)
     extra = [late(t) for t in published.tolist()]
     came = [NEVER if e == NEVER else t + LATENCY + e for t, e in zip(published.tolist(), extra, strict=True)]
-    return Pair(np.full(len(published), 10), published, np.array(came), np.zeros(len(published), np.int64))
+    return PairPieces(
+        np.full(len(published), 10), published, np.array(came), np.zeros(len(published), np.int64)
+    )
 
 
 def kept_until(end_ns, start_ns=FAULT):

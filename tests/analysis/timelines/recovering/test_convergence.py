@@ -10,7 +10,7 @@ from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceInterv
 from analysis.timelines.delivery.stream_groups import intervals, sources
 from analysis.timelines.recovering.convergence import SETTLED_NS, flows, headline
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
-from analysis.timelines.recovering.recovery import History, pairs
+from analysis.timelines.recovering.recovery import DeliveryHistory, pairs
 from analysis.timelines.run_metadata import RunMetadata
 from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, hop_ns, simulate
 
@@ -22,7 +22,7 @@ def with_faults(faults: str) -> RunMetadata:
 
 
 def flows_of(cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
-    return flows(History(metadata, 0, cut, {}))
+    return flows(DeliveryHistory(metadata, 0, cut, {}))
 
 
 def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> SequenceIntervals:
@@ -57,7 +57,7 @@ def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(metadata):
     world = simulate()
     group = world.stream(2)
     cut, seen = intervals(group, metadata.clients), sources(group, metadata)
-    history = History(metadata, 2, cut, seen)
+    history = DeliveryHistory(metadata, 2, cut, seen)
     flowing = {row["client"]: row["flows_ns"] for row in flows(history).to_pylist()}
     switched = {row["client"]: row for row in pairs(history).to_pylist()}
     affected = [client for client, row in switched.items() if row["affected"]]
@@ -70,7 +70,7 @@ def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(metadata):
 def test_the_paths_delay_is_known_separately(metadata):
     world = simulate()
     group = world.stream(2)
-    history = History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+    history = DeliveryHistory(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
     rows = {row["client"]: row for row in flows(history).to_pylist()}
     assert rows["r2-client-0"]["way_ns"] == 0
     assert rows["r0-client-0"]["way_ns"] == hop_ns("r2", "r0")

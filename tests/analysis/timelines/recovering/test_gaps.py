@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
-from analysis.timelines.recovering.gaps import Waits
+from analysis.timelines.recovering.gaps import ClientWaits
 
 MS = 1_000_000
 EVERY, TAKES, UNTIL = 50 * MS, 20 * MS, 10_000 * MS
@@ -23,7 +23,7 @@ def stream(came_ns=None, *, due=None):
 
 def gap_of(cut, fault_ns=CUT, **around):
     """Whether its client had a gap; None where that cannot be told."""
-    found, known = Waits.of(cut, [0], UNTIL).gap_of(fault_ns, **{**AROUND, **around})
+    found, known = ClientWaits.from_intervals(cut, [0], UNTIL).gap_of(fault_ns, **{**AROUND, **around})
     return bool(found[0]) if known[0] else None
 
 

@@ -17,11 +17,11 @@ from analysis.timelines.recovering.failover_events import (
     FailoverKind,
     _relays,
     from_logs,
-    on_fault,
+    reactions_to_fault,
     sources,
 )
 from analysis.timelines.recovering.host_paths import hops_of, host_sources, hosts_to
-from analysis.timelines.run_metadata import Fault
+from analysis.timelines.run_metadata import RunFault
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.declaration import Reading
@@ -142,7 +142,7 @@ def affected(metadata=METADATA) -> dict[tuple[str, str], str]:
         for rows in (published, [], got)
     ]
     cut = records_pieces(*records, clients)
-    history = recovery.History(metadata, STREAM, cut, host_sources(table(in_tree()), metadata))
+    history = recovery.DeliveryHistory(metadata, STREAM, cut, host_sources(table(in_tree()), metadata))
     return {
         (row["fault"], row["client"]): row["affected_by"]
         for row in recovery.pairs(history).to_pylist()
@@ -252,7 +252,7 @@ def test_a_log_may_name_a_peer_by_its_address_and_a_stream_by_its_topic(tmp_path
 
 
 def test_actions_of_hosts_on_the_path_count():
-    fault: Fault = METADATA.applied_faults[0]
+    fault: RunFault = METADATA.applied_faults[0]
     way = ("r2-driver-0", "r2-proxy-0", "r3-proxy-0", "r3-client-0")
 
     def act(host: str, stream: int | None, peer: str | None) -> FailoverEvent:
@@ -267,7 +267,7 @@ def test_actions_of_hosts_on_the_path_count():
         act("r3-proxy-0", STREAM + 1, "r2-proxy-0"),
         act("r3-client-1", STREAM, "r2-proxy-0"),
     ]
-    found = on_fault(
+    found = reactions_to_fault(
         acts, fault, fault.t_ns + 9, STREAM, "r3", struck=frozenset(), routes=METADATA.routes, hosts=way
     )
     assert found == acts[:2]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.delivery.stream_groups import intervals, sources
-from analysis.timelines.recovering.recovery import History, pairs
-from analysis.timelines.recovering.recovery_times import Pair, measure
+from analysis.timelines.recovering.recovery import DeliveryHistory, pairs
+from analysis.timelines.recovering.recovery_times import PairPieces, measure
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.records.run_record import record_from_json
 from tests.analysis.timelines.world import (
@@ -42,7 +42,7 @@ def world():
 def pairs_of(world, metadata: RunMetadata, stream: int):
     group = world.stream(stream)
     rows = pairs(
-        History(metadata, stream, intervals(group, metadata.clients), sources(group, metadata))
+        DeliveryHistory(metadata, stream, intervals(group, metadata.clients), sources(group, metadata))
     ).to_pylist()
     return {(row["fault"], row["client"]): row for row in rows}
 
@@ -142,7 +142,7 @@ def test_never_switching_is_null_with_a_reason(world):
     group = group.filter(~np.array(cut_off))
     metadata = facts_of()
     rows = pairs(
-        History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+        DeliveryHistory(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
     ).to_pylist()
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
     assert (row["switch_ns"], row["catch_up_ns"], row["settled_ns"], row["backlog_events"]) == (None,) * 4
@@ -185,7 +185,7 @@ def test_lost_events_count_for_the_fault_before_the_loss_shows(world):
     ]
     group = group.filter(np.array(keep))
     rows = pairs(
-        History(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+        DeliveryHistory(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
     ).to_pylist()
     lost = {(row["fault"], row["client"]): row["lost"] for row in rows if row["lost"]}
     assert lost == {("cut", "r3-client-0"): 40}
@@ -200,7 +200,7 @@ def pair(*batches):
         np.array([NEVER if row[i] is None else round(row[i] * scale) for row in batches], np.int64)
         for i, scale in enumerate((1, S, S))
     )
-    return Pair(
+    return PairPieces(
         count, published + ZERO, np.where(came == NEVER, NEVER, came + ZERO), np.zeros(len(count), np.int64)
     )
 

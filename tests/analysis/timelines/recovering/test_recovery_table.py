@@ -12,7 +12,7 @@ from analysis.timelines.recovering.failover_events import (
     chains,
     from_logs,
     from_subscriptions,
-    on_fault,
+    reactions_to_fault,
     sources,
 )
 from analysis.timelines.recovering.recovery_table import UNAFFECTED, headline, table
@@ -62,7 +62,7 @@ def test_only_acts_of_the_region_about_the_stream_or_the_lost_peer_count():
         act(RESTORED + 1),  # after the next fault
     ]
     assert (
-        on_fault(
+        reactions_to_fault(
             failover_events, CUT_FAULT, ZERO + RESTORED, 2, "r3", struck=frozenset(), routes=FACTS.routes
         )
         == []
@@ -175,11 +175,15 @@ def test_the_reaction_of_another_regions_chain_does_not_count():
     elsewhere = [act(CUT + 200 * MS, FailoverKind.CONFIGURED, region="r0", peer=None, stream=None)]
     (dead, _) = KILLED.faults
     assert (
-        on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r3", struck=frozenset({"r2"}), routes=FACTS.routes)
+        reactions_to_fault(
+            elsewhere, dead, ZERO + RESTORED, 2, "r3", struck=frozenset({"r2"}), routes=FACTS.routes
+        )
         == []
     )
     assert (
-        on_fault(elsewhere, dead, ZERO + RESTORED, 2, "r0", struck=frozenset({"r2"}), routes=FACTS.routes)
+        reactions_to_fault(
+            elsewhere, dead, ZERO + RESTORED, 2, "r0", struck=frozenset({"r2"}), routes=FACTS.routes
+        )
         == []
     )
 

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.timelines import schemas
 from analysis.timelines.delivery.stream_groups import intervals, sources
-from analysis.timelines.recovering.recovery import History, pairs
+from analysis.timelines.recovering.recovery import DeliveryHistory, pairs
 from analysis.timelines.recovering.recovery_table import table
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.records.run_record import record_from_json
@@ -21,7 +21,9 @@ APART = "faults=[{name: one, at: 5s, cut: [r2, r3]}, {name: two, at: 5s, set: [r
 
 def rows_of(metadata: RunMetadata, stream: int):
     group = simulate().stream(stream)
-    found = pairs(History(metadata, stream, intervals(group, metadata.clients), sources(group, metadata)))
+    found = pairs(
+        DeliveryHistory(metadata, stream, intervals(group, metadata.clients), sources(group, metadata))
+    )
     return {(row["fault"], row["client"]): row for row in found.to_pylist()}
 
 

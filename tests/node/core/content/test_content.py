@@ -2,14 +2,14 @@
 
 import pytest
 
-from node.core.content.content import UNSPECIFIED, Attribute, attributes_of, event_ranges, matches
+from node.core.content.content import UNSPECIFIED, ContentAttribute, attributes_of, event_ranges, matches
 from node.core.ordinals import of_word
 
-PRICE = Attribute("price", "real", 0.0, 500.0)
-VOLUME = Attribute("volume", "integer", 0.0, 1000.0)
-SYMBOL = Attribute("symbol", "string", of_word("aaz", 3), of_word("zzz", 3), length=3)
-SIDE = Attribute("side", "string", 0.0, 1.0, labels=("buy", "sell"))
-DAY = Attribute("day", "date", 10228.0, 12052.0)
+PRICE = ContentAttribute("price", "real", 0.0, 500.0)
+VOLUME = ContentAttribute("volume", "integer", 0.0, 1000.0)
+SYMBOL = ContentAttribute("symbol", "string", of_word("aaz", 3), of_word("zzz", 3), length=3)
+SIDE = ContentAttribute("side", "string", 0.0, 1.0, labels=("buy", "sell"))
+DAY = ContentAttribute("day", "date", 10228.0, 12052.0)
 ALL = (PRICE.low, PRICE.high)
 
 
@@ -74,6 +74,6 @@ def test_attributes_are_read_from_plans_also_from_older_ones():
     more = {**old, "kind": "string", "labels": ["buy", "sell"], "drawn": {"kind": "zipf"}}
     assert attributes_of({"attributes": [old, more]}) == (
         PRICE,
-        Attribute("price", "string", 0.0, 500.0, labels=("buy", "sell")),
+        ContentAttribute("price", "string", 0.0, 500.0, labels=("buy", "sell")),
     )
     assert attributes_of({"kind": "stream"}) == ()

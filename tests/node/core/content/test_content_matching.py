@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node.core.content import stock_quotes
-from node.core.content.content import UNSPECIFIED, Attribute, event_ranges, matches
+from node.core.content.content import UNSPECIFIED, ContentAttribute, event_ranges, matches
 from node.core.content.content_matching import PAIRS_TOGETHER, EventIndex
 from node.core.content.event_values import EventValues
 from node.core.content.subscription_draws import SubscriptionDraws
 
-ATTRIBUTES = [Attribute(name, "integer", 0.0, 5.0) for name in "abc"]
+ATTRIBUTES = [ContentAttribute(name, "integer", 0.0, 5.0) for name in "abc"]
 DOMAINS = [(each.low, each.high) for each in ATTRIBUTES]
 
 value = st.integers(0, 5).map(float) | st.just(UNSPECIFIED)

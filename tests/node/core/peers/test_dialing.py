@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from node.core.machine import CancelTimer, Connect, SetTimer
-from node.core.peers.dialing import TRANSITIONS, Dialer, Event, Pauses, State, Target
+from node.core.peers.dialing import TRANSITIONS, Dialer, DialEvent, DialState, Pauses, Target
 
 FIRST_US, LAST_US, TIMEOUT_US = 50_000, 500_000, 1_000_000
 
@@ -29,19 +29,19 @@ class Bench:
 
 def test_a_new_peer_is_dialled_at_once():
     bench = Bench()
-    assert bench.take(Event.START)
+    assert bench.take(DialEvent.START)
     assert bench.effects == [Connect("peer", "address", 7, TIMEOUT_US)]
 
 
 def test_pauses_double_up_to_the_last_one_and_it_never_gives_up():
     bench = Bench()
-    bench.take(Event.START)
+    bench.take(DialEvent.START)
     pauses = []
     for _ in range(100):
         bench.effects.clear()
-        assert bench.take(Event.FAILED)
+        assert bench.take(DialEvent.FAILED)
         pauses.append(bench.pause_us())
-        assert bench.take(Event.RETRY, after_us=pauses[-1])
+        assert bench.take(DialEvent.RETRY, after_us=pauses[-1])
         bench.effects.clear()
     assert FIRST_US * 0.75 <= pauses[0] <= FIRST_US
     assert pauses[0] < pauses[1] < pauses[2]
@@ -50,53 +50,53 @@ def test_pauses_double_up_to_the_last_one_and_it_never_gives_up():
 
 def test_an_attempt_into_silence_is_followed_by_the_next_one_soon():
     bench = Bench()
-    bench.take(Event.START)
+    bench.take(DialEvent.START)
     for _ in range(10):
         bench.effects.clear()
-        bench.take(Event.FAILED, after_us=TIMEOUT_US)
+        bench.take(DialEvent.FAILED, after_us=TIMEOUT_US)
         assert bench.pause_us() == FIRST_US // 2
-        bench.take(Event.RETRY)
+        bench.take(DialEvent.RETRY)
 
 
 def test_a_peer_that_closes_at_once_again_and_again_is_dialled_slower_and_slower():
     bench = Bench()
-    bench.take(Event.START)
+    bench.take(DialEvent.START)
     pauses = []
     for _ in range(6):
-        bench.take(Event.CONNECTED)
+        bench.take(DialEvent.CONNECTED)
         bench.effects.clear()
-        bench.take(Event.LOST)
+        bench.take(DialEvent.LOST)
         pauses.append(bench.pause_us())
-        bench.take(Event.RETRY, after_us=pauses[-1])
+        bench.take(DialEvent.RETRY, after_us=pauses[-1])
     assert pauses[-1] > 4 * pauses[0]
 
 
 def test_a_peer_that_has_spoken_is_dialled_soon_when_it_is_lost():
     bench = Bench()
-    bench.take(Event.START)
+    bench.take(DialEvent.START)
     for _ in range(5):
-        bench.take(Event.FAILED)
-        bench.take(Event.RETRY)
-    bench.take(Event.CONNECTED)
+        bench.take(DialEvent.FAILED)
+        bench.take(DialEvent.RETRY)
+    bench.take(DialEvent.CONNECTED)
     bench.dialer.settled()
     bench.effects.clear()
-    bench.take(Event.LOST, after_us=10_000_000)
+    bench.take(DialEvent.LOST, after_us=10_000_000)
     assert bench.pause_us() <= FIRST_US
 
 
 def test_a_stopped_dialler_takes_its_timer_back_and_stays_idle():
     bench = Bench()
-    bench.take(Event.START)
-    bench.take(Event.FAILED)
+    bench.take(DialEvent.START)
+    bench.take(DialEvent.FAILED)
     bench.effects.clear()
-    bench.take(Event.STOP)
+    bench.take(DialEvent.STOP)
     assert bench.effects == [CancelTimer(("dial", "peer"))]
-    assert not bench.take(Event.RETRY)
-    assert bench.dialer.state is State.IDLE
+    assert not bench.take(DialEvent.RETRY)
+    assert bench.dialer.state is DialState.IDLE
 
 
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("state", DialState)
+@pytest.mark.parametrize("event", DialEvent)
 def test_inputs_outside_the_table_change_nothing(state, event):
     bench = Bench()
     bench.dialer.state = state

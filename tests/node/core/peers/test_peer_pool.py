@@ -27,7 +27,7 @@ class Scripted:
         return [self.does.popleft()] if self.does else []
 
     def progress(self):
-        return m.Progress()
+        return m.NodeProgress()
 
 
 class Bench:

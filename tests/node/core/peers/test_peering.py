@@ -10,7 +10,7 @@ from typing import Annotated
 import pytest
 
 from node.core import machine as m
-from node.core.message_layout import Codec, Field, Layout, Tail
+from node.core.message_layout import Codec, Field, MessageLayout, TailField
 from node.core.peers.dialing import Pauses, Target
 from node.core.peers.peer_channel import PeerChannel
 from node.core.peers.peering import SILENCE, PeeringLimits, PeeringMachine
@@ -23,15 +23,15 @@ PORT = 7
 @dataclass(frozen=True, slots=True)
 class Hello:
     incarnation: Annotated[int, Field("Q", "", "of the process")]
-    name: Annotated[str, Tail("text", "who it is")]
+    name: Annotated[str, TailField("text", "who it is")]
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    text: Annotated[str, Tail("text", "anything")]
+    text: Annotated[str, TailField("text", "anything")]
 
 
-CODEC = Codec([Layout(Hello, 1), Layout(Note, 2)])
+CODEC = Codec([MessageLayout(Hello, 1), MessageLayout(Note, 2)])
 
 
 class Peer(PeeringMachine[PeerChannel]):

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 
 from node.core import machine as m
-from node.core.message_layout import Field, Tail
+from node.core.message_layout import Field, TailField
 from node.core.peers.peer_pool import ReceivedFrom, Unreachable
 from node.protocols.can.messages import Coordinate, coordinates_of, point_of
 from node.protocols.can.overlay import Can
@@ -25,7 +25,7 @@ class Letter:
     """A routed message."""
 
     number: Annotated[int, Field("I", "", "which one")]
-    point: Annotated[tuple[Coordinate, ...], Tail("rows", "where to", Coordinate)]
+    point: Annotated[tuple[Coordinate, ...], TailField("rows", "where to", Coordinate)]
 
 
 class Node:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from node.protocols.can.direct import divide, halved
+from node.protocols.can.direct import assign_zones, halved_zones
 from node.protocols.can.parameters import CanParameters
 from tests.node.protocols.can.overlays import Node, Overlay
 from tests.node.protocols.can.partitions import partition
@@ -20,18 +20,18 @@ def made(zones, parameters=None):
         node = Node(address, 0, overlay.dimensions, [], overlay.parameters, overlay.delivered)
         overlay.network.add(address, node)
         nodes.append(node.can)
-    divide(nodes, zones)
+    assign_zones(nodes, zones)
     return overlay
 
 
 @pytest.mark.parametrize(("count", "dimensions"), [(1, 2), (7, 1), (200, 2), (100, 14)])
 def test_an_overlay_that_is_made_at_once_is_settled(count, dimensions):
-    assert_settled(made(halved(count, dimensions)))
+    assert_settled(made(halved_zones(count, dimensions)))
     assert_settled(made(partition(count, dimensions, Random(count))))
 
 
 def test_nodes_join_one_that_was_made_at_once():
-    overlay = made(halved(50, 4), CanParameters(heartbeat_us=0))
+    overlay = made(halved_zones(50, 4), CanParameters(heartbeat_us=0))
     for address in range(51, 60):
         overlay.join(address)
         overlay.run(300_000)
@@ -40,6 +40,6 @@ def test_nodes_join_one_that_was_made_at_once():
 
 
 def test_zones_that_are_halved_differ_by_a_half_at_most():
-    volumes = [zone.volume for zone in halved(100, 3)]
+    volumes = [zone.volume for zone in halved_zones(100, 3)]
     assert sum(volumes) == pytest.approx(1)
     assert max(volumes) <= 2 * min(volumes)

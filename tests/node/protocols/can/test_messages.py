@@ -7,7 +7,7 @@ import pytest
 
 from node.core.errors import RemoteProtocolError
 from node.core.framing import frames_in
-from node.protocols.can.messages import Claim, Coordinate, Find, Grant, Join, Route, Side
+from node.protocols.can.messages import Claim, Coordinate, Find, Grant, Join, Route, ZoneSide
 from node.protocols.meghdoot.messages import CODEC, Handed, Recover, RecoverAt
 
 NO_SIDES = [(0.5, 0.5), (0.6, 0.4), (nan, 1.0), (0.0, nan), (-0.1, 0.5), (0.5, 1.5), (0.0, inf)]
@@ -22,7 +22,7 @@ def again(message):
 
 def with_sides(*sides):
     """Messages that have a zone with these."""
-    rows = tuple(Side(*each) for each in sides)
+    rows = tuple(ZoneSide(*each) for each in sides)
     edges = b"".join(struct.pack(">d", each) for each in (*(a for a, _ in sides), *(b for _, b in sides)))
     return [
         Claim(1, 2, 3, 1, 0, rows),
@@ -68,5 +68,5 @@ def test_edges_come_in_pairs(size):
 
 
 def test_a_node_may_have_more_zones_than_a_byte_counts():
-    claim = Claim(1, 2, 3, 1_000, 0, (Side(0.0, 1.0),))
+    claim = Claim(1, 2, 3, 1_000, 0, (ZoneSide(0.0, 1.0),))
     assert again(claim) == claim

@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.protocols.can.versions import united
+from node.protocols.can.versions import united_versions
 from node.protocols.can.zones import Zone
 from tests.node.protocols.can.overlays import Overlay, wrong
 
@@ -11,10 +11,10 @@ BELOW, ABOVE = WHOLE.split(0, 0.5)
 
 
 def test_returned_parts_of_taken_over_zones_are_held_once():
-    assert united({WHOLE: 1}, {BELOW: 0}) == {ABOVE: 1, BELOW: 0}
-    assert united({BELOW: 0}, {WHOLE: 1}) == {ABOVE: 1, BELOW: 0}
-    assert united({BELOW: 1, ABOVE: 2}, {WHOLE: 1}) == {BELOW: 1, ABOVE: 1}
-    assert united({BELOW: 1}, {BELOW: 0}) == {BELOW: 0}
+    assert united_versions({WHOLE: 1}, {BELOW: 0}) == {ABOVE: 1, BELOW: 0}
+    assert united_versions({BELOW: 0}, {WHOLE: 1}) == {ABOVE: 1, BELOW: 0}
+    assert united_versions({BELOW: 1, ABOVE: 2}, {WHOLE: 1}) == {BELOW: 1, ABOVE: 1}
+    assert united_versions({BELOW: 1}, {BELOW: 0}) == {BELOW: 0}
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

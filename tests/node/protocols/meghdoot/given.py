@@ -6,13 +6,13 @@ from random import Random
 import numpy as np
 
 from node.core import machine as m
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.core.deliveries import RecordKind
 from node.core.peers.peer_pool import ReceivedFrom, SendTo
-from node.core.specification import Subscription as Asked
+from node.core.specification import PlannedSubscription as Asked
 from node.protocols.meghdoot.broker import Broker
-from node.protocols.meghdoot.layers import Surroundings
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.layers import ZoneNeighbours
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import payload_of
 from node.protocols.reachability.nodes import NodeHandle
 from node.sim.flat_network import FlatNetwork
@@ -130,7 +130,7 @@ class GivenPeer:
             self.effects.append(m.SetTimer(FLUSH, self.now_us + self.parameters.confirm_us))
 
     def progress(self):
-        return m.Progress()
+        return m.NodeProgress()
 
 
 class GivenPeers:
@@ -138,8 +138,8 @@ class GivenPeers:
 
     def __init__(self, attributes=2, zones=30, seed=0, replicated=0, quiet=False, **parameters):
         self.rng = Random(seed)
-        self.attributes = tuple(Attribute(f"a{n}", "real", 0.0, 100.0) for n in range(attributes))
-        self.parameters = Parameters(**parameters)
+        self.attributes = tuple(ContentAttribute(f"a{n}", "real", 0.0, 100.0) for n in range(attributes))
+        self.parameters = MeghdootParameters(**parameters)
         partition = any_partition(2 * attributes, zones, self.rng)
         self.holders = {zone: [at + 1] for at, zone in enumerate(partition)}
         for at in range(replicated):
@@ -165,7 +165,7 @@ class GivenPeers:
             rows = np.flatnonzero(touch & faces)
             near = [self._partition[row] for row in rows]
             owners = [self.holders[each][0] for each in near]
-            self._near[zone] = Surroundings(near, owners, low[rows], high[rows])
+            self._near[zone] = ZoneNeighbours(near, owners, low[rows], high[rows])
         return self._near[zone]
 
     def owner_of(self, point):

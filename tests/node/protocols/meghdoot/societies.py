@@ -7,7 +7,7 @@ from random import Random
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.specification import Member, NodeSpec, Subscription
+from node.core.specification import Member, NodeSpec, PlannedSubscription
 from node.protocols.meghdoot.node import MeghdootNode
 from node.sim.flat_network import FlatNetwork
 
@@ -72,7 +72,9 @@ class Society:
         self.tell(m.Go(self.now_us))
 
     def asked(self, attributes, each):
-        return tuple(Subscription(0, number, True, self.any_ranges(attributes)) for number in range(each))
+        return tuple(
+            PlannedSubscription(0, number, True, self.any_ranges(attributes)) for number in range(each)
+        )
 
     def any_ranges(self, attributes):
         found = []

@@ -9,7 +9,7 @@ import pytest
 
 from node.core import machine as m
 from node.protocols.can.messages import Route
-from node.protocols.meghdoot.publishing.window import LATE_US, Window
+from node.protocols.meghdoot.publishing.window import LATE_US, CongestionWindow
 from tests.node.busy_network import BusyNetwork
 from tests.node.protocols.meghdoot.societies import Society
 
@@ -55,7 +55,7 @@ def test_subscriptions_at_once_wait_for_each_other_until_zones_have_kept_up():
 
 
 def test_the_window_grows_without_late_peers_and_shrinks_once_per_window_in_flight():
-    window = Window(64, 4, 1_000)
+    window = CongestionWindow(64, 4, 1_000)
     assert window.size == 64
     for at_us in range(10):
         window.answered(at_us, 0, 100)
@@ -73,6 +73,6 @@ def test_the_window_grows_without_late_peers_and_shrinks_once_per_window_in_flig
 
 
 def test_the_window_stays_within_what_the_experiment_sets():
-    window = Window(64, 4, 3)
+    window = CongestionWindow(64, 4, 3)
     window.answered(0, 0, 1)
     assert window.size == 3

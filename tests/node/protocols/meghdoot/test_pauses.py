@@ -4,7 +4,7 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.specification import Subscription
+from node.core.specification import PlannedSubscription
 from tests.node.protocols.meghdoot.societies import Society
 
 
@@ -64,7 +64,7 @@ def test_subscriptions_at_the_node_that_took_over_a_zone_count_when_its_owner_re
         if (values := values_first_seen_in(node.can.zones[0])) is not None
     }
     owner, values = sorted(values_of.items())[-1]
-    asked = Subscription(0, 99, True, tuple((value, value) for value in values))
+    asked = PlannedSubscription(0, 99, True, tuple((value, value) for value in values))
     stop(society, owner)
     society.run(8_000_000)
     act(society, "r0/subscriber-0", lambda node: node.broker.subscribe(asked))

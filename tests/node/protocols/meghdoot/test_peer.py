@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.core.framing import ENVELOPE_BYTES, FRAME_LIMIT_BYTES
 from node.core.ordinals import of_word
 from node.protocols import meghdoot
@@ -22,9 +22,9 @@ from node.tcp.peer import serve
 HOSTS = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}."
 README = Path(meghdoot.__file__).with_name("README.md")
 QUOTES = (
-    Attribute("symbol", "string", of_word("a", 5), of_word("zzzzz", 5), length=5),
-    Attribute("price", "real", 0, 500),
-    Attribute("volume", "integer", 0, 1_000_000),
+    ContentAttribute("symbol", "string", of_word("a", 5), of_word("zzzzz", 5), length=5),
+    ContentAttribute("price", "real", 0, 500),
+    ContentAttribute("volume", "integer", 0, 1_000_000),
 )
 
 

@@ -5,11 +5,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.protocols.can.zones import Zone
 from node.protocols.meghdoot.region import (
     NextZones,
-    Region,
+    SpaceRegion,
     affected,
     all_points,
     closed,
@@ -45,10 +45,10 @@ def test_the_basic_form_misses_none_and_repeats(dimensions, count):
 
 def test_the_printed_corners_do_not_reach_from_the_event():
     """Use an event without a value, in one attribute: the printed region is everything, from <L, H> on."""
-    space = Space((Attribute("price", "real", 0, 100),))
+    space = Space((ContentAttribute("price", "real", 0, 100),))
     event = space.point([(0, 100)])
     assert event == (0.0, 1.0)
-    assert affected(event) == Region((0.0, 1.0), (0.0, 1.0))
+    assert affected(event) == SpaceRegion((0.0, 1.0), (0.0, 1.0))
 
 
 @pytest.mark.parametrize(("dimensions", "count"), SIZES)
@@ -75,7 +75,12 @@ def test_the_zones_parts_of_a_region_add_up_to_it_exactly(dimensions, count):
 
 def test_subscriptions_that_match_are_in_the_region_that_the_event_affects():
     rng = Random(1)
-    space = Space((Attribute("price", "real", -3.5, 17.25), Attribute("volume", "integer", 1, 310_000_000)))
+    space = Space(
+        (
+            ContentAttribute("price", "real", -3.5, 17.25),
+            ContentAttribute("volume", "integer", 1, 310_000_000),
+        )
+    )
     matched = 0
     for _ in range(3_000):
         values = [rng.uniform(-3.5, 17.25), float(rng.randrange(1, 310_000_001))]

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from node.core import machine as m
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.core.ordinals import of_word
 from node.protocols.meghdoot.peer import MeghdootPeer
 from node.sim.flat_network import FlatNetwork
@@ -15,8 +15,8 @@ from tests.node.protocols.meghdoot.societies import HIGH, Society
 
 EDGES = (0.0, 50.0, 100.0)
 WORDS = (
-    Attribute("word", "string", of_word("a", 3), of_word("zzz", 3), length=3),
-    Attribute("count", "integer", 1, 9),
+    ContentAttribute("word", "string", of_word("a", 3), of_word("zzz", 3), length=3),
+    ContentAttribute("count", "integer", 1, 9),
 )
 
 

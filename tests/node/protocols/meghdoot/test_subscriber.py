@@ -4,16 +4,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from node.core.content.content import Attribute
-from node.core.specification import Subscription as Asked
-from node.protocols.meghdoot.messages import Notify, Word
-from node.protocols.meghdoot.parameters import Parameters
+from node.core.content.content import ContentAttribute
+from node.core.specification import PlannedSubscription as Asked
+from node.protocols.meghdoot.messages import Notify, UpdateName
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventReader, payload_of
 from node.protocols.meghdoot.space import Space
-from node.protocols.meghdoot.subscriber import Subscriber
+from node.protocols.meghdoot.subscriber import MeghdootSubscriber
 from node.protocols.meghdoot.subscriptions import version_of
 
-SPACE = Space((Attribute("price", "real", 0.0, 100.0),))
+SPACE = Space((ContentAttribute("price", "real", 0.0, 100.0),))
 ZONE, LIFE = 2, 3
 ASKED_US, ENDED_US = 5_000_000, 9_000_000
 
@@ -25,15 +25,15 @@ def subscriber():
         own=1, now_us=ASKED_US, late_us=0, own_late_since=lambda us: 0, route=lambda message, point: None
     )
     delivered = []
-    made = Subscriber(
-        Parameters(), mail, SPACE, EventReader(SPACE), life=LIFE, interest=lambda kind, asked: None,
+    made = MeghdootSubscriber(
+        MeghdootParameters(), mail, SPACE, EventReader(SPACE), life=LIFE, interest=lambda kind, asked: None,
         deliver=delivered.append,
     )  # fmt: skip
     made.delivered = delivered
     for count, (at_us, is_on) in enumerate(((ASKED_US, True), (ENDED_US, False))):
         mail.now_us = at_us
         made.subscribe(Asked(0, 7, is_on, ((10.0, 20.0),)))
-        made.confirmed([Word(7, version_of(LIFE, count))])
+        made.confirmed([UpdateName(7, version_of(LIFE, count))])
     mail.now_us = 12_000_000
     return made
 

@@ -5,19 +5,19 @@ from random import Random
 
 import pytest
 
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.protocols.meghdoot.space import Space
-from node.protocols.meghdoot.subscriptions import Packing, Subscription, Subscriptions, version_of
+from node.protocols.meghdoot.subscriptions import Packing, SubscriptionStore, SubscriptionUpdate, version_of
 from node.protocols.meghdoot.zones.bounds import covering
 
-SPACE = Space((Attribute("price", "real", 0, 100), Attribute("volume", "integer", 1, 1000)))
+SPACE = Space((ContentAttribute("price", "real", 0, 100), ContentAttribute("volume", "integer", 1, 1000)))
 
 
 def any_subscription(rng, subscribers=5, numbers=8):
     ranges = tuple(tuple(sorted(rng.uniform(low, high) for _ in "ab")) for low, high in ((0, 100), (1, 1000)))
     version = version_of(rng.randrange(2), rng.randrange(6))
     said_us = rng.randrange(1_000)
-    return Subscription(
+    return SubscriptionUpdate(
         rng.randrange(subscribers), rng.randrange(numbers), version, rng.random() < 0.7, said_us, ranges
     )
 
@@ -38,7 +38,7 @@ def same(one, other):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_latest_version_counts_and_all_matches_are_found(seed):
     rng = Random(seed)
-    store, words = Subscriptions(SPACE), []
+    store, words = SubscriptionStore(SPACE), []
     for _ in range(400):
         words.append(any_subscription(rng))
         store.put(words[-1])
@@ -63,10 +63,10 @@ def test_the_latest_version_counts_and_all_matches_are_found(seed):
 
 
 def test_an_event_without_a_value_matches_who_wants_all_values():
-    store = Subscriptions(SPACE)
+    store = SubscriptionStore(SPACE)
     everything = ((0.0, 100.0), (1.0, 1000.0))
     for number, ranges in enumerate((everything, ((0.0, 99.0), everything[1]), (everything[0], (5.0, 5.0)))):
-        store.put(Subscription(1, number, 1, True, 0, ranges))
+        store.put(SubscriptionUpdate(1, number, 1, True, 0, ranges))
     found = store.matching(covering([0.0, 5.0], [100.0, 5.0]))
     assert sorted(each.number for each in found) == [0, 2]
 
@@ -74,7 +74,7 @@ def test_an_event_without_a_value_matches_who_wants_all_values():
 def test_words_put_together_in_any_order_come_to_the_same():
     rng = Random(2)
     words = {each.version << 8 | each.number: each for each in (any_subscription(rng, 2) for _ in range(60))}
-    one, other = Subscriptions(SPACE), Subscriptions(SPACE)
+    one, other = SubscriptionStore(SPACE), SubscriptionStore(SPACE)
     words = list({(each.key, each.version): each for each in words.values()}.values())
     for each in words:
         one.put(each)
@@ -84,7 +84,7 @@ def test_words_put_together_in_any_order_come_to_the_same():
 
 
 def test_subscriptions_that_are_not_renewed_are_forgotten():
-    store, word = Subscriptions(SPACE), any_subscription(Random(1))
+    store, word = SubscriptionStore(SPACE), any_subscription(Random(1))
     store.put(replace(word, is_on=True, refreshed_us=10))
     assert not store.put(replace(word, is_on=True, refreshed_us=20))
     assert store.expire(20) == []

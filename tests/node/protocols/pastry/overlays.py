@@ -62,7 +62,7 @@ class Node:
         return self.effects
 
     def progress(self):
-        return m.Progress()
+        return m.NodeProgress()
 
     def deliver(self, message, key):
         self.delivered.append((message, key, self.pastry.own))

@@ -8,7 +8,7 @@ import pytest
 
 from node.protocols.pastry.direct import DirectOverlay
 from node.protocols.pastry.ids import digit, shared_digits
-from node.protocols.pastry.messages import Phase
+from node.protocols.pastry.messages import RoutePhase
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.pastry.parameters import PastryParameters
 from node.sim.proximity import Plane, Routers
@@ -103,7 +103,7 @@ def ways(nodes, proximity):
 
     hops, ratios = [], []
     for _ in range(1_500):
-        key, at, phase, way = rng.getrandbits(128), rng.choice(nodes).pastry, Phase.PREFIX, []
+        key, at, phase, way = rng.getrandbits(128), rng.choice(nodes).pastry, RoutePhase.PREFIX, []
         while True:
             following, phase = at.nodes.following(key, phase)
             if following is at.own:

@@ -2,7 +2,7 @@
 
 from node.protocols.pastry.ids import distance
 from node.protocols.pastry.known_nodes import KnownNodes
-from node.protocols.pastry.messages import Phase
+from node.protocols.pastry.messages import RoutePhase
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.reachability.nodes import NodeHandle
 
@@ -23,13 +23,13 @@ def known(suspects):
 
 
 def test_answering_nodes_come_first_among_the_closer_ones():
-    following, _ = known(suspects={5}).following(KEY, Phase.PREFIX)
+    following, _ = known(suspects={5}).following(KEY, RoutePhase.PREFIX)
     assert following.address == 6
 
 
 def test_a_node_is_not_the_closest_because_all_that_are_closer_are_being_probed():
     nodes = known(suspects={5, 6, 7, 9})
-    following, phase = nodes.following(KEY, Phase.PREFIX)
+    following, phase = nodes.following(KEY, RoutePhase.PREFIX)
     assert following.address == 5
-    assert phase == Phase.PREFIX
+    assert phase == RoutePhase.PREFIX
     assert distance(following.id, KEY) < distance(nodes.own.id, KEY)

@@ -13,7 +13,7 @@ from node.protocols.pastry.messages import JoinLeaves, JoinRows, LeafAnswer, Rel
 from node.protocols.pastry.parameters import PastryParameters
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.reachability.reachability import WAY_MAX
-from node.sim.storage import Disk
+from node.sim.storage import SimulatedDisk
 from tests.node.protocols.pastry.overlays import Node, Overlay, root_of, wrong_leaf_sets
 
 HALF = PastryParameters().leaf_set // 2
@@ -222,9 +222,9 @@ def test_a_leaf_set_is_written_when_it_changes_and_the_one_before_is_dropped():
     assert list(memory.write((other,), 2_000)) == []
     assert [type(each) for each in memory.write((other, third), 2_000)] == [m.Append, m.Rewrite]
     assert list(memory.write((third,), 2_500)) == [], "not so soon"
-    disk = Disk()
+    disk = SimulatedDisk()
     for effect in memory.write((third,), 3_000):
-        disk.carry_out(effect) if isinstance(effect, m.Append) else None
+        disk.execute(effect) if isinstance(effect, m.Append) else None
     again = LastLeafSet(own, 1_000)
     stored = [m.StoredSegment(number, each) for number, each in disk.segments.items()]
     assert again.restored(stored) == (third,)

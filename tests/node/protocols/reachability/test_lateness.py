@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from node.core import machine as m
-from node.protocols.reachability.hops import Hops
+from node.protocols.reachability.hops import HopAcknowledgements
 from node.protocols.reachability.lateness import HALF_US, LATE_MAX, Lateness
 from node.protocols.reachability.nodes import NodeHandle
 
@@ -38,7 +38,7 @@ def due_us(effects):
 
 def test_a_late_timer_blames_no_peer():
     effects = []
-    hops = Hops(TIMEOUT_US, effects.append)
+    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
     number = hops.hand(NEAR, Message(), 1_000).number
     assert hops.late(number, 1_000 + 4 * TIMEOUT_US, never) is None
     assert due_us(effects) == 1_000 + 4 * TIMEOUT_US + TIMEOUT_US + 3 * TIMEOUT_US
@@ -47,7 +47,7 @@ def test_a_late_timer_blames_no_peer():
 
 def test_who_answers_after_the_timeout_is_given_more_time_from_then_on():
     effects = []
-    hops = Hops(TIMEOUT_US, effects.append)
+    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
     message = hops.hand(NEAR, Message(), 0)
     again = hops.hand(FAR, hops.late(message.number, TIMEOUT_US, never).route, TIMEOUT_US)
     assert again.number == message.number
@@ -59,7 +59,7 @@ def test_who_answers_after_the_timeout_is_given_more_time_from_then_on():
 
 def test_another_one_that_answers_says_nothing_of_who_is_late():
     effects = []
-    hops = Hops(TIMEOUT_US, effects.append)
+    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
     message = hops.hand(NEAR, Message(), 0)
     hops.hand(FAR, hops.late(message.number, TIMEOUT_US, never).route, TIMEOUT_US)
     hops.routed(FAR.address, message.number, 2 * TIMEOUT_US)
@@ -68,7 +68,7 @@ def test_another_one_that_answers_says_nothing_of_who_is_late():
 
 def test_what_is_handed_on_again_and_again_waits_twice_as_long_each_time():
     effects = []
-    hops = Hops(TIMEOUT_US, effects.append)
+    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
     now_us, waited = 0, []
     message = hops.hand(NEAR, Message(), now_us)
     for _ in range(7):
@@ -88,7 +88,7 @@ def test_what_was_late_before_says_nothing_of_what_began_since():
 
 def test_what_goes_to_a_node_that_gets_a_long_message_is_waited_for():
     effects = []
-    hops = Hops(TIMEOUT_US, effects.append)
+    hops = HopAcknowledgements(TIMEOUT_US, effects.append)
     number = hops.hand(NEAR, Message(), 0).number
     assert hops.late(number, TIMEOUT_US, lambda address: address == NEAR.address) is None
     assert due_us(effects) == 2 * TIMEOUT_US

@@ -7,7 +7,7 @@ from random import Random
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.specification import Member, NodeSpec, Subscription
+from node.core.specification import Member, NodeSpec, PlannedSubscription
 from node.protocols.scribe.messages import topic_key
 from node.protocols.scribe.node import ScribeNode
 from node.sim.flat_network import FlatNetwork
@@ -67,7 +67,7 @@ class Groups:
         if member.role != "member":
             return ()
         followed, count = sorted(self.rng.sample(range(topics), topics // 2)), self.of_each
-        return tuple(Subscription(0, topic * count + at) for topic in followed for at in range(count))
+        return tuple(PlannedSubscription(0, topic * count + at) for topic in followed for at in range(count))
 
     @property
     def now_us(self):

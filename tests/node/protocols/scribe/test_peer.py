@@ -14,7 +14,7 @@ from node.core.framing import ENVELOPE_BYTES, FRAME_LIMIT_BYTES
 from node.core.message_layout import Field
 from node.protocols import scribe
 from node.protocols.pastry.ids import closest
-from node.protocols.pastry.messages import Phase, Route
+from node.protocols.pastry.messages import Route, RoutePhase
 from node.protocols.reachability.messages import Relay
 from node.protocols.reachability.nodes import id_of
 from node.protocols.scribe.access import topic_at, topic_of
@@ -228,7 +228,7 @@ def test_a_message_that_fits_into_no_frame_is_refused_at_once_and_the_longest_co
 def test_the_longest_message_fits_into_a_frame_in_all_that_may_be_around_it():
     payload = bytes(FRAME_LIMIT_BYTES - ENVELOPE_BYTES)
     for message in (Publish(1, 2, 3, 4, 5, 6, 1, payload), Replicate(1, 2, 3, 4, 1, payload)):
-        around = Relay(1, 2, 3, 4, 5, 6, 7, Route(1, 2, 3, Phase.PREFIX, message))
+        around = Relay(1, 2, 3, 4, 5, 6, 7, Route(1, 2, 3, RoutePhase.PREFIX, message))
         assert CODEC.size_bytes(around) <= FRAME_LIMIT_BYTES
 
 

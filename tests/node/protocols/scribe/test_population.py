@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from node.protocols.pastry.messages import Phase
+from node.protocols.pastry.messages import RoutePhase
 from node.protocols.scribe.messages import topic_key
 from node.protocols.scribe.population import Population
 from node.sim.proximity import Routers
@@ -29,7 +29,7 @@ def population(delays, seed=1):
 
 def way_up(population, address, key):
     """Return the nodes from one to the root of a key, from their tables."""
-    way, phase = [address], Phase.PREFIX
+    way, phase = [address], RoutePhase.PREFIX
     while True:
         pastry = population.nodes[way[-1]].pastry
         following, phase = pastry.nodes.following(key, phase)

@@ -6,7 +6,7 @@ import pytest
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.epochs import epoch_of, first_of
+from node.core.epochs import epoch_of, first_seq_of_epoch
 from node.core.peers.peer_pool import Unreachable
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.scribe.messages import Fetch, FetchBefore, Multicast, Position, Publish
@@ -102,7 +102,7 @@ def test_events_of_several_publishers_of_a_topic_arrive_once_and_in_order(seed):
 
 
 def test_missing_events_of_an_epoch_are_awaited_before_the_next_one():
-    state, second = StreamState(), first_of(1)
+    state, second = StreamState(), first_seq_of_epoch(1)
     one, two, three = (
         Multicast(0, 0, first, after, 1, b"") for first, after in ((1, 0), (2, 1), (second, 2))
     )
@@ -117,7 +117,7 @@ def test_missing_events_of_an_epoch_are_awaited_before_the_next_one():
 
 def test_events_waiting_for_a_number_that_was_passed_otherwise_are_released():
     """One root knew less of the epoch before than another."""
-    state, second = StreamState(), first_of(1)
+    state, second = StreamState(), first_seq_of_epoch(1)
     two = Multicast(0, 0, 2, 1, 1, b"")
     begins = Multicast(0, 0, second, 1, 1, b"")
     follows = Multicast(0, 0, second + 1, second, 1, b"")
@@ -133,7 +133,7 @@ def test_events_waiting_for_a_number_that_was_passed_otherwise_are_released():
 
 def test_after_what_is_given_up_comes_the_rest_of_its_epoch_and_then_the_next_one():
     """A root that knew less of an epoch sent the next one first."""
-    state, second = StreamState(), first_of(1)
+    state, second = StreamState(), first_seq_of_epoch(1)
     state.next = 3
     ten, eleven = (Multicast(0, 0, first, first - 1, 1, b"") for first in (10, 11))
     for after in (5, 11):
@@ -147,7 +147,7 @@ def test_after_what_is_given_up_comes_the_rest_of_its_epoch_and_then_the_next_on
 
 
 def test_the_rest_of_an_epoch_that_is_there_comes_before_the_next_one():
-    state, second = StreamState(), first_of(1)
+    state, second = StreamState(), first_seq_of_epoch(1)
     begins = Multicast(0, 0, second, 1, 1, b"")
     three, one_and_two = Multicast(0, 0, 3, 2, 1, b""), Multicast(0, 0, 1, 0, 2, b"")
     for early in (begins, three):
@@ -170,7 +170,14 @@ def test_a_peer_that_does_not_know_its_last_number_finds_out():
         again.multicast("", topic, b"%d" % number)
     peers.run(4)
     assert [each.content for each in got] == [b"0", b"1", b"2", b"3", b"4", b"5"]
-    assert [each.seq for each in got] == [1, 2, 3, first_of(1), first_of(1) + 1, first_of(1) + 2]
+    assert [each.seq for each in got] == [
+        1,
+        2,
+        3,
+        first_seq_of_epoch(1),
+        first_seq_of_epoch(1) + 1,
+        first_seq_of_epoch(1) + 2,
+    ]
 
 
 def numbers(groups, name, kind):
@@ -363,9 +370,9 @@ def test_a_root_discards_events_of_an_epoch_that_waits_to_begin():
     stream, state = next(iter(topic.streams.items()))
     sender = groups.node("r0/publisher-0").pastry.own
     topic.divided_us = groups.now_us
-    for first in (first_of(1), first_of(1) + 1):
+    for first in (first_seq_of_epoch(1), first_seq_of_epoch(1) + 1):
         root.roots.publish(topic, Publish(key, sender.id, sender.address, 0, stream, first, 1, b"x"))
     assert not state.early
-    assert state.next < first_of(1)
+    assert state.next < first_seq_of_epoch(1)
     root.roots.publish(topic, Publish(key, sender.id, sender.address, 0, stream, state.next + 1, 1, b"x"))
     assert list(state.early) == [state.next + 1]

@@ -7,7 +7,7 @@ reach deep; the others are of any kind and with any numbers.
 from random import Random
 
 from node.protocols.sprinkler import messages as wire
-from node.protocols.sprinkler.chain.configurations import Chain
+from node.protocols.sprinkler.chain.configurations import ReplicaChain
 from tests.node.protocols.sprinkler.one_machine import NAMES, ROLES, Around
 
 FAR = (0, 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
@@ -77,7 +77,7 @@ class Chatter:
         known = 0
         if hasattr(machine, "chains"):
             known = max(machine.chains.chain(region).number for region in ("r0", "r1"))
-        elif isinstance(getattr(machine, "chain", None), Chain):
+        elif isinstance(getattr(machine, "chain", None), ReplicaChain):
             known = machine.chain.number
         return (
             max(0, min(known, 2**40) + self.rng.choice([0, 0, 0, 1, 1, -1]))

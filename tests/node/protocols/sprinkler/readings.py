@@ -9,17 +9,17 @@ from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.messages import Counter, Publication
 from node.protocols.sprinkler.proxy import Proxy
-from node.protocols.sprinkler.publishing.progress import Progress
+from node.protocols.sprinkler.publishing.progress import StreamProgress
 from node.protocols.sprinkler.publishing.publications import Publications, Publisher, publisher_of
 from node.protocols.sprinkler.region.expects import Offer, Path
 from node.protocols.sprinkler.region.requests import Requests
-from node.protocols.sprinkler.sources import Sources
+from node.protocols.sprinkler.sources import StreamSources
 from node.systems import build_machine
 
 US_PER_S = 1_000_000
 
 
-class Literal(Sources):
+class Literal(StreamSources):
     """Fig. 1 by the letter: expects = (source, seq, time) changes on switches only. There are no paths."""
 
     c_events_s = 0.0
@@ -75,7 +75,7 @@ class StarvesSlowStreams(Refreshing):
         return Literal.is_ahead(self, ahead, elapsed_s)
 
 
-class NeverReturns(Sources):
+class NeverReturns(StreamSources):
     """Without preferring shorter paths: the owner is taken like anyone else."""
 
     def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
@@ -87,7 +87,7 @@ class NeverReturns(Sources):
 class NeverAsksTheProxy(Requests):
     """Without requestFromProxy: what peers do not have is never had."""
 
-    def request_from_proxy(self, progress: Progress) -> None:
+    def request_from_proxy(self, progress: StreamProgress) -> None:
         """Nothing."""
 
 
@@ -101,7 +101,7 @@ class ForgetsRepetitions(Publications):
         return super().known(publisher_of(publication), publication.first_request) is publication
 
 
-def with_sources(sources: type[Sources]):
+def with_sources(sources: type[StreamSources]):
     """Return a builder of machines whose proxies choose their sources with this class."""
 
     def build(spec: NodeSpec, rng: Randomness) -> Machine:

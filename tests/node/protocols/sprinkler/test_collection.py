@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.protocols.sprinkler.messages import CODEC, Events, Kind, Predicate, Publish, SparseEvents
+from node.protocols.sprinkler.messages import CODEC, EventKind, Events, Predicate, Publish, SparseEvents
 from node.protocols.sprinkler.storage.batches import (
     cut_after,
     cut_before,
@@ -17,7 +17,7 @@ from node.protocols.sprinkler.storage.batches import (
     tombstone,
     unpack_batch,
 )
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 
 STREAM = 3
 KEYS = [b"aa", b"bb", b"cc", b"dd"]
@@ -34,7 +34,7 @@ class Event:
 
     def matches(self, other: "Event") -> bool:
         """g.P(e) and e before g (paper 2.1)."""
-        if self.kind != Kind.GC or other.seq >= self.seq:
+        if self.kind != EventKind.GC or other.seq >= self.seq:
             return False
         if self.predicate == Predicate.BEFORE:
             return other.seq < self.argument
@@ -43,7 +43,7 @@ class Event:
         if self.predicate == Predicate.OLDER_THAN:
             return other.time_us < self.time_us - self.argument
         return (
-            (other.kind == Kind.DATA or other.predicate == Predicate.SAME_KEY)
+            (other.kind == EventKind.DATA or other.predicate == Predicate.SAME_KEY)
             and len(other.payload) >= self.argument
             and other.payload[: self.argument] == self.payload[: self.argument]
         )
@@ -57,7 +57,7 @@ class Dumb:
     committed: int = 0
 
     def collected(self) -> set[int]:
-        collectors = [event for event in self.events[: self.committed] if event.kind == Kind.GC]
+        collectors = [event for event in self.events[: self.committed] if event.kind == EventKind.GC]
         return {event.seq for event in self.events for g in collectors if g.matches(event)}
 
 
@@ -67,10 +67,12 @@ prefixes = st.sampled_from([(Predicate.BEFORE, 30), (Predicate.LAST, 9), (Predic
     st.just(Predicate.OLDER_THAN), st.integers(0, 12)
 )
 published = st.one_of(
-    st.tuples(st.just((Kind.GC, Predicate.SAME_KEY, 2)), st.lists(payloads, min_size=1, max_size=12)),
-    st.tuples(st.just((Kind.DATA, Predicate.NONE, 0)), st.lists(payloads, min_size=1, max_size=12) | short),
+    st.tuples(st.just((EventKind.GC, Predicate.SAME_KEY, 2)), st.lists(payloads, min_size=1, max_size=12)),
+    st.tuples(
+        st.just((EventKind.DATA, Predicate.NONE, 0)), st.lists(payloads, min_size=1, max_size=12) | short
+    ),
 )
-aged = st.tuples(prefixes.map(lambda rule: (Kind.GC, *rule)), short)
+aged = st.tuples(prefixes.map(lambda rule: (EventKind.GC, *rule)), short)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), published | aged, st.integers(0, 5)),
@@ -140,7 +142,7 @@ def check_reader(stream, dumb, cnt, limit_bytes, beyond):
 @settings(max_examples=100)
 @given(steps)
 def test_readers_get_each_event_or_a_tombstone_that_a_committed_event_accounts_for(script):
-    history, dumb, clock = History([STREAM], 1 << 30), Dumb(), [0]
+    history, dumb, clock = EventHistory([STREAM], 1 << 30), Dumb(), [0]
     for step in script:
         apply(history, dumb, step, clock)
     stream = history.streams[STREAM]
@@ -161,7 +163,9 @@ def finish(history):
 exact = st.lists(
     st.one_of(
         st.tuples(st.just("publish"), published, st.just(1)),
-        st.tuples(st.just("publish"), st.tuples(st.just((Kind.GC, Predicate.LAST, 20)), short), st.just(1)),
+        st.tuples(
+            st.just("publish"), st.tuples(st.just((EventKind.GC, Predicate.LAST, 20)), short), st.just(1)
+        ),
         st.tuples(st.just("commit"), st.integers(1, 20)),
         st.tuples(st.just("collect")),
     ),
@@ -172,17 +176,17 @@ exact = st.lists(
 @settings(max_examples=100)
 @given(exact)
 def test_live_events_are_those_that_no_committed_predicate_matches(script):
-    history, dumb, clock = History([STREAM], 1 << 30), Dumb(), [0]
+    history, dumb, clock = EventHistory([STREAM], 1 << 30), Dumb(), [0]
     for step in script:
         apply(history, dumb, step, clock)
     finish(history)
     stream = history.streams[STREAM]
     assert stream.live == len(dumb.events) - len(dumb.collected())
-    held = [batch for batch in stream.after(0, 1 << 30) if batch.kind != Kind.TOMBSTONE]
+    held = [batch for batch in stream.after(0, 1 << 30) if batch.kind != EventKind.TOMBSTONE]
     assert stream.stored >= sum(batch.count for batch in held) >= stream.live
 
 
-def publication(events, predicate=Predicate.SAME_KEY, argument=2, kind=Kind.GC):
+def publication(events, predicate=Predicate.SAME_KEY, argument=2, kind=EventKind.GC):
     size, payload = pack_events(events)
     return Publish(kind, predicate, STREAM, 1, len(events), size, argument, payload)
 
@@ -191,12 +195,12 @@ def keyed(history, events, argument=2):
     size, payload = pack_events(events)
     first = history.streams[STREAM].cnt + 1
     history.append(
-        Events(Kind.GC, Predicate.SAME_KEY, STREAM, first, len(events), size, argument, 0, payload)
+        Events(EventKind.GC, Predicate.SAME_KEY, STREAM, first, len(events), size, argument, 0, payload)
     )
 
 
 def test_another_length_of_key_would_undo_and_is_refused():
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     assert history.refusal(publication([b"aab", b"bbc"])) is None
     keyed(history, [b"aab"])
     assert history.refusal(publication([b"aab"])) is None
@@ -205,7 +209,7 @@ def test_another_length_of_key_would_undo_and_is_refused():
 
 
 def test_events_without_room_for_their_key_are_refused():
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     assert "no key" in history.refusal(publication([b"aab", b"a"]))
     assert "no key" in history.refusal(publication([b"a", b"b"]))
     assert "1 to 255" in history.refusal(publication([b"aab"], argument=0))
@@ -214,19 +218,19 @@ def test_events_without_room_for_their_key_are_refused():
 
 @pytest.mark.parametrize("predicate", [Predicate.BEFORE, Predicate.LAST, Predicate.OLDER_THAN])
 def test_predicates_on_age_cover_whatever_they_collect(predicate):
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     keyed(history, [b"aab"])
     assert history.refusal(publication([b""], predicate, 1 << 40)) is None
 
 
 def test_data_is_never_refused():
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     keyed(history, [b"aab"])
-    assert history.refusal(publication([b""], Predicate.NONE, 0, Kind.DATA)) is None
+    assert history.refusal(publication([b""], Predicate.NONE, 0, EventKind.DATA)) is None
 
 
 def test_the_length_of_keys_is_free_again_when_those_events_were_truncated():
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     keyed(history, [b"aab"])
     history.truncate(STREAM, 0)
     assert history.refusal(publication([b"aab"], argument=3)) is None
@@ -234,9 +238,9 @@ def test_the_length_of_keys_is_free_again_when_those_events_were_truncated():
 
 def test_events_of_predicates_on_age_have_no_key():
     """Else what they collected would come back with them (finality, 2.1)."""
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     size, payload = pack_events([b"aa"])
-    history.append(Events(Kind.GC, Predicate.LAST, STREAM, 1, 1, size, 5, 0, payload))
+    history.append(Events(EventKind.GC, Predicate.LAST, STREAM, 1, 1, size, 5, 0, payload))
     keyed(history, [b"aa", b"aa"])
     history.commit(STREAM, 3)
     finish(history)
@@ -244,7 +248,7 @@ def test_events_of_predicates_on_age_have_no_key():
 
 
 def test_uncommitted_events_collect_nothing():
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     keyed(history, [b"aa", b"aa", b"aa"])
     finish(history)
     assert history.streams[STREAM].live == 3
@@ -254,23 +258,23 @@ def test_uncommitted_events_collect_nothing():
 
 
 def test_a_late_subscriber_gets_a_merged_tombstone_and_then_what_lives():
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     for _ in range(50):
         first = history.streams[STREAM].cnt + 1
-        history.append(Events(Kind.GC, Predicate.LAST, STREAM, first, 10, 4, 25, 0, bytes(40)))
+        history.append(Events(EventKind.GC, Predicate.LAST, STREAM, first, 10, 4, 25, 0, bytes(40)))
         history.commit(STREAM, first + 9)
         history.collect_some()
     found = history.streams[STREAM].after(0, 1 << 20)
     assert found[0] == tombstone(STREAM, 1, 474)
     assert [(batch.kind, batch.first_seq, batch.count) for batch in found[1:]] == [
-        (Kind.GC, 475, 6),
-        (Kind.GC, 481, 10),
-        (Kind.GC, 491, 10),
+        (EventKind.GC, 475, 6),
+        (EventKind.GC, 481, 10),
+        (EventKind.GC, 491, 10),
     ]
 
 
 def test_a_reader_in_the_middle_of_a_sparse_batch_gets_the_rest_of_it():
-    history = History([STREAM], 1 << 20)
+    history = EventHistory([STREAM], 1 << 20)
     keyed(history, [b"aa"] * 9 + [b"bb"] + [b"aa"] * 9 + [b"cc"])
     history.commit(STREAM, 20)
     finish(history)
@@ -291,7 +295,7 @@ def test_a_reader_in_the_middle_of_a_sparse_batch_gets_the_rest_of_it():
 def test_cutting_a_sparse_batch_takes_nothing_away(rows, data):
     size, payload = pack_events([event for _, event in rows])
     table = b"".join(reach.to_bytes(4) for reach, _ in rows)
-    batch = SparseEvents(Kind.DATA, 0, STREAM, 5, len(rows), size, 0, 0, table + payload)
+    batch = SparseEvents(EventKind.DATA, 0, STREAM, 5, len(rows), size, 0, 0, table + payload)
     batch.check()
     events = list(zip(event_seqs(batch), unpack_batch(batch), strict=True))
     cnt = data.draw(st.integers(5, max(5, last_seq(batch) - 1)))
@@ -306,12 +310,12 @@ def test_cutting_a_sparse_batch_takes_nothing_away(rows, data):
 
 def test_memory_is_bounded_by_live_events():
     """Append 2 million events of 100 bytes and keep the last 10,000: 1 MB, not 200."""
-    history, payload = History([STREAM], 1 << 40), bytes(65_500)
+    history, payload = EventHistory([STREAM], 1 << 40), bytes(65_500)
     stream = history.streams[STREAM]
     tracemalloc.start()
     while stream.cnt < 2_000_000:
         history.append(
-            Events(Kind.GC, Predicate.LAST, STREAM, stream.cnt + 1, 655, 100, 10_000, 0, payload[:])
+            Events(EventKind.GC, Predicate.LAST, STREAM, stream.cnt + 1, 655, 100, 10_000, 0, payload[:])
         )
         assert history.bytes < 1_300_000
         history.commit(STREAM, stream.cnt)
@@ -324,7 +328,7 @@ def test_memory_is_bounded_by_live_events():
 
 def test_memory_of_millions_of_keys_stays_with_what_lives():
     """Each key comes once more after all others, again and again: only one event of each lives."""
-    history = History([STREAM], 1 << 40)
+    history = EventHistory([STREAM], 1 << 40)
     stream, batch = history.streams[STREAM], 5000
     for lap in range(8):
         for first_key in range(0, 40_000, batch):
@@ -339,7 +343,7 @@ def test_memory_of_millions_of_keys_stays_with_what_lives():
 
 
 def test_one_call_does_a_bounded_part_of_a_long_backlog():
-    history = History([STREAM], 1 << 40)
+    history = EventHistory([STREAM], 1 << 40)
     stream = history.streams[STREAM]
     for _ in range(400):
         keyed(history, [b"aa" + bytes(8)] * 1000)
@@ -348,9 +352,9 @@ def test_one_call_does_a_bounded_part_of_a_long_backlog():
     assert stream.stored <= 2000
     for _ in range(1000):
         first = stream.cnt + 1
-        history.append(Events(Kind.DATA, Predicate.NONE, STREAM, first, 10, 10, 0, 0, bytes(100)))
+        history.append(Events(EventKind.DATA, Predicate.NONE, STREAM, first, 10, 10, 0, 0, bytes(100)))
     last = stream.cnt + 1
-    history.append(Events(Kind.GC, Predicate.BEFORE, STREAM, last, 1, 1, last, 0, b"x"))
+    history.append(Events(EventKind.GC, Predicate.BEFORE, STREAM, last, 1, 1, last, 0, b"x"))
     history.commit(STREAM, stream.cnt)
     assert len(stream.after(0, 1 << 30)) == 2  # readers see it collected at once
     stored = stream.stored

@@ -46,7 +46,7 @@ def test_nothing_is_acknowledged_or_served_before_it_is_synced():
     c.run(3 * S)
     stored = sum(
         message.count
-        for messages in c.network.disks.of("r0/proxy-0").segments.values()
+        for messages in c.network.disks.disk_of("r0/proxy-0").segments.values()
         for message in messages
         if isinstance(message, Events)
     )

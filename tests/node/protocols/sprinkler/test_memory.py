@@ -6,9 +6,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from node.core.epochs import first_of
-from node.protocols.sprinkler.messages import Events, Kind, Predicate
-from node.protocols.sprinkler.storage.history import History
+from node.core.epochs import first_seq_of_epoch
+from node.protocols.sprinkler.messages import EventKind, Events, Predicate
+from node.protocols.sprinkler.storage.history import EventHistory
 
 LIMIT_BYTES = 3 << 20
 CHUNK_BYTES = 64 << 10
@@ -17,7 +17,7 @@ NOW_US = 10**12
 
 def fill(history, count, size, *, collects=None, distinct=1, limit_batches=10**6):
     """Batches of `count` events, as they come in (views of larger chunks), until there is no room."""
-    seq, rng = first_of(2), np.random.default_rng(3)
+    seq, rng = first_seq_of_epoch(2), np.random.default_rng(3)
     history.streams[0].cnt = seq - 1
     chunk = memoryview(bytearray(max(CHUNK_BYTES, count * size)))
     for number in range(limit_batches):
@@ -26,7 +26,9 @@ def fill(history, count, size, *, collects=None, distinct=1, limit_batches=10**6
         if collects is not None:
             keys = rng.integers(0, distinct, count).tolist()
             payload = memoryview(b"".join(b"%0*d" % (size, key) for key in keys))
-        kind, predicate, argument = (Kind.GC, *collects) if collects else (Kind.DATA, Predicate.NONE, 0)
+        kind, predicate, argument = (
+            (EventKind.GC, *collects) if collects else (EventKind.DATA, Predicate.NONE, 0)
+        )
         time_us = NOW_US + number * 1000
         batch = Events(kind, predicate, 0, seq, count, size, argument, time_us, payload)
         if not history.has_room(batch):
@@ -40,12 +42,12 @@ def fill(history, count, size, *, collects=None, distinct=1, limit_batches=10**6
 
 def measured(count, size, **given):
     """Batches that went in, and memory that is used then: as counted, and in truth."""
-    fill(History([0], LIMIT_BYTES), count, size, **{**given, "limit_batches": 2})  # what is made once
+    fill(EventHistory([0], LIMIT_BYTES), count, size, **{**given, "limit_batches": 2})  # what is made once
     gc.collect()
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        history = History([0], LIMIT_BYTES)
+        history = EventHistory([0], LIMIT_BYTES)
         batches = fill(history, count, size, **given)
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_of
+from node.core.epochs import EPOCH_MAX, SEQ_MAX, first_seq_of_epoch
 from node.core.errors import RemoteProtocolError
 from node.core.framing import HEADER_BYTES, Frame, frames_in
 from node.core.message_layout import wire_name
@@ -17,12 +17,12 @@ from node.protocols.sprinkler.messages import (
     Answered,
     Configuration,
     Counter,
-    Disk,
+    DiskState,
+    EventKind,
     Events,
     Follow,
     Hello,
     Joined,
-    Kind,
     Neighbour,
     Notify,
     Predicate,
@@ -57,7 +57,7 @@ def batches(draw):
     events = draw(some_events)
     event_bytes, payload = pack_events(events)
     predicate = draw(st.sampled_from(Predicate))
-    kind = Kind.GC if predicate else Kind.DATA
+    kind = EventKind.GC if predicate else EventKind.DATA
     return Events(
         kind, predicate, draw(u32), draw(seq), len(events), event_bytes, draw(u64), draw(u64), payload
     )
@@ -124,7 +124,7 @@ messages = st.one_of(
     st.builds(Configuration, number, u64, chains),
     st.builds(Joined, u64),
     st.builds(Whole, u64),
-    st.builds(Status, u64, u64, st.sampled_from(Disk)),
+    st.builds(Status, u64, u64, st.sampled_from(DiskState)),
     publications(),
     st.builds(Published, u32, seq, seq, u32),
     st.builds(Refused, st.integers(0, 65535), u32, u64, st.text(max_size=80)),
@@ -180,7 +180,7 @@ def test_every_field_of_every_message_has_a_meaning_and_every_head_a_fixed_size(
         Events(4, 0, 1, 1, 1, 1, 0, 0, b"x"),
         Events(3, 0, 1, 1, 1, 0, 1, 0, b""),
         Events(3, 0, 1, 1, 0, 0, 1, 0, b"an epoch begins with nothing"),
-        Events(3, 0, 1, first_of(1), 0, 0, 1, 0, b""),
+        Events(3, 0, 1, first_seq_of_epoch(1), 0, 0, 1, 0, b""),
         Events(3, 0, 1, 1, 0, 0, EPOCH_MAX + 1, 0, b""),
         Events(0, 0, 1, 0, 1, 1, 0, 0, b"x"),
         Events(0, 0, 1, 1, 0, 1, 0, 0, b""),
@@ -223,6 +223,6 @@ def test_a_cut_batch_is_the_rest_of_its_events(batch, data):
 
 
 def test_a_cut_tombstone_covers_the_rest_of_its_range():
-    assert cut_before(Events(Kind.TOMBSTONE, 0, 1, 11, 10, 0, 0, 0, b""), 15) == Events(
-        Kind.TOMBSTONE, 0, 1, 16, 5, 0, 0, 0, b""
+    assert cut_before(Events(EventKind.TOMBSTONE, 0, 1, 11, 10, 0, 0, 0, b""), 15) == Events(
+        EventKind.TOMBSTONE, 0, 1, 16, 5, 0, 0, 0, b""
     )

@@ -5,14 +5,14 @@ from random import Random
 import pytest
 
 from node.core import machine as m
-from node.core.epochs import first_of
+from node.core.epochs import first_seq_of_epoch
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Counter,
+    EventKind,
     Events,
     Hello,
     Hop,
-    Kind,
     Paths,
     Publish,
     Published,
@@ -21,7 +21,7 @@ from node.protocols.sprinkler.messages import (
     Role,
     Subscribe,
 )
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.parameters import SprinklerParameters
 from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.storage.batch_list import BATCH_BYTES
 from tests.node.cluster import specs
@@ -83,11 +83,11 @@ class Bench:
 
 
 def publish(first_request=1, events=(b"one", b"two"), stream=OWN):
-    return Publish(Kind.DATA, 0, stream, first_request, len(events), len(events[0]), 0, b"".join(events))
+    return Publish(EventKind.DATA, 0, stream, first_request, len(events), len(events[0]), 0, b"".join(events))
 
 
 def data(first_seq, count=2, stream=OTHERS, byte=b"x"):
-    return Events(Kind.DATA, 0, stream, first_seq, count, 1, 0, 0, byte * count)
+    return Events(EventKind.DATA, 0, stream, first_seq, count, 1, 0, 0, byte * count)
 
 
 def test_a_driver_that_started_again_numbers_from_one_and_is_not_taken_for_its_former_self():
@@ -151,11 +151,11 @@ def test_a_hole_is_not_taken_for_collected_events_but_asked_for_once():
 
 def test_a_tombstone_covers_its_whole_range():
     bench = Bench()
-    bench.receive(bench.peer, data(1), Events(Kind.TOMBSTONE, 0, OTHERS, 3, 8, 0, 0, 0, b""), data(11))
+    bench.receive(bench.peer, data(1), Events(EventKind.TOMBSTONE, 0, OTHERS, 3, 8, 0, 0, 0, b""), data(11))
     assert bench.cnt(OTHERS) == 12
     bench.receive(bench.client, Subscribe(OTHERS, 5))
     tombstone, last = bench.sent(bench.client, Events)
-    assert (tombstone.kind, tombstone.first_seq, tombstone.count) == (Kind.TOMBSTONE, 6, 5)
+    assert (tombstone.kind, tombstone.first_seq, tombstone.count) == (EventKind.TOMBSTONE, 6, 5)
     assert last.first_seq == 11
 
 
@@ -279,7 +279,7 @@ def test_publications_wait_until_a_restarted_proxy_has_its_stream_back():
     assert Subscribe(OWN, 0) in bench.sent(peer, Subscribe)
     bench.receive(peer, data(1, 4, stream=OWN))
     bench.give(m.TimerFired(("restore",)), after_us=2_000_000)
-    assert bench.sent(driver, Published) == [Published(OWN, 50, first_of(1), 2)], "in another epoch"
+    assert bench.sent(driver, Published) == [Published(OWN, 50, first_seq_of_epoch(1), 2)], "in another epoch"
 
 
 def test_replicas_without_a_configuration_service_are_refused():
@@ -290,5 +290,5 @@ def test_replicas_without_a_configuration_service_are_refused():
 
 def test_a_peer_that_could_not_even_be_greeted_is_refused_beforehand():
     with pytest.raises(ValueError, match="must be at least 1024"):
-        Parameters(control_limit_bytes=1023)
-    assert Parameters(control_limit_bytes=1024, burst_limit_bytes=1)
+        SprinklerParameters(control_limit_bytes=1023)
+    assert SprinklerParameters(control_limit_bytes=1024, burst_limit_bytes=1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.protocols.sprinkler.sources import Sources
+from node.protocols.sprinkler.sources import StreamSources
 from tests.node.cluster import COARSE, Cluster, S
 from tests.node.protocols.sprinkler.readings import (
     Literal,
@@ -42,7 +42,7 @@ def after_a_cut(build):
 
 @pytest.mark.slow
 def test_nothing_switches_while_all_is_well():
-    assert steady_switches(Sources) == 0
+    assert steady_switches(StreamSources) == 0
 
 
 @pytest.mark.parametrize("c_events_s", [0, 1, RATE_PER_S / 4, RATE_PER_S, 4 * RATE_PER_S])
@@ -52,7 +52,7 @@ def test_under_the_literal_rule_streams_flap_at_every_c(c_events_s):
 
 
 def test_streams_return_to_the_direct_way_after_the_link_heals():
-    assert sources_of_affected(after_a_cut(with_sources(Sources))) == ("r2/proxy-0", "r3/proxy-0")
+    assert sources_of_affected(after_a_cut(with_sources(StreamSources))) == ("r2/proxy-0", "r3/proxy-0")
 
 
 def test_without_preferring_shorter_paths_they_never_return():
@@ -70,7 +70,7 @@ def slow_stream_after_a_cut(sources):
 
 
 def test_a_slow_stream_recovers_from_a_cut_by_the_rule_alone():
-    delivered, published = slow_stream_after_a_cut(Sources)
+    delivered, published = slow_stream_after_a_cut(StreamSources)
     assert delivered >= published - 1
 
 
@@ -94,5 +94,5 @@ def after_broken_channels(build):
 
 
 def test_a_region_that_was_cut_off_gets_everything_once():
-    cluster = after_broken_channels(with_sources(Sources))
+    cluster = after_broken_channels(with_sources(StreamSources))
     cluster.check_deliveries()

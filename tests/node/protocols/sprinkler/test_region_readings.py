@@ -1,7 +1,7 @@
 """Figure 3 by the letter never delivers; the readings taken do (checklist, Sprinkler, RLP)."""
 
 from node.protocols.sprinkler.chain.answers import Answers
-from node.protocols.sprinkler.messages import Kind
+from node.protocols.sprinkler.messages import EventKind
 from node.protocols.sprinkler.region.client import Client
 from node.systems import build_machine
 from tests.node.cluster import COARSE, Cluster, S
@@ -32,7 +32,7 @@ class Exclusive:
 
     def after(self, stream, cnt, limit_bytes):
         found = self._store.after(stream, cnt, limit_bytes)
-        return [each for each in found if each.kind == Kind.TOMBSTONE and each.count > 1]
+        return [each for each in found if each.kind == EventKind.TOMBSTONE and each.count > 1]
 
 
 def exclusive_intervals(spec, rng):

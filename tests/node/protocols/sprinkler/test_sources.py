@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from node.core.epochs import first_of
-from node.protocols.sprinkler.messages import Counter, Events, Kind
-from node.protocols.sprinkler.parameters import Parameters
-from node.protocols.sprinkler.sources import Sources
+from node.core.epochs import first_seq_of_epoch
+from node.protocols.sprinkler.messages import Counter, EventKind, Events
+from node.protocols.sprinkler.parameters import SprinklerParameters
+from node.protocols.sprinkler.sources import StreamSources
 from node.protocols.sprinkler.storage.batches import epoch_mark
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 
 ME, OWNER, NEAR = 0, 1, 2
 STREAM = 1
@@ -21,11 +21,13 @@ class Bench:
     """One stream's sources, and what they asked for."""
 
     def __init__(self, others=2):
-        self.parameters = Parameters(advertisement_period_us=PERIOD_US, restore_wait_us=3 * PERIOD_US)
+        self.parameters = SprinklerParameters(
+            advertisement_period_us=PERIOD_US, restore_wait_us=3 * PERIOD_US
+        )
         self.others = others
-        self.history = History([STREAM], 1 << 30)
+        self.history = EventHistory([STREAM], 1 << 30)
         self.asked = []
-        self.sources = Sources(self.history, ME, PERIOD_US, self)
+        self.sources = StreamSources(self.history, ME, PERIOD_US, self)
         self.sources.add(STREAM)
 
     def subscribe(self, proxy, stream, cnt):
@@ -79,7 +81,7 @@ def test_the_same_with_advertisements_that_come_a_little_early(bench):
 def traversal():
     """Let the owner's next epoch wait; `third` is already in it and has ten more events of the old one."""
     bench = Bench()
-    bench.says("owner", 0, first_of(1), path=(OWNER,))
+    bench.says("owner", 0, first_seq_of_epoch(1), path=(OWNER,))
     bench.has(95)
     return bench
 
@@ -94,7 +96,7 @@ def test_a_source_that_was_told_to_wait_is_asked_to_go_on_when_its_epoch_is_take
 
 def test_a_stream_for_which_there_was_no_room_is_taken_again_when_there_is(bench):
     bench.history.limit_bytes = 1_000
-    bench.sources.stop(STREAM, Events(Kind.DATA, 0, STREAM, 96, 1, 1_000, 0, 0, bytes(1_000)))
+    bench.sources.stop(STREAM, Events(EventKind.DATA, 0, STREAM, 96, 1, 1_000, 0, 0, bytes(1_000)))
     bench.says("slow", 1_000, 105)
     assert bench.asked[-1] == ("slow", None)
     bench.history.limit_bytes = 2_000
@@ -104,14 +106,14 @@ def test_a_stream_for_which_there_was_no_room_is_taken_again_when_there_is(bench
 
 def test_but_no_longer_than_a_restoration_waits(traversal):
     assert not traversal.sources.may_cross(STREAM, 1_000)
-    traversal.says("owner", 1100, first_of(1))
+    traversal.says("owner", 1100, first_seq_of_epoch(1))
     assert traversal.asked[-1] == ("owner", 95), "it is asked again once in a period"
     assert not traversal.sources.may_cross(STREAM, 1_110_000)
     assert traversal.sources.may_cross(STREAM, 3_001_000)
 
 
 def test_nor_does_it_stay_with_one_that_does_not_send_what_it_says_that_it_has(traversal):
-    traversal.says("third", 0, 105, first_of(1), path=(NEAR, OWNER))
+    traversal.says("third", 0, 105, first_seq_of_epoch(1), path=(NEAR, OWNER))
     assert not traversal.sources.may_cross(STREAM, 1_000)
     traversal.has(100)
     assert not traversal.sources.may_cross(STREAM, 2_000_000)
@@ -119,11 +121,11 @@ def test_nor_does_it_stay_with_one_that_does_not_send_what_it_says_that_it_has(t
 
 
 def test_a_proxy_remembers_where_it_left_former_epochs():
-    stream = History([STREAM], 1 << 30).streams[STREAM]
+    stream = EventHistory([STREAM], 1 << 30).streams[STREAM]
     stream.append(epoch_mark(STREAM, 1, 1))
     assert stream.ends == (), "there was nothing before"
-    stream.append(epoch_mark(STREAM, first_of(1), 2))
-    stream.append(epoch_mark(STREAM, first_of(2), 3))
-    assert stream.ends == (first_of(1) - 1, first_of(2) - 1)
-    stream.truncate(first_of(2) - 1)
-    assert stream.ends == (first_of(1) - 1,)
+    stream.append(epoch_mark(STREAM, first_seq_of_epoch(1), 2))
+    stream.append(epoch_mark(STREAM, first_seq_of_epoch(2), 3))
+    assert stream.ends == (first_seq_of_epoch(1) - 1, first_seq_of_epoch(2) - 1)
+    stream.truncate(first_seq_of_epoch(2) - 1)
+    assert stream.ends == (first_seq_of_epoch(1) - 1,)

@@ -4,14 +4,14 @@ from random import Random
 
 import pytest
 
-from node.protocols.sprinkler.region.neighbourhood import View
+from node.protocols.sprinkler.region.neighbourhood import MembershipView
 
 PROXY = 0
 OWN = 1
 
 
 def view(*members, size=5, own=OWN, seed=0):
-    made = View(own, PROXY, size, Random(seed))
+    made = MembershipView(own, PROXY, size, Random(seed))
     made.members = list(members)
     return made
 
@@ -22,7 +22,7 @@ class Region:
     def __init__(self, members, *, size, seed, views=None):
         self.rng = Random(seed)
         self.alive = dict.fromkeys(range(members))
-        self.views = {member: View(member, PROXY, size, self.rng) for member in self.alive}
+        self.views = {member: MembershipView(member, PROXY, size, self.rng) for member in self.alive}
         for member, given in (views or {}).items():
             self.views[member].members = list(given)
 
@@ -66,11 +66,11 @@ class Region:
 
 
 def test_a_newcomer_knows_the_proxy_alone():
-    assert View(OWN, PROXY, 20, Random(0)).members == [PROXY]
+    assert MembershipView(OWN, PROXY, 20, Random(0)).members == [PROXY]
 
 
 def test_the_proxy_does_not_know_itself():
-    own = View(PROXY, PROXY, 20, Random(0))
+    own = MembershipView(PROXY, PROXY, 20, Random(0))
     own.received(7, [PROXY, 8])
     assert own.members == [8, 7]
 

@@ -1,6 +1,6 @@
 """The messages around what broke: at all moments at which something was disturbed, however many there are."""
 
-from experiments.hunting.case import Case, Disturbance
+from experiments.hunting.case import HuntCase, HuntDisturbance
 from testbed.campaign.hunting.diagram import LINES_MAX, diagram
 
 ONE, OTHER = "r0/member-0", "r1/member-0"
@@ -11,10 +11,10 @@ def message(at_us, number=0, kind=None):
 
 
 def test_of_many_messages_those_near_disturbances_are_shown():
-    crash = Disturbance("crash", 9_000_000, 1_000_000, (OTHER,))
-    cut = Disturbance("cut", 1_000_000, 500_000, ("r0", "r1"))
+    crash = HuntDisturbance("crash", 9_000_000, 1_000_000, (OTHER,))
+    cut = HuntDisturbance("cut", 1_000_000, 500_000, ("r0", "r1"))
     messages = [message(number * 10_000, number) for number in range(1_200)]
-    text = diagram(messages, Case(1, {}, (cut, crash)), [ONE])
+    text = diagram(messages, HuntCase(1, {}, (cut, crash)), [ONE])
     lines = text.splitlines()
     assert sum(" K" in line for line in lines) == LINES_MAX
     for at_s in ("1.0000", "1.5000", "9.0000", "10.0000"):
@@ -29,7 +29,7 @@ def test_few_messages_are_all_shown_except_steady_traffic():
     messages = [message(100 * number, kind="Heartbeat") for number in range(41)] + [
         message(5_000, kind="Join")
     ]
-    text = diagram(messages, Case(1, {}, ()), [ONE])
+    text = diagram(messages, HuntCase(1, {}, ()), [ONE])
     assert "Join" in text.splitlines()[1]
     assert text.splitlines()[-1] == "left out, as there are many: Heartbeat"
     assert "…" not in text

@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 from experiments.child_python import python_command
-from experiments.hunting.case import Case, case_from_json
-from experiments.hunting.huntdir import Broken, HuntDirectory
-from experiments.hunting.written import base_of
+from experiments.hunting.case import HuntCase, case_from_json
+from experiments.hunting.huntdir import BrokenCase, HuntDirectory
+from experiments.hunting.written import hunt_base
 from experiments.loader import read_experiment
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting import start
-from testbed.campaign.hunting.finding import Finding, write_finding
-from testbed.campaign.hunting.hunt import Hunt, Limits
-from testbed.campaign.hunting.pool import Done
+from testbed.campaign.hunting.finding import HuntFinding, write_finding
+from testbed.campaign.hunting.hunt import Hunt, HuntLimits
+from testbed.campaign.hunting.pool import JobResult
 from testbed.cli import main
 
 SMALL = ["--set", "nemesis.vary=null", "--set", "duration=14s", "--set", "workload.rate=10/s"]
@@ -89,7 +89,7 @@ def test_further_breaches_wait_for_the_next_session(tmp_path, findings, left):
 
     directory = HuntDirectory(tmp_path)
     directory.make()
-    limits = Limits(runs=0, findings=findings)
+    limits = HuntLimits(runs=0, findings=findings)
     options = {
         "limits": limits,
         "seed": 1,
@@ -99,8 +99,8 @@ def test_further_breaches_wait_for_the_next_session(tmp_path, findings, left):
     }
     hunting = Hunt(None, None, None, directory, Agreeing(), **options)
     hunting._look_into = look_into
-    hunting.progress.waiting = [Broken(number, Case(number, {}, ()), ()) for number in (7, 8)]
-    hunting.carry_out()
+    hunting.progress.waiting = [BrokenCase(number, HuntCase(number, {}, ()), ()) for number in (7, 8)]
+    hunting.execute()
     assert [each.number for each in directory.progress().waiting] == left
     assert (f"{len(left)} to be shrunk" in hunting.text()) is bool(left)
 
@@ -130,7 +130,7 @@ def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch,
             self.job = job
 
         def wait(self, _seconds):
-            return [Done(self.job, answer)]
+            return [JobResult(self.job, answer)]
 
     monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Answering()))
     assert hunt(tmp_path, *LITTLE, "--runs", "2") == exit_codes.MACHINE
@@ -149,7 +149,7 @@ class Breaking:
     def wait(self, _seconds):
         examples = [{"client": "r0/client-0", "role": "client", "stream": "r0", "count": 1}]
         violation = {"kind": "lost", "count": 1, "said": "lost", "examples": examples}
-        return [Done(self.job, {"violations": [violation]})]
+        return [JobResult(self.job, {"violations": [violation]})]
 
 
 def test_a_full_disk_ends_the_hunt_in_one_line(tmp_path, monkeypatch, capsys):
@@ -200,31 +200,31 @@ def test_the_number_of_a_finding_that_could_not_be_written_is_given_again(tmp_pa
         each.mkdir()
         (each / "experiment.yaml").write_text("name: half")
     file = read_experiment("nemesis", [])
-    case = Case(1, {"duration": "14s"}, ())
+    case = HuntCase(1, {"duration": "14s"}, ())
     violation = {"kind": "lost", "count": 1, "said": "lost", "examples": []}
-    finding = Finding(
+    finding = HuntFinding(
         case=case, found_as=case, violation=violation, said="lost", diagram="", verdict="failed", run=1,
         after_s=1.0, shrinking_runs=1, waiting=None, counted=None, run_directory=None,
     )  # fmt: skip
-    folder = write_finding(directory, base_of(file.experiment), finding, "cutset")
+    folder = write_finding(directory, hunt_base(file.experiment), finding, "cutset")
     assert folder == half
     assert (half / "finding.json").exists()
     assert "name: finding-01" in (half / "experiment.yaml").read_text()
     assert (mine / "experiment.yaml").read_text() == "name: half"
     assert "each of these runs passes" not in (half / "finding.txt").read_text()
-    assert write_finding(directory, base_of(file.experiment), finding, "cutset").name.startswith("02-")
+    assert write_finding(directory, hunt_base(file.experiment), finding, "cutset").name.startswith("02-")
 
 
 def test_a_finding_says_how_it_is_run_with_its_system_and_what_a_run_alone_does_not_say(tmp_path):
     directory = HuntDirectory(tmp_path)
     directory.make()
-    case = Case(1, {"duration": "14s"}, ())
-    finding = Finding(
+    case = HuntCase(1, {"duration": "14s"}, ())
+    finding = HuntFinding(
         case=case, found_as=case, violation={"kind": "stalled", "count": 1, "said": "", "examples": []},
         said="stalled", diagram="", verdict="passed", run=1, after_s=1.0, shrinking_runs=1, waiting=None,
         counted=None, run_directory=None,
     )  # fmt: skip
-    base = base_of(read_experiment("nemesis", []).experiment)
+    base = hunt_base(read_experiment("nemesis", []).experiment)
     folder = write_finding(directory, base, finding, "cutset --system-module my.py")
     text = (folder / "finding.txt").read_text()
     assert f"cutset --system-module my.py run {folder}/experiment.yaml --on simulator\n" in text
@@ -321,10 +321,10 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
 @pytest.mark.slow
 def test_a_hunts_processes_run_its_own_code(tmp_path):
     """A changed copy of the code is hunted by running its command: `python -m testbed.cli.main hunt …`."""
-    from testbed.campaign.hunting.pool import Pool
+    from testbed.campaign.hunting.pool import LocalPool
 
     setup = {"experiment": {}, "build": None, "modules": [], "place": "simulator"}
-    with Pool(setup, 1) as pool:
+    with LocalPool(setup, 1) as pool:
         (pid,) = [worker.process.pid for worker in pool._workers]
         while not (environment := Path(f"/proc/{pid}/environ").read_bytes()):
             assert Path(f"/proc/{pid}").exists()  # has none while it becomes another program

@@ -2,10 +2,10 @@
 
 import pytest
 
-from experiments.hunting.case import Case
-from experiments.hunting.written import base_of
+from experiments.hunting.case import HuntCase
+from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
-from testbed.campaign.hunting.in_virtual_time import InVirtualTime
+from testbed.campaign.hunting.in_virtual_time import VirtualTimeTrials
 from testbed.campaign.hunting.worker import DEFAULT_BUILD
 from testbed.errors import TestbedError
 
@@ -30,6 +30,6 @@ def narrow(rate: str) -> dict[str, object]:
 )
 def test_links_that_carry_less_than_the_system_says_are_no_finding(rate, said):
     settings = {"topology": narrow(rate), "duration": "14s", "workload.rate": "2/s"}
-    trials = InVirtualTime(base_of(load_experiment("scribe-nemesis")), DEFAULT_BUILD)
+    trials = VirtualTimeTrials(hunt_base(load_experiment("scribe-nemesis")), DEFAULT_BUILD)
     with pytest.raises(TestbedError, match=said):
-        trials.tried(Case(1, settings, ()), None)
+        trials.tried(HuntCase(1, settings, ()), None)

@@ -3,10 +3,10 @@
 import pytest
 
 from analysis.pipeline import analyze_here
-from experiments.hunting.case import Case, Disturbance
-from experiments.hunting.drawing import Drawing
-from experiments.hunting.knobs import knobs_of
-from experiments.hunting.written import base_of, experiment_of
+from experiments.hunting.case import HuntCase, HuntDisturbance
+from experiments.hunting.drawing import CaseGenerator
+from experiments.hunting.knobs import drawn_settings
+from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from node.systems import build_machine
 from testbed.backends.in_memory import simulate_in_memory
@@ -19,17 +19,17 @@ from testbed.runner.run_control import prepare
 from tests.node.protocols.sprinkler.readings import forgetting_repetitions, never_asking_the_proxy
 from topologies.loader import load_topology
 
-LEAVING = Case(
+LEAVING = HuntCase(
     654596856,
     {"duration": "11500ms", "roles.proxy": 1, "workload.rate": "5/s"},
-    (Disturbance("leave", 2_815_000, 450_000, ("r2/client-0", "r2/client-1", "r2/client-2")),),
+    (HuntDisturbance("leave", 2_815_000, 450_000, ("r2/client-0", "r2/client-1", "r2/client-2")),),
 )
 QUICK = {"duration": "14s"}
 
 
-def both(name: str, case: Case, tmp_path, build=build_machine):
+def both(name: str, case: HuntCase, tmp_path, build=build_machine):
     """Return a judgement, and the summary of the same run with files."""
-    base = base_of(load_experiment(name))
+    base = hunt_base(load_experiment(name))
     topology = load_topology(case.settings.get("topology", base.topology))
     experiment = experiment_of(base, case, topology)
     plan = make_plan(experiment, topology, seed=case.seed, links_kind="auto")
@@ -53,8 +53,8 @@ def agree(judged, summary) -> bool:
 @pytest.mark.parametrize("name", ["nemesis", "scribe-nemesis", "meghdoot-nemesis"])
 def test_a_system_that_keeps_its_promise_is_found_to_and_every_figure_is_the_analysis_own(name, tmp_path):
     experiment = load_experiment(name)
-    base = base_of(experiment)
-    drawing = Drawing(base, experiment.nemesis, knobs_of(base, experiment.nemesis))
+    base = hunt_base(experiment)
+    drawing = CaseGenerator(base, experiment.nemesis, drawn_settings(base, experiment.nemesis))
     cases = (drawing.case(seed) for seed in range(100))
     case = next(
         each for each in cases if len(each.disturbances) > 2 and each.settings.get("duration") == "14s"
@@ -65,15 +65,15 @@ def test_a_system_that_keeps_its_promise_is_found_to_and_every_figure_is_the_ana
     assert summary["verdict"] == "passed"
 
 
-MANY_WERE_AWAY = Case(
+MANY_WERE_AWAY = HuntCase(
     3241212926,
     {"duration": "14s", "topology": "two-regions", "workload.rate": "10/s"},
     (
-        Disturbance("pause", 2_700_000, 3_300_000, ("r1/publisher-0",)),
-        Disturbance("pause", 3_332_000, 654_000, ("r0/publisher-0",)),
-        Disturbance("depart", 3_373_000, 0, ("r1/peer-0",)),
-        Disturbance("pause", 3_374_000, 2_150_000, ("r0/subscriber-0", "r0/subscriber-1")),
-        Disturbance("crash", 5_251_000, 225_000, ("r1/subscriber-2",)),
+        HuntDisturbance("pause", 2_700_000, 3_300_000, ("r1/publisher-0",)),
+        HuntDisturbance("pause", 3_332_000, 654_000, ("r0/publisher-0",)),
+        HuntDisturbance("depart", 3_373_000, 0, ("r1/peer-0",)),
+        HuntDisturbance("pause", 3_374_000, 2_150_000, ("r0/subscriber-0", "r0/subscriber-1")),
+        HuntDisturbance("crash", 5_251_000, 225_000, ("r1/subscriber-2",)),
     ),
 )
 
@@ -85,7 +85,7 @@ def test_publishers_that_are_silent_while_a_system_may_still_settle_are_no_viola
     assert summary["verdict"] == "passed"
 
 
-TWO_ARE_GONE = Case(
+TWO_ARE_GONE = HuntCase(
     1442160416,
     {
         "duration": "18s",
@@ -95,8 +95,8 @@ TWO_ARE_GONE = Case(
         "workload.rate": "5/s",
     },
     (
-        Disturbance("die", 2_044_000, 0, ("r1/peer-0",)),
-        Disturbance("die", 2_045_000, 0, ("r0/peer-0",)),
+        HuntDisturbance("die", 2_044_000, 0, ("r1/peer-0",)),
+        HuntDisturbance("die", 2_045_000, 0, ("r0/peer-0",)),
     ),
 )
 
@@ -116,10 +116,10 @@ def test_publishers_that_cannot_publish_as_much_as_they_are_asked_to_are_no_viol
         "parameters.flush_interval": "100ms",
     }
     settings = {**QUICK, "topology": far, "roles.client": 1, "drain": "3s", **narrow}
-    base = base_of(load_experiment("nemesis"))
+    base = hunt_base(load_experiment("nemesis"))
     topology = load_topology(far)
     plan = make_plan(
-        experiment_of(base, Case(1, settings, ()), topology), topology, seed=1, links_kind="auto"
+        experiment_of(base, HuntCase(1, settings, ()), topology), topology, seed=1, links_kind="auto"
     )
     run = simulate_in_memory(plan, {"experiment": base.to_json(), "topology": {}})
     judged = judge(run)
@@ -131,9 +131,9 @@ def test_publishers_that_cannot_publish_as_much_as_they_are_asked_to_are_no_viol
 @pytest.mark.parametrize(("asked", "kinds"), [([], []), (["events.published > 0"], ["published"])])
 def test_with_few_due_events_no_publication_is_a_breach_only_if_the_experiment_says_so(asked, kinds):
     settings = {"duration": "1500ms", "workload.rate": "0.5/s", "topology": "two-regions", "expect": asked}
-    base = base_of(load_experiment("nemesis"))
+    base = hunt_base(load_experiment("nemesis"))
     topology = load_topology("two-regions")
-    experiment = experiment_of(base, Case(1, settings, ()), topology)
+    experiment = experiment_of(base, HuntCase(1, settings, ()), topology)
     plan = make_plan(experiment, topology, seed=1, links_kind="auto")
     judged = judge(simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}))
     assert judged.figures["published"] == 0
@@ -149,9 +149,9 @@ def test_with_no_due_delivery_none_is_a_breach_only_if_the_experiment_says_so(as
         "workload.rate": "0.5/s",
         "expect": asked,
     }
-    base = base_of(load_experiment("meghdoot-nemesis"))
+    base = hunt_base(load_experiment("meghdoot-nemesis"))
     topology = load_topology("two-regions")
-    experiment = experiment_of(base, Case(1538474950, settings, ()), topology)
+    experiment = experiment_of(base, HuntCase(1538474950, settings, ()), topology)
     plan = make_plan(experiment, topology, seed=1538474950, links_kind="auto")
     judged = judge(simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}))
     assert (judged.figures["delivered"], judged.figures["lost"]) == (0, 0)
@@ -170,9 +170,9 @@ def test_a_loss_is_one_for_both(tmp_path):
 
 @pytest.mark.slow
 def test_repetitions_are_for_both(tmp_path):
-    kill = Disturbance("crash", 4_000_000, 1_000_000, ("r0/proxy-0",))
-    cut = Disturbance("cut", 3_500_000, 2_000_000, ("r0", "r1"))
-    case = Case(8, {"duration": "14s", "workload.rate": "100/s"}, (cut, kill))
+    kill = HuntDisturbance("crash", 4_000_000, 1_000_000, ("r0/proxy-0",))
+    cut = HuntDisturbance("cut", 3_500_000, 2_000_000, ("r0", "r1"))
+    case = HuntCase(8, {"duration": "14s", "workload.rate": "100/s"}, (cut, kill))
     judged, summary = both("nemesis", case, tmp_path, forgetting_repetitions)
     assert agree(judged, summary)
 
@@ -187,9 +187,9 @@ def test_a_machine_that_raises_is_a_violation_that_names_it(tmp_path):
             machine.handle = lambda given, now_us: 1 / 0 if now_us > late_us else taken(given, now_us)
         return machine
 
-    base = base_of(load_experiment("nemesis"))
+    base = hunt_base(load_experiment("nemesis"))
     topology = load_topology(base.topology)
-    experiment = experiment_of(base, Case(1, QUICK | {"workload.rate": "5/s"}, ()), topology)
+    experiment = experiment_of(base, HuntCase(1, QUICK | {"workload.rate": "5/s"}, ()), topology)
     plan = make_plan(experiment, topology, seed=1, links_kind="auto")
     run = simulate_in_memory(plan, {"experiment": experiment.to_json(), "topology": {}}, build=build)
     (violation,) = judge(run).violations
@@ -214,9 +214,9 @@ def test_a_machine_that_goes_round_in_circles_is_a_violation_not_a_run_without_e
         machine.handle = handle
         return machine
 
-    base = base_of(load_experiment("nemesis"))
+    base = hunt_base(load_experiment("nemesis"))
     topology = load_topology(base.topology)
-    case = Case(1, QUICK | {"workload.rate": "5/s"}, ())
+    case = HuntCase(1, QUICK | {"workload.rate": "5/s"}, ())
     experiment = experiment_of(base, case, topology)
     plan = make_plan(experiment, topology, seed=1, links_kind="auto")
     described = {"experiment": experiment.to_json(), "topology": {}}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis.intervals import clean_runs_needed, wilson_interval
-from testbed.campaign.hunting.counts import Counted, read_counts
+from testbed.campaign.hunting.counts import ReplayCounts, read_counts
 from testbed.campaign.hunting.replaying import broke_again, clean_needed, replay
 from topologies.errors import InputError
 
@@ -28,17 +28,19 @@ def test_so_many_clean_runs_leave_a_chance_of_five_percent(rate, runs):
 
 def test_a_defect_that_never_occurred_cannot_be_called_gone(tmp_path):
     with pytest.raises(InputError, match="never broke on local: replay it there first"):
-        clean_needed(Counted(10, 0), tmp_path, "local")
+        clean_needed(ReplayCounts(10, 0), tmp_path, "local")
     with pytest.raises(InputError, match="clean runs would be needed"):
-        clean_needed(Counted(5_000, 1), tmp_path, "local")
-    assert clean_needed(Counted(10, 10), tmp_path, "local") == clean_runs_needed(wilson_interval(10, 10)[0])
+        clean_needed(ReplayCounts(5_000, 1), tmp_path, "local")
+    assert clean_needed(ReplayCounts(10, 10), tmp_path, "local") == clean_runs_needed(
+        wilson_interval(10, 10)[0]
+    )
 
 
 def test_counts_are_kept_by_where_it_ran(tmp_path):
     (tmp_path / "replays.json").write_text(json.dumps({"local": {"runs": 4, "broke": 3}}))
-    assert read_counts(tmp_path) == {"local": Counted(4, 3)}
-    assert Counted(4, 3).with_one(broke=True) == Counted(5, 4)
-    assert Counted(4, 3).text == "broke in 3 of 4 runs: a rate of 30% to 95% (Wilson, 95 %)"
+    assert read_counts(tmp_path) == {"local": ReplayCounts(4, 3)}
+    assert ReplayCounts(4, 3).with_one(broke=True) == ReplayCounts(5, 4)
+    assert ReplayCounts(4, 3).text == "broke in 3 of 4 runs: a rate of 30% to 95% (Wilson, 95 %)"
     (tmp_path / "replays.json").write_text(json.dumps({"local": {"runs": 4, "broke": 5}}))
     with pytest.raises(InputError, match="of them `broke`"):
         read_counts(tmp_path)

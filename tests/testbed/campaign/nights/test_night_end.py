@@ -14,8 +14,8 @@ from analysis.errors import AnalysisError
 from analysis.history import History, pruning
 from analysis.history.pruning import Pruning
 from analysis.history.regressions import checking
-from analysis.history.regressions.findings import Finding, NightFindings
-from experiments.campaigns.campaign import Failure, State
+from analysis.history.regressions.findings import NightFindings, RegressionFinding
+from experiments.campaigns.campaign import FailureKind, RunState
 from testbed.campaign.nights import night, night_one
 from testbed.campaign.nights.night_end import exit_code, finding_line
 from tests.campaigns import night_record, night_run
@@ -50,8 +50,8 @@ def broken(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, error: Exc
     monkeypatch.setattr(owner, name, fail)
 
 
-def finding(entry: str) -> Finding:
-    return Finding(
+def finding(entry: str) -> RegressionFinding:
+    return RegressionFinding(
         suite="small", entry=entry, metric="latency.p99_ms", unit="ms", kind="tonight", direction="worse",
         before=10.0, after=15.0, change=0.5, interval=None, first_bad_night=NIGHT, last_good_night=NIGHT,
         earliest_night=NIGHT, latest_night=NIGHT, first_bad_commit="", last_good_commit="", also_changed=(),
@@ -98,7 +98,7 @@ def test_on_a_full_disk_a_night_is_not_over_and_says_what_to_do(short, monkeypat
     assert line.startswith("cutset: the disk is full, ")
     assert line.endswith("prune --keep SIZE` does, then `cutset nightly small --resume` goes on")
     assert (short.record.outcome, short.record.exit_code) == ("crashed", 3)
-    assert [run.state for run in short.record.runs] == [State.PENDING]
+    assert [run.state for run in short.record.runs] == [RunState.PENDING]
     [message] = short.told()
     assert message["exit_code"] == 3
     assert "the disk is full" in message["text"]
@@ -118,7 +118,7 @@ def test_a_run_that_a_full_disk_broke_is_made_again(nights, monkeypatch):
         patched.setattr(night_one, "make", fill)
         assert nights.run() == 3
     [torn] = nights.record.runs
-    assert (torn.state, len(torn.torn)) == (State.PENDING, 1)
+    assert (torn.state, len(torn.torn)) == (RunState.PENDING, 1)
     assert nights.run("--resume") == 0
     [run] = nights.record.runs
     assert (run.verdict, run.tries) == ("passed", 2)
@@ -242,12 +242,12 @@ def test_runs_of_a_night_that_is_on_are_not_touched_by_one_with_another_history(
     ("failures", "findings", "code"),
     [
         ((None, None), (), 0),
-        ((None, Failure.EXPECTATION), (), 1),
-        ((None, Failure.FIDELITY), (), 1),
-        ((None, Failure.HARNESS), (), 3),
-        ((Failure.CRASH, Failure.HARNESS), (), 1),
+        ((None, FailureKind.EXPECTATION), (), 1),
+        ((None, FailureKind.FIDELITY), (), 1),
+        ((None, FailureKind.HARNESS), (), 3),
+        ((FailureKind.CRASH, FailureKind.HARNESS), (), 1),
         ((None, None), ("slower",), 1),
-        ((None, Failure.HARNESS), ("slower",), 1),
+        ((None, FailureKind.HARNESS), ("slower",), 1),
     ],
 )
 def test_the_exit_code(failures, findings, code):

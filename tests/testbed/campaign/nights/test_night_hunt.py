@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightRun
 from experiments.hunting.huntdir import HUNTS, HuntDirectory
 from experiments.records.json_files import read_json, write_json
@@ -29,7 +29,7 @@ def found(directory: HuntDirectory, number: int) -> None:
 
 def test_a_hunt_that_found_nothing_has_passed(directory: HuntDirectory) -> None:
     made = concluded(RUN, directory, 12.3456)
-    assert (made.state, made.verdict, made.failure, made.problem) == (State.DONE, "passed", None, None)
+    assert (made.state, made.verdict, made.failure, made.problem) == (RunState.DONE, "passed", None, None)
     assert made.duration_s == 12.346
 
 
@@ -37,7 +37,7 @@ def test_a_hunts_finding_fails_the_run_and_gives_the_replay_command(directory: H
     for number in range(1, SAID_MAX + 3):
         found(directory, number)
     made = concluded(RUN, directory, 1.0)
-    assert (made.verdict, made.failure) == ("failed", Failure.EXPECTATION)
+    assert (made.verdict, made.failure) == ("failed", FailureKind.EXPECTATION)
     assert made.problem is not None
     said = made.problem.split("; ")
     assert said[:SAID_MAX] == [f"{number} events were lost" for number in range(1, SAID_MAX + 1)]

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-from experiments.campaigns.campaign import Failure, Headline, State
+from experiments.campaigns.campaign import FailureKind, RunHeadline, RunState
 from experiments.campaigns.nights import NightDirectory
 from experiments.records.run_record import Outcome
 from experiments.suite import read_suite
@@ -12,23 +12,23 @@ from testbed.campaign.nights.night_options import HISTORY, NightOptions
 from testbed.campaign.nights.night_text import replay_command, show_night
 from tests.campaigns import night_record, night_run
 
-BUSY = {"verdict": "invalid", "failure": Failure.FIDELITY, "problem": "busy"}
-PASSED = {"state": State.DONE, "verdict": "passed", "duration_s": 61.0}
-DONE = night_run("link-failure", **PASSED, headline=Headline(79_990.4, 34.4))
+BUSY = {"verdict": "invalid", "failure": FailureKind.FIDELITY, "problem": "busy"}
+PASSED = {"state": RunState.DONE, "verdict": "passed", "duration_s": 61.0}
+DONE = night_run("link-failure", **PASSED, headline=RunHeadline(79_990.4, 34.4))
 PEAK = night_run("throughput", **PASSED, experiment="throughput")
 RUNS = (
     DONE,
     night_run("link-failure", 1, **PASSED | BUSY),
     night_run("link-failure", 2, **PASSED | BUSY),
     replace(PEAK, **BUSY, allow_failure=True),
-    night_run("nemesis", state=State.SKIPPED, problem="no time left"),
+    night_run("nemesis", state=RunState.SKIPPED, problem="no time left"),
 )
 USUAL = NightOptions(jobs=1, out=Path("runs"), history=HISTORY, site=None, hooks=(), hooks_always=())
 RECORD = night_record(*RUNS, outcome=Outcome.COMPLETED)
 
 
 def test_the_end_of_a_night_is_a_screen(capsys):
-    directory = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
+    directory = NightDirectory.for_night(Path("runs"), date(2026, 11, 21), "quick")
     record = replace(RECORD, findings=("link-failure latency.p99_ms: 30 ms, then 34 ms",))
     show_night(directory, record, read_suite("quick"), Path("history/site/index.html"), USUAL)
     lines = [line for line in capsys.readouterr().out.splitlines() if "replay: " not in line]
@@ -45,7 +45,7 @@ def test_the_end_of_a_night_is_a_screen(capsys):
 
 
 def test_a_night_that_was_interrupted_says_how_to_go_on(capsys):
-    directory = NightDirectory.of(Path("runs"), date(2026, 11, 21), "quick")
+    directory = NightDirectory.for_night(Path("runs"), date(2026, 11, 21), "quick")
     interrupted = replace(RECORD, outcome=Outcome.INTERRUPTED)
     show_night(directory, interrupted, read_suite("quick"), None, USUAL)
     said = capsys.readouterr().out

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from analysis.claims import Claim
-from analysis.reproduction import Judged, Verdict
-from experiments.campaigns.campaign import State
+from analysis.claims import SummaryClaim
+from analysis.reproduction import ClaimVerdict, JudgedClaim
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweepdir import SweepDirectory, runs
 from experiments.records.run_record import MachineRecord, RunRecord, record_from_json
 from testbed.campaign.reproduction.archived_run import ArchivedRun
 from testbed.campaign.reproduction.reproduction_text import (
     NAMED_MAX,
-    Reproduced,
+    ReproductionResult,
     differences,
     last_line,
     show_interrupted,
@@ -22,17 +22,17 @@ from testbed.campaign.reproduction.reproduction_text import (
 from tests.analysis.timelines.world import run_json
 from tests.campaigns import sweep_record
 
-HOLDS, DIFFERS, UNDECIDED = Verdict.HOLDS, Verdict.DIFFERS, Verdict.UNDECIDED
-RUNS = [replace(run, state=State.DONE, verdict="passed") for run in runs({}, 3, 7)]
+HOLDS, DIFFERS, UNDECIDED = ClaimVerdict.HOLDS, ClaimVerdict.DIFFERS, ClaimVerdict.UNDECIDED
+RUNS = [replace(run, state=RunState.DONE, verdict="passed") for run in runs({}, 3, 7)]
 
 
 def record() -> RunRecord:
     return record_from_json(run_json())
 
 
-def reproduced(*judged: Judged, measured: int = 3) -> Reproduced:
-    claimed = (*(each.claim for each in judged), Claim("run", "tiny", None, 0.0))
-    return Reproduced(
+def reproduced(*judged: JudgedClaim, measured: int = 3) -> ReproductionResult:
+    claimed = (*(each.claim for each in judged), SummaryClaim("run", "tiny", None, 0.0))
+    return ReproductionResult(
         archived=ArchivedRun("a.tar.zst", record(), claimed, {}),
         directory=SweepDirectory(Path("runs/again")),
         record=sweep_record(*RUNS),
@@ -45,8 +45,8 @@ def reproduced(*judged: Judged, measured: int = 3) -> Reproduced:
     )
 
 
-def judged(figure: str, verdict: Verdict, value: object = 0, *, why: str = "") -> Judged:
-    return Judged(Claim(figure, value, None, 0.0), verdict, value, why=why)
+def judged(figure: str, verdict: ClaimVerdict, value: object = 0, *, why: str = "") -> JudgedClaim:
+    return JudgedClaim(SummaryClaim(figure, value, None, 0.0), verdict, value, why=why)
 
 
 def test_the_command_that_goes_on_can_be_pasted_whatever_the_paths_are(
@@ -83,7 +83,7 @@ def test_differences_of_this_machine_are_one_line() -> None:
         ([], "not reproduced: no claim can be judged"),
     ],
 )
-def test_the_last_line_says_what_follows(verdicts: list[Verdict], said: str) -> None:
+def test_the_last_line_says_what_follows(verdicts: list[ClaimVerdict], said: str) -> None:
     found = reproduced(*(judged(f"events.a{n}", verdict) for n, verdict in enumerate(verdicts)))
     assert last_line(found) == said
     assert found.reproduced == said.startswith("reproduced")
@@ -121,8 +121,8 @@ def test_so_much_that_differs_is_shown_and_the_rest_counted(capsys: pytest.Captu
 
 
 def test_digits_that_make_the_difference_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    claim = Claim("latency.mean_ms", 13.000001, None, 0.0)
-    show_reproduced(reproduced(Judged(claim, DIFFERS, 13.000002)))
+    claim = SummaryClaim("latency.mean_ms", 13.000001, None, 0.0)
+    show_reproduced(reproduced(JudgedClaim(claim, DIFFERS, 13.000002)))
     assert "latency.mean_ms  13.000001  13.000002  DIFFERS" in capsys.readouterr().out
 
 

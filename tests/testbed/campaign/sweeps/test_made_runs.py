@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import Failure
+from experiments.campaigns.campaign import FailureKind
 from experiments.loader import read_experiment
 from experiments.records.run_record import Times
 from experiments.records.rundir import RunDirectory
@@ -30,9 +30,9 @@ class Breaking(Simulator):
     def __init__(self, break_: Callable[[RunDirectory], RunResult]) -> None:
         self._break = break_
 
-    def carry_out(self, run: RunDirectory, follow: Follow) -> RunResult:
+    def execute(self, run: RunDirectory, follow: Follow) -> RunResult:
         """See `Backend`."""
-        super().carry_out(run, follow)
+        super().execute(run, follow)
         return self._break(run)
 
 
@@ -50,7 +50,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[
         monkeypatch.setattr(made_runs, "open_backend", open_backend)
         path = write_experiment(tmp_path, faults=VIRTUAL)
         file = read_experiment(str(path), ["duration=1s"], ("sweep", "repeat"))
-        chosen = RunSelection.of(file, backend=None, links="relay", seed=7, repeat=2)
+        chosen = RunSelection.from_options(file, backend=None, links="relay", seed=7, repeat=2)
         return list(make_runs(chosen, tmp_path / "runs", analyze=analyze, follow=TerseFollower("tiny")))
 
     return make
@@ -90,7 +90,7 @@ def test_without_an_analysis_a_run_that_came_to_its_end_is_fine(made: Callable[.
 def test_one_that_breaks_is_made_with_its_problem(made: Callable[..., list[MadeRun]]) -> None:
     runs = made(raising(TestbedError("the sandbox ended")))
     assert [(run.summary, run.problem) for run in runs] == [(None, "the sandbox ended")] * 2
-    assert runs[0].failure is Failure.HARNESS
+    assert runs[0].failure is FailureKind.HARNESS
     assert runs[0].why == "the sandbox ended"
 
 

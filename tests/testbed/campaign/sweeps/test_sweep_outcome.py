@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import State
-from experiments.campaigns.sweep_expectations import GroupJudgement, Judgement
+from experiments.campaigns.campaign import RunState
+from experiments.campaigns.sweep_expectations import GroupJudgement, SweepJudgement
 from experiments.campaigns.sweepdir import SweepDirectory, runs
 from testbed.campaign.sweeps.sweep_outcome import show_sweep, verdict_of
 from tests.campaigns import sweep_record
 
-CRASHED = replace(runs({}, 1, 7)[0], state=State.FAILED)
+CRASHED = replace(runs({}, 1, 7)[0], state=RunState.FAILED)
 RECORD = sweep_record(CRASHED, backend="my lab.yaml", links="relay")
 
 
@@ -30,11 +30,11 @@ def test_commands_can_be_pasted_whatever_the_paths_are(capsys: pytest.CaptureFix
 def test_failed_sweep_expectations_are_reported_with_their_groups(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    passed = replace(CRASHED, state=State.DONE, verdict="passed")
+    passed = replace(CRASHED, state=RunState.DONE, verdict="passed")
     missed = GroupJudgement(9.5, False, "topology=ring-6")
     held = GroupJudgement(1.0, True, "topology=star-5")
     text = "max(latency.p99_ms) by topology <= 2"
-    expectation = Judgement(text, 9.5, False, (held, missed))
+    expectation = SweepJudgement(text, 9.5, False, (held, missed))
     record = replace(RECORD, runs=(passed,), expectations=(expectation,))
     assert verdict_of(record) == "failed"
     assert verdict_of(replace(record, expectations=())) == "passed"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.campaigns.campaign import State
+from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.files.locks import folder_lock
 from experiments.loader import read_experiment
@@ -90,7 +90,7 @@ def test_a_sweep_that_an_earlier_version_began_goes_on(
     tmp_path: Path, experiment: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = read_experiment(str(experiment))
-    chosen = RunSelection.of(file, backend=None, links="auto", seed=None, repeat=2)
+    chosen = RunSelection.from_options(file, backend=None, links="auto", seed=None, repeat=2)
     earlier = json.loads((EARLIER / "sweep.json").read_text())
     directory = SweepDirectory(tmp_path / "runs/20261123T054447Z-tiny-240e1e")
     directory.points.mkdir(parents=True)
@@ -100,7 +100,7 @@ def test_a_sweep_that_an_earlier_version_began_goes_on(
     assert capsys.readouterr().err.splitlines()[-3].startswith("2 of 4 runs to go")
     runs = directory.read().runs
     assert [each.verdict for each in runs] == ["failed", "failed", None, None]
-    assert all(each.state is State.DONE and each.problem is None for each in runs[2:])
+    assert all(each.state is RunState.DONE and each.problem is None for each in runs[2:])
     assert {path.name for path in directory.points.iterdir()} == {each.name for each in runs[2:]}
 
 

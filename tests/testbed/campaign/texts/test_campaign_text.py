@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.campaigns.campaign import Failure, Headline, State
+from experiments.campaigns.campaign import FailureKind, RunHeadline, RunState
 from experiments.campaigns.sweepdir import SweepRun, replay_command
 from testbed.campaign.texts.campaign_text import duration_text, run_line
 from tests.campaigns import night_run
@@ -13,10 +13,10 @@ from tests.campaigns import night_run
 POINT = SweepRun(name="2-driver-2-r1", number=2, values={"roles.driver": 2}, repetition=1, seed=8)
 ENDED = replace(
     POINT,
-    state=State.DONE,
+    state=RunState.DONE,
     verdict="passed",
     duration_s=12.4,
-    headline=Headline(1234567.8, 45.2, 0),
+    headline=RunHeadline(1234567.8, 45.2, 0),
 )
 
 
@@ -32,16 +32,16 @@ def test_the_last_line_has_nothing_left():
 
 
 def test_a_run_that_did_not_pass_says_why():
-    busy = {"verdict": "invalid", "failure": Failure.FIDELITY, "problem": "busy"}
-    allowed = night_run("throughput", state=State.DONE, duration_s=61.0, allow_failure=True, **busy)
+    busy = {"verdict": "invalid", "failure": FailureKind.FIDELITY, "problem": "busy"}
+    allowed = night_run("throughput", state=RunState.DONE, duration_s=61.0, allow_failure=True, **busy)
     assert run_line(allowed, 5, 5) == (
         "[5/5] throughput r0 seed 11: invalid (allowed): busy, took 1 min 01 s"
     )
-    broke = replace(POINT, state=State.FAILED, failure=Failure.HARNESS, problem="no disk")
+    broke = replace(POINT, state=RunState.FAILED, failure=FailureKind.HARNESS, problem="no disk")
     assert run_line(broke, 1, 1) == "[1/1] roles.driver=2 seed 8: harness: no disk"
-    left_out = night_run(state=State.SKIPPED, problem="no time left")
+    left_out = night_run(state=RunState.SKIPPED, problem="no time left")
     assert run_line(left_out, 5, 5).endswith("seed 11: left out (no time left)")
-    assert run_line(replace(POINT, state=State.DONE), 1, 1).endswith("seed 8: ran")
+    assert run_line(replace(POINT, state=RunState.DONE), 1, 1).endswith("seed 8: ran")
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from experiments.records.run_record import Outcome, Phase, RunRecord
+from experiments.records.run_record import Outcome, RunPhase, RunRecord
 from experiments.records.rundir import RunDirectory
 from testbed.campaign.texts.outcome import show_outcome
 from tests.run_json import SMALL
 
 RUN = RunDirectory(Path("runs/x"))
-ENDED = RunRecord(SMALL, phase=Phase.COLLECTED, outcome=Outcome.COMPLETED)
+ENDED = RunRecord(SMALL, phase=RunPhase.COLLECTED, outcome=Outcome.COMPLETED)
 SUMMARY: dict[str, Any] = {
     "verdict": "failed",
     "fidelity": {

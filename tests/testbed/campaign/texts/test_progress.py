@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from testbed.campaign.texts.progress import PlainFollower, Situation
+from testbed.campaign.texts.progress import PlainFollower, RunSituation
 
 ZERO_NS = 1_700_000_000_000_000_000
 SECOND_NS = 1_000_000_000
@@ -24,35 +24,35 @@ def change(direction: str, at_s: float = 19.0, state: str = "blackhole") -> dict
 
 
 @pytest.fixture
-def situation() -> Situation:
-    there = Situation()
+def situation() -> RunSituation:
+    there = RunSituation()
     there.take({"did": "phase", "phase": "running"})
     there.take({"did": "running", "zero_ns": ZERO_NS, "duration_us": 60_000_000})
     return there
 
 
-def test_the_line_shows_elapsed_of_total_and_events_a_second(situation: Situation) -> None:
+def test_the_line_shows_elapsed_of_total_and_events_a_second(situation: RunSituation) -> None:
     situation.take({"did": "progress", "events_per_s": 79_812, "delivered": 1})
     text = " ".join(situation.text(ZERO_NS + 23 * SECOND_NS).split())
     assert text == "running 23 of 60 s 79,812 events/s"
 
 
-def test_elapsed_time_stays_within_the_run(situation: Situation) -> None:
+def test_elapsed_time_stays_within_the_run(situation: RunSituation) -> None:
     assert situation.elapsed_s(ZERO_NS - SECOND_NS) == 0
     assert situation.elapsed_s(ZERO_NS + 61 * SECOND_NS) == 60
 
 
-def test_both_directions_of_a_change_are_one_line(situation: Situation) -> None:
+def test_both_directions_of_a_change_are_one_line(situation: RunSituation) -> None:
     lines = [situation.take(change(direction)) for direction in ("forward", "backward")]
     assert lines == ["  19.0 s  cut: r2-r3 blackhole", None]
 
 
-def test_the_same_link_changing_again_is_another_line(situation: Situation) -> None:
+def test_the_same_link_changing_again_is_another_line(situation: RunSituation) -> None:
     situation.take(change("forward"))
     assert situation.take(change("forward", at_s=41, state="up")) == "  41.0 s  cut: r2-r3 up"
 
 
-def test_problems_are_shown_as_they_come(situation: Situation) -> None:
+def test_problems_are_shown_as_they_come(situation: RunSituation) -> None:
     assert situation.take({"did": "problem", "text": "the relay died"}) == "problem: the relay died"
 
 

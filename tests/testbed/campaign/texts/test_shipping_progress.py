@@ -8,16 +8,16 @@ import pytest
 
 from testbed.campaign.texts import progress as shown
 from testbed.campaign.texts.progress import LiveFollower, PlainFollower
-from testbed.campaign.texts.shipping_progress import MachineFiles, ShippedSoFar
-from testbed.machines.shipping.result import Progress, State
+from testbed.campaign.texts.shipping_progress import MachineFiles, ShippingProgress
+from testbed.machines.shipping.result import MachineProgress, ShippingState
 
 MB = 10**6
 
 
 def progress(
-    state: State, got_mb: float, of_mb: float = 300, machine: str = "h0", note: str = ""
+    state: ShippingState, got_mb: float, of_mb: float = 300, machine: str = "h0", note: str = ""
 ) -> dict[str, object]:
-    return Progress(
+    return MachineProgress(
         machine, state, round(got_mb * MB), round(of_mb * MB), round(got_mb * MB / 10), 12, note
     ).as_message()
 
@@ -25,31 +25,31 @@ def progress(
 def test_a_machines_text_says_how_much_is_here_how_fast_and_how_long_it_will_take() -> None:
     files = MachineFiles("h0")
     for second in range(5):
-        files.take(progress(State.SHIPPING, 20 * second), second)
+        files.take(progress(ShippingState.SHIPPING, 20 * second), second)
     assert " ".join(files.text.split()) == "h0 shipping 80 of 300 MB 20 MB/s 11 s left"
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:
     files = MachineFiles("h0")
     for second, got_mb in enumerate([0, 100, 100, 100, 100, 100, 103]):
-        files.take(progress(State.SHIPPING, got_mb), second)
+        files.take(progress(ShippingState.SHIPPING, got_mb), second)
     assert files.rate_bytes_per_s == 1 * MB
 
 
 def test_before_anything_is_known_nothing_is_claimed() -> None:
     files = MachineFiles("h0")
-    files.take(progress(State.CONNECTING, 0, 0), 1.0)
+    files.take(progress(ShippingState.CONNECTING, 0, 0), 1.0)
     assert " ".join(files.text.split()) == "h0 connecting"
 
 
 def test_broken_and_completed_transfers_are_reported_once() -> None:
-    so_far = ShippedSoFar()
+    so_far = ShippingProgress()
     messages = [
-        progress(State.SHIPPING, 10),
-        progress(State.WAITING, 10, note="the connection is lost"),
-        progress(State.WAITING, 10, note="the connection is lost"),
-        progress(State.SHIPPING, 20),
-        progress(State.SHIPPED, 300),
+        progress(ShippingState.SHIPPING, 10),
+        progress(ShippingState.WAITING, 10, note="the connection is lost"),
+        progress(ShippingState.WAITING, 10, note="the connection is lost"),
+        progress(ShippingState.SHIPPING, 20),
+        progress(ShippingState.SHIPPED, 300),
     ]
     assert [so_far.take(message, 0.0) for message in messages] == [
         None,
@@ -61,8 +61,8 @@ def test_broken_and_completed_transfers_are_reported_once() -> None:
 
 
 def test_a_machine_that_is_given_up_leaves_a_line_that_says_what_it_has() -> None:
-    so_far = ShippedSoFar()
-    line = so_far.take(progress(State.GIVEN_UP, 100, note="h0: cannot be reached"), 0.0)
+    so_far = ShippingProgress()
+    line = so_far.take(progress(ShippingState.GIVEN_UP, 100, note="h0: cannot be reached"), 0.0)
     assert line == "h0: given up: h0: cannot be reached; 200 MB are left there"
 
 
@@ -72,8 +72,8 @@ def test_plain_lines_say_what_ends_and_once_in_a_while_how_far_it_is(
     monkeypatch.setattr(shown, "time", SimpleNamespace(monotonic=lambda: 1000.0))  # it stands still
     with PlainFollower() as follow:
         for got_mb in range(0, 300, 10):
-            follow(progress(State.SHIPPING, got_mb))
-        follow(progress(State.SHIPPED, 300))
+            follow(progress(ShippingState.SHIPPING, got_mb))
+        follow(progress(ShippingState.SHIPPED, 300))
     passing, last = capsys.readouterr().err.splitlines()
     assert "h0" in passing
     assert last == "h0: all its files are here: 300 MB, sent as 30 MB"
@@ -81,9 +81,9 @@ def test_plain_lines_say_what_ends_and_once_in_a_while_how_far_it_is(
 
 def test_on_a_terminal_every_machine_that_is_waited_for_has_a_bar() -> None:
     follow = LiveFollower()
-    follow(progress(State.SHIPPING, 100))
-    follow(progress(State.SHIPPING, 50, machine="h1"))
-    follow(progress(State.SHIPPED, 300, machine="h2"))
+    follow(progress(ShippingState.SHIPPING, 100))
+    follow(progress(ShippingState.SHIPPING, 50, machine="h1"))
+    follow(progress(ShippingState.SHIPPED, 300, machine="h2"))
     _, *bars = follow._progress.tasks
     assert [(bar.completed, bar.total, bar.visible) for bar in bars] == [
         (100 * MB, 300 * MB, True),
@@ -103,7 +103,7 @@ def test_a_run_is_followed_while_machines_come_up_in_other_threads(
     def ship() -> None:
         try:
             for number in range(machines):
-                follow(progress(State.CONNECTING, 0, 0, machine=f"h{number}"))
+                follow(progress(ShippingState.CONNECTING, 0, 0, machine=f"h{number}"))
         finally:
             done.set()
 

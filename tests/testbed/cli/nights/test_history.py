@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.history import History, Metric
-from analysis.history.files import Partition
+from analysis.history.files import HistoryPartition
 from analysis.history.history_schemas import RUNS
 from experiments.loader import load_experiment
 from experiments.records.json_files import read_json
@@ -95,7 +95,7 @@ def test_json_has_settings_machine_and_metrics_as_objects(history: History, caps
 
 
 def test_a_damaged_file_is_named_and_the_rest_is_shown(history: History, capsys: Said) -> None:
-    damaged = Partition.of(history.folder, RUNS, NIGHT).of_run("run-a")
+    damaged = HistoryPartition.for_night(history.folder, RUNS, NIGHT).of_run("run-a")
     damaged.write_bytes(b"torn")
     assert cutset(["history", "--json"]) == 1
     captured = capsys.readouterr()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from analysis.history import History
-from experiments.campaigns.campaign import Failure, State
+from experiments.campaigns.campaign import FailureKind, RunState
 from experiments.campaigns.nights import NightDirectory
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.records.run_record import Outcome
@@ -36,8 +36,8 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
 
     record = nights.record
     assert [(run.name, run.state, run.verdict, run.failure) for run in record.runs] == [
-        ("good r0", State.DONE, "passed", None),
-        ("bad r0", State.DONE, "failed", Failure.EXPECTATION),
+        ("good r0", RunState.DONE, "passed", None),
+        ("bad r0", RunState.DONE, "failed", FailureKind.EXPECTATION),
     ]
     assert (record.outcome, record.exit_code) == ("completed", 1)
     assert nights.kept() == Counter(run.run for run in record.runs)
@@ -77,8 +77,8 @@ def test_a_whole_sweep_is_one_run_of_a_night_with_what_is_expected_of_it(nights,
     )
     assert nights.run() == 1
     good, bad = nights.record.runs
-    assert (good.state, good.verdict, good.failure, good.problem) == (State.DONE, "passed", None, None)
-    assert (bad.verdict, bad.failure) == ("failed", Failure.EXPECTATION)
+    assert (good.state, good.verdict, good.failure, good.problem) == (RunState.DONE, "passed", None, None)
+    assert (bad.verdict, bad.failure) == ("failed", FailureKind.EXPECTATION)
     assert bad.problem == "min(events.published) >= 1000000000.0 did not hold"
     for run in (good, bad):
         sweep = SweepDirectory(nights.directory.run_of(run).path)
@@ -122,7 +122,7 @@ def test_a_night_that_an_earlier_version_began_goes_on(nights):
     assert (first.name, first.run, first.failure) == (
         "first r0",
         "20261123T054440Z-tiny-e361c2",
-        Failure.EXPECTATION,
+        FailureKind.EXPECTATION,
     )
     assert (second.verdict, second.tries) == ("passed", 1)
     assert nights.kept() == {second.run: 1}
@@ -148,7 +148,7 @@ def test_a_night_that_is_killed_goes_on_with_what_is_left(nights):
     nights.suite("name: first", "name: second")
     nights.killed(IN_A_RUN, calls=2)
     first, torn = nights.record.runs
-    assert (first.state, torn.state) == (State.DONE, State.RUNNING)
+    assert (first.state, torn.state) == (RunState.DONE, RunState.RUNNING)
     assert nights.kept() == {first.run: 1}
 
     assert nights.run("--resume") == 0
@@ -171,7 +171,7 @@ def test_a_night_ends_tidily_and_its_hooks_are_called_if_no_user_interrupted_it(
     assert [message["outcome"] for message in nights.told()] == told
     record = nights.record
     assert (record.outcome, record.exit_code) == ("interrupted", 130)
-    assert [run.state for run in record.runs] == [State.DONE, State.PENDING, State.PENDING]
+    assert [run.state for run in record.runs] == [RunState.DONE, RunState.PENDING, RunState.PENDING]
     assert [len(run.torn) for run in record.runs] == [0, 1, 0]  # what was on was set aside
     assert nights.kept() == {record.runs[0].run: 1}
 
@@ -182,15 +182,17 @@ def test_a_run_that_ended_just_before_a_crash_is_noted_and_not_made_again(nights
     assert nights.run() == 0
     kept = nights.kept()
     record = nights.record
-    unnoted = replace(record.runs[0], state=State.RUNNING, verdict=None)  # in the history, not in the record
-    hopeless = replace(record.runs[1], state=State.RUNNING, tries=3, run=None)
+    unnoted = replace(
+        record.runs[0], state=RunState.RUNNING, verdict=None
+    )  # in the history, not in the record
+    hopeless = replace(record.runs[1], state=RunState.RUNNING, tries=3, run=None)
     left = replace(record, outcome=None).with_run(unnoted).with_run(hopeless)
     nights.directory.write(left)
 
     assert nights.run("--resume") == 3
     runs = nights.record.runs
     assert (runs[0].run, runs[0].verdict, runs[0].tries) == (record.runs[0].run, "passed", 1)
-    assert (runs[1].state, runs[1].failure) == (State.FAILED, Failure.HARNESS)
+    assert (runs[1].state, runs[1].failure) == (RunState.FAILED, FailureKind.HARNESS)
     assert runs[1].problem == "it was begun 3 times, and ended the night each time"
     [added] = set(nights.kept()) - set(kept)
     assert added.endswith("-last-0-not-started")
@@ -202,7 +204,7 @@ def test_runs_beyond_the_budget_are_skipped_and_reported(nights, capsys):
     nights.suite("name: good", f"name: long, set: {NO_TIME}", budget="1min")
     assert nights.run() == 0
     _, long = nights.record.runs
-    assert long.state is State.SKIPPED
+    assert long.state is RunState.SKIPPED
     assert "long r0 seed" in (said := capsys.readouterr().err)
     assert "left out (no time left: it takes about 620 s, and" in said
     assert "long r0" in (nights.history / "site/index.html").read_text()
@@ -210,23 +212,23 @@ def test_runs_beyond_the_budget_are_skipped_and_reported(nights, capsys):
 
 @pytest.mark.slow
 def test_a_run_that_takes_longer_than_what_is_left_is_stopped(nights, monkeypatch):
-    carry_out = Simulator.carry_out
+    execute = Simulator.execute
 
     def soon_over(place: Simulator, run: RunDirectory, follow: Follow) -> RunResult:
         signal.setitimer(signal.ITIMER_REAL, 0.01, 5)  # in the middle of it, however long it took to begin
-        return carry_out(place, run, follow)
+        return execute(place, run, follow)
 
-    monkeypatch.setattr(Simulator, "carry_out", soon_over)
+    monkeypatch.setattr(Simulator, "execute", soon_over)
     nights.suite("name: slow, set: {workload.rate: 200000/s, duration: 900s}", budget="1min")
     record = nights.planned()
-    used_to_be_fast = replace(record.runs[0], state=State.DONE, verdict="passed", duration_s=0.2)
-    NightDirectory.of(nights.folder / "runs", date(2026, 11, 20), "small").write(
+    used_to_be_fast = replace(record.runs[0], state=RunState.DONE, verdict="passed", duration_s=0.2)
+    NightDirectory.for_night(nights.folder / "runs", date(2026, 11, 20), "small").write(
         record.with_run(used_to_be_fast)
     )
     nights.directory.write(replace(record, spent_s=30.0))
     assert nights.run("--resume") == 3
     [slow] = nights.record.runs
-    assert (slow.state, slow.failure) == (State.FAILED, Failure.HARNESS)
+    assert (slow.state, slow.failure) == (RunState.FAILED, FailureKind.HARNESS)
     assert slow.problem.startswith("it was stopped after 30 s")
     assert nights.kept() == {slow.run: 1}
 
@@ -237,7 +239,7 @@ def test_missing_features_of_the_machine_fail_the_run_but_not_the_night(nights):
     nights.suite(f"name: huge, on: local, {endless}", "name: good", budget="2d")
     assert nights.run() == 3
     huge, good = nights.record.runs
-    assert (huge.state, huge.failure, good.verdict) == (State.FAILED, Failure.HARNESS, "passed")
+    assert (huge.state, huge.failure, good.verdict) == (RunState.FAILED, FailureKind.HARNESS, "passed")
     assert "the captures need about" in huge.problem
     assert sum(nights.kept().values()) == 2  # it stands there as not started
 

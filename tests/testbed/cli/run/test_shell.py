@@ -20,7 +20,7 @@ def stopped_before_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_the_prompt(*_: Any, **__: Any) -> None:
         raise TestbedError("at the prompt")
 
-    monkeypatch.setattr(shell_run, "carry_out", at_the_prompt)
+    monkeypatch.setattr(shell_run, "execute", at_the_prompt)
     monkeypatch.setattr(run_control, "check_machine", lambda *_: None)
 
 

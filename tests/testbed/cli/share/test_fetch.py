@@ -8,7 +8,7 @@ import pytest
 
 from experiments.records.rundir import RunDirectory
 from testbed.cli.main import run as cutset
-from testbed.machines.started_runs import inventory_of, note_started
+from testbed.machines.started_runs import inventory_of, record_started
 from tests.run_json import set_run
 
 INVENTORY = """\
@@ -49,7 +49,7 @@ def test_a_run_that_is_not_says_how_to_name_another_inventory(
     run: RunDirectory, capsys: pytest.CaptureFixture[str], shipped: list[dict[str, object]]
 ) -> None:
     set_run(run, shipped=shipped)
-    note_started(run, run.path.parent / "lab.yaml")
+    record_started(run, run.path.parent / "lab.yaml")
     assert cutset(["fetch", str(run.path)]) == 2
     lab = run.path.parent / "lab.yaml"
     problem = f"its inventory {lab} no longer exists: set one with --on"
@@ -83,7 +83,7 @@ def test_a_run_that_was_started_here_is_fetched_with_its_inventory_until_all_is_
 ) -> None:
     inventory = tmp_path / "mine.yaml"
     inventory.write_text("inventory: mine\n")
-    note_started(run, inventory)
+    record_started(run, inventory)
     assert cutset(["fetch", str(run.path)]) == 2
     assert str(inventory) in capsys.readouterr().err, "it is read, and its fault said"
     set_run(run, shipped=[{"machine": "h0", "complete": True}])
@@ -93,5 +93,5 @@ def test_a_run_that_was_started_here_is_fetched_with_its_inventory_until_all_is_
 
 def test_a_run_starts_even_if_nothing_can_be_recorded(run: RunDirectory, tmp_path: Path) -> None:
     (tmp_path / "state").write_text("no folder")
-    note_started(run, tmp_path / "mine.yaml")
+    record_started(run, tmp_path / "mine.yaml")
     assert inventory_of(run) is None

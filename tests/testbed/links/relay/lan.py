@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.planned.changes import Direction, LinkChange, LinkState
+from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from testbed.links.emulator import Applied
 from testbed.links.relay.controller import RelayEmulator
 from testbed.links.wiring import LinkWiring
@@ -49,7 +49,7 @@ class Late(RelayEmulator):
     """A relay that hears of changes late, as on a busy machine."""
 
     def change(
-        self, link: str, direction: Direction, parameters: LinkParameters, *, blackhole: bool
+        self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
     ) -> Applied:
         time.sleep(LATE_S)
         return super().change(link, direction, parameters, blackhole=blackhole)
@@ -76,7 +76,7 @@ class Lan(Network):
         ends[0].connect((address, port))
         return Stamper((ends[0], ends[1]), size=size)
 
-    def counters(self, at: int, direction: Direction) -> dict[str, int]:
+    def counters(self, at: int, direction: LinkDirectionName) -> dict[str, int]:
         """Return the counters of a host's link that must not depend on the path of frames."""
         row = self.emulator.counters()[f"lan-{host(at)}", direction]
         return {name: getattr(row, name) for name in COUNTERS}
@@ -86,7 +86,9 @@ class Lan(Network):
         number = [link.name for link in self.plan.links].index(f"lan-{host(at)}")
         return int(Path(f"/sys/class/net/l{number}p/statistics/rx_packets").read_text())
 
-    def put(self, at: int, direction: Direction, state: LinkState, parameters: LinkParameters) -> Applied:
+    def put(
+        self, at: int, direction: LinkDirectionName, state: LinkState, parameters: LinkParameters
+    ) -> Applied:
         """Change a host's link."""
         return self.change(LinkChange(0, "fault", f"lan-{host(at)}", direction, state, parameters))
 
@@ -115,9 +117,9 @@ def sent_by_turns(way: str, parameters: dict[str, Any]) -> dict[str, Any]:
             "counters": [
                 lan.counters(at, direction)
                 for at, direction in (
-                    (0, Direction.FORWARD),
-                    (1, Direction.FORWARD),
-                    (2, Direction.BACKWARD),
+                    (0, LinkDirectionName.FORWARD),
+                    (1, LinkDirectionName.FORWARD),
+                    (2, LinkDirectionName.BACKWARD),
                 )
             ],
             "passed_on": [lan.passed_on(0), lan.passed_on(1)],
@@ -128,7 +130,7 @@ def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> di
     """Send a burst to a host behind a link with a lower rate than the sender's and a much shorter queue."""
     with Lan(LinkParameters(delay_us=2000), Bridged if way == "bridged" else RelayEmulator) as lan:
         narrow = LinkParameters(delay_us=2000, rate_bits_per_s=rate_bits_per_s, queue_packets=queue_packets)
-        lan.put(2, Direction.BACKWARD, LinkState.UP, narrow)
+        lan.put(2, LinkDirectionName.BACKWARD, LinkState.UP, narrow)
         stamper = lan.stamper(0, 2, BURST_BYTES)
         assert lan.emulator.pid is not None
         os.kill(lan.emulator.pid, 19)  # SIGSTOP: the burst is one, however slowly the sender runs
@@ -139,7 +141,7 @@ def into_a_narrow_link(way: str, rate_bits_per_s: int, queue_packets: int) -> di
         return {
             "sent_ns": stamper.sent,
             "arrivals": [list(arrival) for arrival in stamper.arrivals],
-            "counters": lan.counters(2, Direction.BACKWARD),
+            "counters": lan.counters(2, LinkDirectionName.BACKWARD),
         }
 
 
@@ -147,18 +149,18 @@ def too_long(way: str, size: int, at_once: int) -> dict[str, Any]:
     """Send datagrams, `at_once` per frame, to a host whose link has a smaller MTU than the sender's."""
     large = LinkParameters(delay_us=500, mtu_bytes=9000)
     with Lan(large, Bridged if way == "bridged" else RelayEmulator) as lan:
-        lan.put(2, Direction.BACKWARD, LinkState.UP, LinkParameters(delay_us=500))
+        lan.put(2, LinkDirectionName.BACKWARD, LinkState.UP, LinkParameters(delay_us=500))
         stamper = lan.stamper(0, 2, size)
         for _ in range(DATAGRAMS // at_once):
             stamper.send_offloaded(at_once)
         stamper.collect_until_quiet(QUIET_S)
-        return {"came": len(stamper.arrivals), "counters": lan.counters(2, Direction.BACKWARD)}
+        return {"came": len(stamper.arrivals), "counters": lan.counters(2, LinkDirectionName.BACKWARD)}
 
 
 def cut_in_flight(way: str) -> dict[str, Any]:
     """Cut a link towards a host with datagrams in flight, heal it, and cut the other direction."""
     with Lan(LinkParameters(delay_us=500), Bridged if way == "bridged" else RelayEmulator) as lan:
-        lan.put(2, Direction.BACKWARD, LinkState.UP, FAR)
+        lan.put(2, LinkDirectionName.BACKWARD, LinkState.UP, FAR)
         towards, back, beside = lan.stamper(0, 2), lan.stamper(2, 0), lan.stamper(0, 1)
         came: dict[str, list[int]] = {"towards": [], "back": [], "beside": []}
 
@@ -170,18 +172,19 @@ def cut_in_flight(way: str) -> dict[str, Any]:
                     stamper.send()
             if not came["towards"]:
                 wait_until(
-                    lambda: lan.counters(2, Direction.BACKWARD)["frames"] == DATAGRAMS, "all in flight"
+                    lambda: lan.counters(2, LinkDirectionName.BACKWARD)["frames"] == DATAGRAMS,
+                    "all in flight",
                 )
-                lan.put(2, Direction.BACKWARD, LinkState.BLACKHOLE, FAR)
+                lan.put(2, LinkDirectionName.BACKWARD, LinkState.BLACKHOLE, FAR)
             for name, stamper in stampers.items():
                 stamper.collect_until_quiet(QUIET_S)
                 came[name].append(len(stamper.arrivals) - before[name])
 
         send()
-        dropped = lan.counters(2, Direction.BACKWARD)["dropped_blackhole"]
-        lan.put(2, Direction.BACKWARD, LinkState.UP, FAR)
+        dropped = lan.counters(2, LinkDirectionName.BACKWARD)["dropped_blackhole"]
+        lan.put(2, LinkDirectionName.BACKWARD, LinkState.UP, FAR)
         send()
-        lan.put(2, Direction.FORWARD, LinkState.BLACKHOLE, LinkParameters(delay_us=500))
+        lan.put(2, LinkDirectionName.FORWARD, LinkState.BLACKHOLE, LinkParameters(delay_us=500))
         send()
         in_order = all(
             [arrival.number for arrival in stamper.arrivals]
@@ -197,7 +200,7 @@ def taken_down(way: str) -> dict[str, list[int]]:
         stampers = {"to": lan.stamper(0, 2), "from": lan.stamper(2, 0), "beside": lan.stamper(0, 1)}
         came: dict[str, list[int]] = {name: [] for name in stampers}
         for state in (LinkState.UP, LinkState.DOWN, LinkState.UP):
-            lan.put(2, Direction.BACKWARD, state, LinkParameters(delay_us=500))
+            lan.put(2, LinkDirectionName.BACKWARD, state, LinkParameters(delay_us=500))
             for name, stamper in stampers.items():
                 if state is LinkState.UP:
                     wait_until(stamper.passes, f"a datagram {name} it")
@@ -239,7 +242,9 @@ def taken_down_under_way(way: str) -> dict[str, list[int]]:
         sending = threading.Thread(target=send)
         sending.start()
         wait_until(lambda: len(stamper.arrivals) >= DATAGRAMS, "datagrams on their way")
-        applied_ns = lan.put(2, Direction.BACKWARD, LinkState.DOWN, LinkParameters(delay_us=500)).applied_ns
+        applied_ns = lan.put(
+            2, LinkDirectionName.BACKWARD, LinkState.DOWN, LinkParameters(delay_us=500)
+        ).applied_ns
         wait_until(lambda: stamper.sent[-1] > applied_ns + MARGIN_NS, "datagrams after that")
         stop.set()
         sending.join()

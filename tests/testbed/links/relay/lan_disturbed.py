@@ -9,7 +9,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
-from experiments.planned.changes import Direction, LinkState
+from experiments.planned.changes import LinkDirectionName, LinkState
 from testbed.links.relay.controller import RelayEmulator
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.relay.lan import PORT, Bridged, Lan, host
@@ -39,7 +39,7 @@ def who_hears_whom(way: str, seed: int, steps: int) -> list[dict[str, int]]:
         sockets = [in_host(lan, host(at), _open) for at in HOSTS]
         for step in range(steps):
             state, parameters = drawn.choice(DISTURBANCES)
-            lan.put(drawn.choice(HOSTS), drawn.choice(tuple(Direction)), state, parameters)
+            lan.put(drawn.choice(HOSTS), drawn.choice(tuple(LinkDirectionName)), state, parameters)
             wait_until(lambda: _is_settled(lan), "carriers to be noted")
             size = drawn.choice(SIZES)
             for at, sender in enumerate(sockets):

@@ -6,11 +6,11 @@ import socket
 import time
 from typing import Any
 
-from experiments.planned.changes import Direction
+from experiments.planned.changes import LinkDirectionName
 from testbed.batches import run_batch
 from testbed.errors import TestbedError
 from testbed.links.relay.controller import RelayEmulator
-from testbed.links.relay.port import Port
+from testbed.links.relay.port import RelayPort
 from testbed.links.wiring import LinkWiring
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
@@ -20,7 +20,7 @@ from topologies.link_parameters import LinkParameters
 QUIET_S = 1.0
 DELAY_MS = 500
 TELLING_S = 0.2
-BOTH = dict.fromkeys(Direction, LinkParameters())
+BOTH = dict.fromkeys(LinkDirectionName, LinkParameters())
 
 
 def killed() -> dict[str, Any]:
@@ -53,7 +53,7 @@ def unknown_link() -> str | None:
     """Return the error of a change to an unknown link; the relay continues."""
     with Lab("relay", {"link": LinkParameters()}) as lab:
         try:
-            lab.emulator.change("missing", Direction.FORWARD, LinkParameters(), blackhole=False)
+            lab.emulator.change("missing", LinkDirectionName.FORWARD, LinkParameters(), blackhole=False)
         except TestbedError as error:
             lab.emulator.counters()
             return str(error)
@@ -73,7 +73,7 @@ def stopped_twice() -> list[str | None]:
 def receive_buffer() -> int:
     """Return the size of the receive buffer of the relay's sockets."""
     run_batch("ip", ["link add one type veth peer name two"], doing="wiring")
-    port = Port("one", (1, 1, 1))
+    port = RelayPort("one", (1, 1, 1))
     with socket.socket(fileno=os.dup(port.out)) as sock:
         size = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
     port.close()
@@ -94,9 +94,9 @@ def late_cut() -> dict[str, int]:
         time.sleep(DELAY_MS / 1000)  # by then they are due
         signal.signal(signal.SIGALRM, lambda *_: os.kill(pid, signal.SIGCONT))
         signal.setitimer(signal.ITIMER_REAL, TELLING_S)
-        lab.emulator.change("link", Direction.FORWARD, parameters, blackhole=True)
+        lab.emulator.change("link", LinkDirectionName.FORWARD, parameters, blackhole=True)
         stamper.collect_until_quiet(QUIET_S)  # or all 20 might come later
-        dropped = lab.emulator.counters()["link", Direction.FORWARD].dropped_blackhole
+        dropped = lab.emulator.counters()["link", LinkDirectionName.FORWARD].dropped_blackhole
         return {"arrived": len(stamper.arrivals), "swallowed": dropped}
 
 
@@ -113,7 +113,7 @@ def away(datagrams: int, frames: int) -> dict[str, float]:
                 stamper.send_offloaded(datagrams)
         os.kill(pid, signal.SIGCONT)
         time.sleep(TELLING_S)
-        row = lab.emulator.counters()["link", Direction.FORWARD]
+        row = lab.emulator.counters()["link", LinkDirectionName.FORWARD]
         return {"passed": row.frames, "dropped_kernel": row.dropped_kernel, "ring_peak": row.ring_peak}
 
 
@@ -169,7 +169,9 @@ def _relay(lab: Lab) -> RelayEmulator:
 
 def _until_passed(lab: Lab, count: int) -> None:
     """Wait until the relay has taken this many datagrams."""
-    wait_until(lambda: lab.emulator.counters()["link", Direction.FORWARD].frames == count, f"{count} frames")
+    wait_until(
+        lambda: lab.emulator.counters()["link", LinkDirectionName.FORWARD].frames == count, f"{count} frames"
+    )
 
 
 def _kill(emulator: RelayEmulator) -> None:

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from testbed.links.relay import link_direction as link_direction_module
-from testbed.links.relay.ingress import Backlog, Ingress
+from testbed.links.relay.ingress import Ingress, IngressBacklog
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.ring import Frame
 from tests.testbed.links.relay.vnet_frames import small
@@ -43,7 +43,7 @@ def make_ingress(name: str, delay_queue: DelayQueue, arrived: int = 0) -> Ingres
 
 
 def test_a_burst_on_one_link_keeps_the_others_waiting_for_one_portion() -> None:
-    delay_queue, backlog = DelayQueue(), Backlog()
+    delay_queue, backlog = DelayQueue(), IngressBacklog()
     burst, few, more = (
         make_ingress(name, delay_queue, count) for name, count in [("a", MANY), ("b", 10), ("c", MANY)]
     )
@@ -61,7 +61,7 @@ def test_a_burst_on_one_link_keeps_the_others_waiting_for_one_portion() -> None:
 
 
 def test_more_of_a_waiting_link_does_not_change_whose_turn_it_is() -> None:
-    delay_queue, backlog = DelayQueue(), Backlog()
+    delay_queue, backlog = DelayQueue(), IngressBacklog()
     ingresses = [make_ingress(name, delay_queue, MANY) for name in "abc"]
     for ingress in ingresses:
         ingress.take(0)

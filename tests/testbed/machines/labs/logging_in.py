@@ -4,15 +4,15 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from testbed.machines.inventory import Machine
-from testbed.machines.ssh.ssh import Connection, connect
+from testbed.machines.inventory import InventoryMachine
+from testbed.machines.ssh.ssh import SshConnection, connect
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
 
 LOGIN_S = 30.0
 
 
-def log_in(lab: Lab, machine: Machine, **changes: Any) -> Connection:
+def log_in(lab: Lab, machine: InventoryMachine, **changes: Any) -> SshConnection:
     return lab.on_controller(lambda: connect(dataclasses.replace(machine, **changes), timeout_s=LOGIN_S))
 
 

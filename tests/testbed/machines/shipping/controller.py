@@ -15,11 +15,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from testbed.machines.archive import machine_archive
-from testbed.machines.inventory import Machine, load_inventory
+from testbed.machines.inventory import InventoryMachine, load_inventory
 from testbed.machines.parallel import all_or_raise, on_each
-from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.receiver import MachineSource, ship
-from testbed.machines.shipping.result import Progress, State
+from testbed.machines.shipping.result import MachineProgress, ShippingState
 from testbed.machines.software.deploy import code_folder, deploy
 from testbed.machines.ssh.connection_pool import connected
 from testbed.machines.ssh.ssh import connect
@@ -55,7 +55,7 @@ def main() -> None:
             for machine in inventory.machines
         ],
         given.run,
-        limits=Limits(patience_s=1),
+        limits=ShippingLimits(patience_s=1),
         listener=Connections().listen,
         stop_following=lambda _: given.follow is None or given.follow.exists(),
     )
@@ -68,16 +68,16 @@ class Connections:
     def __init__(self) -> None:
         self._stand: dict[str, bool] = {}
 
-    def listen(self, progress: Progress) -> None:
+    def listen(self, progress: MachineProgress) -> None:
         """See `ship`."""
-        stands = progress.state in {State.FOLLOWING, State.SHIPPING, State.CHECKING}
+        stands = progress.state in {ShippingState.FOLLOWING, ShippingState.SHIPPING, ShippingState.CHECKING}
         if stands and not self._stand.get(progress.machine, False):
             sys.stdout.write(f"connected {progress.machine}\n")
             sys.stdout.flush()
         self._stand[progress.machine] = stands
 
 
-def sftp(machine: Machine, folder: str, run: Path) -> None:
+def sftp(machine: InventoryMachine, folder: str, run: Path) -> None:
     """All captures of a machine, one by one."""
     with connect(machine) as connection, connection._transport.open_sftp_client() as client:
         (run / "captures").mkdir(exist_ok=True)

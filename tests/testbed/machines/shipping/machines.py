@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from testbed.machines.shipping.frames import Frames
-from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.frames import FrameReader
+from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.machine_receiver import Listener
 from testbed.machines.shipping.receiver import ship
-from testbed.machines.shipping.result import Progress, ShippingResult
+from testbed.machines.shipping.result import MachineProgress, ShippingResult
 from testbed.machines.shipping.sender import Sender
 
-QUICK = Limits(patience_s=0.0, retry_s=0.0)
+QUICK = ShippingLimits(patience_s=0.0, retry_s=0.0)
 """Gives up at the first try that brings nothing: nothing in these tests comes back after having been gone."""
 
 
@@ -53,7 +53,7 @@ class ThreadStream:
         with self._far:
             sender = Sender(folder, self._far.sendall, lambda: None)
             try:
-                sender.serve(Frames(self._far.recv))
+                sender.serve(FrameReader(self._far.recv))
             except ConnectionError:
                 return
 
@@ -160,15 +160,15 @@ class Machine:
 class RecordedProgress:
     """A listener that records its notifications."""
 
-    reports: list[Progress] = field(default_factory=list)
+    reports: list[MachineProgress] = field(default_factory=list)
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: MachineProgress) -> None:
         """See Listener."""
         self.reports.append(progress)
 
 
 def ship_all(
-    run: Path, *machines: Machine, limits: Limits = QUICK, listener: Listener = lambda _: None
+    run: Path, *machines: Machine, limits: ShippingLimits = QUICK, listener: Listener = lambda _: None
 ) -> dict[str, ShippingResult]:
     """Ship machines whose runs are over."""
     run.mkdir(exist_ok=True)

@@ -13,7 +13,7 @@ import pytest
 
 from experiments.loader import load_experiment
 from experiments.records.json_files import read_json, write_json
-from experiments.records.run_record import Outcome, Phase
+from experiments.records.run_record import Outcome, RunPhase
 from experiments.records.rundir import RunDirectory
 from testbed.machines.agent.files import STATE
 from testbed.machines.inventory import LEASE_US
@@ -70,7 +70,7 @@ def folder(lab: Lab, run: RunDirectory, name: str) -> Path:
 def machine_files(run: RunDirectory, number: int) -> dict[str, bytes]:
     """Return the files of a machine after its part of the run."""
     content = read_json(run.run_json) | {
-        "phase": Phase.COLLECTED,
+        "phase": RunPhase.COLLECTED,
         "outcome": Outcome.COMPLETED,
         "times": {"zero_ns": ZERO_NS + number},
         "captures": [{"file": f"captures/r{number}-gw-eth0.pcap", "packets": 7}],
@@ -110,7 +110,7 @@ def test_files_that_a_dead_controller_left_on_machines_are_fetched(lab: Lab, run
     assert entries(run, "captures")["h1"]["file"] == "captures/r1-gw-eth0.pcap"
     assert [entry["zero_ns"] for entry in entries(run, "machines").values()] == [ZERO_NS, ZERO_NS + 1]
     content = read_json(run.run_json)
-    assert (content["phase"], content["outcome"]) == (Phase.COLLECTED, Outcome.COMPLETED)
+    assert (content["phase"], content["outcome"]) == (RunPhase.COLLECTED, Outcome.COMPLETED)
     assert content["problems"] == ["h0: something on machine 0", "h1: something on machine 1"]
     again = fetch(lab, run)
     assert (again.returncode, again.stdout) == (0, ended.stdout)

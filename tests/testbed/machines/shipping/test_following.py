@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testbed.machines.shipping.receiver import ship
-from testbed.machines.shipping.result import FileOutcome, Progress, ShippingResult, State
+from testbed.machines.shipping.result import FileOutcome, MachineProgress, ShippingResult, ShippingState
 from tests.testbed.machines.shipping.machines import QUICK, Machine, noise, ship_all, write_files
 
 MIB = 1 << 20
@@ -20,12 +20,12 @@ class Following:
         run.mkdir()
         self._over = threading.Event()
         self._told = threading.Condition()
-        self._last: Progress | None = None
+        self._last: MachineProgress | None = None
         self._result: dict[str, ShippingResult] = {}
         self._thread = threading.Thread(target=self._ship, args=(machine, run))
         self._thread.start()
 
-    def wait_for(self, reached: Callable[[Progress], bool]) -> None:
+    def wait_for(self, reached: Callable[[MachineProgress], bool]) -> None:
         """Until it is told so."""
         with self._told:
             assert self._told.wait_for(lambda: self._last is not None and reached(self._last), 60)
@@ -51,7 +51,7 @@ class Following:
             randomness=random.Random(1),
         )
 
-    def _listen(self, progress: Progress) -> None:
+    def _listen(self, progress: MachineProgress) -> None:
         with self._told:
             self._last = progress
             self._told.notify_all()
@@ -80,7 +80,7 @@ def test_files_that_grow_are_followed_until_the_run_is_over(tmp_path: Path) -> N
 
 def test_a_run_that_has_not_begun_yet_is_waited_for(tmp_path: Path) -> None:
     following = Following(Machine("h0", tmp_path / "h0"), tmp_path / "run")
-    following.wait_for(lambda progress: progress.state is State.FOLLOWING)
+    following.wait_for(lambda progress: progress.state is ShippingState.FOLLOWING)
     write_files(tmp_path / "h0", {"run.json": b"{}"})
     shipped = following.finish()
     assert shipped.complete

@@ -14,14 +14,14 @@ from testbed.machines.shipping.frames import (
     BODY_BYTES_MAX,
     GREETING,
     HEAD,
-    Frames,
+    FrameReader,
     Kind,
     ShippingError,
     encode,
 )
 from testbed.machines.shipping.messages import (
     ENTRIES_MAX,
-    Entry,
+    FileEntry,
     Hash,
     Listing,
     Packer,
@@ -69,7 +69,7 @@ def test_frames_come_as_they_were_sent_however_the_stream_cuts_them(
     sent: list[tuple[Kind, bytes]], pieces: list[int]
 ) -> None:
     data = GREETING + b"".join(encode(kind, body) for kind, body in sent)
-    received = Frames(Source(data, pieces).read)
+    received = FrameReader(Source(data, pieces).read)
     received.greet()
     assert [received.next() for _ in sent] == sent
     with pytest.raises(EOFError):
@@ -78,7 +78,7 @@ def test_frames_come_as_they_were_sent_however_the_stream_cuts_them(
 
 @given(data=st.binary(max_size=200), pieces=pieces)
 def test_garbage_is_no_frame_and_no_crash(data: bytes, pieces: list[int]) -> None:
-    received = Frames(Source(data, pieces).read)
+    received = FrameReader(Source(data, pieces).read)
     with pytest.raises((EOFError, ShippingError)):
         list(iter(received.next, None))
 
@@ -96,11 +96,13 @@ def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
 
 
 @given(
-    entries=st.lists(st.builds(Entry, paths, st.integers(0, 1 << 56), st.integers(0, 1 << 64)), max_size=5),
+    entries=st.lists(
+        st.builds(FileEntry, paths, st.integers(0, 1 << 56), st.integers(0, 1 << 64)), max_size=5
+    ),
     gone=st.lists(paths, max_size=5),
     more=st.booleans(),
 )
-def test_listings_come_as_they_were_sent(entries: list[Entry], gone: list[str], more: bool) -> None:
+def test_listings_come_as_they_were_sent(entries: list[FileEntry], gone: list[str], more: bool) -> None:
     listing = Listing(tuple(entries), tuple(gone), more)
     assert decode_message(Listing, encode_message(listing)[HEAD.size :]) == listing
 
@@ -118,7 +120,7 @@ def test_the_longest_listing_fits_into_a_frame() -> None:
     part = "\U0001f600" * (PART_BYTES_MAX // 4)
     path = "/".join([part] * 5)
     assert PATH_BYTES_MAX * 0.9 < len(path.encode()) <= PATH_BYTES_MAX
-    listing = Listing((Entry(path, 1 << 56, 1 << 64),) * ENTRIES_MAX, (), more=True)
+    listing = Listing((FileEntry(path, 1 << 56, 1 << 64),) * ENTRIES_MAX, (), more=True)
     assert len(encode_message(listing)) < BODY_BYTES_MAX
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from testbed.machines.shipping import limits, receiver
 from testbed.machines.shipping.frames import GREETING
-from testbed.machines.shipping.limits import BURST_S, Disk, Limits, Rate
+from testbed.machines.shipping.limits import BURST_S, DiskBudget, RateBudget, ShippingLimits
 from testbed.machines.shipping.receiver import ship
 from testbed.machines.shipping.result import FileOutcome
 from tests.testbed.machines.shipping.machines import (
@@ -32,7 +32,7 @@ MIB = 1 << 20
 )
 def test_no_more_is_booked_than_the_rate_allows(asks: list[tuple[float, int]], bits_per_s: int) -> None:
     """Check for all request times: bytes booked before the last request stay within rate and burst."""
-    rate, now_s, booked = Rate(bits_per_s), 0.0, 0
+    rate, now_s, booked = RateBudget(bits_per_s), 0.0, 0
     for pause_s, size in asks:
         now_s += pause_s
         if rate.book(size, now_s) == 0:
@@ -41,7 +41,7 @@ def test_no_more_is_booked_than_the_rate_allows(asks: list[tuple[float, int]], b
 
 
 def test_a_request_after_the_given_wait_is_served() -> None:
-    rate = Rate(8_000_000)
+    rate = RateBudget(8_000_000)
     now_s, booked = 10.0, 0
     while booked < 10_000_000:
         wait_s = rate.book(100_000, now_s)
@@ -52,7 +52,7 @@ def test_a_request_after_the_given_wait_is_served() -> None:
 
 
 def test_bytes_saved_by_compression_may_be_requested_at_once() -> None:
-    rate = Rate(8_000_000)
+    rate = RateBudget(8_000_000)
     assert rate.book(1_000_000, 0.0) == 0
     assert rate.book(1, 0.0) > 0.7
     rate.give_back(990_000)
@@ -60,9 +60,9 @@ def test_bytes_saved_by_compression_may_be_requested_at_once() -> None:
 
 
 def test_a_slow_rate_is_asked_for_in_small_pieces() -> None:
-    assert Rate(None).chunk_bytes == limits.CHUNK_BYTES_MAX
-    assert Rate(8_000_000).chunk_bytes == 250_000
-    assert Rate(8_000).chunk_bytes == limits.CHUNK_BYTES_MIN
+    assert RateBudget(None).chunk_bytes == limits.CHUNK_BYTES_MAX
+    assert RateBudget(8_000_000).chunk_bytes == 250_000
+    assert RateBudget(8_000).chunk_bytes == limits.CHUNK_BYTES_MIN
 
 
 def test_the_limit_of_the_disk_ends_shipping_and_it_can_go_on_later(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_the_limit_of_the_disk_ends_shipping_and_it_can_go_on_later(tmp_path: Pa
     also = write_files(tmp_path / "h1", {"captures/d.pcap": noise(2 * MIB)})
     machines = Machine("h0", there), Machine("h1", also)
     write_files(tmp_path / "run", {"run.json": b"x" * MIB})
-    limited = Limits(disk_bytes=6 * MIB, patience_s=0.0)
+    limited = ShippingLimits(disk_bytes=6 * MIB, patience_s=0.0)
     shipped = ship_all(tmp_path / "run", *machines, limits=limited)
     assert sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file()) <= 6 * MIB
     assert not shipped["h0"].complete
@@ -91,7 +91,7 @@ def test_a_disk_that_is_nearly_full_is_not_filled(tmp_path: Path, monkeypatch: p
 
 
 def test_returned_bytes_can_be_taken_again(tmp_path: Path) -> None:
-    disk = Disk(tmp_path, 100, 50)
+    disk = DiskBudget(tmp_path, 100, 50)
     assert disk.take(50) == ""
     assert disk.take(1) != ""
     disk.give_back(10)
@@ -104,7 +104,7 @@ def test_a_machine_can_be_given_up_at_once(tmp_path: Path) -> None:
     shipped = ship(
         [Machine("h0", there)],
         tmp_path / "run",
-        limits=Limits(),
+        limits=ShippingLimits(),
         listener=lambda _: None,
         stop_following=lambda _: False,
         give_up=lambda name: name == "h0" and (tmp_path / "run/captures/a.pcap").exists(),
@@ -121,7 +121,7 @@ def test_giving_up_between_two_polls_is_reported(tmp_path: Path) -> None:
         shipped = ship(
             [Machine("h0", there), Machine("h1", there)],
             tmp_path / "run",
-            limits=Limits(),
+            limits=ShippingLimits(),
             listener=lambda _: None,
             stop_following=lambda _: False,
             give_up=lambda _, asked=asked, patience=patience: next(asked) >= patience,
@@ -147,7 +147,7 @@ def test_a_machine_that_hangs_is_not_waited_for_once_all_are_given_up(
     shipped = ship(
         [Machine("h0", there, start=hang)],
         tmp_path,
-        limits=Limits(),
+        limits=ShippingLimits(),
         listener=lambda _: None,
         stop_following=lambda _: True,
         give_up=lambda _: connecting.is_set(),
@@ -164,6 +164,6 @@ def test_a_silent_connection_is_replaced(tmp_path: Path) -> None:
     silent = [sys.executable, "-S", "-c", f"import os, sys; os.write(1, {GREETING!r}); sys.stdin.read()"]
     starts = chain([lambda _: ProcessStream(silent)], repeat(ThreadStream))
     machine = Machine("h0", there, start=lambda there: next(starts)(there))  # noqa: PLW0108
-    shipped = ship_all(tmp_path / "run", machine, limits=Limits(silence_s=0.2))["h0"]
+    shipped = ship_all(tmp_path / "run", machine, limits=ShippingLimits(silence_s=0.2))["h0"]
     assert shipped.complete
     assert shipped.connections > 1

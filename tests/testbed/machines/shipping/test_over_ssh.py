@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.machines.inventory import Machine, load_inventory
+from testbed.machines.inventory import InventoryMachine, load_inventory
 from testbed.machines.shipping.receiver import MachineSource
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import ControllerProcess, Lab
@@ -139,7 +139,7 @@ def test_a_machine_that_cannot_be_reached_any_more_leaves_what_it_had_shipped(
 def test_the_supervisors_own_files_are_not_shipped(tmp_path: Path) -> None:
     inventory = tmp_path / "lab.yaml"
     inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
-    machine: Machine = load_inventory(inventory).machines[0]
+    machine: InventoryMachine = load_inventory(inventory).machines[0]
     command = MachineSource(machine, "/f/runs/x", "/f/code/1", lease_s=60).command()
     assert command[:2] == ["env", "PYTHONPATH=/f/code/1"]
     assert command.count("--without") == 3
@@ -152,6 +152,6 @@ def test_a_sender_that_is_asked_nothing_does_not_outlive_the_lease(
 ) -> None:
     inventory = tmp_path / "lab.yaml"
     inventory.write_text("inventory: lab\nmachines: [{name: h0, control: h0, experiment: 10.10.1.10}]")
-    machine: Machine = load_inventory(inventory).machines[0]
+    machine: InventoryMachine = load_inventory(inventory).machines[0]
     command = MachineSource(machine, "/f/runs/x", "/f/code/1", lease_s=lease_s).command()
     assert command[command.index("--idle") + 1] == idle_s

@@ -11,7 +11,7 @@ from analysis.timelines.run_metadata import read_metadata
 from experiments.records.observations import MachineShare
 from experiments.records.run_record import (
     Outcome,
-    Phase,
+    RunPhase,
     RunRecord,
     Times,
     read_record,
@@ -25,7 +25,7 @@ from tests.changed_json import WRONG, broken, name_of
 from tests.run_json import SMALL, little_run
 
 USABLE = RunRecord(
-    SMALL, links="relay", phase=Phase.COLLECTED, outcome=Outcome.COMPLETED, times=Times(zero_ns=1)
+    SMALL, links="relay", phase=RunPhase.COLLECTED, outcome=Outcome.COMPLETED, times=Times(zero_ns=1)
 )
 GOOD: dict[str, Any] = record_to_json(USABLE)
 BASE = RunRecord(SMALL, machines=(MachineShare("h0", ()), MachineShare("h1", ())))

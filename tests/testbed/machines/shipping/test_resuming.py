@@ -26,7 +26,7 @@ from tests.testbed.machines.shipping.machines import (
 )
 
 MIB = 1 << 20
-PATIENT = limits.Limits(retry_s=0.0)
+PATIENT = limits.ShippingLimits(retry_s=0.0)
 FILES = {
     "captures/r0-proxy-0-eth0.pcap": noise(70_000),
     "captures/r0-r1@r0.pcap": b"\0" * 300_000,

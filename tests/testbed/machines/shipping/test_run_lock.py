@@ -11,8 +11,8 @@ from experiments.records.rundir import RunDirectory
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.archive import Archive
 from testbed.machines.inventory import load_inventory
-from testbed.machines.shipping.fetching import Fetch
-from testbed.machines.shipping.limits import Limits
+from testbed.machines.shipping.fetching import RunFetch
+from testbed.machines.shipping.limits import ShippingLimits
 from testbed.machines.shipping.receiver import run_lock
 from tests.run_json import set_run
 
@@ -51,8 +51,8 @@ def test_nothing_is_fetched_while_another_process_fetches_the_files(
 ) -> None:
     inventory = tmp_path / "lab.yaml"
     inventory.write_text("inventory: lab\nmachines: [{name: h0, control: 127.0.0.1, experiment: 10.10.1.10}]")
-    fetch = Fetch(
-        run, load_inventory(inventory), Archive(b"", "none"), Limits(), lambda _: None, lambda _: None
+    fetch = RunFetch(
+        run, load_inventory(inventory), Archive(b"", "none"), ShippingLimits(), lambda _: None, lambda _: None
     )
     before = run.run_json.read_bytes()
     with pytest.raises(TestbedError) as refused:

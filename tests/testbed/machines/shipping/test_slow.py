@@ -5,10 +5,10 @@ import signal
 from pathlib import Path
 
 from testbed.machines.shipping.frames import GREETING, Kind, encode
-from testbed.machines.shipping.limits import Bounds, Disk, Rate
+from testbed.machines.shipping.limits import DiskBudget, RateBudget, ShippingBounds
 from testbed.machines.shipping.result import FileOutcome
-from testbed.machines.shipping.session import Session
-from testbed.machines.shipping.transfer import Transfer
+from testbed.machines.shipping.session import SenderSession
+from testbed.machines.shipping.transfer import FileTransfer
 from tests.testbed.machines.shipping.machines import ProcessStream, ThreadStream, noise, write_files
 
 MIB = 1 << 20
@@ -19,7 +19,7 @@ class Trickle(ThreadStream):
     """Gives a little at a time, and 15 seconds pass for each."""
 
     now_s = 0.0
-    watched: Session
+    watched: SenderSession
     silences_s: list[float]
 
     def read(self, size: int) -> bytes:
@@ -33,12 +33,12 @@ def test_a_slow_answer_is_not_silence(tmp_path: Path) -> None:
     """Each chunk takes minutes, but no piece of it takes longer than silence may."""
     stream = Trickle(write_files(tmp_path / "h0", {"captures/a.pcap": noise(MIB)}))
     stream.silences_s = []
-    disk = Disk(tmp_path, None, 0)
-    transfer = Transfer("h0", tmp_path / "run", {}, disk)
-    stream.watched = Session(
+    disk = DiskBudget(tmp_path, None, 0)
+    transfer = FileTransfer("h0", tmp_path / "run", {}, disk)
+    stream.watched = SenderSession(
         stream,
         transfer,
-        Bounds(Rate(None), disk, now_s=lambda: stream.now_s),
+        ShippingBounds(RateBudget(None), disk, now_s=lambda: stream.now_s),
         over=lambda: True,
         heard=lambda _: None,
         show=lambda _: None,

@@ -5,31 +5,31 @@ from pathlib import Path
 import pytest
 
 from testbed.machines.shipping.frames import ShippingError
-from testbed.machines.shipping.limits import Disk
-from testbed.machines.shipping.messages import Entry, Hash, Listing, Read
+from testbed.machines.shipping.limits import DiskBudget
+from testbed.machines.shipping.messages import FileEntry, Hash, Listing, Read
 from testbed.machines.shipping.result import FileOutcome
-from testbed.machines.shipping.transfer import TRIES_MAX, Transfer
+from testbed.machines.shipping.transfer import TRIES_MAX, FileTransfer
 
 CHUNK = 100
 WRONG = bytes(32)
 
 
-def transfer(run: Path, machine: str = "h0", claims: dict[str, str] | None = None) -> Transfer:
+def transfer(run: Path, machine: str = "h0", claims: dict[str, str] | None = None) -> FileTransfer:
     """Return the transfer of a machine that has sent nothing yet."""
-    return Transfer(machine, run, {} if claims is None else claims, Disk(run, None, 0))
+    return FileTransfer(machine, run, {} if claims is None else claims, DiskBudget(run, None, 0))
 
 
-def listing(*entries: Entry, gone: tuple[str, ...] = ()) -> Listing:
+def listing(*entries: FileEntry, gone: tuple[str, ...] = ()) -> Listing:
     """One that is whole."""
     return Listing(entries, gone, more=False)
 
 
-def entry(size: int, path: str = "captures/a.pcap", identity: int = 1) -> Entry:
+def entry(size: int, path: str = "captures/a.pcap", identity: int = 1) -> FileEntry:
     """Return the entry of a file."""
-    return Entry(path, size, identity)
+    return FileEntry(path, size, identity)
 
 
-def take_all(of: Transfer, content: bytes) -> None:
+def take_all(of: FileTransfer, content: bytes) -> None:
     """Answer every READ from the content."""
     while isinstance(request := of.next(CHUNK), Read):
         assert of.took(of.asked(request), content[request.offset : request.offset + request.length])

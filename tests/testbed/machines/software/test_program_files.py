@@ -14,7 +14,7 @@ from systems.needs import MODULES
 from testbed.errors import MachineError
 from testbed.machines.archive import machine_archive
 from testbed.machines.software import program_files, unpacking
-from testbed.machines.software.needed_programs import needs_of, together
+from testbed.machines.software.needed_programs import needs_of, versions_of_run
 from testbed.machines.software.program_files import MODULES_IN_ARCHIVE, SYSTEM_FOLDER, attached
 from topologies.errors import InputError
 
@@ -112,5 +112,5 @@ def test_a_program_has_to_be_where_a_role_names_it_and_else_everywhere() -> None
 
 def test_versions_are_one_where_all_machines_have_the_same() -> None:
     same = {"h0": {"brokerd": "1.0", "ask": None}, "h1": {"brokerd": "1.0"}}
-    assert together(same) == {"brokerd": "1.0", "ask": None}
-    assert together({**same, "h1": {"brokerd": "1.1"}}) == {"brokerd": "h0: 1.0; h1: 1.1", "ask": None}
+    assert versions_of_run(same) == {"brokerd": "1.0", "ask": None}
+    assert versions_of_run({**same, "h1": {"brokerd": "1.1"}}) == {"brokerd": "h0: 1.0; h1: 1.1", "ask": None}

@@ -9,7 +9,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from testbed.machines.inventory import Machine
+from testbed.machines.inventory import InventoryMachine
 from testbed.machines.ssh.connection_errors import error_clause
 from testbed.machines.ssh.ssh import UnreachableError, connect
 from tests.testbed.machines.test_findings import machine
@@ -24,11 +24,11 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
 
 
-def here(listening: socket.socket) -> Machine:
+def here(listening: socket.socket) -> InventoryMachine:
     return machine(0, control="127.0.0.1", port=listening.getsockname()[1])
 
 
-def problem(machine: Machine) -> str:
+def problem(machine: InventoryMachine) -> str:
     """Why it cannot be reached."""
     with pytest.raises(UnreachableError) as raised:
         connect(machine, timeout_s=TIMEOUT_S)

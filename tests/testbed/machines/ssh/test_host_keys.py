@@ -5,8 +5,8 @@ import re
 import pytest
 
 from testbed.errors import MachineError
-from testbed.machines.inventory import Machine
-from testbed.machines.ssh.ssh import Connection
+from testbed.machines.inventory import InventoryMachine
+from testbed.machines.ssh.ssh import SshConnection
 from tests.testbed.machines.lab import Lab
 from tests.testbed.machines.labs.keys import Key
 from tests.testbed.machines.labs.logging_in import known_hosts, log_in, wait_until_nobody_is_logged_in
@@ -14,11 +14,13 @@ from tests.testbed.machines.labs.logging_in import known_hosts, log_in, wait_unt
 pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
 
 
-def test_a_machine_with_the_inventorys_fingerprint_is_logged_in_to(connection: Connection) -> None:
+def test_a_machine_with_the_inventorys_fingerprint_is_logged_in_to(connection: SshConnection) -> None:
     assert connection.run(["hostname"]).stdout == b"h0\n"
 
 
-def test_a_machine_with_another_fingerprint_is_refused_with_both(pair: Lab, machine: Machine) -> None:
+def test_a_machine_with_another_fingerprint_is_refused_with_both(
+    pair: Lab, machine: InventoryMachine
+) -> None:
     other = Key.new().fingerprint
     with pytest.raises(MachineError) as refusal:
         log_in(pair, machine, host_key=other)
@@ -26,13 +28,17 @@ def test_a_machine_with_another_fingerprint_is_refused_with_both(pair: Lab, mach
     assert pair["h0"].host_key.fingerprint in str(refusal.value)
 
 
-def test_an_unknown_machine_is_refused_and_nothing_is_remembered(pair: Lab, machine: Machine) -> None:
+def test_an_unknown_machine_is_refused_and_nothing_is_remembered(
+    pair: Lab, machine: InventoryMachine
+) -> None:
     with pytest.raises(MachineError, match=r"^h0: .* is unknown"):
         log_in(pair, machine, host_key=None)
     assert not known_hosts(pair).exists()
 
 
-def test_the_command_that_the_refusal_names_makes_the_machine_known(pair: Lab, machine: Machine) -> None:
+def test_the_command_that_the_refusal_names_makes_the_machine_known(
+    pair: Lab, machine: InventoryMachine
+) -> None:
     with pytest.raises(MachineError) as refusal:
         log_in(pair, machine, host_key=None)
     (command,) = re.findall(r"`(ssh-keyscan .*?)`", str(refusal.value))
@@ -41,7 +47,7 @@ def test_the_command_that_the_refusal_names_makes_the_machine_known(pair: Lab, m
         assert connection.run(["hostname"]).stdout == b"h0\n"
 
 
-def test_a_setting_that_would_accept_any_key_is_not_obeyed(pair: Lab, machine: Machine) -> None:
+def test_a_setting_that_would_accept_any_key_is_not_obeyed(pair: Lab, machine: InventoryMachine) -> None:
     config = pair.home / ".ssh/config"
     config.write_text("Host *\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n")
     try:
@@ -51,13 +57,15 @@ def test_a_setting_that_would_accept_any_key_is_not_obeyed(pair: Lab, machine: M
         config.unlink()
 
 
-def test_a_machine_in_between_has_to_be_known_as_well(pair: Lab, machine: Machine, through_h1: None) -> None:
+def test_a_machine_in_between_has_to_be_known_as_well(
+    pair: Lab, machine: InventoryMachine, through_h1: None
+) -> None:
     with pytest.raises(MachineError, match=rf"{pair['h1'].control} is unknown"):
         log_in(pair, machine)
 
 
 def test_a_machine_is_reached_through_another_and_both_connections_end_together(
-    pair: Lab, machine: Machine, through_h1: None
+    pair: Lab, machine: InventoryMachine, through_h1: None
 ) -> None:
     pair.know("h1")
     with log_in(pair, machine) as connection:
@@ -66,7 +74,7 @@ def test_a_machine_is_reached_through_another_and_both_connections_end_together(
 
 
 def test_a_key_that_has_changed_is_refused_until_the_old_one_is_forgotten(
-    pair: Lab, machine: Machine
+    pair: Lab, machine: InventoryMachine
 ) -> None:
     pair.know()
     before = pair["h0"].host_key.fingerprint
@@ -84,14 +92,14 @@ def test_a_key_that_has_changed_is_refused_until_the_old_one_is_forgotten(
         pair.write_inventory(pair.inventory.name)
 
 
-def test_known_hosts_does_not_outvote_the_inventory(pair: Lab, machine: Machine) -> None:
+def test_known_hosts_does_not_outvote_the_inventory(pair: Lab, machine: InventoryMachine) -> None:
     pair.know()
     with pytest.raises(MachineError):
         log_in(pair, machine, host_key=Key.new().fingerprint)
 
 
 def test_a_key_that_has_changed_on_the_way_is_told_of_the_machine_that_has_it(
-    pair: Lab, machine: Machine, through_h1: None
+    pair: Lab, machine: InventoryMachine, through_h1: None
 ) -> None:
     other, name = Key.new(), pair["h1"].control
     known_hosts(pair).write_text(f"{name} {other.public}\n")
@@ -100,7 +108,9 @@ def test_a_key_that_has_changed_on_the_way_is_told_of_the_machine_that_has_it(
     assert f"`ssh-keygen -R {name}`" in str(refusal.value)
 
 
-def test_authorities_and_unknown_key_types_in_known_hosts_are_ignored(pair: Lab, machine: Machine) -> None:
+def test_authorities_and_unknown_key_types_in_known_hosts_are_ignored(
+    pair: Lab, machine: InventoryMachine
+) -> None:
     pair.know()
     known = known_hosts(pair).read_text()
     authority = f"@cert-authority *.example.org {Key.new().public} our CA\n"
@@ -110,7 +120,9 @@ def test_authorities_and_unknown_key_types_in_known_hosts_are_ignored(pair: Lab,
 
 
 @pytest.mark.parametrize("how", ["known", "pinned", "known by another key"])
-def test_a_revoked_key_is_refused_whatever_else_is_known_of_it(pair: Lab, machine: Machine, how: str) -> None:
+def test_a_revoked_key_is_refused_whatever_else_is_known_of_it(
+    pair: Lab, machine: InventoryMachine, how: str
+) -> None:
     key = pair["h0"].host_key
     lines = {
         "known": f"{machine.control} {key.public}\n",

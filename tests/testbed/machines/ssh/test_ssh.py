@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import MachineError
-from testbed.machines.inventory import Machine, load_inventory
-from testbed.machines.ssh.ssh import Connection, UnreachableError, connect
+from testbed.machines.inventory import InventoryMachine, load_inventory
+from testbed.machines.ssh.ssh import SshConnection, UnreachableError, connect
 from tests.testbed.leftovers import wait_until
 from tests.testbed.machines.lab import Lab
 from tests.testbed.machines.labs.keys import Key
@@ -32,7 +32,7 @@ def agent_answers() -> bool:
 
 
 def test_a_key_that_the_machine_does_not_take_is_refused_with_no_password_tried(
-    pair: Lab, machine: Machine, tmp_path: Path
+    pair: Lab, machine: InventoryMachine, tmp_path: Path
 ) -> None:
     (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")  # it is tried of itself
     said = len(pair["h0"].log())
@@ -49,7 +49,7 @@ def test_a_key_that_the_machine_does_not_take_is_refused_with_no_password_tried(
 
 
 def test_a_machine_on_the_way_that_takes_none_of_our_keys_is_named(
-    pair: Lab, machine: Machine, through_h1: None
+    pair: Lab, machine: InventoryMachine, through_h1: None
 ) -> None:
     pair.know("h1")
     config = pair.home / ".ssh/config"
@@ -61,7 +61,7 @@ def test_a_machine_on_the_way_that_takes_none_of_our_keys_is_named(
 
 @pytest.mark.parametrize("content", [b"no key\n", b"\x93\xff\x00"])
 def test_a_file_that_holds_no_key_is_not_taken_for_a_machine_that_is_down(
-    pair: Lab, machine: Machine, tmp_path: Path, content: bytes
+    pair: Lab, machine: InventoryMachine, tmp_path: Path, content: bytes
 ) -> None:
     (pair.home / ".ssh/id_ed25519").rename(tmp_path / "aside")  # it is tried of itself
     (tmp_path / "key").write_bytes(content)
@@ -75,7 +75,7 @@ def test_a_file_that_holds_no_key_is_not_taken_for_a_machine_that_is_down(
 
 
 def test_a_key_with_a_passphrase_is_refused_without_asking_for_it(
-    pair: Lab, machine: Machine, tmp_path: Path
+    pair: Lab, machine: InventoryMachine, tmp_path: Path
 ) -> None:
     locked = write_private_key(tmp_path / "locked", pair.key)
     subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", locked], check=True)
@@ -88,7 +88,7 @@ def test_a_key_with_a_passphrase_is_refused_without_asking_for_it(
 
 
 def test_the_agents_key_logs_in(
-    pair: Lab, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pair: Lab, machine: InventoryMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     socket, own = tmp_path / "agent", pair.home / ".ssh/id_ed25519"
     with subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.DEVNULL) as agent:
@@ -124,7 +124,7 @@ def test_an_ordinary_user_becomes_root_by_sudo_or_not_but_is_never_asked(lab_wor
 # Broken connections.
 
 
-def test_a_connection_that_breaks_is_said_to_be_lost(connection: Connection, pair: Lab) -> None:
+def test_a_connection_that_breaks_is_said_to_be_lost(connection: SshConnection, pair: Lab) -> None:
     with connection.open(["sleep", "60"]) as process:
         pair["h0"].kill_connections()
         with pytest.raises(UnreachableError):
@@ -136,7 +136,7 @@ def test_a_connection_that_breaks_is_said_to_be_lost(connection: Connection, pai
 
 
 def test_a_command_during_which_the_connection_breaks_has_not_ended(
-    connection: Connection, pair: Lab
+    connection: SshConnection, pair: Lab
 ) -> None:
     with pytest.raises(UnreachableError):
         connection.run(["sh", "-c", "kill -9 $PPID; sleep 60"])
@@ -144,14 +144,16 @@ def test_a_command_during_which_the_connection_breaks_has_not_ended(
 
 
 @pytest.mark.parametrize("change", [{"user": "no-such-user"}, {"host_key": Key.new().fingerprint}])
-def test_a_refused_login_leaves_no_connection(pair: Lab, machine: Machine, change: dict[str, str]) -> None:
+def test_a_refused_login_leaves_no_connection(
+    pair: Lab, machine: InventoryMachine, change: dict[str, str]
+) -> None:
     with pytest.raises(MachineError):
         log_in(pair, machine, **change)
     wait_until_nobody_is_logged_in(pair)
 
 
 def test_a_machine_that_is_silently_cut_off_is_unreachable_until_it_is_back(
-    pair: Lab, machine: Machine
+    pair: Lab, machine: InventoryMachine
 ) -> None:
     pair["h0"].cut_control()
     try:
@@ -163,6 +165,6 @@ def test_a_machine_that_is_silently_cut_off_is_unreachable_until_it_is_back(
         assert again.run(["hostname"]).stdout == b"h0\n"
 
 
-def test_a_machine_without_a_server_is_unreachable(pair: Lab, machine: Machine) -> None:
+def test_a_machine_without_a_server_is_unreachable(pair: Lab, machine: InventoryMachine) -> None:
     with pytest.raises(UnreachableError, match=r"^h0: cannot be reached by SSH at .*:2222"):
         log_in(pair, machine, port=2222)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.errors import MachineError
-from testbed.machines.inventory import Machine
+from testbed.machines.inventory import InventoryMachine
 from testbed.machines.ssh import host_keys, ssh_config
 from testbed.machines.ssh.host_keys import read_known_hosts
 from testbed.machines.ssh.ssh import connect
@@ -40,7 +40,7 @@ def hidden(host: str) -> str:
 
 
 def way(**changes: Any) -> list[tuple[str, str, int]]:
-    target: Machine = machine(0, control="h0", **changes)
+    target: InventoryMachine = machine(0, control="h0", **changes)
     return [(hop.user, hop.host, hop.port) for hop in ssh_config.way_to(target)]
 
 

@@ -18,7 +18,7 @@ from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from analysis.spark_home import local_folder
-from experiments.archives.stores import reached
+from experiments.archives.stores import store_and_path
 from experiments.records.rundir import INDEX
 from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
 
@@ -46,7 +46,7 @@ def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def stored(captures: Path, s3: str, name: str) -> str:
     """Copy a folder to S3 and return its URL."""
-    store, path = reached(URL.format(name, s3))
+    store, path = store_and_path(URL.format(name, s3))
     copy_files(str(captures), path, destination_filesystem=store)
     return URL.format(name, s3)
 

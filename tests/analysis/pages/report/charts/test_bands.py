@@ -8,8 +8,8 @@ import pytest
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.run_reader import AnalysedRun
 from experiments.planned.changes import (
-    Direction,
     LinkChange,
+    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
@@ -35,7 +35,9 @@ def record_of(
         if isinstance(what, ProcessAction):
             made.append(ProcessChange(at_us, fault, subject, what))
         else:
-            made += [LinkChange(at_us, fault, subject, d, what, parameters or BASE) for d in Direction]
+            made += [
+                LinkChange(at_us, fault, subject, d, what, parameters or BASE) for d in LinkDirectionName
+            ]
     faults = tuple(FaultPlan(fault, "cut", "r2-r3", 0) for fault in dict.fromkeys(c[1] for c in changes))
     plan = replace(make_plan(DEFAULT), changes=tuple(made), faults=faults)
     asked_ns = [ZERO_NS + change.at_us * 1000 for change in made]
@@ -124,7 +126,7 @@ def test_a_change_that_was_never_applied_makes_no_band() -> None:
     record = record_of(
         (19, "cut", "r2-r3", BLACKHOLE, None), (41, "again", "r0-r1", BLACKHOLE, None), applied=True
     )
-    happened = tuple(applied for change, applied in record.run.carried_out if change.fault == "cut")
+    happened = tuple(applied for change, applied in record.run.changes_applied if change.fault == "cut")
     assert spans(of_run(record, changes=happened)) == [("cut", 19.05, None)]
 
 

@@ -5,28 +5,28 @@ from itertools import combinations
 
 import pytest
 
-from analysis.pages.report.charts.topology_drawing import RADIUS, Drawing, drawing
+from analysis.pages.report.charts.topology_drawing import RADIUS, TopologyDrawing, drawing
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun
 from experiments.loader import load_experiment
 from experiments.records.run_record import RunRecord
 from testbed.planning import make_plan
-from topologies.layout import Box, Line, layout, placed
+from topologies.layout import LabelBox, LabelledLine, layout, place_labels
 from topologies.loader import load_topology
 
 SHIPPED = ("link-failure", "link-failure-ring", "link-failure-grid", "star-outages")
 
 
-def drawn(experiment: str) -> Drawing:
+def drawn(experiment: str) -> TopologyDrawing:
     """Return the drawing of a run of this experiment whose faults were applied as planned."""
     loaded = load_experiment(experiment)
     plan = make_plan(loaded, load_topology(loaded.topology), seed=1, links_kind="relay")
     return drawing(AnalysedRun(RunRecord(plan), {}, (), (), (), (), ()))
 
 
-def boxes(of: Drawing) -> list[Box]:
+def boxes(of: TopologyDrawing) -> list[LabelBox]:
     """Return the boxes that must not be covered: labels and regions."""
-    regions = [Box(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in of.regions]
+    regions = [LabelBox(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in of.regions]
     return regions + [link.label for link in of.links if link.lines or link.marks]
 
 
@@ -85,8 +85,8 @@ def test_any_number_of_regions_has_a_place_each(count: int) -> None:
 
 
 def test_a_label_leaves_the_middle_of_its_link_for_another_one() -> None:
-    traversal = [Line(0, 0, 100, 100, 30, 15), Line(0, 100, 100, 0, 30, 15)]
-    first, second = placed(traversal, (), (100, 100))
+    traversal = [LabelledLine(0, 0, 100, 100, 30, 15), LabelledLine(0, 100, 100, 0, 30, 15)]
+    first, second = place_labels(traversal, (), (100, 100))
     assert not first.shared(second)
     alone = replace(traversal[0], x2=100, y2=0)
-    assert placed([alone], (), (100, 100))[0].x == 50
+    assert place_labels([alone], (), (100, 100))[0].x == 50

@@ -2,15 +2,15 @@
 
 from types import SimpleNamespace
 
-from node.core.content.content import Attribute
-from node.protocols.meghdoot.messages import Subscriber, Undelivered, Visited
-from node.protocols.meghdoot.parameters import Parameters
+from node.core.content.content import ContentAttribute
+from node.protocols.meghdoot.messages import SubscriberGeneration, Undelivered, Visited
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventReader, payload_of
-from node.protocols.meghdoot.publishing.publisher import FIRST, Publisher
+from node.protocols.meghdoot.publishing.publisher import FIRST, MeghdootPublisher
 from node.protocols.meghdoot.region import all_points
 from node.protocols.meghdoot.space import Space
 
-SPACE = Space((Attribute("price", "real", 0.0, 100.0),))
+SPACE = Space((ContentAttribute("price", "real", 0.0, 100.0),))
 ZONE, SILENT = 1, 9
 TICK_US = 100_000
 
@@ -22,12 +22,12 @@ def test_all_have_their_turn_where_only_a_few_are_sent_again_at_a_time():
         own=1, now_us=0, late_us=0, is_failed=lambda address: False, miss=lambda address: None,
         route=lambda message, point: None, send=lambda address, message: sent.append(message.first_seq),
     )  # fmt: skip
-    publisher = Publisher(Parameters(), mail, EventReader(SPACE), epoch=0)
+    publisher = MeghdootPublisher(MeghdootParameters(), mail, EventReader(SPACE), epoch=0)
     for _ in range(FIRST):
         publisher.publish(0, payload_of((15.0,), 60))
     publication = publisher.publications[0]
     for number, pending in list(publication.pending.items()):
-        publisher.undelivered(Undelivered(0, number, 0, ZONE, (Subscriber(SILENT, 1),)))
+        publisher.undelivered(Undelivered(0, number, 0, ZONE, (SubscriberGeneration(SILENT, 1),)))
         publisher.confirmed(Visited(0, number, 0, ZONE, all_points(pending.seen.steps), 1, 0, 0))
     publication.window.size = 8.0  # one at a time
     while mail.now_us < FIRST * TICK_US:

@@ -2,32 +2,37 @@
 
 from types import SimpleNamespace
 
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.protocols.can.zones import Zone
 from node.protocols.meghdoot.messages import Handed
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space
-from node.protocols.meghdoot.zones.doubts import Doubts
+from node.protocols.meghdoot.zones.doubts import DoubtfulZones
 
-SPACE = Space((Attribute("price", "real", 0.0, 100.0),))
+SPACE = Space((ContentAttribute("price", "real", 0.0, 100.0),))
 UPPER, MIDDLE, LOWER = (Zone((low, 0.0), (high, 1.0)) for low, high in ((0.0, 0.25), (0.25, 0.5), (0.5, 1.0)))
 WHOLE = Zone((0.0, 0.0), (1.0, 1.0))
 GIVER, TAKER = 1, 2
 
 
-def doubts_of() -> tuple[Doubts, list[Handed]]:
+def doubts_of() -> tuple[DoubtfulZones, list[Handed]]:
     """Those of one peer, and what it says."""
     said: list[Handed] = []
     mail = SimpleNamespace(
         now_us=0, own=GIVER, send=lambda to, message: said.append(message), emit=said.append
     )
-    doubts = Doubts(
-        Parameters(), mail, SPACE, lambda zone, to: None, is_own=lambda zone: True, is_copy=lambda zone: False
+    doubts = DoubtfulZones(
+        MeghdootParameters(),
+        mail,
+        SPACE,
+        lambda zone, to: None,
+        is_own=lambda zone: True,
+        is_copy=lambda zone: False,
     )
     return doubts, said
 
 
-def zones(doubts: Doubts) -> set[Zone]:
+def zones(doubts: DoubtfulZones) -> set[Zone]:
     return {each.zone for each in doubts}
 
 

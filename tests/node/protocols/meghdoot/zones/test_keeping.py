@@ -5,20 +5,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.protocols.can.zones import Zone
-from node.protocols.meghdoot.layers import Surroundings
-from node.protocols.meghdoot.messages import Purpose, Store, StoreAt, Subscribed
-from node.protocols.meghdoot.parameters import Parameters
+from node.protocols.meghdoot.layers import ZoneNeighbours
+from node.protocols.meghdoot.messages import Store, StoreAt, StorePurpose, Subscribed
+from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space
-from node.protocols.meghdoot.subscriptions import Subscription, version_of
+from node.protocols.meghdoot.subscriptions import SubscriptionUpdate, version_of
 from node.protocols.meghdoot.zones.held_zones import HeldZones
-from node.protocols.meghdoot.zones.keeping import Keeping
+from node.protocols.meghdoot.zones.keeping import SubscriptionStorage
 
-SPACE = Space((Attribute("price", "real", 0.0, 100.0),))
+SPACE = Space((ContentAttribute("price", "real", 0.0, 100.0),))
 FIRST, BESIDE, LAST = (Zone((low, 0.0), (high, 1.0)) for low, high in ((0.0, 0.5), (0.5, 0.75), (0.75, 1.0)))
 OWN, ASKER, OTHER = 1, 2, 3
-EMPTY = Surroundings((), (), np.empty((0, 2)), np.empty((0, 2)))
+EMPTY = ZoneNeighbours((), (), np.empty((0, 2)), np.empty((0, 2)))
 
 
 class Peer:
@@ -43,7 +43,7 @@ class Peer:
             news=lambda: None,
         )
         self.held = HeldZones(overlay)
-        self.keeping = Keeping(Parameters(), self.mail, SPACE, overlay, self.held)
+        self.keeping = SubscriptionStorage(MeghdootParameters(), self.mail, SPACE, overlay, self.held)
 
     def gets(self, *zones):
         """From now on it has these."""
@@ -53,12 +53,12 @@ class Peer:
 
     def asked_for(self, low, high):
         """Subscribe to a range of prices and return the place to which the copy is routed."""
-        self.keeping.take(Store(ASKER, 0, Purpose.INSTALL, self.packed(low, high)))
+        self.keeping.take(Store(ASKER, 0, StorePurpose.INSTALL, self.packed(low, high)))
         return self.routed[-1][1]
 
     def packed(self, low, high):
         """Return a subscription of this subscriber, as bytes."""
-        told = Subscription(ASKER, 7, version_of(1, 0), True, self.mail.now_us, ((low, high),))
+        told = SubscriptionUpdate(ASKER, 7, version_of(1, 0), True, self.mail.now_us, ((low, high),))
         return self.keeping.packing.pack((told,), self.mail.now_us)
 
     def is_stored(self):

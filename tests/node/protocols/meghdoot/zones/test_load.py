@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 from node.core.content import stock_quotes
-from node.core.content.content import Attribute
+from node.core.content.content import ContentAttribute
 from node.core.content.event_values import EventValues
 from node.core.content.subscription_draws import SubscriptionDraws
 from node.protocols.can.zones import Zone, whole_space
 from node.protocols.meghdoot.admission import halving_cut
 from node.protocols.meghdoot.messages import Load, Loaded
-from node.protocols.meghdoot.parameters import Parameters
-from node.protocols.meghdoot.publishing.event import SeenEvent
+from node.protocols.meghdoot.parameters import MeghdootParameters
+from node.protocols.meghdoot.publishing.event import EventContent
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.studies.peers import Peers
-from node.protocols.meghdoot.zones.load import Heard, LoadBook
+from node.protocols.meghdoot.zones.load import KnownLoads, ReportedLoad
 
 WORKLOAD = stock_quotes.workload(uniform=True)
 EVENTS = EventValues(WORKLOAD, 1)
@@ -126,16 +126,16 @@ def test_the_halving_that_keeps_most_events_out_of_one_half_is_chosen(seen, dime
     ],
 )
 def test_a_zone_is_copied_where_that_spares_more_work_than_a_split(both, matches, is_less):
-    book = LoadBook(Parameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}, around=()))
+    book = KnownLoads(MeghdootParameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}, around=()))
     book.events, book.matches = 100.0, float(matches)
     assert book.is_less_with_copies(both) is is_less
 
 
 def test_events_that_came_before_a_split_and_would_not_come_any_more_do_not_count_for_the_next_one():
-    space = Space((Attribute("a", "real", 0.0, 1.0),))
-    book = LoadBook(Parameters(), Silent(1), SimpleNamespace(by_id={}, around=()))
+    space = Space((ContentAttribute("a", "real", 0.0, 1.0),))
+    book = KnownLoads(MeghdootParameters(), Silent(1), SimpleNamespace(by_id={}, around=()))
     for value in (0.25, 0.75):
-        book.visited(SeenEvent(space, (value,)), 1)
+        book.visited(EventContent(space, (value,)), 1)
     upper = Zone((0.5, 0.0), (1.0, 1.0))
     assert book.recent_points(upper).T.tolist() == [[0.75, 0.75]]
     assert book.recent_points(Zone((0.9, 0.0), (1.0, 1.0))) is None
@@ -152,8 +152,8 @@ class Silent:
 
 
 def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
-    parameters = Parameters()
-    books = {own: LoadBook(parameters, Silent(own), SimpleNamespace(by_id={}, around=())) for own in (1, 2)}
+    parameters = MeghdootParameters()
+    books = {own: KnownLoads(parameters, Silent(own), SimpleNamespace(by_id={}, around=())) for own in (1, 2)}
     books[1].heard(9, Load(1_000.0, ()))
     for exchange in range(1, 40):
         for own, book in books.items():
@@ -161,4 +161,4 @@ def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
             rows = tuple(Loaded(address, heard.load) for address, heard in book.most.items())
             books[3 - own].heard(own, Load(1.0, rows))
             book.tick()
-    assert all(book.most.get(9, Heard(0.0, 0)).load < 1.0 for book in books.values())
+    assert all(book.most.get(9, ReportedLoad(0.0, 0)).load < 1.0 for book in books.values())

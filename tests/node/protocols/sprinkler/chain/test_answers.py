@@ -5,7 +5,7 @@ import pytest
 from node.protocols.sprinkler.chain import answers
 from node.protocols.sprinkler.chain.answers import Answers
 from node.protocols.sprinkler.messages import Answered, Events, Request
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.region.recv import Recv
 
 BATCH_BYTES = 1000
@@ -16,7 +16,7 @@ class Peer:
 
     def __init__(self, store, room_bytes=1 << 20):
         self.room_bytes = room_bytes
-        self.channel = Channel(1, None, 0, room_bytes)
+        self.channel = SprinklerChannel(1, None, 0, room_bytes)
         self.got = []
         self.largest = 0
         self.dropped = []

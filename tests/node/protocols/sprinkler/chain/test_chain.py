@@ -5,17 +5,17 @@ from random import Random
 import pytest
 
 from node.core import machine as m
-from node.core.epochs import first_of
+from node.core.epochs import first_seq_of_epoch
 from node.protocols.sprinkler.messages import (
     Advertisement,
     Configuration,
     Counter,
+    EventKind,
     Events,
     Follow,
     Hello,
     Hop,
     Joined,
-    Kind,
     Paths,
     Publication,
     Publish,
@@ -128,11 +128,11 @@ def surpassed(bench):
 
 
 def publish(first_request, count=2):
-    return Publish(Kind.DATA, 0, OWN, first_request, count, 1, 0, b"x" * count)
+    return Publish(EventKind.DATA, 0, OWN, first_request, count, 1, 0, b"x" * count)
 
 
 def data(first_seq, count=2):
-    return Events(Kind.DATA, 0, OWN, first_seq, count, 1, 0, 0, b"x" * count)
+    return Events(EventKind.DATA, 0, OWN, first_seq, count, 1, 0, 0, b"x" * count)
 
 
 def test_a_replica_does_nothing_before_its_service_has_spoken():
@@ -302,7 +302,7 @@ def test_a_deposed_head_that_is_kept_apart_from_its_chain_says_nothing_of_an_epo
 def test_an_epoch_began_when_the_whole_chain_has_it():
     bench = head()
     surpassed(bench)
-    bench.say("r0/proxy-1", Stored((Counter(OWN, first_of(1) - 1),)))
+    bench.say("r0/proxy-1", Stored((Counter(OWN, first_seq_of_epoch(1) - 1),)))
     (line,) = logged(bench, "epoch_began")
     assert (line.level, line.fields["epoch"], line.fields["seen"]) == ("error", 1, 90)
 
@@ -313,7 +313,7 @@ def test_if_its_head_dies_before_the_next_one_says_so():
     bench.tell(configuration(2, "12"))
     bench.say("r0/proxy-2", Follow(2, NONE))
     assert logged(bench, "epoch_began") == []
-    bench.say("r0/proxy-2", Stored((Counter(OWN, first_of(1) - 1),)))
+    bench.say("r0/proxy-2", Stored((Counter(OWN, first_seq_of_epoch(1) - 1),)))
     (line,) = logged(bench, "epoch_began")
     assert (line.level, line.fields["epoch"]) == ("error", 1)
 

@@ -9,7 +9,7 @@ from node.core import machine as m
 from node.protocols.sprinkler.chain.configuration_service import NUMBERS_A_LIFE, ConfigurationService
 from node.protocols.sprinkler.messages import (
     Configuration,
-    Disk,
+    DiskState,
     Hello,
     Joined,
     Replica,
@@ -53,7 +53,7 @@ class Bench:
     def answer(self):
         """All that are connected say that they are alive."""
         for index in self.connections:
-            self.say(index, Status(self.service.chain.number, 0, Disk.WORKS))
+            self.say(index, Status(self.service.chain.number, 0, DiskState.WORKS))
 
     def go(self, index, answer=True):
         self.give(m.Disconnected(self.connections.pop(index), "broken"))
@@ -249,7 +249,7 @@ def test_no_member_is_removed_before_another_one_proves_that_it_runs():
 def test_a_member_that_answers_in_the_microsecond_of_a_loss_stays():
     bench = Bench()
     bench.go("0", answer=False)
-    status = Status(bench.service.chain.number, 0, Disk.WORKS)
+    status = Status(bench.service.chain.number, 0, DiskState.WORKS)
     bench.give(m.Received(bench.connections["1"], (status,)), after_us=0)
     bench.grace_ends("0")
     assert bench.chain == "12"
@@ -318,18 +318,18 @@ def test_a_present_member_cannot_be_given_up():
 
 def test_a_replica_whose_disk_is_full_leaves_the_chain_and_joins_when_there_is_room():
     bench = Bench()
-    bench.say("0", Status(1, 0, Disk.FULL))
+    bench.say("0", Status(1, 0, DiskState.FULL))
     assert bench.chain == "12"
-    bench.say("0", Status(1, 0, Disk.WORKS))
+    bench.say("0", Status(1, 0, DiskState.WORKS))
     assert bench.chain == "12+0"
 
 
 def test_the_last_one_with_a_full_disk_stays_until_another_has_room():
     bench = Bench()
     for index in "012":
-        bench.say(index, Status(1, 0, Disk.FULL))
+        bench.say(index, Status(1, 0, DiskState.FULL))
     assert bench.chain == "2"
-    bench.say("1", Status(1, 0, Disk.WORKS))
+    bench.say("1", Status(1, 0, DiskState.WORKS))
     assert bench.chain == "2+1"
     bench.say("1", Joined(bench.told("1").number))
     assert bench.chain == "1"

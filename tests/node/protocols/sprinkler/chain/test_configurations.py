@@ -2,9 +2,9 @@
 
 import pytest
 
-from node.protocols.sprinkler.chain.configurations import Chain, Chains, chain_of, configuration_of
+from node.protocols.sprinkler.chain.configurations import Chains, ReplicaChain, chain_of, configuration_of
 from node.protocols.sprinkler.messages import Configuration, Replica, Standing
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.parameters import SprinklerParameters
 from tests.node.cluster import specs
 
 MEMBER, JOINING = Standing.MEMBER, Standing.JOINING
@@ -14,7 +14,7 @@ TOLD = Configuration(3, 1, (Replica(1, MEMBER, 7), Replica(2, MEMBER, 8), Replic
 
 def chains(**given):
     spec = specs(**{"regions": 2, "proxies": 3, "clients": 2, **given})[0]
-    return Chains(spec, Parameters())
+    return Chains(spec, SprinklerParameters())
 
 
 def dialled(known, name, **given):
@@ -59,7 +59,7 @@ def test_a_replica_that_started_again_does_not_belong_to_the_chain_any_more():
     chain = chain_of(TOLD, NAMES)
     assert chain.has(NAMES[1], 7)
     assert not chain.has(NAMES[1], 8)
-    assert Chain(0, 0, (NAMES[0],), None, (0,)).has(NAMES[0], 12345)
+    assert ReplicaChain(0, 0, (NAMES[0],), None, (0,)).has(NAMES[0], 12345)
 
 
 def test_sent_and_known_configurations_are_equal():

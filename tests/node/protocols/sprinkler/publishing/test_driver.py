@@ -12,8 +12,8 @@ from node.core.collection_marks import COLLECTS, HAS_KEYS, HEAD
 from node.core.deliveries import RecordKind
 from node.core.errors import LocalProtocolError, RemoteProtocolError
 from node.protocols.sprinkler.messages import (
+    EventKind,
     Hello,
-    Kind,
     Predicate,
     Publish,
     Published,
@@ -21,11 +21,11 @@ from node.protocols.sprinkler.messages import (
     Refused,
     Role,
 )
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.parameters import SprinklerParameters
 from node.protocols.sprinkler.publishing.driver import Driver
-from node.protocols.sprinkler.publishing.publisher import Publisher
+from node.protocols.sprinkler.publishing.publisher import StreamPublisher
 from node.protocols.sprinkler.storage.batches import unpack_events
-from node.protocols.sprinkler.workload import Workload, driver_tag
+from node.protocols.sprinkler.workload import DriverWorkload, driver_tag
 from tests.node.cluster import specs
 
 S = 1_000_000
@@ -212,7 +212,7 @@ def test_a_stopped_driver_publishes_nothing_new_and_is_silent_once_it_has_its_la
     assert bench.publisher.requested == published
     assert not bench.driver.progress().silent
     bench.acknowledge()
-    assert bench.driver.progress() == m.Progress({0: published}, silent=True)
+    assert bench.driver.progress() == m.NodeProgress({0: published}, silent=True)
 
 
 def test_acknowledged_batches_are_put_on_record():
@@ -238,7 +238,7 @@ def test_a_refusal_for_lack_of_room_is_tried_again():
 
 
 def test_an_acknowledgement_out_of_turn_is_the_proxys_error():
-    publisher = Publisher(0, Parameters())
+    publisher = StreamPublisher(0, SprinklerParameters())
     publisher.publish(b"event")
     publisher.flush()
     with pytest.raises(RemoteProtocolError, match="request 2"):
@@ -246,7 +246,7 @@ def test_an_acknowledgement_out_of_turn_is_the_proxys_error():
 
 
 def test_no_more_batches_are_under_way_than_proxies_remember_into_however_many_events_are_cut():
-    publisher = Publisher(0, Parameters(batch_limit_bytes=100, window_batches=2))
+    publisher = StreamPublisher(0, SprinklerParameters(batch_limit_bytes=100, window_batches=2))
     for _ in range(5):
         publisher.publish(bytes(60))
     publisher.flush()
@@ -259,7 +259,7 @@ def test_no_more_batches_are_under_way_than_proxies_remember_into_however_many_e
 
 
 def test_an_event_larger_than_a_batch_is_the_callers_error_and_changes_nothing():
-    publisher = Publisher(0, Parameters(batch_limit_bytes=100))
+    publisher = StreamPublisher(0, SprinklerParameters(batch_limit_bytes=100))
     publisher.publish(b"small")
     with pytest.raises(LocalProtocolError, match="101 bytes"):
         publisher.request(bytes(101))
@@ -268,7 +268,7 @@ def test_an_event_larger_than_a_batch_is_the_callers_error_and_changes_nothing()
 
 
 def test_an_event_that_no_batch_can_hold_is_found_at_the_latest_when_batches_are_made():
-    publisher = Publisher(0, Parameters(batch_limit_bytes=100))
+    publisher = StreamPublisher(0, SprinklerParameters(batch_limit_bytes=100))
     publisher.publish(bytes(101))
     with pytest.raises(LocalProtocolError, match="101 bytes"):
         publisher.flush()
@@ -280,17 +280,17 @@ def test_a_driver_that_collects_publishes_garbage_collection_events():
     bench.connect()
     bench.give(m.Go(0))
     kinds = {(batch.kind, batch.predicate, batch.argument) for batch in bench.sent}
-    assert kinds == {(Kind.GC, Predicate.LAST, 1000)}
+    assert kinds == {(EventKind.GC, Predicate.LAST, 1000)}
 
 
 def test_a_driver_that_was_started_again_publishes_other_events():
-    events = [Workload(10, 1.0).events(1, 100, driver_tag(3, start)) for start in range(3)]
+    events = [DriverWorkload(10, 1.0).events(1, 100, driver_tag(3, start)) for start in range(3)]
     assert len({event for made in events for event in made}) == 300
 
 
 @given(st.lists(st.binary(max_size=60), max_size=60))
 def test_no_batch_is_over_its_limit_and_requests_have_no_holes(events):
-    publisher = Publisher(0, Parameters(batch_limit_bytes=100))
+    publisher = StreamPublisher(0, SprinklerParameters(batch_limit_bytes=100))
     for event in events:
         publisher.publish(event)
     publisher.flush()
@@ -305,16 +305,16 @@ def test_no_batch_is_over_its_limit_and_requests_have_no_holes(events):
 
 @given(st.integers(4, 200), st.integers(1, 100), st.integers(1, 10**9), st.integers(0, 1000))
 def test_events_have_the_requested_size_and_no_two_are_equal(size, count, first, driver):
-    events = Workload(size, 1.0).events(first, count, driver)
+    events = DriverWorkload(size, 1.0).events(first, count, driver)
     assert {len(event) for event in events} == {size}
     assert len(set(events)) == count
 
 
 @given(st.integers(1, 30), st.integers(1, 70_000), st.integers(1, 1 << 40))
 def test_events_made_by_the_thousand_are_those_made_one_by_one(size, count, first):
-    events = Workload(size, 1.0).events(first, count, 77)
+    events = DriverWorkload(size, 1.0).events(first, count, 77)
     for at in {0, count // 3, count - 1}:
-        assert events[at] == Workload(size, 1.0).events(first + at, 1, 77)[0]
+        assert events[at] == DriverWorkload(size, 1.0).events(first + at, 1, 77)[0]
 
 
 def test_events_with_keys_begin_with_them_and_all_differ():
@@ -336,14 +336,14 @@ def test_events_with_keys_begin_with_them_and_all_differ():
 @pytest.mark.parametrize("size", [1, 4, 8, 9, 30])
 def test_keyed_events_have_the_asked_size(size):
     drawn = [number.to_bytes(8) for number in (7, 300, 7)]
-    events = Workload(size, 1.0).events(5, 3, 77, drawn)
+    events = DriverWorkload(size, 1.0).events(5, 3, 77, drawn)
     assert [event[:8] for event in events] == [key[-size:] for key in drawn]
     assert {len(event) for event in events} == {size}
 
 
 def test_a_workload_without_a_rate_must_be_a_closed_loop():
     with pytest.raises(ValueError, match="workload"):
-        Workload.from_mapping({"event_size_bytes": 10, "rate_per_s": None, "closed_loop": False})
+        DriverWorkload.from_mapping({"event_size_bytes": 10, "rate_per_s": None, "closed_loop": False})
 
 
 def published_by(bench, until_us=S):
@@ -359,10 +359,10 @@ def published_by(bench, until_us=S):
 def test_one_event_in_a_while_collects_and_the_others_are_data():
     collect = {"predicate": "older_than", "argument": 3 * S, "every_us": 200_000}
     sent = published_by(Bench(rate_per_s=1000, collect=collect, flush_interval_us=10_000))
-    collecting = [batch for batch in sent if batch.kind == Kind.GC]
+    collecting = [batch for batch in sent if batch.kind == EventKind.GC]
     assert [batch.count for batch in collecting] == [1] * 4
     assert {(batch.predicate, batch.argument) for batch in collecting} == {(Predicate.OLDER_THAN, 3 * S)}
-    data = [batch for batch in sent if batch.kind == Kind.DATA]
+    data = [batch for batch in sent if batch.kind == EventKind.DATA]
     assert {batch.predicate for batch in data} == {Predicate.NONE}
     gaps = [later.first_request - earlier.first_request for earlier, later in pairwise(collecting)]
     assert all(190 <= gap <= 210 for gap in gaps), "a fifth of a second of 1000 events/s"
@@ -370,7 +370,14 @@ def test_one_event_in_a_while_collects_and_the_others_are_data():
 
 def test_one_of_so_many_events_collects():
     sent = published_by(Bench(rate_per_s=1000, collect={"predicate": "last", "argument": 7, "one_of": 150}))
-    assert [batch.first_request for batch in sent if batch.kind == Kind.GC] == [150, 300, 450, 600, 750, 900]
+    assert [batch.first_request for batch in sent if batch.kind == EventKind.GC] == [
+        150,
+        300,
+        450,
+        600,
+        750,
+        900,
+    ]
     assert sum(batch.count for batch in sent) == sent[-1].first_request + sent[-1].count - 1
 
 

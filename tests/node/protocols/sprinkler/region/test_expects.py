@@ -1,6 +1,6 @@
 """The subscription rule's choices, one by one (paper 3.1, in the reading of docs/subscription-rule.md)."""
 
-from node.protocols.sprinkler.region.expects import Expects, Offer, Why, choose
+from node.protocols.sprinkler.region.expects import Expects, Offer, SwitchReason, choose
 
 ME, OWNER, NEAR, FAR = 0, 1, 2, 3
 SOURCE = Offer("source", 10_000, 9_000, (NEAR, FAR, OWNER))
@@ -20,7 +20,7 @@ def test_another_proxy_that_is_further_is_no_reason_to_leave_a_source_that_keeps
 
 
 def test_a_source_that_has_not_what_another_had_an_advertisement_ago_is_left():
-    assert chosen(other(11_100, 10_001, (NEAR, FAR, OWNER))) == ("other", Why.ADVERTISEMENT)
+    assert chosen(other(11_100, 10_001, (NEAR, FAR, OWNER))) == ("other", SwitchReason.ADVERTISEMENT)
 
 
 def test_events_that_came_count_as_much_as_an_advertisement():
@@ -35,12 +35,12 @@ def test_rates_do_not_matter():
 
 def test_a_source_without_a_path_is_left_for_one_that_has_a_path_even_if_that_is_behind():
     lost = Offer("source", 10_000, 9_000)
-    assert chosen(other(9_000, 8_000, (FAR, OWNER)), source=lost) == ("other", Why.PATH)
+    assert chosen(other(9_000, 8_000, (FAR, OWNER)), source=lost) == ("other", SwitchReason.PATH)
 
 
 def test_a_source_that_takes_the_stream_from_us_has_no_path():
     loop = Offer("source", 10_000, 9_000, (NEAR, ME, OWNER))
-    assert chosen(other(9_000, 8_000, (FAR, OWNER)), source=loop) == ("other", Why.PATH)
+    assert chosen(other(9_000, 8_000, (FAR, OWNER)), source=loop) == ("other", SwitchReason.PATH)
 
 
 def test_a_peer_that_takes_the_stream_from_us_is_never_a_source():
@@ -50,12 +50,12 @@ def test_a_peer_that_takes_the_stream_from_us_is_never_a_source():
 
 
 def test_a_shorter_path_is_taken_if_it_keeps_up():
-    assert chosen(other(9_000, 8_000, (FAR, OWNER))) == ("other", Why.SHORTER)
+    assert chosen(other(9_000, 8_000, (FAR, OWNER))) == ("other", SwitchReason.SHORTER)
     assert chosen(other(8_999, 8_000, (FAR, OWNER))) is None
 
 
 def test_the_owner_is_taken_back_as_soon_as_it_is_there():
-    assert chosen(other(10_000, 10_000, (OWNER,))) == ("other", Why.DIRECT)
+    assert chosen(other(10_000, 10_000, (OWNER,))) == ("other", SwitchReason.DIRECT)
 
 
 def test_an_equally_short_path_is_no_reason_to_change():
@@ -77,15 +77,15 @@ def test_the_shortest_then_the_furthest_path_is_taken():
     lost = Offer("source", 10_000, 9_000)
     long, near = other(99_000, 99_000, (NEAR, FAR, OWNER), "a"), other(9_000, 9_000, (FAR, OWNER), "b")
     further = other(9_500, 9_000, (NEAR, OWNER), "c")
-    assert chosen(long, near, further, source=lost) == ("c", Why.PATH)
+    assert chosen(long, near, further, source=lost) == ("c", SwitchReason.PATH)
 
 
 def test_without_paths_peers_that_are_ahead_are_taken_the_furthest_first():
     none = Expects(None, 10_000)
     offers = {"a": other(10_001, 0, proxy="a"), "b": other(10_500, 0, proxy="b")}
-    assert choose(ME, offers, none) == ("b", Why.ADVERTISEMENT)
+    assert choose(ME, offers, none) == ("b", SwitchReason.ADVERTISEMENT)
     assert choose(ME, {"a": other(10_000, 0, proxy="a")}, none) is None
 
 
 def test_a_source_that_stands_still_is_left_even_for_one_without_a_path():
-    assert chosen(other(10_500, 10_001)) == ("other", Why.ADVERTISEMENT)
+    assert chosen(other(10_500, 10_001)) == ("other", SwitchReason.ADVERTISEMENT)

@@ -6,7 +6,7 @@ import pytest
 
 from node.core import machine as m
 from node.protocols.sprinkler.messages import Events, Notify
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.region.fanout import IGNORED_NOTIFYS, KeptFanout, ShuffledFanout
 from tests.node.cluster import COARSE, Cluster, S
 
@@ -14,7 +14,7 @@ CLIENTS = 30
 
 
 def channels(count):
-    return [Channel(number, f"client-{number}", 0, 1) for number in range(count)]
+    return [SprinklerChannel(number, f"client-{number}", 0, 1) for number in range(count)]
 
 
 def kept(neighbours, fanout=2, *, is_root=False):

@@ -1,7 +1,7 @@
 """Requests for events (paper 3.2, Fig. 3): peers, ranges, and deliveries."""
 
 from node.protocols.sprinkler.messages import Answered, Counter, Events, Notify, Refusal, Request, Role
-from node.protocols.sprinkler.publishing.channel import Channel
+from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.region.requests import Requests
 from node.protocols.sprinkler.storage.batches import tombstone
 
@@ -11,7 +11,7 @@ LIMIT_BYTES = 100_000  # of all streams: a window of 10,000 events, once their s
 
 
 def channel(name, role=Role.CLIENT):
-    made = Channel(hash(name) & 0xFFFF, None, 0, 1 << 20)
+    made = SprinklerChannel(hash(name) & 0xFFFF, None, 0, 1 << 20)
     made.name, made.role = name, role
     return made
 

@@ -14,34 +14,34 @@ from node.core import machine as m
 from node.core.errors import StorageError
 from node.protocols.sprinkler.messages import (
     Configuration,
+    EventKind,
     Events,
     Follow,
-    Kind,
     Predicate,
     Publication,
     Stored,
     Token,
     Whole,
 )
-from node.protocols.sprinkler.parameters import Parameters
+from node.protocols.sprinkler.parameters import SprinklerParameters
 from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.storage.batches import event_seqs, last_seq, pack_events, unpack_batch
 from node.protocols.sprinkler.storage.compaction import record_bytes
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.storage.history import EventHistory
 from node.protocols.sprinkler.storage.journal import Journal
-from node.sim.storage import Disk
+from node.sim.storage import SimulatedDisk
 
 STREAMS = (0, 1)
 SEGMENT_BYTES = 2_000
-PARAMETERS = Parameters(segment_limit_bytes=SEGMENT_BYTES)
+PARAMETERS = SprinklerParameters(segment_limit_bytes=SEGMENT_BYTES)
 
 
 class Replica:
     """Hist, publications and a journal on a disk that syncs when it is told."""
 
-    def __init__(self, disk: Disk | None = None) -> None:
-        self.disk = disk or Disk()
-        self.history = History(STREAMS, 1 << 30)
+    def __init__(self, disk: SimulatedDisk | None = None) -> None:
+        self.disk = disk or SimulatedDisk()
+        self.history = EventHistory(STREAMS, 1 << 30)
         self.publications = Publications(kept_batches=8, kept_publishers=4)
         self.waiting: list[m.Append | m.Rewrite] = []
         self.effects: list[list[m.Effect]] = []
@@ -61,7 +61,7 @@ class Replica:
         publication = Publication(stream, cnt + 1, len(events), self.published[stream], 1, "r0/driver-0")
         self.publications.add(publication)
         self.journal.write(publication)
-        kind = Kind.GC if predicate else Kind.DATA
+        kind = EventKind.GC if predicate else EventKind.DATA
         batch = Events(
             kind, predicate, stream, cnt + 1, len(events), event_bytes, argument, self.time_us, payload
         )
@@ -85,7 +85,7 @@ class Replica:
 
     def sync(self, count=None):
         for operation in self.waiting[:count]:
-            self.disk.carry_out(operation)
+            self.disk.execute(operation)
             self.appended += isinstance(operation, m.Append)
         del self.waiting[:count]
         self.journal.note_synced(self.appended)
@@ -267,7 +267,7 @@ def test_a_replica_that_starts_over_does_not_have_its_former_state_again():
     replica = Replica()
     for _ in filled(replica, 100, "last", Random(5)):
         pass
-    replica.history = History(STREAMS, 1 << 30)
+    replica.history = EventHistory(STREAMS, 1 << 30)
     replica.journal.start_over(replica.history)
     replica.settle()
     replica.store(0, [b"first of the new"])
@@ -312,7 +312,7 @@ def test_truncated_events_do_not_count_as_stored_after_their_sync():
     ],
 )
 def test_a_log_that_does_not_fit_together_is_an_error(messages, reason):
-    disk = Disk({3: list(messages)})
+    disk = SimulatedDisk({3: list(messages)})
     with pytest.raises(StorageError, match=reason):
         Replica(disk)
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.protocols.sprinkler.messages import Events, Kind, Predicate
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.messages import EventKind, Events, Predicate
+from node.protocols.sprinkler.storage.history import EventHistory
 from node.protocols.sprinkler.storage.key_index import FILLED, SEGMENT, LongKeyIndex, NumberIndex
 
 
@@ -101,14 +101,14 @@ def test_events_that_are_gone_are_not_displaced_again():
 @pytest.mark.parametrize("key_bytes", [1, 3, 8, 9, 20])
 @pytest.mark.parametrize("mixed", [False, True], ids=["one size", "mixed sizes"])
 def test_keys_of_any_length_collect(key_bytes, mixed):
-    history = History([0], 1 << 20)
+    history = EventHistory([0], 1 << 20)
     prefix = b"\x01" * (key_bytes - 1)
     events = [prefix + bytes([number % 7]) + b"." * (1 + mixed * (number % 3)) for number in range(70)]
     payload = b"".join(events)
     if mixed:
         payload = b"".join(len(event).to_bytes(4) for event in events) + payload
     size = 0 if mixed else len(events[0])
-    history.append(Events(Kind.GC, Predicate.SAME_KEY, 0, 1, 70, size, key_bytes, 0, payload))
+    history.append(Events(EventKind.GC, Predicate.SAME_KEY, 0, 1, 70, size, key_bytes, 0, payload))
     history.commit(0, 70)
     while history.collect_some():
         pass

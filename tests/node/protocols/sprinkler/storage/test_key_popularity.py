@@ -6,28 +6,28 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from node.protocols.sprinkler.messages import Events, Kind, Predicate
-from node.protocols.sprinkler.storage.history import History
+from node.protocols.sprinkler.messages import EventKind, Events, Predicate
+from node.protocols.sprinkler.storage.history import EventHistory
 from node.protocols.sprinkler.storage.history_samples import HistorySamples, point_after
-from node.protocols.sprinkler.storage.key_popularity import Keys, invalidations_by_age
+from node.protocols.sprinkler.storage.key_popularity import KeyDraws, invalidations_by_age
 
 BATCH = 5000
 
 
 def keys(distribution="zipf", skew=1.1, count=100_000, insertions=0.0, seed=5):
-    return Keys(distribution, skew, count, insertions, random.Random(seed))
+    return KeyDraws(distribution, skew, count, insertions, random.Random(seed))
 
 
 def saved(source, events, batch=BATCH):
     """Return the share of events that Hist discards, at each of the growing numbers."""
-    history, shares = History([0], 1 << 30), []
+    history, shares = EventHistory([0], 1 << 30), []
     stream = history.streams[0]
     for until in events:
         while stream.cnt < until:
             count = min(batch, until - stream.cnt)
             payload = b"".join(key + b".." for key in source.draw_bytes(count))
             first = stream.cnt + 1
-            history.append(Events(Kind.GC, Predicate.SAME_KEY, 0, first, count, 10, 8, 0, payload))
+            history.append(Events(EventKind.GC, Predicate.SAME_KEY, 0, first, count, 10, 8, 0, payload))
             history.commit(0, stream.cnt)
             history.collect_some()
         shares.append(1 - stream.live / until)
@@ -104,10 +104,10 @@ def test_more_invalidations_lie_higher_and_more_skew_falls_steeper():
 
 
 def test_samples_of_hist_stand_twenty_to_a_decade():
-    history = History([0, 1], 1 << 30)
+    history = EventHistory([0, 1], 1 << 30)
     samples, rows = HistorySamples(), []
     for first in range(1, 10_001, 50):
-        history.append(Events(Kind.GC, Predicate.LAST, 1, first, 50, 10, 100, 0, bytes(500)))
+        history.append(Events(EventKind.GC, Predicate.LAST, 1, first, 50, 10, 100, 0, bytes(500)))
         history.commit(1, first + 49)
         history.collect_some()
         rows += samples.due(history)
