@@ -24,7 +24,7 @@ SHARED = --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
 PROCESSORS = $$(nproc)
 QUICK = not (network or uml or browser or spark or slow)
 export PATH := $(PATH):/usr/sbin:/sbin
-# The suite starts thousands of Pythons: each would compile Cutset anew.
+# The suite starts thousands of Pythons; each would compile Cutset again.
 unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the targets
@@ -52,10 +52,11 @@ $(COLLECTED): $(shell find tests -name '*.py')
 	@$(BIN)/python -m pytest --collect-only -qq >$@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
-lint: $(READY) ## ruff, mypy --strict, the import contracts, and whether requirements.in names what is imported
+lint: $(READY) ## ruff, mypy --strict, import contracts, undeclared imports, and the English of code and docs
 	@$(BIN)/ruff check --quiet . && $(BIN)/ruff format --quiet --check .
 	@$(BIN)/deptry . --config deptry.toml --no-ansi >$(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log; exit 1; }
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python -m tests.plain_english
 	@$(BIN)/lint-imports --no-logo >$(VENV)/contracts.log 2>&1 || { cat $(VENV)/contracts.log; exit 1; }
 
 format: $(READY) ## let ruff format the code

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from experiments.records.summary_file import OLD_NAMES
 from topologies.errors import InputError
 
 RELATIVE: Final = 1e-9
@@ -65,7 +66,8 @@ def claims_from_json(content: Mapping[str, Any], file: object) -> list[SummaryCl
         if not isinstance(each, Mapping) or not _is_claim(each):
             problem = "is not a claim: it needs figure, value, bar and tolerance"
             raise InputError(str(file), None, f"claims.{number}", problem)
-        found.append(SummaryClaim(each["figure"], each["value"], each["bar"], float(each["tolerance"])))
+        figure = ".".join(OLD_NAMES.get(part, part) for part in each["figure"].split("."))
+        found.append(SummaryClaim(figure, each["value"], each["bar"], float(each["tolerance"])))
     figures = {claim.figure for claim in found}
     if len(figures) < len(found):
         raise InputError(str(file), None, "claims", "names a figure twice")
@@ -131,7 +133,7 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any, float | None]]:
     if isinstance(value, Mapping):
         for name, each in value.items():
             unit = next((unit for unit in _UNITS if str(name).endswith(f"_{unit}")), None)
-            bar = value.get(f"bar_{unit}") if unit and not str(name).startswith("bar_") else None
+            bar = value.get(f"error_{unit}") if unit and not str(name).startswith("error_") else None
             for place, leaf, own in _leaves(each, f"{within}{name}"):
                 yield place, leaf, bar if own is None and not isinstance(each, Mapping | list) else own
     elif isinstance(value, list):

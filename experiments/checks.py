@@ -7,18 +7,14 @@ from collections.abc import Iterator, Mapping
 from experiments.churn import Arrivals, Departures
 from experiments.declared import Trait, declared_by, programs_of
 from experiments.faults import (
-    CutFault,
     DiskFault,
     EnvironmentFault,
     ExperimentFault,
     FaultTrigger,
     Fill,
-    Flap,
-    Isolate,
     PacketFault,
     PartitionFault,
     ProcessFault,
-    Restore,
     Separate,
     SetLink,
     TriggeredFault,
@@ -249,29 +245,23 @@ def _expectation_problems(experiment: Experiment, topology: Topology) -> Iterato
 
 
 def _link_problems(fault: ExperimentFault, topology: Topology) -> Iterator[str]:
-    if isinstance(fault, Isolate):
-        yield from _region_problems((fault.region,), topology)
-    elif isinstance(fault, PartitionFault):
-        yield from _region_problems(sum(fault.groups, ()), topology)
-        if not topology.cut_set(fault.groups):
-            yield f"no link of {topology.name} joins these groups"
-    else:
-        ends = fault.link if isinstance(fault, (CutFault, Flap, SetLink)) else None
-        ends = fault.what if isinstance(fault, Restore) and isinstance(fault.what, tuple) else ends
-        if ends is None:
-            return
-        yield from _region_problems(ends, topology)
-        link = topology.link_between(ends)
-        if link is None:
-            links = ", ".join(link.name for link in topology.links)
-            yield f"{topology.name} has no link {'-'.join(ends)}: known are {links}"
-        elif isinstance(fault, SetLink):
-            parameters_of = (
-                fault.applied_to(link.forward_parameters),
-                fault.applied_to(link.backward_parameters),
-            )
-            for name, why in {each.impossible for each in parameters_of if each.impossible}:
-                yield f"makes the {name} {why}"
+    """Check the regions and the link that a fault names, and that what it does is possible there."""
+    yield from _region_problems(fault.regions, topology)
+    if isinstance(fault, PartitionFault) and not topology.cut_set(fault.groups):
+        yield f"no link of {topology.name} joins these groups"
+    if fault.ends is None:
+        return
+    link = topology.link_between(fault.ends)
+    if link is None:
+        links = ", ".join(link.name for link in topology.links)
+        yield f"{topology.name} has no link {'-'.join(fault.ends)}: known are {links}"
+    elif isinstance(fault, SetLink):
+        parameters_of = (
+            fault.applied_to(link.forward_parameters),
+            fault.applied_to(link.backward_parameters),
+        )
+        for name, why in {each.impossible for each in parameters_of if each.impossible}:
+            yield f"makes the {name} {why}"
 
 
 def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[str]:

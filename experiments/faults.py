@@ -38,6 +38,18 @@ class ExperimentFault(StrictModel):
         """The target of the fault, as text."""
         raise NotImplementedError
 
+    @property
+    def ends(self) -> tuple[str, str] | None:
+        """The two regions of the one link that it acts on; None if it acts on anything else."""
+        return None
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """All regions that it names, as checked against the topology."""
+        if self.ends is None:
+            raise NotImplementedError
+        return self.ends
+
 
 class FaultTrigger(StrictModel):
     """A trigger: a process sends its n-th message of one name."""
@@ -106,6 +118,11 @@ class CutFault(TriggeredLinkFault, Outage):
         """`r2-r3`."""
         return "-".join(self.link)
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The link's regions."""
+        return self.link
+
 
 class Isolate(TriggeredLinkFault, Outage):
     """Cuts all links of a region."""
@@ -119,6 +136,11 @@ class Isolate(TriggeredLinkFault, Outage):
         """`r2`."""
         return self.region
 
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The region."""
+        return (self.region,)
+
 
 class PartitionFault(TriggeredLinkFault, Outage):
     """Cuts all links between groups of regions: the cut-set."""
@@ -131,6 +153,11 @@ class PartitionFault(TriggeredLinkFault, Outage):
     def target(self) -> str:
         """`r0 r1 | r2 r3`."""
         return " | ".join(" ".join(group) for group in self.groups)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions of all groups."""
+        return sum(self.groups, ())
 
     @model_validator(mode="after")
     def _groups_are_apart(self) -> Self:
@@ -158,6 +185,11 @@ class Flap(Outage):
         """`r2-r3`."""
         return "-".join(self.link)
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The link's regions."""
+        return self.link
+
     @model_validator(mode="after")
     def _bounded(self) -> Self:
         if self.for_us > FLAPS_MAX * (self.down_us + self.up_us):
@@ -178,6 +210,11 @@ class SetLink(TriggeredLinkFault, LinkOverrides):
     def target(self) -> str:
         """`r2-r3`."""
         return "-".join(self.link)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The link's regions."""
+        return self.link
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
@@ -209,6 +246,16 @@ class Restore(ExperimentFault):
         """`cut` or `r2-r3`."""
         return self.what if isinstance(self.what, str) else "-".join(self.what)
 
+    @property
+    def ends(self) -> tuple[str, str] | None:
+        """The link's regions; None if it restores a fault by its name."""
+        return None if isinstance(self.what, str) else self.what
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The link's regions, if any."""
+        return self.ends or ()
+
 
 class ProcessFault(ExperimentFault):
     """A fault on a process, named like `r2/proxy-0`."""
@@ -219,6 +266,11 @@ class ProcessFault(ExperimentFault):
     def target(self) -> str:
         """`r2/proxy-0`."""
         return self.process
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """None: the process is checked instead."""
+        return ()
 
 
 class Kill(TriggeredFault, ProcessFault):

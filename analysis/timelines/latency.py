@@ -156,7 +156,9 @@ def table(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
             "count": totals,
             "mean_ms": sums / np.maximum(totals, 1) / 1e6,
             **milliseconds,
-            "bar_ms": _error_bounds_ms(origins, (names % width + low) * BIN_NS + metadata.zero_ns, metadata),
+            "error_ms": _error_bounds_ms(
+                origins, (names % width + low) * BIN_NS + metadata.zero_ns, metadata
+            ),
         },
         schema=schemas.LATENCY,
     )
@@ -176,12 +178,12 @@ def _error_bounds_ms(origins: Sequence[str], t_ns: Ints, metadata: RunMetadata) 
 
 def error_bounds(latencies: pa.Table) -> dict[str, float]:
     """Return the error of the headline: median over events, and maximum. Empty for one clock."""
-    known = latencies.filter(pc.is_valid(latencies.column("bar_ms")))
+    known = latencies.filter(pc.is_valid(latencies.column("error_ms")))
     if not known.num_rows:
         return {}
-    bound_ns = np.rint(known.column("bar_ms").to_numpy() * 1e6).astype(np.int64)
+    bound_ns = np.rint(known.column("error_ms").to_numpy() * 1e6).astype(np.int64)
     median_ns = weighted(bound_ns, ints(known, "count"), 50)
-    return {"bar_ms": (median_ns or 0) / 1e6, "bar_max_ms": float(bound_ns.max()) / 1e6}
+    return {"error_ms": (median_ns or 0) / 1e6, "error_max_ms": float(bound_ns.max()) / 1e6}
 
 
 PHASES = ("before", "during", "after")

@@ -278,7 +278,7 @@ LATENCY = table_schema(
     ("p95_ms", DOUBLE, False, "95th percentile, ms"),
     ("p99_ms", DOUBLE, False, "99th percentile, ms"),
     ("max_ms", DOUBLE, False, "maximum, ms"),
-    ("bar_ms", DOUBLE, True, "error bound of these times, ms; null if one clock measured them"),
+    ("error_ms", DOUBLE, True, "error bound of these times, ms; null if one clock measured them"),
 )
 
 # One row per fault, stream and client, from the events alone.
@@ -325,7 +325,7 @@ RECOVERY = table_schema(
     ("resubscribe_s", DOUBLE, True, "since applied_s: a server subscribed to a new source, s"),
     *((f"{name}_s", DOUBLE, True, f"since applied_s: {what}, s") for name, what in RECOVERY_TIMES.items()),
     ("impaired", BIGINT, True, "events that were lost or late"),
-    ("bar_s", DOUBLE, True, "error bound of these times, s; null if one clock measured them"),
+    ("error_s", DOUBLE, True, "error bound of these times, s; null if one clock measured them"),
     ("backlog_events", BIGINT, True, "largest number of events published but not yet arrived"),
     ("lost", BIGINT, True, "lost events"),
     ("duplicated", BIGINT, True, "duplicated events"),
@@ -347,7 +347,7 @@ FIDELITY = table_schema(
     ("delay_min_ms", DOUBLE, True, "measured minimum, ms"),
     ("delay_p50_ms", DOUBLE, True, "measured median, ms"),
     ("delay_p99_ms", DOUBLE, True, "measured 99th percentile, ms"),
-    ("bar_ms", DOUBLE, True, "error bound of delays, ms; null if one clock measured them"),
+    ("error_ms", DOUBLE, True, "error bound of delays, ms; null if one clock measured them"),
     ("excess_p50_ms", DOUBLE, True, "delay beyond that of the configured link, median, ms"),
     ("excess_p99_ms", DOUBLE, True, "the same, 99th percentile, ms"),
     ("configured_loss", DOUBLE, False, "probability"),

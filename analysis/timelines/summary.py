@@ -22,8 +22,8 @@ A link of `fidelity` has a `state` (proven, violated, unproven: the worst of its
 with their reasons, and `lost` packets by cause. Its other figures are those of one direction and period,
 which it names: the one with the largest `excess_p99_ms`, the time beyond the configured link's. An
 expectation that depends on unproven periods lists them (`unproven`). A run on several machines also has
-`clocks`, a row for each machine, and error bounds of times measured by two clocks: `latency.bar_ms` and
-`bar_max_ms`, `recovery.<fault>.bar_s` and a link's `bar_ms`.
+`clocks`, a row for each machine, and error bounds of times measured by two clocks: `latency.error_ms` and
+`error_max_ms`, `recovery.<fault>.error_s` and a link's `error_ms`.
 
 The verdict, in this order: `crashed` if the run did not complete, `invalid` if the testbed did not behave as
 configured, `failed` if an expectation did not hold, a node ended unexpectedly, or packets and records
@@ -250,11 +250,13 @@ def _link_notes(findings: RunFindings) -> list[str]:
 def _vague_links(findings: RunFindings) -> list[str]:
     """Return one note on links that were measured, but with clock errors too large for a verdict."""
     vague = [
-        row for row in findings.fidelity or () if row["verdict"] == UNPROVEN and row.get("bar_ms") is not None
+        row
+        for row in findings.fidelity or ()
+        if row["verdict"] == UNPROVEN and row.get("error_ms") is not None
     ]
     if not vague:
         return []
-    worst = max(vague, key=lambda row: float(row.get("bar_ms") or 0.0))
+    worst = max(vague, key=lambda row: float(row.get("error_ms") or 0.0))
     return [f"{', '.join(dict.fromkeys(row['link'] for row in vague))}: {worst['reason']}"]
 
 
@@ -274,7 +276,7 @@ def _links(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "direction": row["direction"],
                 "from_s": row["from_s"],
                 "to_s": row["to_s"],
-                **({"bar_ms": row["bar_ms"]} if row.get("bar_ms") is not None else {}),
+                **({"error_ms": row["error_ms"]} if row.get("error_ms") is not None else {}),
                 "lost": {what: sum(each[f"lost_{what}"] for each in mine) for what in LOST},
                 "state": max((each["verdict"] for each in mine), key=STATES.index),
                 "unproven": [

@@ -206,7 +206,7 @@ def _group_near(rng: Random, ground: HuntTargets, kind: Kind, where: Disturbance
 def _separated(
     rng: Random, ground: HuntTargets, group: Sequence[str], over: tuple[int, int]
 ) -> HuntDisturbance:
-    """A process kept from all others of its region, from one, or from those of one role."""
+    """Return a process separated from all others of its region, from one, or from those of one role."""
     at_us, for_us = over
     process = rng.choice(group)
     others = [name for name in ground.of_region[process.partition("/")[0]] if name != process]

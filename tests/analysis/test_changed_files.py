@@ -122,7 +122,7 @@ def test_a_changed_summary_json_is_shown_or_refused(tmp_path: Path) -> None:
     content["content"] = {"subscriptions": {"mean": 1.5, "p50": 1, "p95": 2, "max": 3, "none": 0.5}}
     content["measures"] = {"queue": {"length": {"count": 3, "mean": 1.5, "last": 2}}}
     content["wan"] = {"messages": 7, "bytes": 700}
-    content["latency"]["bar_ms"] = 0.1
+    content["latency"]["error_ms"] = 0.1
     content["fidelity"]["notes"] = ["recovery.cut: settled_s: why"]
     no_moments = moments(run, read_record(run))
 
@@ -167,8 +167,8 @@ def test_a_changed_clocks_json_is_used_or_refused(tmp_path: Path) -> None:
             "seen_back": 7,
             "contradictions": 0,
             "least_used": True,
-            "bar_median_ns": 1e4,
-            "bar_max_ns": 2e4,
+            "error_median_ns": 1e4,
+            "error_max_ns": 2e4,
             "stretches": [stretch | {"drift_error_ppm": 1.0}, stretch | {"drift_error_ppm": 1.0}],
             "clock": {"t_ns": [ZERO - S, ZERO, ZERO + S], **bounds},
         }

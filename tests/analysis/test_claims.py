@@ -7,7 +7,7 @@ from topologies.errors import InputError
 
 SUMMARY = {
     "verdict": "passed",
-    "latency": {"p50_ms": 61.25, "bar_ms": 0.5, "count": 7},
+    "latency": {"p50_ms": 61.25, "error_ms": 0.5, "count": 7},
     "recovery": {"cut": {"switch_s": None}},
     "notes": ["one"],
 }
@@ -17,7 +17,7 @@ def test_each_figure_has_its_path_its_bar_and_how_exact_it_is():
     assert claims(SUMMARY) == [
         SummaryClaim("verdict", "passed", None, 0.0),
         SummaryClaim("latency.p50_ms", 61.25, 0.5, 61.25 * 1e-9),
-        SummaryClaim("latency.bar_ms", 0.5, None, 0.5 * 1e-9),
+        SummaryClaim("latency.error_ms", 0.5, None, 0.5 * 1e-9),
         SummaryClaim("latency.count", 7, None, 0.0),
         SummaryClaim("recovery.cut.switch_s", None, None, 0.0),
         SummaryClaim("notes.length", 1, None, 0.0),
@@ -44,17 +44,17 @@ def test_the_same_bears_everything_out():
     ("found", "expected"),
     [
         ({"verdict": "failed"}, [BrokenClaim("verdict", "passed", "failed")]),
-        ({"latency": {"p50_ms": 61.25 + 1e-8, "bar_ms": 0.5, "count": 7}}, []),
+        ({"latency": {"p50_ms": 61.25 + 1e-8, "error_ms": 0.5, "count": 7}}, []),
         (
-            {"latency": {"p50_ms": 61.26, "bar_ms": 0.5, "count": 8}},
+            {"latency": {"p50_ms": 61.26, "error_ms": 0.5, "count": 8}},
             [BrokenClaim("latency.p50_ms", 61.25, 61.26), BrokenClaim("latency.count", 7, 8)],
         ),
         (
-            {"latency": {"p50_ms": None, "bar_ms": 0.5, "count": 7}},
+            {"latency": {"p50_ms": None, "error_ms": 0.5, "count": 7}},
             [BrokenClaim("latency.p50_ms", 61.25, None)],
         ),
         (
-            {"latency": {"p50_ms": 61.25, "bar_ms": 0.5, "count": True}},
+            {"latency": {"p50_ms": 61.25, "error_ms": 0.5, "count": True}},
             [BrokenClaim("latency.count", 7, True)],
         ),
         ({"notes": []}, [BrokenClaim("notes.length", 1, 0), BrokenClaim("notes.0", "one", None)]),

@@ -41,11 +41,11 @@ class Measured:
     """A time after the fault: the middle between the first and the last client, and its bar; seconds."""
 
     value_s: float
-    bar_s: float
+    error_s: float
 
     def meets(self, other: "Measured") -> bool:
         """Whether both can be the same."""
-        return abs(self.value_s - other.value_s) <= self.bar_s + other.bar_s
+        return abs(self.value_s - other.value_s) <= self.error_s + other.error_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +91,13 @@ def measure() -> list[Row]:
         meet = theirs.meets(ours)
         rows += [
             _row(
-                f"{what} after the cut on {MACHINES} machines, ±{theirs.bar_s:.3g}",
+                f"{what} after the cut on {MACHINES} machines, ±{theirs.error_s:.3g}",
                 theirs.value_s,
                 "s",
-                asked=f"{ours.value_s:.3g} ±{ours.bar_s:.3g}",
+                asked=f"{ours.value_s:.3g} ±{ours.error_s:.3g}",
                 missed=not meet,
             ),
-            _row(f"{what} after the cut here, ±{ours.bar_s:.3g}", ours.value_s, "s"),
+            _row(f"{what} after the cut here, ±{ours.error_s:.3g}", ours.value_s, "s"),
         ]
     return rows
 
@@ -121,7 +121,7 @@ def _outcome(run: Run, out: Path) -> Outcome:
 
 def _measured(rows: list[dict[str, Any]], name: str, period_s: float) -> Measured:
     first_s, last_s = min(row[name] for row in rows), max(row[name] for row in rows)
-    clocks_s = max(row["bar_s"] or 0.0 for row in rows)
+    clocks_s = max(row["error_s"] or 0.0 for row in rows)
     return Measured((first_s + last_s) / 2, (last_s - first_s) / 2 + clocks_s + period_s / 2)
 
 

@@ -176,6 +176,6 @@ def test_a_suite_survives_its_own_json():
 
 
 def test_editors_get_a_schema_with_the_names_that_people_write():
-    entry = suite_schema()["$defs"]["Entry"]
+    entry = suite_schema()["$defs"]["SuiteEntry"]
     assert {"name", "experiment", "set", "repeat", "budget", "allow_failure"} <= set(entry["properties"])
     assert sorted(entry["required"]) == ["experiment", "name"]

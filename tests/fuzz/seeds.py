@@ -163,7 +163,7 @@ def _summaries() -> Iterator[bytes]:
         },
         "events": {"published": 100, "delivered": 99, "lost": 1},
         "throughput": {"events_per_s": 10.5},
-        "latency": {"p50_ms": 48.2, "p99_ms": None, "bar_ms": 0.1},
+        "latency": {"p50_ms": 48.2, "p99_ms": None, "error_ms": 0.1},
         "faults": [{"name": "cut", "kind": "cut", "target": "r0-r1", "requested_s": 0.5, "applied_s": 0.51}],
         "recovery": {"cut": {"switch_s": 1.2, "catch_up_s": 2.0, "backlog_events": 10, "lost": 0}},
         "convergence": {"last_change_s": 0.5, "connected": True, "stalled": 0, "full_s": 0.2},

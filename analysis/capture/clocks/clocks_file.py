@@ -50,8 +50,8 @@ class _MachineEntry:
     seen_back: Count
     contradictions: Count
     least_used: bool
-    bar_median_ns: Ns
-    bar_max_ns: Ns
+    error_median_ns: Ns
+    error_max_ns: Ns
     stretches: tuple[_StretchEntry, ...]
     clock: _ClockEntry
 

@@ -121,8 +121,8 @@ def _as_json(one: Estimate) -> dict[str, Any]:
         "seen_back": one.seen_back,
         "contradictions": one.contradictions,
         "least_used": one.least_used,
-        "bar_median_ns": round(float(np.median(bars)), 1),
-        "bar_max_ns": round(float(bars[1:-1].max(initial=float(np.median(bars)))), 1),
+        "error_median_ns": round(float(np.median(bars)), 1),
+        "error_max_ns": round(float(bars[1:-1].max(initial=float(np.median(bars)))), 1),
         "stretches": [asdict(stretch) for stretch in one.stretches],
         "clock": one.clock.as_json(),
     }
@@ -207,8 +207,8 @@ def summary(machines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "from": each["source"],
                 "offset_ms": None if stretch is None else round(stretch["offset_ns"] / 1e6, 6),
                 "drift_ppm": known_ppm if each["source"] == PACKETS else None,
-                "bar_ms": round(each["bar_median_ns"] / 1e6, 6),
-                "bar_max_ms": round(each["bar_max_ns"] / 1e6, 6),
+                "error_ms": round(each["error_median_ns"] / 1e6, 6),
+                "error_max_ms": round(each["error_max_ns"] / 1e6, 6),
                 "packets": each["seen_there"] + each["seen_back"],
                 "changes": len(changes(each)),
             }

@@ -157,9 +157,9 @@ def draw_notes(canvas: Canvas, y: float) -> float:
     if canvas.unlabelled:
         left_out.append(f"{count_of(canvas.unlabelled, 'label')} (point at an arrow to read it)")
     y += 8
-    if canvas.scene.bar_ms is not None:
+    if canvas.scene.error_ms is not None:
         y += NOTE_ROW
-        text = f"times between machines: ±{canvas.scene.bar_ms:.3f} ms clock error"
+        text = f"times between machines: ±{canvas.scene.error_ms:.3f} ms clock error"
         canvas.text(LEFT - 6, y, text, "faint")
     if left_out:
         for row in _wrapped(["Left out:", *"; ".join(left_out).split()], int((canvas.width - LEFT) / 6.6)):

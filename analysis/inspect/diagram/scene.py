@@ -71,4 +71,4 @@ class Scene:
     messages: int  # number drawn; each message of a run counts
     command: str  # the command that draws it again
     ranks: Ranks  # for drawing informative messages first
-    bar_ms: float | None = None  # largest error of times between hosts; None if they share a clock
+    error_ms: float | None = None  # largest error of times between hosts; None if they share a clock

@@ -116,7 +116,7 @@ def make_scene(  # noqa: PLR0917 (independent parameters)
         messages=sum(len(arrow.flights) for arrow in chosen.arrows),
         command=drawn_by,
         ranks=_ranks(record),
-        bar_ms=_bar_ms(record, shown, moment),
+        error_ms=_error_ms(record, shown, moment),
     )
 
 
@@ -188,7 +188,7 @@ def _rows(run: RunDirectory, record: AnalysedRun, moment: TimeWindow) -> list[Ro
     ]
 
 
-def _bar_ms(record: AnalysedRun, hosts: Iterable[str], moment: TimeWindow) -> float | None:
+def _error_ms(record: AnalysedRun, hosts: Iterable[str], moment: TimeWindow) -> float | None:
     """Return the widest error bound between any of these hosts; None if they share a clock."""
     hosts = list(hosts)
     if all(record.clocks.together(hosts[0], host) for host in hosts[1:]):

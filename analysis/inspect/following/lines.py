@@ -206,7 +206,7 @@ def _hop_json(hop: EventHop, metadata: RunMetadata) -> dict[str, Any]:
         "fate": copy.fate,
         **times,
         **durations,
-        "bar_ms": None
+        "error_ms": None
         if (error_bound_ns := _error_bound_ns(hop, metadata)) is None
         else error_bound_ns / 1e6,
         "sent_again_s": [metadata.seconds(t_ns) for t_ns in hop.sent_again_ns],

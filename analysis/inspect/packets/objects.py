@@ -42,7 +42,7 @@ KEYS = {
     "bytes": "size on the wire, with its header",
     "fate": "arrived, lost, or unseen: its receiver was not captured",
     "delay_ms": "from its first byte at the sender until it was complete at the receiver",
-    "bar_ms": "error bound of delay_ms if two machines' clocks measured it; null for one clock",
+    "error_ms": "error bound of delay_ms if two machines' clocks measured it; null for one clock",
     "retransmitted": "some byte of it was seen more than once",
     "sent": "s: its first byte left the sender",
     "left": "s: its last byte, and all before it, had left the sender",
@@ -103,7 +103,7 @@ def describe(metadata: RunMetadata) -> Callable[[Row], dict[str, Any]]:
             "last_seq": last_seq(row),
             "bytes": row["length"],
             "delay_ms": delay_ms(row),
-            "bar_ms": error_ms(row, metadata),
+            "error_ms": error_ms(row, metadata),
         }
         found = {name: found[name] for name in KEYS}
         return found | {name: _shown(name, row[name]) for name in CONTENT if row[name] is not None}

@@ -91,8 +91,8 @@ _COLUMNS = (
         help="from the run's clock, in the longest period without a change",
     ),
     quantity("Drift", "drift_ppm", lambda ppm: with_unit(ppm, "ppm"), "rate relative to the run's clock"),
-    quantity("Error bound", "bar_ms", _bound, "median error bound of the offset, in either direction"),
-    quantity("Widest bound", "bar_max_ms", _bound, "near a change of the clock, or far from any packet"),
+    quantity("Error bound", "error_ms", _bound, "median error bound of the offset, in either direction"),
+    quantity("Widest bound", "error_max_ms", _bound, "near a change of the clock, or far from any packet"),
     quantity("Packets", "packets", number, "seen by both machines, in both directions"),
     label("Changes", lambda row: count_of(row["changes"], "change") if row["changes"] else "none"),
 )

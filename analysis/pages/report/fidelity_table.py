@@ -115,9 +115,9 @@ _COLUMNS = (
         " computed for just these packets: rate, queue, drops and jitter",
     ),
     quantity(
-        "Bound", "bar_ms", lambda bound_ms: f"±{milliseconds(bound_ms)}",
+        "Bound", "error_ms", lambda bound_ms: f"±{milliseconds(bound_ms)}",
         "error bound of delays that two clocks measured",
-        needed=lambda row: row.get("bar_ms") is not None,
+        needed=lambda row: row.get("error_ms") is not None,
     ),
     quantity("Configured loss", "configured_loss", percent),
     Column(

@@ -99,7 +99,7 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
         else "",
         reasons=_reasons(rows),
         pairs=_pairs_table(record, fault["name"], rows),
-        bar=f"±{short_time(figures['bar_s'], 2)}" if figures.get("bar_s") else "",
+        bar=f"±{short_time(figures['error_s'], 2)}" if figures.get("error_s") else "",
     )
 
 

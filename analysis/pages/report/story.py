@@ -178,9 +178,9 @@ def _event_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     return ()
 
 
-def _bar(bar_ms: float | None) -> str:
+def _bar(error_ms: float | None) -> str:
     """Return the error bound of a time that several clocks measured."""
-    return "" if bar_ms is None else f"\u00a0±\u00a0{number(bar_ms, 2)}"
+    return "" if error_ms is None else f"\u00a0±\u00a0{number(error_ms, 2)}"
 
 
 def _level_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
@@ -192,7 +192,7 @@ def _level_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     if latency.get("p50_ms") is not None:
         lines.append(
             HeadlineNumber(
-                with_unit(latency["p50_ms"], "ms") + _bar(latency.get("bar_ms")),
+                with_unit(latency["p50_ms"], "ms") + _bar(latency.get("error_ms")),
                 f"median until the last client has an event; p99 {with_unit(latency.get('p99_ms'), 'ms')}",
             )
         )

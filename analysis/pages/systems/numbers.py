@@ -117,24 +117,25 @@ def _microseconds(value: float) -> str:
     return with_unit(value, "µs")
 
 
+_F = SystemFigure
 FIGURES = (
-    SystemFigure("noticed", _cut_figure("detect_s"), seconds, "since the cut; if the system's messages are known"),
-    SystemFigure("flows again", _cut_figure("switch_s"), seconds, "since the cut, until each stream delivers"),
-    SystemFigure("caught up", _cut_figure("catch_up_s"), seconds, "since the cut, until the gap's events arrived"),
-    SystemFigure("lost", _figure("events", "lost"), number, "never reached a client that expected them", bad=True),
-    SystemFigure("repeated", _figure("events", "duplicated"), number, "reached a client again", bad=True),
-    SystemFigure("out of order", _figure("events", "out_of_order"), number, "arrived after later ones", bad=True),
-    SystemFigure("p50 before", _figure("latency", "before_p50_ms"), _milliseconds, "until every client has it"),
-    SystemFigure("p50 after", _figure("latency", "after_p50_ms"), _milliseconds, "after the link was restored"),
-    SystemFigure(
+    _F("noticed", _cut_figure("detect_s"), seconds, "since the cut; if the system's messages are known"),
+    _F("flows again", _cut_figure("switch_s"), seconds, "since the cut, until each stream delivers"),
+    _F("caught up", _cut_figure("catch_up_s"), seconds, "since the cut, until the gap's events arrived"),
+    _F("lost", _figure("events", "lost"), number, "never reached a client that expected them", bad=True),
+    _F("repeated", _figure("events", "duplicated"), number, "reached a client again", bad=True),
+    _F("out of order", _figure("events", "out_of_order"), number, "arrived after later ones", bad=True),
+    _F("p50 before", _figure("latency", "before_p50_ms"), _milliseconds, "until every client has it"),
+    _F("p50 after", _figure("latency", "after_p50_ms"), _milliseconds, "after the link was restored"),
+    _F(
         "WAN bytes", _bytes_per_delivery, number,
         "of all frames on links except background traffic, per delivered event",
     ),
-    SystemFigure(
+    _F(
         "servers", _processors_per_delivery(of_clients=False), _microseconds,
         "processor time of all but clients per delivered event, from time 0",
     ),
-    SystemFigure(
+    _F(
         "clients", _processors_per_delivery(of_clients=True), _microseconds,
         "processor time of publishers and subscribers per delivered event, from time 0",
     ),

@@ -106,7 +106,7 @@ def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Be
                 "delay_p99_ms": delays and delays.p99_ns / 1e6,
                 "excess_p50_ms": excess and excess.p50_ns / 1e6,
                 "excess_p99_ms": excess and excess.p99_ns / 1e6,
-                "bar_ms": behaviour.error_bound_ns and behaviour.error_bound_ns / 1e6,
+                "error_ms": behaviour.error_bound_ns and behaviour.error_bound_ns / 1e6,
                 "configured_loss": period.loss,
                 "loss": behaviour.loss,
                 "loss_low": low,

@@ -57,7 +57,7 @@ def table(
     columns |= {
         "requested_s": np.array([each.requested_s for each in metadata.applied_faults])[fault],
         "applied_s": np.array([metadata.seconds(each.t_ns) for each in metadata.applied_faults])[fault],
-        "bar_s": _error_bounds(pairs, metadata),
+        "error_s": _error_bounds(pairs, metadata),
         **_disorder(pairs, fault, deliveries, metadata),
     }
     counts = _counts(pairs, fault, metadata)
@@ -246,8 +246,8 @@ def _figures(fault: RunFault, pairs: pa.Table) -> tuple[dict[str, Any], list[str
         "first_route_s": pc.min(affected.column("switch_s")).as_py(),
         "impaired": _whole(pc.sum, affected.column("impaired")),
     }
-    bar_s = pc.max(affected.column("bar_s")).as_py()
-    figures |= {} if bar_s is None else {"bar_s": bar_s}
+    error_s = pc.max(affected.column("error_s")).as_py()
+    figures |= {} if error_s is None else {"error_s": error_s}
     if fault.applied_ns is None:
         return figures, ["it was never applied"]
     unknown = pc.sum(pc.equal(pairs.column("affected_by"), UNKNOWN)).as_py() or 0

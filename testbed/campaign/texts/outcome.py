@@ -88,7 +88,7 @@ def _unproven(summary: dict[str, Any]) -> list[str]:
 def _latency(latency: dict[str, Any]) -> str:
     """Return the percentiles, with their error if several clocks measured them."""
     figures = {name: f"{number(value)} ms" for name, value in latency.items()}
-    bar, bar_max = figures.pop("bar_ms", None), figures.pop("bar_max_ms", None)
+    bar, bar_max = figures.pop("error_ms", None), figures.pop("error_max_ms", None)
     whole = (name for name in figures if name not in METRICS["latency"] or METRICS["latency"][name].followed)
     shown = ", ".join(f"{name[:-3]} {figures[name]}" for name in whole)
     return shown if bar is None else f"{shown} (clocks: ±{bar}, at most ±{bar_max})"

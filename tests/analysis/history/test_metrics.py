@@ -8,7 +8,7 @@ from experiments.records.summary import FAULT_FIELDS, METRICS, SECTIONS
 
 SUMMARY = {
     "throughput": {"events_per_s": 79_952.9, "bytes_per_s": None},
-    "latency": {"p50_ms": 49.5, "p95_ms": float("nan"), "bar_ms": 0.1},
+    "latency": {"p50_ms": 49.5, "p95_ms": float("nan"), "error_ms": 0.1},
     "events": {"published": 100, "lost": 0, "unverified": 3},
     "recovery": {"cut": {"switch_s": 0.6, "backlog_events": 14_011, "detect_s": None}, "odd": None},
     "fidelity": {"valid": True, "cpu_max": 0.8},

@@ -2,8 +2,9 @@
 long, and how small the finding is. Beside it, on the same budget, the nemesis' seeds one after the other.
 
 Ten minutes for each of some forty defects twice over are half a day. The environment changes that:
-CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some of
-hunt, nemesis; CUTSET_HUNT_REPLAYS, how often each finding is then replayed on real processes. Findings that also break without the defect do not count. Those that are set aside count apart.
+CUTSET_HUNT_S, the seconds for each; CUTSET_HUNT_MUTANTS, names with commas between; CUTSET_HUNT_WAYS, some
+of hunt, nemesis; CUTSET_HUNT_REPLAYS, how often each finding is then replayed on real processes. Findings
+that also break without the defect do not count. Those that are set aside count apart.
 """
 
 import json

@@ -60,7 +60,7 @@ def latency_chart(record: AnalysedRun) -> Chart:
         for percentile in PERCENTILES
         for one in _of_regions(record, record.latency, "origin", f"{percentile}_ms", percentile)
     )
-    bars = [row["bar_ms"] for row in record.latency if row.get("bar_ms") is not None]
+    bars = [row["error_ms"] for row in record.latency if row.get("error_ms") is not None]
     logarithmic = two_decades([y for one in series for y in one.y if y is not None])
     return Chart(
         key="latency",
@@ -257,7 +257,7 @@ def _series(  # noqa: PLR0917 (independent parameters)
     index = record.regions.index(region) if region in record.regions else len(record.regions)
     dash, width = PERCENTILES.get(group, ("", 2.0))
     x, y = _points(rows, value_column)
-    low, high = _bars(y, _points(rows, "bar_ms")[1])
+    low, high = _bars(y, _points(rows, "error_ms")[1])
     return ChartSeries(
         name=f"{name} {group}" if group in PERCENTILES else name,
         colour=colour_of(index),

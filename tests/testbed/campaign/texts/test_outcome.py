@@ -61,7 +61,7 @@ def test_the_whole_summary(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_errors_of_several_clocks_are_reported_as_such(capsys: pytest.CaptureFixture[str]) -> None:
-    latency = {"p50_ms": 84.25, "bar_ms": 0.024, "bar_max_ms": 0.0335}
+    latency = {"p50_ms": 84.25, "error_ms": 0.024, "error_max_ms": 0.0335}
     said = "latency      p50 84.2 ms (clocks: ±0.024 ms, at most ±0.0335 ms)"
     assert said in shown(capsys, [], {**SUMMARY, "latency": latency})
 

@@ -23,7 +23,7 @@ def test_tables_are_a_page(capsys):
     assert main.run(["schema", "tables"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("# Tables\n")
-    assert "| `p99_ms` | double | likewise |" in said
+    assert "| `p99_ms` | double | 99th percentile, ms |" in said
 
 
 def test_other_schemas_are_bad_input(capsys):
