@@ -27,7 +27,7 @@ def markdown_of(codec: Codec, system: str) -> str:
     parts = [
         f"# {system.capitalize()}'s messages",
         "<!-- Change the definitions, not this file; to generate it:\n"
-        f"cutset dissector --format markdown -o node/protocols/{system}/MESSAGES.md -->",
+        f"cutset dissector --system {system} --format markdown -o node/protocols/{system}/MESSAGES.md -->",
         "All numbers are big-endian. Offsets are in bytes; those of a message's fields count from the end of "
         "its header. The line below each table is the message's one-line label: `{a+n}` is the last of n "
         "numbers starting at a; a value marked with `?` is omitted if it is 0. A sequence number (unit seq) "

@@ -4,10 +4,13 @@
 with matplotlib. Neither computes values; the code that builds the chart does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from itertools import pairwise
+from typing import Literal, TypeVar
+
+Y = TypeVar("Y")
 
 Values = Sequence[float | None]
 """Values of points; None is a gap."""
@@ -17,6 +20,7 @@ Form = Literal["line", "dots", "bars", "band"]
 LOGARITHMIC_FROM = 100.0  # largest over smallest: two decades
 HEADROOM = 1.14  # factor above the highest value, for the names of faults
 NEAR = 3.0  # a reference line beyond this factor of the highest value would flatten the series
+GAP_BINS = 1.5  # points further apart than this many bins have a gap between them
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -125,3 +129,17 @@ def highest(series: Sequence[ChartSeries]) -> float:
 def as_day(day: date) -> int:
     """Return a date's position on an axis of dates: days since 1970-01-01."""
     return day.toordinal() - _EPOCH
+
+
+def with_gaps(points: Mapping[float, Y]) -> tuple[list[float], list[Y | None]]:
+    """Return points in ascending order with None where bins are missing between them."""
+    width = min((b - a for a, b in pairwise(points)), default=0.0)
+    xs: list[float] = []
+    ys: list[Y | None] = []
+    for x, y in points.items():
+        if xs and x - xs[-1] > GAP_BINS * width:
+            xs.append(round(xs[-1] + width, 6))
+            ys.append(None)
+        xs.append(x)
+        ys.append(y)
+    return xs, ys

@@ -5,29 +5,23 @@ starts at its own time 0. For all regions together, throughput is the mean and l
 bin. Grey spans are faults of the first run; a note lists runs with other fault times.
 """
 
-import itertools
-import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
 
-from jinja2 import Environment
-from markupsafe import Markup
-
-from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, two_decades
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, two_decades, with_gaps
 from analysis.pages.comparing import metrics
 from analysis.pages.comparing.settings import settings
 from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.comparing.systems import systems
+from analysis.pages.page_environment import environment, report_link
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.charts.charts import TIME, latency_chart, spans, throughput_chart, time_end
-from analysis.pages.report.page import environment as report_environment
 from experiments.files.whole_files import write_whole
 from experiments.records.summary import SECTION_TITLES
 
-_HERE = Path(__file__).parent
+COMPARING = Path(__file__).parent
 SAME_TIME_S = 0.5  # faults that are closer are drawn once
 REGIONS_SHOWN = 8
 TOGETHER = "sides"
@@ -45,13 +39,13 @@ def render(sides: Sequence[ComparedRun], file: Path) -> str:
     """Return the page for the location `file`."""
     rows = metrics.compared(sides)
     return (
-        environment()
+        environment(COMPARING)
         .get_template("comparison.html.j2")
         .render(
             sides=sides,
             title=_title(sides),
             systems=systems(sides),
-            reports={side.letter: _link(side, file) for side in sides},
+            reports={side.letter: report_link(side.directory, file) for side in sides},
             settings=settings(sides),
             sections=[
                 (title, found)
@@ -69,31 +63,9 @@ def render(sides: Sequence[ComparedRun], file: Path) -> str:
     )
 
 
-def environment(*folders: Path) -> Environment:
-    """Return the report's template environment with the templates of comparisons.
-
-    folders: searched first for templates of other pages.
-    """
-    made = report_environment(*folders, _HERE / "templates")
-    made.globals["comparing_asset"] = _asset
-    return made
-
-
-def _asset(name: str) -> Markup:
-    return Markup((_HERE / "assets" / name).read_text())  # noqa: S704  (a part of the program)
-
-
 def _title(sides: Sequence[ComparedRun]) -> str:
     names = list(dict.fromkeys(side.experiment for side in sides))
     return " and ".join(names)
-
-
-def _link(side: ComparedRun, file: Path) -> str | None:
-    """Return the address of the run's report relative to the page, if it exists."""
-    report = side.directory.report_html
-    if not report.exists():
-        return None
-    return quote(os.path.relpath(report.resolve(), file.resolve().parent))
 
 
 def overall(sides: Sequence[ComparedRun]) -> tuple[Chart, ...]:
@@ -155,7 +127,7 @@ def _chart(
         x=Axis(TIME, "s", low=0.0, high=end_s),
         y=replace(axis, kind="logarithmic" if logarithmic else "linear"),
         series=tuple(
-            ChartSeries(side.letter, side.colour, *_with_gaps(found), label=side.letter, subject=side.named)
+            ChartSeries(side.letter, side.colour, *_rounded(found), label=side.letter, subject=side.named)
             for side, found in zip(sides, points, strict=True)
             if found
         ),
@@ -187,16 +159,6 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
-def _with_gaps(points: dict[float, float]) -> tuple[list[float], list[float | None]]:
-    """Insert None between points that are further apart than a bin."""
-    xs: list[float] = []
-    ys: list[float | None] = []
-    times = sorted(points)
-    bin_s = min((b - a for a, b in itertools.pairwise(times)), default=0.0)
-    for x in times:
-        if xs and x - xs[-1] > 1.5 * bin_s:
-            xs.append(round(xs[-1] + bin_s, 6))
-            ys.append(None)
-        xs.append(x)
-        ys.append(float(f"{points[x]:.5g}"))
-    return xs, ys
+def _rounded(points: dict[float, float]) -> tuple[list[float], list[float | None]]:
+    xs, ys = with_gaps(dict(sorted(points.items())))
+    return xs, [None if y is None else float(f"{y:.5g}") for y in ys]

@@ -21,8 +21,7 @@ from analysis.history import History
 from analysis.history.regressions.checking import check_night
 from analysis.history.regressions.findings import NightFindings, RegressionFinding
 from analysis.pages.charting.chart_page import chart_scripts, chart_styles
-from analysis.pages.comparing.page import environment as comparing_environment
-from analysis.pages.comparing.page import write_page
+from analysis.pages.comparing.page import COMPARING, write_page
 from analysis.pages.comparing.sides import read_sides
 from analysis.pages.nights import run_pages
 from analysis.pages.nights.change_words import FindingText, finding_text
@@ -31,6 +30,7 @@ from analysis.pages.nights.night_reader import EarlierNights, NightSuiteEntry, R
 from analysis.pages.nights.site_paths import Site, report_of
 from analysis.pages.nights.trend_sections import sections, trend_of
 from analysis.pages.nights.verdicts import SIGNS, status_of, strip, verdict_text
+from analysis.pages.page_environment import environment
 from analysis.pages.report.formatting import count_of, seconds
 from analysis.pages.report.page import short_commit
 from experiments.files.plain_name import check_folder
@@ -80,7 +80,7 @@ def _write(
     folder: Path,
     left_out: Mapping[str, Sequence[str]],
 ) -> None:
-    templates = comparing_environment(_HERE / "templates")
+    templates = environment(_HERE, COMPARING)
     usual = levels(past)
     write_whole(site.looks, _looks(templates), sync=False)
     write_whole(site.theme, str(templates.globals["asset"]("theme.js")), sync=False)  # type: ignore[operator]
@@ -160,8 +160,8 @@ def _to_write(past: EarlierNights, site: Site, checked: Mapping[str, NightFindin
 
 
 def _looks(templates: Environment) -> str:
-    own = Markup((_HERE / "assets" / "nights.css").read_text())  # noqa: S704  (a part of the program)
-    return "\n".join([str(templates.globals["asset"]("page.css")), str(chart_styles()), str(own)])  # type: ignore[operator]
+    asset = templates.globals["asset"]
+    return "\n".join([str(asset("page.css")), str(chart_styles()), str(asset("nights.css"))])  # type: ignore[operator]
 
 
 def _stamp() -> str:

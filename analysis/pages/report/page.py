@@ -6,25 +6,18 @@ browser's DecompressionStream. A Content-Security-Policy in the page forbids eve
 """
 
 import base64
-import functools
 import gzip
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from analysis.pages.charting.chart_model import Chart, highest
 from analysis.pages.charting.chart_page import (
     as_json,
-    chart_scripts,
-    chart_styles,
-    embedded,
-    place,
     spans_json,
 )
+from analysis.pages.page_environment import environment
 from analysis.pages.report import clocks, tables
 from analysis.pages.report.charts import backlog, charts
 from analysis.pages.report.charts.topology_drawing import drawing, rates
@@ -62,30 +55,6 @@ def render(
         "moments_packed": packed(_compact(moments.as_json()).encode()),
     }
     return environment().get_template("report.html.j2").render(content)
-
-
-@functools.cache
-def environment(*folders: Path) -> Environment:
-    """Return the templates' environment, with escaping and our own CSS and JS as `asset`.
-
-    Calls with the same folders share one environment and its compiled templates. folders: searched first for
-    templates of other pages.
-    """
-    made = Environment(
-        loader=FileSystemLoader([*folders, _HERE / "templates"]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.globals |= {
-        "asset": _asset,
-        "chart_scripts": chart_scripts,
-        "chart_styles": chart_styles,
-        "embedded": embedded,
-        "place": place,
-    }
-    return made
 
 
 def _content(record: AnalysedRun) -> dict[str, Any]:
@@ -189,11 +158,6 @@ def _length(times: Times) -> str | None:
     if times.started_ns is None or times.ended_ns is None:
         return None
     return f"{(times.ended_ns - times.started_ns) / 1e9:.1f} s, set-up and drain included"
-
-
-def _asset(name: str) -> Markup:
-    """Return one of our own CSS or JS files unescaped; a test keeps them free of "</"."""
-    return Markup((_HERE / "assets" / name).read_text())  # noqa: S704
 
 
 def packed(content: bytes) -> str:

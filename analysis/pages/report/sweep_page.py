@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.pages.page_environment import environment
 from analysis.pages.report.charts.figures import write_sweep_figures
 from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import count_of, large, number, with_unit
-from analysis.pages.report.page import environment, short_commit
+from analysis.pages.report.page import short_commit
 from analysis.pages.report.story import HeadlineNumber
 from analysis.pages.report.tables import (
     EXPECTATION,

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.pages.page_environment import environment
 from analysis.pages.report.charts.figures import write_charts
 from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import number, scaled
-from analysis.pages.report.page import environment
 from analysis.pages.study.results import StudyResults
 from experiments.campaigns.studydir import StudyDirectory
 from experiments.files.whole_files import write_whole

@@ -8,13 +8,12 @@ medians over repetitions, bands range from minimum to maximum.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from math import ceil
 from statistics import mean, median
 
 import numpy as np
 
-from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, with_gaps
 from analysis.pages.report.charts.charts import TIME, spans
 from analysis.pages.systems.sides import ComparedSystem, SystemRun, cut_of
 from analysis.timelines.arrays import Ints, ints
@@ -33,7 +32,6 @@ CROSSING = Axis("events from beyond the cut, % of the usual rate", "%", low=0.0,
 """A burst of held-back events is clipped at the upper limit."""
 LATENCY = Axis("p95 until every client has an event, ms", "ms", kind="logarithmic")
 ROOM = 1.3  # margin factor above and below the latencies shown
-_GAP = 1.5  # in bins
 
 Points = Mapping[float, float]
 """A value for the middle of each bin, in seconds since time 0."""
@@ -135,7 +133,7 @@ def _collected(runs: Iterable[Points]) -> Spread:
 
 
 def _chart(system: ComparedSystem, key: str, y: Axis, values: Spread, end_s: float) -> Chart:
-    xs, ys = _with_gaps(values)
+    xs, ys = with_gaps(values)
     several = len(system.told) > 1
     line = ChartSeries(
         key,
@@ -157,17 +155,3 @@ def _chart(system: ComparedSystem, key: str, y: Axis, values: Spread, end_s: flo
         together=TOGETHER,
         small=True,
     )
-
-
-def _with_gaps(values: Spread) -> tuple[list[float], list[list[float] | None]]:
-    """Insert None between bins that are not consecutive."""
-    width = min((b - a for a, b in pairwise(values)), default=0.0)
-    xs: list[float] = []
-    ys: list[list[float] | None] = []
-    for at_s, found in values.items():
-        if xs and at_s - xs[-1] > _GAP * width:
-            xs.append(round(xs[-1] + width, 6))
-            ys.append(None)
-        xs.append(at_s)
-        ys.append(found)
-    return xs, ys

@@ -1,18 +1,15 @@
 """The page of systems side by side: one self-contained HTML file, and its picture as PNG and SVG."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import quote
 
 from jinja2 import Environment
-from markupsafe import Markup
 from matplotlib.figure import Figure as Drawing
 
 from analysis.pages.charting.chart_model import highest
 from analysis.pages.charting.figure import BAD, INK, MUTED, draw, own_style, save
+from analysis.pages.page_environment import environment, report_link
 from analysis.pages.report.formatting import number
-from analysis.pages.report.page import environment as report_environment
 from analysis.pages.systems.charts import SystemCharts, system_charts
 from analysis.pages.systems.cut_story import story
 from analysis.pages.systems.numbers import systems_table
@@ -54,7 +51,9 @@ def render(
             numbers=systems_table(systems),
             drawn=drawn,
             stories=[(system, story(system.told[0])) for system in systems if system.runs],
-            reports={system.name: _link(system, page) for system in systems if system.runs},
+            reports={
+                system.name: report_link(system.told[0].directory, page) for system in systems if system.runs
+            },
             left_out=[system for system in systems if system.left_out],
             doubtful=[system.name for system in systems if system.runs and not system.valid],
         )
@@ -62,22 +61,9 @@ def render(
 
 
 def _environment() -> Environment:
-    made = report_environment(_HERE / "templates")
-    made.globals["systems_asset"] = _asset
+    made = environment(_HERE)
     made.globals["number"] = number
     return made
-
-
-def _asset(name: str) -> Markup:
-    return Markup((_HERE / "assets" / name).read_text())  # noqa: S704  (a part of the program)
-
-
-def _link(system: ComparedSystem, page: Path) -> str | None:
-    """Return the report of the run that the text describes, relative to the page, if it exists."""
-    report = system.told[0].directory.report_html
-    if not report.exists():
-        return None
-    return quote(os.path.relpath(report.resolve(), page.resolve().parent))
 
 
 def _picture(drawn: Sequence[SystemCharts]) -> Drawing:

@@ -68,13 +68,6 @@ class SequenceIntervals:
         row: Bools = self.wanted[self.hosts.index(host)]
         return row
 
-    def due_at(self, host: str) -> Ints:
-        """Return when each piece due to `host` was published; NEVER for the others."""
-        if self.due is None:
-            return self.published_ns
-        times: Ints = np.where(self.due[self.hosts.index(host)], self.published_ns, NEVER)
-        return times
-
     def first(self, pieces: int) -> "SequenceIntervals":
         """Return the first `pieces` pieces only."""
         return SequenceIntervals(
@@ -169,13 +162,6 @@ def repeats(batches: Batches) -> Ints:
     sizes = np.diff(edges)[piece[order][again]]
     found = np.bincount(batch[order][again], sizes, minlength=len(batches.count))
     return found.astype(np.int64)
-
-
-def shared(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> int:
-    """Return how many sequence numbers two sets of maximal runs share."""
-    first, end = (np.concatenate(pair) for pair in zip(some, others, strict=True))
-    both = union(Batches(first, end - first, np.zeros(len(first), np.int64)))
-    return total(some) + total(others) - total(both)
 
 
 def common(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> tuple[Ints, Ints]:

@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from cutset_client.channel import Channel
+from cutset_client.channel import HostChannel
 from cutset_client.deliveries import RecordKind
 from cutset_client.marker import marked
-from cutset_client.numbers import Numbers
-from cutset_client.records import Records
+from cutset_client.numbers import SequenceNumbers
+from cutset_client.records import DeliveryWriter
 from cutset_client.subscriptions import topics_of
 
 UNDER_WAY_MAX = 64
@@ -35,14 +35,14 @@ class Event(NamedTuple):
 class Publisher:
     """The events to publish, and the record of their publication. Its methods are thread-safe."""
 
-    def __init__(self, told: Mapping[str, Any], records: Records, channel: Channel) -> None:
+    def __init__(self, told: Mapping[str, Any], records: DeliveryWriter, channel: HostChannel) -> None:
         self._streams: list[int] = list(told["publishes"])
         self._topics = topics_of(told)
         self._size: int = told["workload"]["event_size_bytes"]
         self._rate: float | None = told["workload"].get("rate_per_s")
         self._mode: str = told["published"]
         self._records, self._channel = records, channel
-        self._numbers = Numbers(told["numbers"], self._streams)
+        self._numbers = SequenceNumbers(told["numbers"], self._streams)
         self._count_returned = 0
         self._open = 0  # events returned and not acknowledged
         self._awaits_sent = self._mode != "acknowledged"  # whether `sent` is required but was never called

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cutset_client.channel import Channel
+from cutset_client.channel import HostChannel
 from cutset_client.publisher import Publisher
-from cutset_client.records import Records
+from cutset_client.records import DeliveryWriter
 from cutset_client.subscriber import Subscriber
 
 VARIABLE = "CUTSET_CLIENT"
@@ -48,8 +48,8 @@ class Session:
         self.index: int = told["index"]
         self._publisher: Publisher | None = None
         self._subscriber: Subscriber | None = None
-        self._records = Records(told["deliveries"])
-        self._channel = Channel(told["channel"], self._progress)
+        self._records = DeliveryWriter(told["deliveries"])
+        self._channel = HostChannel(told["channel"], self._progress)
 
     def __enter__(self) -> "Session":
         """Let an exception in any thread end the process, which would otherwise continue without it."""

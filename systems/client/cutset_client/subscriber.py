@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from cutset_client.channel import Channel
+from cutset_client.channel import HostChannel
 from cutset_client.deliveries import RecordKind
 from cutset_client.marker import read_marker
-from cutset_client.records import Records
+from cutset_client.records import DeliveryWriter
 from cutset_client.subscriptions import Change, Subscriptions, takes_everything, topics_of
 
 STRANGERS_TOLD_MAX = 10
@@ -32,8 +32,8 @@ class Subscriber:
     def __init__(
         self,
         told: Mapping[str, Any],
-        records: Records,
-        channel: Channel,
+        records: DeliveryWriter,
+        channel: HostChannel,
         log: Callable[[str, Mapping[str, Any]], None],
     ) -> None:
         self.is_for_everything = takes_everything(told)

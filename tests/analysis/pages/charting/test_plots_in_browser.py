@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, ChartSpan, Reference, as_day
 from analysis.pages.charting.chart_page import embedded
-from analysis.pages.report.page import environment
+from analysis.pages.page_environment import environment
 from tests.analysis.pages.report.browsing import (
     Opened,
     browser,

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from analysis.timelines.delivery.sequence_intervals import (
     NEVER,
     Batches,
+    common,
     cut_stream,
     digest,
     repeats,
-    shared,
     total,
     union,
 )
@@ -54,10 +54,9 @@ def test_union_holds_each_sequence_number_once_in_maximal_runs(rows):
 
 
 @given(BATCHES, BATCHES)
-def test_shared_counts_the_common_sequence_numbers(some, others):
-    assert shared(union(batches(some)), union(batches(others))) == len(
-        set(earliest(some)) & set(earliest(others))
-    )
+def test_common_holds_the_sequence_numbers_of_both(some, others):
+    found = common(union(batches(some)), union(batches(others)))
+    assert total(found) == len(set(earliest(some)) & set(earliest(others)))
 
 
 @given(BATCHES)
