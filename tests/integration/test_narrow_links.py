@@ -63,7 +63,7 @@ def shapes(plan: Plan, link: str) -> Iterator[Row]:
     for each in plan["links"]:
         if each["name"] == link:
             yield from (each["forward"], each["backward"])
-    yield from (change["shape"] for change in plan["changes"] if change.get("link") == link)
+    yield from (change["parameters"] for change in plan["changes"] if change.get("link") == link)
 
 
 def violated(rows: Iterator[Row]) -> dict[str, list[str]]:

@@ -103,7 +103,7 @@ def ended(process):
 def test_executors_that_see_the_run_work_on_its_files(cluster, here, tmp_path):
     run = copied(here, tmp_path)
     process = started([run], cluster.url, cluster.python)
-    assert "2 executors work on the run where it is" in told_until(process, "executors work")
+    assert "2 executors work on the run in place" in told_until(process, "executors work")
     code, said = ended(process)
     assert code == 0, said
     assert content_of(run) == content_of(here)
@@ -121,9 +121,9 @@ def test_the_cluster_is_probed_once_for_runs_that_it_sees_and_runs_that_are_sent
     assert [content_of(run) == content_of(here) for run in (seen, hidden, again)] == [True] * 3
     assert [line for line in said.splitlines() if "park" in line or "executors" in line] == [
         f"starting Spark on {cluster.url}",
-        "2 executors work on the run where it is",
+        "2 executors work on the run in place",
         "sending the run's files to 2 executors",
-        "2 executors work on the run where it is",
+        "2 executors work on the run in place",
     ]
     shutil.rmtree(hidden.path)
 
@@ -203,5 +203,7 @@ def test_a_master_that_is_not_there_is_reported_at_once(here):
 
 @pytest.mark.parametrize("url", ["spark://nowhere", "spark://", "spark://host:port"])
 def test_an_invalid_master_is_bad_input(here, url):
-    with pytest.raises(InputError, match=f"{url}: is no master: it should read spark://HOST:PORT"):
+    with pytest.raises(
+        InputError, match=f"{url}: is not a Spark master: it must have the form spark://HOST:PORT"
+    ):
         analyzed_at(here, url)

@@ -79,7 +79,7 @@ def test_errors_of_background_work_are_raised() -> None:
 
 
 def test_a_killed_child_is_reported() -> None:
-    message = "drawing failed: a process was killed, perhaps for want of memory"
+    message = "drawing failed: a process was killed, perhaps for lack of memory"
     with pytest.raises(AnalysisError, match=message), run_alongside(_die, doing="drawing"):
         pass
 

@@ -23,7 +23,7 @@ def directory(tmp_path: Path) -> HuntDirectory:
     return made
 
 
-def test_what_broke_and_waits_is_kept_while_the_hunt_is_off(directory: HuntDirectory) -> None:
+def test_waiting_cases_are_stored_while_the_hunt_is_off(directory: HuntDirectory) -> None:
     progress = HuntProgress(5, 12.5, causes={"lost": 2}, waiting=[BrokenCase(4, CASE, ({"kind": "lost"},))])
     write_json(directory.progress_json, to_json(progress))
     assert directory.progress() == progress
@@ -55,7 +55,7 @@ def test_a_finding_that_says_nothing_is_refused(directory: HuntDirectory, conten
         directory.found()
 
 
-def test_what_is_no_file_is_not_waited_for(directory: HuntDirectory) -> None:
+def test_a_pipe_in_place_of_a_file_is_not_read(directory: HuntDirectory) -> None:
     os.mkfifo(directory.progress_json)
     with pytest.raises(InputError, match="is no file"):
         directory.progress()

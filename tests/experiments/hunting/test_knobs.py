@@ -49,7 +49,7 @@ def test_limits_are_also_small_all_together_as_far_as_they_go_together():
     assert any(least.items() <= each.items() for each in drawn)
 
 
-def test_of_programs_parameters_nothing_is_known_but_what_the_nemesis_says():
+def test_programs_parameters_are_drawn_only_by_the_nemesis():
     experiment = load_experiment("link-failure-systems", ["variant=etcd"])
     base, nemesis = hunt_base(experiment), nemesis_of(experiment)
     assert (

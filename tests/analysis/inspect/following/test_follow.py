@@ -273,7 +273,7 @@ def test_what_cannot_be_counted_from_a_fault_is_refused(published, capsys, asked
     assert said in capsys.readouterr().err
 
 
-def test_an_event_of_a_system_in_which_nobody_asks_for_events_is_followed(followed):
+def test_an_event_of_a_system_without_requests_is_followed(followed):
     metadata = read_metadata(followed.read_run())
     found = find(followed, 2, SEQ, replace(metadata, reading=replace(READING, asks=())))
     assert found.asked == ()

@@ -209,7 +209,7 @@ def test_the_papers_handlers_see_what_passes():
 
 
 def test_unknown_parameters_are_reported():
-    with pytest.raises(ValueError, match="there is no parameter 'delivry': there are probe_timeout_us, "):
+    with pytest.raises(ValueError, match="unknown parameter 'delivry'; known ones: probe_timeout_us, "):
         ScribePeer("alice", "10.0.0.1", rng=Random(1), delivry="best-effort")
 
 

@@ -239,7 +239,7 @@ def test_an_invalid_cluster_is_refused_in_one_line(tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
-def test_where_nothing_may_go_wrong_settings_and_sizes_are_hunted(tmp_path):
+def test_without_possible_faults_settings_and_sizes_are_hunted(tmp_path):
     assert hunt(tmp_path, *LITTLE, "--set", "contract={survives: []}", "--runs", "3") == exit_codes.FINE
     progress = HuntDirectory(tmp_path).progress()
     assert (progress.runs, progress.refused, progress.unfinished) == (3, 0, 0)

@@ -89,7 +89,7 @@ def test_cases_run_on_its_cores_and_the_same_comes_of_them(cluster, tmp_path):
     wait_until(lambda: workers(cluster) == [], "the end of the hunt's processes", WAIT_S)
 
 
-def test_it_goes_on_when_an_executor_is_killed(cluster, tmp_path):
+def test_a_hunt_continues_when_an_executor_is_killed(cluster, tmp_path):
     folder = tmp_path / "hunt"
     with hunting(cluster, folder, "nemesis", *SMALL, "--runs", "60") as process:
         wait_until(lambda: _runs(folder) >= 6, "the first runs", WAIT_S)

@@ -27,7 +27,7 @@ def test_so_many_clean_runs_leave_a_chance_of_five_percent(rate, runs):
 
 
 def test_a_defect_that_never_occurred_cannot_be_called_gone(tmp_path):
-    with pytest.raises(InputError, match="never broke on local: replay it there first"):
+    with pytest.raises(InputError, match="never broke on local: first replay it there"):
         clean_needed(ReplayCounts(10, 0), tmp_path, "local")
     with pytest.raises(InputError, match="clean runs would be needed"):
         clean_needed(ReplayCounts(5_000, 1), tmp_path, "local")
@@ -83,7 +83,7 @@ def test_a_publisher_that_is_silent_again_is_found_to_be(text, code, tmp_path):
     (tmp_path / "experiment.yaml").write_text(text)
     said = {
         "violation": {"kind": "silent"},
-        "said": "r0/driver-0 published nothing any more",
+        "said": "r0/driver-0 stopped publishing",
         "signature": "s",
     }
     case = {"seed": 1, "settings": {}, "disturbances": []}

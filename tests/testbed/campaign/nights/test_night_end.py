@@ -96,7 +96,7 @@ def test_on_a_full_disk_a_night_is_not_over_and_says_what_to_do(short, monkeypat
         assert short.run("--hook", short.hook) == 3
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith("cutset: the disk is full, ")
-    assert line.endswith("prune --keep SIZE` does, then `cutset nightly small --resume` goes on")
+    assert line.endswith("prune --keep SIZE`, then continue with `cutset nightly small --resume`")
     assert (short.record.outcome, short.record.exit_code) == ("crashed", 3)
     assert [run.state for run in short.record.runs] == [RunState.PENDING]
     [message] = short.told()
@@ -205,7 +205,7 @@ def test_room_is_made_once_more_when_the_page_is_there_and_what_is_not_counted_i
     monkeypatch.setattr(pruning, "plan_pruning", plan_pruning)
     assert short.run("--keep", "1GB") == 0
     assert found == [False, True]
-    assert capsys.readouterr().err.count("problem: nothing of it goes for --keep: runs/odd: is no run") == 1
+    assert capsys.readouterr().err.count("problem: --keep removes nothing of it: runs/odd: is no run") == 1
 
 
 def test_the_hook_is_notified_if_a_night_could_not_begin(short, capsys):
@@ -234,7 +234,7 @@ def test_runs_of_a_night_that_is_on_are_not_touched_by_one_with_another_history(
         other.stdout.readline()
         assert short.run("--resume", "--history", str(short.folder / "other")) == 3
         other.communicate()
-    assert "another night is on in" in capsys.readouterr().err
+    assert "another night is running in" in capsys.readouterr().err
     assert short.record == short.planned()
 
 
