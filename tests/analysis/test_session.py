@@ -100,9 +100,9 @@ def test_a_process_that_ends_at_once_can_leave_nothing_too(tmp_path: Path) -> No
     code = (
         "import os\n"
         "from pathlib import Path\n"
-        "from analysis.session import _folder, leave_nothing\n"
+        "from analysis.session import _folder, remove_java_files\n"
         "(_folder() / 'blockmgr-0').mkdir()\n"
-        "leave_nothing()\n"
+        "remove_java_files()\n"
         "os._exit(len(list(Path().iterdir())))\n"
     )
     assert in_python(code, tmp_path, TMPDIR=str(tmp_path)).returncode == 0
@@ -200,14 +200,14 @@ def test_an_archive_belongs_to_one_java(tmp_path: Path, monkeypatch: pytest.Monk
 
 INTERRUPTED = """
 import os, signal, threading
-from analysis.session import leave_nothing, spark_context
+from analysis.session import remove_java_files, spark_context
 context = spark_context()
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     context._jvm.java.lang.Thread.sleep(60_000)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-leave_nothing()
+remove_java_files()
 os._exit(0)
 """
 

@@ -15,7 +15,7 @@ from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.lines import COLUMNS, Lines, plain
 from analysis.inspect.packets.transfer_reader import transfers
 from analysis.timelines.run_metadata import RunMetadata
-from experiments.declared import programs_of
+from experiments.declared import is_known_system, programs_of
 from experiments.records.rundir import RunDirectory
 
 Row = Mapping[str, Any]
@@ -111,7 +111,7 @@ class MessageListing:
         click.echo(f"{counts} in {where}", err=True)
         click.echo(f"run {self.metadata.run}; {time_zero(self.metadata.zero_ns)}", err=True)
         system = self.metadata.declared.name
-        if str(path) != "-" and programs_of(system) is None:
+        if str(path) != "-" and is_known_system(system) and programs_of(system) is None:
             dissector = f"{system}.lua"
             click.echo(
                 f"Wireshark names its messages with: cutset dissector --system {system} -o {dissector}; "

@@ -14,7 +14,9 @@ def test_missing_packages_of_executors_are_named(tmp_path):
     question = ProbeRequest(tmp_path, "token", {})
     modules = write_modules(tmp_path / "modules.zip")
     bare = python(tmp_path / "bare", packages=False)
-    code = "from analysis.jobs.probe import *; print(look(ProbeQuestion(Path(sys.argv[1]), 'token', {})))"
+    code = (
+        "from analysis.jobs.probe import *; print(answer_probe(ProbeRequest(Path(sys.argv[1]), 'token', {})))"
+    )
     done = subprocess.run(
         [bare, "-c", code, tmp_path],
         cwd=tmp_path,

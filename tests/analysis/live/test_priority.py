@@ -7,7 +7,7 @@ from analysis.live.priority import NICE
 
 SESSION = """
 import os, subprocess, sys, threading
-from analysis.live.priority import stand_back
+from analysis.live.priority import lower_priority
 
 def nices():
     tasks = f"/proc/{os.getpid()}/task"
@@ -16,14 +16,14 @@ def nices():
 go = threading.Event()
 threading.Thread(target=go.wait).start()
 child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-stand_back()
+lower_priority()
 print(*nices())
 go.set()
 child.communicate(b"\\n")
 """
 
 
-def test_all_threads_of_the_session_stand_back() -> None:
+def test_all_threads_of_the_session_lower_priority() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", SESSION], capture_output=True, text=True, start_new_session=True, check=True
     )

@@ -15,10 +15,10 @@ from tests.node.tcp.launched import launcher, loopback_specs
 SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 GIVE_UP = """\
 from pathlib import Path
-from node.tcp.privileges import bound, give_up
+from node.tcp.privileges import drop_capabilities, limit_bounding_set
 kept = frozenset({0, 1})
-bound(kept)
-give_up(kept)
+limit_bounding_set(kept)
+drop_capabilities(kept)
 print(Path("/proc/self/status").read_text())
 """
 

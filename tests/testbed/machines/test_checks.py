@@ -261,7 +261,7 @@ def test_a_machine_that_will_not_do_gives_exit_code_3_and_a_remedy(pair: Lab) ->
         done = hosts(pair)
     assert done.returncode == 3
     assert re.search(r"✗ +h1 ", done.stdout)
-    assert re.search(r"✗ h1: UDP port 4789 is used by .*\n  -> stop that, or", done.stdout)
+    assert re.search(r"✗ h1: UDP port 4789 is used by .*\n  -> stop it, or", done.stdout)
     assert done.stderr == "cutset: not usable: h1\n"
 
 
