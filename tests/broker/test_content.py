@@ -87,7 +87,7 @@ def test_the_summary_and_the_report_say_how_selective_subscriptions_were(summary
     [run] = tmp_path.iterdir()
     page = write_report(RunDirectory.open(run)).read_text()
     assert "Events by number of matches" in page
-    assert " clients on average: half of the events for at most " in page
+    assert " clients on average: half of the events at most " in page
 
 
 def test_the_exchange_keeps_its_contract_through_a_cut_however_clients_are_shared_out(
