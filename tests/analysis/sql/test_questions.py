@@ -159,7 +159,7 @@ def test_spark_says_in_a_line_what_is_wrong(spark, runs):
     prepare(engine, read_cases(runs))
     for wrong, said in (
         ("SELECT nothing FROM packets", "nothing"),
-        ("SELECT since_start(t_ns) FROM packets", "at once"),
+        ("SELECT since_start(t_ns) FROM packets", "overlap in time"),
     ):
         with pytest.raises(AnalysisError, match=said) as raised:
             engine.ask(wrong)
