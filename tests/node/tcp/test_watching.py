@@ -13,7 +13,7 @@ SENDS_TWICE = """
 import os, sys
 from types import SimpleNamespace
 from node.core import machine as m
-from node.core.specification import Watch
+from node.core.specification import SendWatch
 from node.tcp.watching import GO_ON, Watching
 
 def tell(message):
@@ -22,7 +22,7 @@ def tell(message):
     print("told", message["index"], flush=True)
     return sys.argv[1] != "idle"
 
-watching = Watching([Watch(7, 0, "LETTER", 2)], SimpleNamespace(holds=lambda message, name: True), tell)
+watching = Watching([SendWatch(7, 0, "LETTER", 2)], SimpleNamespace(holds=lambda message, name: True), tell)
 watching.begin(0)
 for number in range(3):
     watching.sent(m.Send(1, [None]))

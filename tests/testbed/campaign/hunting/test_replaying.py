@@ -15,7 +15,7 @@ def test_the_interval_is_wilsons():
     assert (round(low, 4), round(high, 4)) == (0.4902, 0.9433)  # Newcombe (1998), by hand
     assert wilson_interval(0, 10)[0] == 0
     assert wilson_interval(10, 10)[1] == pytest.approx(1)
-    with pytest.raises(ValueError, match="no rate"):
+    with pytest.raises(ValueError, match="a rate needs at least one run"):
         wilson_interval(0, 0)
 
 
