@@ -203,7 +203,7 @@ def test_differences_of_machine_and_versions_are_one_line(
         (run / "run.json").write_text(json.dumps(record))
 
     assert reproduce(repacked(archive, older)) == 0
-    [line] = [each for each in capsys.readouterr().out.splitlines() if each.startswith("otherwise")]
+    [line] = [each for each in capsys.readouterr().out.splitlines() if each.startswith("differences")]
     assert "versions.python 3.9.1 -> 3." in line
     assert "machine.memory_bytes 1.5 GiB -> " in line
     assert "machine.hostname elsewhere -> " in line
