@@ -67,7 +67,7 @@ def provision(job: str, path: Path, *, uid: int) -> subprocess.CompletedProcess[
 def test_missing_packages_are_named_with_their_reason_and_exit_code_3_without_sudo(tmp_path: Path) -> None:
     result = provision("run", tools(tmp_path / "bin", *BASICS), uid=1000)
     assert result.returncode == 3
-    assert "missing: tcpdump (captures with nanosecond stamps)" in result.stderr
+    assert "missing: tcpdump (captures with nanosecond timestamps)" in result.stderr
     assert "ask your administrator for:" in result.stderr
     assert "chromium" not in result.stderr
 
@@ -173,7 +173,7 @@ def test_a_package_without_programs_is_proven_by_a_file(tmp_path: Path) -> None:
         if package.name != "vagrant-libvirt":
             prove(package, path)
     missing = provision("test", path, uid=1000).stderr
-    assert "missing: vagrant-libvirt (its provider for Linux)" in missing
+    assert "missing: vagrant-libvirt (Vagrant's provider for Linux)" in missing
     assert "missing: vagrant (" not in missing
 
 

@@ -87,7 +87,7 @@ def test_a_late_time_0_is_recorded() -> None:
     played, zero_ns = told_zero(3600.0)
     assert played.went == [zero_ns]
     (problem,) = played.problems
-    assert problem.startswith("time 0 was 3600")
+    assert problem.startswith("time 0 was received 3600")
 
 
 def test_a_run_without_a_signal_never_begins() -> None:
