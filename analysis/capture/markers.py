@@ -200,7 +200,7 @@ class UnchunkedBytes:
 
 
 class MarkerDecoder:
-    """Finds markers in one stream that arrives in parts; the counterpart of `Decoder`.
+    """Finds markers in one stream that arrives in parts; the counterpart of `MessageDecoder`.
 
     `names` holds the columns that are the same for all messages (capture, host, …).
     """

@@ -49,22 +49,22 @@ class DuckDbEngine:
         self._connection, self._thread = connection, thread
 
     def add_files(self, name: str, files: Sequence[str], columns: pa.Schema) -> None:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         found = dataset.dataset(
             list(files), schema=columns, format="parquet", filesystem=pa.fs.LocalFileSystem()
         )
         self._connection.register(name, found)
 
     def add_rows(self, name: str, rows: pa.Table) -> None:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         self._connection.register(name, rows)
 
     def add_view(self, name: str, select: str) -> None:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         self._connection.execute(f"CREATE VIEW {name} AS {select}")
 
     def add_function(self, name: str, function: SqlFunction) -> None:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         types: list[Any] = [DuckDBPyType(kind) for kind in function.parameters.values()]
         self._connection.create_function(
             name,
@@ -76,11 +76,11 @@ class DuckDbEngine:
         )
 
     def literal(self, text: str) -> str:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         return "'" + text.replace("'", "''") + "'"
 
     def ask(self, query: str) -> QueryResult:
-        """See `Engine`. An interrupt also ends the query."""
+        """See `SqlEngine`. An interrupt also ends the query."""
         reader = self._done(lambda: self._open(query))
         columns = distinct(pa.schema([field.with_type(_narrow(field.type)) for field in reader.schema]))
         return QueryResult(columns, self._read(reader, columns))

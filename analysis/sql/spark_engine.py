@@ -33,27 +33,27 @@ class SparkEngine:
         self._session = session
 
     def add_files(self, name: str, files: Sequence[str], columns: pa.Schema) -> None:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         frame = self._session.read.schema(spark_schema(columns)).parquet(*map(_plain, files))
         frame.createOrReplaceTempView(name)
 
     def add_rows(self, name: str, rows: pa.Table) -> None:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         self._session.createDataFrame(rows, spark_schema(rows.schema)).createOrReplaceTempView(name)
 
     def add_view(self, name: str, select: str) -> None:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         self._session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {select}")
 
     def add_function(self, name: str, function: SqlFunction) -> None:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         call, kinds = function.call, tuple(function.parameters)
         over_arrays: Any = spark_functions
         taken = over_arrays.arrow_udf(_of_arrays(call, len(kinds)), _TYPES[function.gives])
         self._session.udf.register(name, taken)
 
     def literal(self, text: str) -> str:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
     def frame(self, name: str) -> DataFrame:
@@ -61,7 +61,7 @@ class SparkEngine:
         return self._session.table(name)
 
     def ask(self, query: str) -> QueryResult:
-        """See `Engine`."""
+        """See `SqlEngine`."""
         try:
             table = self._session.sql(query).toArrow()
         except PySparkException as error:

@@ -107,7 +107,7 @@ def _comparison(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Swept:
     """The fields of its experiment that a sweep's pages read, besides those of a run
-    (`run_record.Request`).
+    (`run_record.ExperimentRequest`).
     """
 
     sweep: dict[Name, list[Any]] | None

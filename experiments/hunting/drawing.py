@@ -9,8 +9,9 @@ from random import Random
 from typing import Any
 
 from experiments.hunting.case import HuntCase, Kind, by_time
-from experiments.hunting.ground import HuntTargets, hunt_targets
-from experiments.hunting.knobs import (
+from experiments.hunting.networks import DRAWN, random_network, random_pair
+from experiments.hunting.placement import ANYWHERE, DisturbancePlace, draw, ended_servers, thinning_cuts
+from experiments.hunting.settings import (
     cost_settings,
     halved_periods,
     late_subscriptions,
@@ -18,8 +19,7 @@ from experiments.hunting.knobs import (
     shortened_long_periods,
     small_limits,
 )
-from experiments.hunting.networks import DRAWN, random_network, random_pair
-from experiments.hunting.placing import ANYWHERE, DisturbancePlace, draw, ended_servers, thinning_cuts
+from experiments.hunting.targets import HuntTargets, hunt_targets
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from topologies.errors import InputError
@@ -70,7 +70,7 @@ the first may be among them.
 
 
 class CaseGenerator:
-    """Draws cases. knobs: those of `knobs_of`."""
+    """Draws cases. knobs: those of `drawn_settings`."""
 
     def __init__(self, base: Experiment, nemesis: Nemesis, knobs: Mapping[str, Sequence[Any]]) -> None:
         self._base, self._nemesis, self._knobs = base, nemesis, knobs

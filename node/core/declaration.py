@@ -246,7 +246,7 @@ class Study:
 
     parameters: a dataclass with the defaults. execute: a function of (parameters,
     `node.core.study.StudyContext`). page: a function of `analysis.pages.study.results.StudyResults` that
-    returns a `study_page.Content`.
+    returns a `study_page.StudyContent`.
     """
 
     description: str

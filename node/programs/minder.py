@@ -28,11 +28,11 @@ from node.core.machine import Log, NodeProgress
 from node.core.program import Program
 from node.core.specification import NodeSpec
 from node.programs.client_channel import ClientChannel
+from node.programs.environment import environment, prepare
 from node.programs.host_view import enter_view
 from node.programs.launch import Launch
 from node.programs.output import ProgramOutput
 from node.programs.readiness import NotReadyError, ReadyWatch
-from node.programs.surroundings import environment, prepare
 from node.tcp.child import PR_SET_PDEATHSIG, enter_host, log_line, open_append
 from node.tcp.privileges import OF_PROGRAMS, drop_capabilities, limit_bounding_set
 from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports

@@ -107,7 +107,9 @@ class _FollowerChannel:
 
 
 class PhasedSimulation:
-    """One run, phase by phase. files: receives the nodes' records. sent: see `sim_network.Network`."""
+    """One run, phase by phase. files: receives the nodes' records. sent: see
+    `sim_network.SimulatedNetwork`.
+    """
 
     def __init__(
         self,

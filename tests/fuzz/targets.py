@@ -30,9 +30,9 @@ from experiments.files.plain_name import plain_name
 from node.core.errors import RemoteProtocolError
 from node.core.framing import frames_in
 from node.protocols.sprinkler.messages import CODEC
-from tests.analysis.capture.pcap import whole
+from tests.analysis.capture.pcap import complete_capture as whole
 from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes, segment
-from tests.analysis.capture.pcap.whole import Sent
+from tests.analysis.capture.pcap.complete_capture import Sent
 from tests.fuzz import readers
 
 PORT = 7000

@@ -20,7 +20,7 @@ def segment_rows(columns: Columns, port: int | None) -> Integers:
 
 
 def pick_segments(columns: Columns, port: int | None) -> Columns:
-    """Return the columns of `DIRECTION` and `Segments` of the segments that `segment_rows` selects."""
+    """Return the columns of `DIRECTION` and `TcpSegments` of the segments that `segment_rows` selects."""
     rows = segment_rows(columns, port)
     payload_at = columns["payload_offset"][rows].astype(np.int64)
     length = columns["payload_length"][rows].astype(np.int64)

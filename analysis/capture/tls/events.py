@@ -104,7 +104,7 @@ class TlsConnections:
 
 
 class TlsDecoder:
-    """The decoder of one stream, for `Conversations`."""
+    """The decoder of one stream, for `CaptureStreams`."""
 
     def __init__(self, records: TlsRecords, sessions: TlsSessions) -> None:
         self._records = records

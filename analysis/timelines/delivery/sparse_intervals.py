@@ -134,7 +134,9 @@ def from_events(events: pa.Table, clients: Sequence[str], sets: tuple[Runs, Runs
 
 
 def without_misdated_pairs(intervals: SparseIntervals, window: RunWindow) -> SparseIntervals:
-    """Treat pieces with a time outside the run as never published; see `sequence_intervals.dated`."""
+    """Treat pieces with a time outside the run as never published; see
+    `sequence_intervals.without_misdated`.
+    """
     misdated = ~window.holds(intervals.arrived_ns)
     undated = ~window.holds(intervals.published_ns)
     undated[intervals.arrived[misdated] % max(len(intervals.count), 1)] = True

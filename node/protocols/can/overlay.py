@@ -395,11 +395,11 @@ class Can:
     # --- Liveness
 
     def probe(self, number: int) -> Probe:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         return Probe(self.own.id, number, self.claims.own.sequence)
 
     def relays(self) -> Iterator[NodeHandle]:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         yield from (holder.node for holder in self.claims.others.values())
         yield from self.claims.own.replicas
         yield from self.claims.acquaintances.values()
@@ -416,7 +416,7 @@ class Can:
         self.territory.meet(node, message.sequence)
 
     def failed(self, node: NodeHandle) -> None:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         holder = self.claims.forget(node.address)
         self.claims.acquaintances.pop(node.address, None)
         self._replicas.remove(node)
@@ -429,15 +429,15 @@ class Can:
         self._carrier.pass_on_waiting()
 
     def answered(self) -> None:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         self._carrier.pass_on_waiting()
 
     def settled(self) -> None:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         self._carrier.pass_on_waiting()
 
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
-        """See `reachability.Watcher`; CAN does not use distances."""
+        """See `reachability.ReachabilityWatcher`; CAN does not use distances."""
 
     def _ping(self, address: Address, message: Ping, relays: Relays | None) -> None:
         self.reach.answer(address, relays, Pong(self.own.id, message.number, 0))

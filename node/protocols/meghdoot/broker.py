@@ -34,9 +34,9 @@ from node.protocols.meghdoot.publishing.waves import Waves
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriber import Deliver, Interest, MeghdootSubscriber
 from node.protocols.meghdoot.zones.held_zones import HeldZones
-from node.protocols.meghdoot.zones.keeping import SubscriptionStorage
 from node.protocols.meghdoot.zones.load import KnownLoads
 from node.protocols.meghdoot.zones.recovery import FIRST_NUMBER, ZoneRecovery
+from node.protocols.meghdoot.zones.subscription_storage import SubscriptionStorage
 
 
 class Broker:

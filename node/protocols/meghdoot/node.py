@@ -39,8 +39,8 @@ from node.protocols.meghdoot.broker import Broker
 from node.protocols.meghdoot.messages import Climb, Notify, Publish
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import payload_of
-from node.protocols.meghdoot.publishing.post import OverlayTransport, OverlayView
 from node.protocols.meghdoot.publishing.propagation import VisitCounts
+from node.protocols.meghdoot.publishing.transport import OverlayTransport, OverlayView
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 
 TICK: m.Timer = ("tick",)
@@ -287,18 +287,18 @@ class MeghdootNode:
         self._emit(m.Record(RecordKind.DELIVERED, message.stream, message.first_seq, 1, 1, payload))
         self.told(message)
 
-    # --- Upcalls of CAN (`node.protocols.can.layers.Application`)
+    # --- Upcalls of CAN (`node.protocols.can.layers.CanApplication`)
 
     def point_of(self, message: Any) -> Point:
-        """See `layers.Application`."""
+        """See `layers.CanApplication`."""
         return self.broker.point_of(message)
 
     def deliver(self, message: Any, point: Point) -> None:
-        """See `layers.Application`."""
+        """See `layers.CanApplication`."""
         self.broker.receive(self.post.own, message)
 
     def receive(self, sender: Address, message: Any) -> None:
-        """See `layers.Application`."""
+        """See `layers.CanApplication`."""
         take = self.broker.takes.get(type(message))
         if take is not None:
             take(sender, message)
@@ -308,7 +308,7 @@ class MeghdootNode:
                 self.can.admit(join)
 
     def split(self, zone: Zone, joining: NodeHandle) -> Split:
-        """See `layers.Application`: halve the subscriptions, or the longest side if there are none.
+        """See `layers.CanApplication`: halve the subscriptions, or the longest side if there are none.
 
         "copy" if copies save more work than halves, or if no cut exists (4.1).
         """
@@ -322,7 +322,7 @@ class MeghdootNode:
         return "copy" if has_work and has_room and is_less else cut
 
     def sends_on(self, join: Join) -> bool:
-        """See `layers.Application`: forward to a loaded peer; while no load is known, to any point."""
+        """See `layers.CanApplication`: forward to a loaded peer; while no load is known, to any point."""
         load = self.broker.load
         if self.parameters.join != "by-load" or load.sends_on(join):
             return self.parameters.join == "by-load"
@@ -332,21 +332,21 @@ class MeghdootNode:
         return False
 
     def is_shared(self, message: Any) -> bool:
-        """See `layers.Application`: an event may start to spread at a replica of its point's zone."""
+        """See `layers.CanApplication`: an event may start to spread at a replica of its point's zone."""
         return isinstance(message, Publish)
 
     def gave(self, zone: Zone, to: NodeHandle) -> None:
-        """See `layers.Application`."""
+        """See `layers.CanApplication`."""
         self.broker.gave(zone, to.address)
 
     def gained(self, zone: Zone, giver: NodeHandle | None) -> None:
-        """See `layers.Application`. A replica has no giver that confirms its data as complete."""
+        """See `layers.CanApplication`. A replica has no giver that confirms its data as complete."""
         other = None if giver is None or giver == self.can.own else giver.address
         self.broker.gained(zone, other)
 
     def zones_changed(self) -> None:
-        """See `layers.Application`."""
+        """See `layers.CanApplication`."""
         self.broker.changed()
 
     def failed(self, node: NodeHandle) -> None:
-        """See `layers.Application`: the peer that takes over its zones recovers their data."""
+        """See `layers.CanApplication`: the peer that takes over its zones recovers their data."""

@@ -290,7 +290,7 @@ class Pastry:
     # --- The leaf set (MSPastry)
 
     def probe(self, number: int) -> LeafProbe:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         return LeafProbe(self.own.id, number, self._beliefs())
 
     def _beliefs(self) -> tuple[Believed, ...]:
@@ -335,7 +335,7 @@ class Pastry:
             self._application.new_leafs(self.leaf_set)
 
     def failed(self, node: NodeHandle) -> None:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         was_leaf = self.nodes.remove(node)
         if self._candidates.fail(node) or was_leaf:
             self._failed[node.address] = node
@@ -349,14 +349,14 @@ class Pastry:
         self.answered()
 
     def answered(self) -> None:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         if self.is_active:
             self._carrier.pass_on_waiting()
         else:
             self._become_active_if_joined()
 
     def settled(self) -> None:
-        """See `reachability.Watcher`: the leaf set now consists of nodes that have answered."""
+        """See `reachability.ReachabilityWatcher`: the leaf set now consists of nodes that have answered."""
         if self.leaf_set.is_complete or not self._failed:
             self._failed.clear()
         if self.is_active:
@@ -368,7 +368,7 @@ class Pastry:
     # --- The routing table
 
     def relays(self) -> Iterable[NodeHandle]:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         return self.nodes
 
     def _consider(self, node: NodeHandle) -> None:
@@ -386,7 +386,7 @@ class Pastry:
         self._considered.add(node.address)
 
     def measured(self, node: NodeHandle, rtt_us: int) -> None:
-        """See `reachability.Watcher`."""
+        """See `reachability.ReachabilityWatcher`."""
         self._remember_considered(node)
         self.nodes.measured(node, rtt_us)
 

@@ -56,16 +56,16 @@ class ScribeApplication(Protocol):
         """Process an application message, routed by its key or sent to this node."""
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
-        """See `overlay.Application`."""
+        """See `overlay.PastryApplication`."""
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """See `overlay.Application`."""
+        """See `overlay.PastryApplication`."""
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """See `layers.Listener`."""
+        """See `layers.TreeListener`."""
 
     def on_joined(self, topic: Topic) -> None:
-        """See `layers.Listener`."""
+        """See `layers.TreeListener`."""
 
     def on_created(self, key: int) -> None:
         """See `access.AccessListener`."""
@@ -268,7 +268,7 @@ class ScribeNode:
     # --- Upcalls of the layers
 
     def receive(self, sender: Address, message: Any) -> None:
-        """See `overlay.Application`."""
+        """See `overlay.PastryApplication`."""
         if isinstance(message, Published):
             for batch in self.publisher.published(sender, message, self.trees.now_us):
                 numbers = batch.stream, batch.first_seq, batch.count, batch.count
@@ -287,7 +287,7 @@ class ScribeNode:
             self.application.deliver(message, self.pastry.own.id)
 
     def deliver(self, message: Any, key: int) -> None:
-        """See `overlay.Application`."""
+        """See `overlay.PastryApplication`."""
         if isinstance(message, Create):
             topic = self.trees.topic(key)
             self._succession.become_root(topic)
@@ -298,30 +298,30 @@ class ScribeNode:
             self.application.deliver(message, key)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
-        """See `overlay.Application`."""
+        """See `overlay.PastryApplication`."""
         if self.application is not None and not isinstance(message, (Create, Join, Publish)):
             return self.application.forward(message, key, following)
         return self.trees.forward(message, key, following)
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """See `overlay.Application`."""
+        """See `overlay.PastryApplication`."""
         self.roots.new_leafs()
         self._succession.new_leafs(leaf_set)
         if self.application is not None:
             self.application.new_leafs(leaf_set)
 
     def failed(self, node: NodeHandle) -> None:
-        """See `overlay.Application`."""
+        """See `overlay.PastryApplication`."""
         self.publisher.failed(node)
         self.trees.failed(node)
 
     def on_root(self, topic: Topic, message: Publish) -> None:
-        """See `layers.Listener`."""
+        """See `layers.TreeListener`."""
         if self.access.may_publish(topic, message):
             self.roots.publish(topic, message)
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """See `layers.Listener`."""
+        """See `layers.TreeListener`."""
         if self._following.get(topic.key, {}).get(batch.stream):
             if batch.stream in self._unplaced:
                 self._unplaced.discard(batch.stream)
@@ -331,7 +331,7 @@ class ScribeNode:
             self.application.on_event(topic, batch)
 
     def on_joined(self, topic: Topic) -> None:
-        """See `layers.Listener`."""
+        """See `layers.TreeListener`."""
         following = self._following.get(topic.key, {})
         for stream in [stream for stream, is_confirmed in following.items() if not is_confirmed]:
             following[stream] = True

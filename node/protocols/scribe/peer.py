@@ -200,7 +200,9 @@ class ScribePeer:
 
 
 class _Upcalls:
-    """Upcalls of the layers below (`node.Application`, `layers.Upcalls`), for the application's handlers."""
+    """Upcalls of the layers below (`node.ScribeApplication`, `layers.Upcalls`), for the application's
+    handlers.
+    """
 
     def __init__(self, handlers: Handlers, work: Callable[[], None]) -> None:
         self.message_handlers: dict[int, Callable[[TopicMessage], None]] = {}
@@ -209,25 +211,25 @@ class _Upcalls:
         self._joined: set[int] = set()
 
     def deliver(self, message: Any, key: int) -> None:
-        """See `node.Application`."""
+        """See `node.ScribeApplication`."""
         self._handlers.deliver(message, key)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
-        """See `node.Application`."""
+        """See `node.ScribeApplication`."""
         return self._handlers.forward(message, key, following)
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
-        """See `node.Application`."""
+        """See `node.ScribeApplication`."""
         self._handlers.new_leafs(leaf_set)
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
-        """See `layers.Listener`."""
+        """See `layers.TreeListener`."""
         handler = self.message_handlers.get(topic.key)
         if handler is not None and topic.key in self._joined:
             handler(TopicMessage(topic.key, batch.stream, batch.first_seq, bytes(batch.payload)))
 
     def on_joined(self, topic: Topic) -> None:
-        """See `layers.Listener`: called at each repair, forwarded once."""
+        """See `layers.TreeListener`: called at each repair, forwarded once."""
         if topic.key in self.message_handlers and topic.key not in self._joined:
             self._joined.add(topic.key)
             self._handlers.joined(topic.key)

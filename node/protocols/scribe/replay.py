@@ -19,7 +19,7 @@ from node.protocols.scribe.tree import TopicTrees
 
 
 class Replay:
-    """Events of all topics of a node (`layers.Events`)."""
+    """Events of all topics of a node (`layers.EventTransfer`)."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Replay:
         trees.unknown[Fetch] = Fetched
 
     def take(self, topic: Topic, batch: Multicast) -> bool:
-        """See `layers.Events`."""
+        """See `layers.EventTransfer`."""
         state = topic.state(batch.stream)
         if self._parameters.is_best_effort:
             self._pass_on(topic, state.pass_by(batch))
@@ -59,7 +59,7 @@ class Replay:
         return batch if self._trees.upcalls is None else self._trees.upcalls.forward_handler(topic, batch)
 
     def fetch_from(self, topic: Topic, *addresses: Address) -> None:
-        """See `layers.Events`."""
+        """See `layers.EventTransfer`."""
         if self._trees.now_us - topic.fetched_us >= self._parameters.retransmit_us // 2:
             for address in addresses:
                 # what arrives may be the answer to the last request
@@ -67,7 +67,7 @@ class Replay:
                     self.ask(topic, address)
 
     def ask(self, topic: Topic, address: Address, *, is_last_told: bool = False) -> None:
-        """See `layers.Events`."""
+        """See `layers.EventTransfer`."""
         if self._parameters.is_best_effort:
             return
         topic.fetched_us = self._trees.now_us
@@ -76,7 +76,7 @@ class Replay:
         self._trees.pastry.send(fetch, address)
 
     def ask_before(self, topic: Topic, address: Address) -> None:
-        """See `layers.Events`: a node that joined late did not need those events before."""
+        """See `layers.EventTransfer`: a node that joined late did not need those events before."""
         if firsts := tuple(Position(stream, state.first) for stream, state in topic.streams.items()):
             self._trees.pastry.send(FetchBefore(topic.key, firsts), address)
 
@@ -108,7 +108,7 @@ class Replay:
                 self.ask_before(topic, asking.address)
 
     def replay(self, topic: Topic, to: NodeHandle, positions: Iterable[Position]) -> tuple[Position, ...]:
-        """See `layers.Events`."""
+        """See `layers.EventTransfer`."""
         asked = by_stream(positions)
         missing = []
         for stream, state in topic.streams.items():

@@ -174,7 +174,7 @@ class TopicTrees:
         return Join(topic.key, own.id, own.address, errand, hops, own.address, is_new, shown, positions)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
-        """See `overlay.Application`: adopt the sender of a join, and join on its way if necessary."""
+        """See `overlay.PastryApplication`: adopt the sender of a join, and join on its way if necessary."""
         if not isinstance(message, Join) or message.address == self.pastry.own.address:
             return message
         onward = self.balance.passes(key, message)
@@ -191,7 +191,7 @@ class TopicTrees:
         return None
 
     def deliver(self, message: Any, key: int) -> None:
-        """See `overlay.Application`: this node is the topic's root."""
+        """See `overlay.PastryApplication`: this node is the topic's root."""
         topic = self.topic(key)
         self.succession.become_root(topic)
         if isinstance(message, Join):
@@ -357,7 +357,7 @@ class TopicTrees:
             self.events.fetch_from(topic, sender)
 
     def failed(self, node: NodeHandle) -> None:
-        """See `overlay.Application`."""
+        """See `overlay.PastryApplication`."""
         for topic in list(self.topics.values()):
             if topic.parent == node:
                 self._lose_parent(topic, "parent_lost")

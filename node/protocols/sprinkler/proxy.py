@@ -416,7 +416,7 @@ class Proxy(Participant):
         return self.channels.get(self.chains.service(self.region) or "")
 
     def proxy_channel(self) -> SprinklerChannel | None:
-        """Return None: this is the proxy (see `dissemination.Surroundings`)."""
+        """Return None: this is the proxy (see `dissemination.DisseminationContext`)."""
         return None
 
     def view_changed(self) -> None:

@@ -50,7 +50,7 @@ class Switch:
     before: str | None
     after: str
     cnt: int
-    why: str  # a value of `expects.Why`, or silence (the channel fell silent) or lost (it broke)
+    why: str  # a value of `expects.SwitchReason`, or silence (the channel fell silent) or lost (it broke)
 
 
 class StreamSource:

@@ -46,7 +46,7 @@ class DriverWorkload:
     event_size_bytes: int
     rate_per_s: float | None
     collect: CollectionRule = CollectionRule()
-    keys: Mapping[str, Any] | None = None  # by which keys are drawn, for `key_popularity.Keys`
+    keys: Mapping[str, Any] | None = None  # by which keys are drawn, for `key_popularity.KeyDraws`
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> "DriverWorkload":

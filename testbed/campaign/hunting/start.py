@@ -17,7 +17,7 @@ from experiments.files.sanitize import sanitize
 from experiments.hunting.drawing import CaseGenerator
 from experiments.hunting.huntable import nemesis_of, refuse_unusable
 from experiments.hunting.huntdir import HUNTS, HuntDirectory, HuntProgress
-from experiments.hunting.knobs import drawn_settings
+from experiments.hunting.settings import drawn_settings
 from experiments.hunting.written import hunt_base
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis

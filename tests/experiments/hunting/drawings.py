@@ -3,7 +3,7 @@
 from functools import cache
 
 from experiments.hunting.drawing import CaseGenerator
-from experiments.hunting.knobs import drawn_settings
+from experiments.hunting.settings import drawn_settings
 from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 

@@ -16,7 +16,7 @@ from experiments.hunting.case import (
     case_from_json,
     case_to_json,
 )
-from experiments.hunting.placing import ended_servers, thinning_cuts
+from experiments.hunting.placement import ended_servers, thinning_cuts
 from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of

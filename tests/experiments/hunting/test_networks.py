@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.hunting.drawing import CaseGenerator
-from experiments.hunting.knobs import drawn_settings
 from experiments.hunting.networks import REGIONS_MAX, network_text, random_network, smaller
+from experiments.hunting.settings import drawn_settings
 from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 from topologies.loader import load_topology

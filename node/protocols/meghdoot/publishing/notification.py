@@ -13,13 +13,13 @@ from node.protocols.meghdoot.publishing.event import EventContent
 from node.protocols.meghdoot.region import Steps
 from node.protocols.meghdoot.zones.doubts import DoubtfulZones
 from node.protocols.meghdoot.zones.held_zones import HeldZone, HeldZones
-from node.protocols.meghdoot.zones.keeping import SubscriptionStorage
+from node.protocols.meghdoot.zones.subscription_storage import SubscriptionStorage
 
 ANSWERED_MAX = 16_384
 
 
 class EventSpread:
-    """An event that spreads (`propagation.Spread`). payload: the message's, as bytes."""
+    """An event that spreads (`propagation.SpreadingMessage`). payload: the message's, as bytes."""
 
     __slots__ = (
         "_doubts",
@@ -50,19 +50,19 @@ class EventSpread:
 
     @property
     def steps(self) -> Steps:
-        """See `propagation.Spread`."""
+        """See `propagation.SpreadingMessage`."""
         return self.seen.steps
 
     def visit(self, zone: HeldZone) -> dict[Address, int]:
-        """See `propagation.Spread`."""
+        """See `propagation.SpreadingMessage`."""
         return self._notification.visit(self, zone)
 
     def doubts(self, zone: HeldZone) -> int:
-        """See `propagation.Spread`."""
+        """See `propagation.SpreadingMessage`."""
         return self._doubts.count_in(zone)
 
     def onward(self, zone: int, waited_us: int) -> Event:
-        """See `propagation.Spread`."""
+        """See `propagation.SpreadingMessage`."""
         message = self._message
         age_us = message.age_us + waited_us
         return Event(

@@ -34,7 +34,7 @@ class DoubtfulZone:
 
     is_given: its giver will confirm the end. is_old: this peer had all data when it stopped. until_us: time
     by which every subscriber has repeated its subscriptions. awaited: unanswered recovery requests by number,
-    and the zones that they ask (`messages.Where`).
+    and the zones that they ask (`messages.RecoveryZones`).
     """
 
     zone: Zone

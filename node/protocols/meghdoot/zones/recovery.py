@@ -30,7 +30,7 @@ from node.protocols.meghdoot.space import Space, reflected
 from node.protocols.meghdoot.subscriptions import SubscriptionUpdate
 from node.protocols.meghdoot.zones.doubts import DoubtfulZone, DoubtfulZones
 from node.protocols.meghdoot.zones.held_zones import HeldZone
-from node.protocols.meghdoot.zones.keeping import SubscriptionStorage
+from node.protocols.meghdoot.zones.subscription_storage import SubscriptionStorage
 
 FIRST_NUMBER = 1 << 62
 """First number of recoveries, above those of events."""
@@ -120,12 +120,12 @@ class ZoneRecovery:
         return RecoverySpread(self, message, self.doubts.zone_of(bytes(message.edges)))
 
     def doubts_of(self, spread: "RecoverySpread", held: HeldZone) -> int:
-        """See `propagation.Spread`; this peer's own request does not count as a doubt."""
+        """See `propagation.SpreadingMessage`; this peer's own request does not count as a doubt."""
         is_own = spread.publisher == self._mail.own
         return self.doubts.count_in(held, spread.number - FIRST_NUMBER if is_own else 0)
 
     def visit(self, spread: "RecoverySpread", held: HeldZone) -> dict[Address, int]:
-        """Send the data in a zone of this peer; see `propagation.Spread`."""
+        """Send the data in a zone of this peer; see `propagation.SpreadingMessage`."""
         if spread.publisher == self._mail.own:
             return {}
         return self._send(spread.publisher, spread.number, self._found(spread.lost, spread.where, held))
@@ -157,7 +157,7 @@ class ZoneRecovery:
 
 
 class RecoverySpread:
-    """A request that spreads (`propagation.Spread`). lost: the zone to recover."""
+    """A request that spreads (`propagation.SpreadingMessage`). lost: the zone to recover."""
 
     is_for_owners = True
     again = None
@@ -170,19 +170,19 @@ class RecoverySpread:
 
     @property
     def steps(self) -> Steps:
-        """See `propagation.Spread`."""
+        """See `propagation.SpreadingMessage`."""
         return steps_of_region(self.region)
 
     def visit(self, zone: HeldZone) -> dict[Address, int]:
-        """See `propagation.Spread`."""
+        """See `propagation.SpreadingMessage`."""
         return self._recovery.visit(self, zone)
 
     def doubts(self, zone: HeldZone) -> int:
-        """See `propagation.Spread`."""
+        """See `propagation.SpreadingMessage`."""
         return self._recovery.doubts_of(self, zone)
 
     def onward(self, zone: int, waited_us: int) -> Recover:
-        """See `propagation.Spread`."""
+        """See `propagation.SpreadingMessage`."""
         message = self._message
         edges = bytes(message.edges)
         return Recover(message.address, message.number, message.attempt, message.where, zone, edges)

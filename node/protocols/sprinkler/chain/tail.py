@@ -25,7 +25,7 @@ class TailContext(DisseminationSurroundings, Protocol):
 
 
 class CommittedEvents:
-    """The part of Hist that others may have: an `answers.Store`."""
+    """The part of Hist that others may have: an `answers.EventStore`."""
 
     def __init__(self, history: EventHistory) -> None:
         self.history = history

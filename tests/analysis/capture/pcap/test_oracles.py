@@ -19,7 +19,7 @@ from analysis.capture.pcap.streams import CaptureStreams, HostCapture, direction
 from analysis.capture.time_range import TimeRange
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import ACK, PSH, START_NS, SYN, Record, segment, write_pcap
-from tests.analysis.capture.pcap.whole import reassemble
+from tests.analysis.capture.pcap.complete_capture import reassemble
 
 FIN = 0x01
 ROUND_TRIP_NS = 2_000_000

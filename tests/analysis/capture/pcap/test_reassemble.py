@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from analysis.capture.pcap.files.byte_ranges import TcpSegments
 from analysis.capture.pcap.reassemble import WINDOW_BYTES_MAX
 from tests.analysis.capture.pcap.captures import ACK, RST, SYN
-from tests.analysis.capture.pcap.whole import Stream, reassemble
+from tests.analysis.capture.pcap.complete_capture import Stream, reassemble
 
 FILE_STEP = 100_000  # payloads of the segments stand this far apart in the imagined file
 

@@ -17,9 +17,9 @@ from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import CaptureStreams, HostCapture, WaitLimits
 from analysis.capture.time_range import TimeRange
 from node.protocols.sprinkler.messages import CODEC, Advertisement, Counter, Events, Subscribe, Unsubscribe
-from tests.analysis.capture.pcap import whole
+from tests.analysis.capture.pcap import complete_capture as whole
 from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, segment, write_pcap
-from tests.analysis.capture.pcap.whole import Sent
+from tests.analysis.capture.pcap.complete_capture import Sent
 
 KEYS = ("connection", "stream_offset")
 HEADERS_BYTES = 14 + 20 + 20

@@ -28,7 +28,7 @@ class Node:
     told: tuple[tuple[int, Path], ...]
 
     def path(self, name: int) -> Path:
-        """Its own path to the owner, as `Sources.paths` has it."""
+        """Its own path to the owner, as `StreamSources.paths` has it."""
         if name == OWNER:
             return (OWNER,)
         path = dict(self.told).get(-1 if self.source is None else self.source, ())

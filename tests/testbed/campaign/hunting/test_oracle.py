@@ -5,7 +5,7 @@ import pytest
 from analysis.pipeline import analyze_here
 from experiments.hunting.case import HuntCase, HuntDisturbance
 from experiments.hunting.drawing import CaseGenerator
-from experiments.hunting.knobs import drawn_settings
+from experiments.hunting.settings import drawn_settings
 from experiments.hunting.written import experiment_of, hunt_base
 from experiments.loader import load_experiment
 from node.systems import build_machine

@@ -2,7 +2,7 @@
 
 from experiments.declared import known_system
 from experiments.hunting.huntable import nemesis_of
-from experiments.hunting.knobs import drawn_settings, halved_periods, shortened_long_periods, small_limits
+from experiments.hunting.settings import drawn_settings, halved_periods, shortened_long_periods, small_limits
 from experiments.hunting.written import hunt_base
 from experiments.loader import load_experiment
 from tests.experiments.hunting.drawings import drawing_of

@@ -22,7 +22,7 @@ from experiments.hunting.case import (
     HuntDisturbance,
     Kind,
 )
-from experiments.hunting.ground import HuntTargets
+from experiments.hunting.targets import HuntTargets
 
 ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
 NARROW: tuple[Direction, ...] = ("forward", "backward")

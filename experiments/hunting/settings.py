@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from experiments.declared import Trait, known_system, programs_of
-from experiments.hunting.ground import hunt_targets
+from experiments.hunting.targets import hunt_targets
 from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.planned.draining import LOSSLESS

@@ -13,7 +13,7 @@ from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.space import Space
 from node.protocols.meghdoot.subscriptions import SubscriptionUpdate, version_of
 from node.protocols.meghdoot.zones.held_zones import HeldZones
-from node.protocols.meghdoot.zones.keeping import SubscriptionStorage
+from node.protocols.meghdoot.zones.subscription_storage import SubscriptionStorage
 
 SPACE = Space((ContentAttribute("price", "real", 0.0, 100.0),))
 FIRST, BESIDE, LAST = (Zone((low, 0.0), (high, 1.0)) for low, high in ((0.0, 0.5), (0.5, 0.75), (0.75, 1.0)))

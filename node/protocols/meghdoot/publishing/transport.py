@@ -20,7 +20,8 @@ NEWS_MAX = 64
 
 
 class OverlayTransport:
-    """See `layers.Mail`. Messages of a peer to itself wait until the current input is processed (`here`).
+    """See `layers.MessageTransport`. Messages of a peer to itself wait until the current input is processed
+    (`here`).
 
     unsent: message types that a study does not count and does not send.
     """
@@ -35,45 +36,45 @@ class OverlayTransport:
         self.emit = emit
 
     def send(self, address: Address, message: Any) -> None:
-        """See `layers.Mail`."""
+        """See `layers.MessageTransport`."""
         if address == self.own:
             self.here.append(message)
         elif type(message) not in self.unsent:
             self.can.reach.send(address, message)
 
     def route(self, message: Any, point: Point) -> None:
-        """See `layers.Mail`; every node on the way computes the point again."""
+        """See `layers.MessageTransport`; every node on the way computes the point again."""
         self.can.route(message)
 
     def miss(self, address: Address) -> None:
-        """See `layers.Mail`."""
+        """See `layers.MessageTransport`."""
         if address != self.own:
             self.can.miss(address)
 
     def is_silent(self, address: Address, since_us: int) -> bool:
-        """See `layers.Mail`."""
+        """See `layers.MessageTransport`."""
         return self.can.reach.is_silent(address, since_us)
 
     def has_way_since(self, address: Address, since_us: int) -> bool:
-        """See `layers.Mail`."""
+        """See `layers.MessageTransport`."""
         return self.can.reach.has_way_since(address, since_us)
 
     def is_failed(self, address: Address) -> bool:
-        """See `layers.Mail`."""
+        """See `layers.MessageTransport`."""
         return self.can.reach.is_failed(address)
 
     @property
     def own_late_us(self) -> int:
-        """See `layers.Mail`."""
+        """See `layers.MessageTransport`."""
         return self.lateness.at(self.now_us)
 
     def own_late_since(self, since_us: int) -> int:
-        """See `layers.Mail`."""
+        """See `layers.MessageTransport`."""
         return self.lateness.since(since_us, self.now_us)
 
     @property
     def late_us(self) -> int:
-        """See `layers.Mail`."""
+        """See `layers.MessageTransport`."""
         return self.can.reach.late_us
 
 
