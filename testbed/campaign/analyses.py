@@ -17,7 +17,7 @@ from experiments.records.capture_parts import join_all
 from experiments.records.rundir import RunDirectory
 from testbed.campaign import exit_codes
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.run_results import concluded
+from testbed.campaign.run_results import PerformedRun, concluded
 from testbed.campaign.sweeps.sweep import RunningSweep
 from testbed.campaign.sweeps.sweep_outcome import show_sweep
 from testbed.campaign.sweeps.sweep_run import write_sweep_page
@@ -113,7 +113,8 @@ def _analyzed(directory: SweepDirectory, workers_for: WorkersFor) -> SweepRecord
         made = directory.run_of(run)
         with sole_writer(made.path), follower(terse=title(run)) as follow, _steps(follow) as step:
             summary = summary_of(made, workers_for, step)
-            found = sweep.note(concluded(run, made.read_run(), summary, run.duration_s or 0.0))
+            result = PerformedRun(made.read_run(), summary)
+            found = sweep.note(concluded(run, result, run.duration_s or 0.0))
             follow.show(run_line(found, number, len(done)))
     sweep.judge()
     write_sweep_page(directory)

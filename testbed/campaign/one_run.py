@@ -16,11 +16,13 @@ from experiments.backend_names import LOCAL
 from experiments.model import Experiment
 from experiments.planned.plan import Plan
 from experiments.records.capture_parts import join_all
+from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import Backend
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.live_view import LiveWatcher, watched
+from testbed.campaign.run_results import PerformedRun
 from testbed.campaign.texts.outcome import exit_code, show_outcome
 from testbed.campaign.texts.progress import Follower, follower
 from testbed.forecast import forecast
@@ -72,14 +74,6 @@ class ExperimentRunRequest:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class PerformedRun:
-    """A run that was executed. summary: the content of summary.json; None if it was not analysed."""
-
-    ended: RunResult
-    summary: dict[str, Any] | None
-
-
 def prepare(
     request: RunRequest, backend: Backend, out: Path, *, directory: Callable[[], RunDirectory] | None = None
 ) -> RunDirectory:
@@ -121,9 +115,7 @@ def make(
         ended = perform(run, backend, follow, analyze=analyze)
         if ended.by_user:
             raise KeyboardInterrupt
-        if not analyze:
-            return PerformedRun(ended, None)
-        return PerformedRun(ended, conclude(run, ended, follow, page=page))
+        return conclude(run, ended.record, follow, page=page) if analyze else PerformedRun(ended.record)
 
 
 def perform(
@@ -159,16 +151,24 @@ def perform(
 
 def conclude(
     run: RunDirectory,
-    ended: RunResult,
+    record: RunRecord,
     follow: Follower,
     *,
     page: Callable[[str], bool] = lambda verdict: True,
-) -> dict[str, Any] | None:
-    """Analyse an ended run and write its report; return the summary, or None after a line that says why."""
-    summary = analyse(run, ended, follow)
-    if summary is not None and page(summary["verdict"]):
+) -> PerformedRun:
+    """Analyse an ended run and write its report. A line says why if it cannot be analysed."""
+    if record.times.zero_ns is None:
+        follow.say("not analysed: the run ended before its nodes published anything")
+        return PerformedRun(record, problem="it ended before time 0")
+    if shutil.disk_usage(run.path).free < ANALYSIS_DISK_BYTES:
+        follow.say(f"not analysed: too little disk space; free some, then run `cutset analyze {run.path}`")
+        return PerformedRun(record, problem="there is too little disk to analyse it")
+    from analysis.pipeline import analyze
+
+    summary = analyze(run, progress=follow.say)
+    if page(summary["verdict"]):
         write_page(run, follow)
-    return summary
+    return PerformedRun(record, summary)
 
 
 def write_page(run: RunDirectory, follow: Follower) -> None:
@@ -177,20 +177,6 @@ def write_page(run: RunDirectory, follow: Follower) -> None:
 
     follow.say("writing the report")
     write_report(run)
-
-
-def analyse(run: RunDirectory, ended: RunResult, follow: Follower) -> dict[str, Any] | None:
-    """Return the summary, or None after a line that says why there is none."""
-    if not ended.measured:
-        follow.say("not analysed: the run ended before its nodes published anything")
-        return None
-    if shutil.disk_usage(run.path).free < ANALYSIS_DISK_BYTES:
-        follow.say(f"not analysed: too little disk space; free some, then run `cutset analyze {run.path}`")
-        return None
-    from analysis.pipeline import analyze
-
-    summary: dict[str, Any] = analyze(run, progress=follow.say)
-    return summary
 
 
 def _join_parts(run: RunDirectory, follow: Follower) -> None:
@@ -232,7 +218,7 @@ def run_once(chosen: RunSelection, out: Path, *, analyze: bool, live: bool = Fal
             follow.say("starting the live view")
             watching.await_ready(follow)
         ended = perform(run, backend, follow, analyze=analyze, watching=watching)
-        summary = conclude(run, ended, follow) if analyze else None
+        summary = conclude(run, ended.record, follow).summary if analyze else None
         if summary is not None and watching is not None:
             watching.show_report(summary["verdict"], follow)
     show_outcome(run, ended.record, summary)

@@ -42,7 +42,7 @@ def run_shell(chosen: RunSelection, out: Path, prompt: str, *, with_faults: bool
         with _terminal_restored():
             ended = _at_prompt(run, prompt)
         with follower() as follow:
-            summary = conclude(run, ended, follow) if analyze else None
+            summary = conclude(run, ended.record, follow).summary if analyze else None
     show_outcome(run, ended.record, summary)
     return exit_code(ended, summary, analyze=analyze)
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from experiments.child_python import python_command
 from experiments.planned.plan import Plan
-from experiments.records.run_record import Outcome, RunRecord, Times, write_record
+from experiments.records.run_record import RunRecord, Times, write_record
 from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
 from testbed.capturing.capture_size import disk_needed_bytes
@@ -48,16 +48,6 @@ class RunResult:
 
     record: RunRecord
     by_user: bool
-
-    @property
-    def completed(self) -> bool:
-        """Whether it ran to its planned end."""
-        return self.record.outcome is Outcome.COMPLETED
-
-    @property
-    def measured(self) -> bool:
-        """Whether it reached time 0, so that there is something to analyse."""
-        return self.record.times.zero_ns is not None
 
 
 def prepare(

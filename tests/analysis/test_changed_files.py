@@ -33,7 +33,7 @@ from analysis.timelines.run_metadata import read_metadata
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import DeliveryRecord, RecordKind, encode_file_header, encode_record
-from testbed.campaign.run_results import concluded
+from testbed.campaign.run_results import PerformedRun, concluded
 from tests.analysis.pages.report.report_scenario import Scenario
 from tests.analysis.pages.report.synthetic_run import write_run
 from tests.analysis.pages.report.synthetic_sweep import SWEEPS
@@ -131,7 +131,7 @@ def test_a_changed_summary_json_is_shown_or_refused(tmp_path: Path) -> None:
         record = read_record(run)
         render(record, (), no_moments, ())
         lines([ComparedRun(letter, "red", run, record) for letter in "AB"])
-        concluded(night_run(), record.run, run.read_summary(), 1.0)
+        concluded(night_run(), PerformedRun(record.run, run.read_summary()), 1.0)
 
     assert broken(content, WRONG, read, every=EVERY) == []
 

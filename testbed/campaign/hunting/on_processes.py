@@ -78,7 +78,7 @@ def _executed(run: RunDirectory) -> dict[str, Any]:
     ended = LocalBackend().execute(run, lambda _: None)
     if ended.by_user:
         raise KeyboardInterrupt
-    if not ended.measured:
+    if ended.record.times.zero_ns is None:
         raise TestbedError("the run ended before its processes published anything")
     return analyze_here(run, progress=lambda _: None)
 

@@ -108,7 +108,7 @@ def _one(folder: Path, finding: dict[str, Any], backend_name: str) -> bool:
                 raise
             _say(f"crashed: {error}")
             return True
-    record, kind = made.ended.record, finding["violation"]["kind"]
+    record, kind = made.run_record, finding["violation"]["kind"]
     if kind == SILENT:  # the summary has no figure for it
         return any(each.kind == kind for each in judge_files(run, record).violations)
     drained = record.times.drained_ns is not None

@@ -25,15 +25,14 @@ from testbed.campaign.exit_codes import EXPECTED_ERRORS
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.nights.night import Night
 from testbed.campaign.nights.night_hunt import hunt_for
-from testbed.campaign.one_run import ExperimentRunRequest, PerformedRun, conclude, make, prepare, write_page
-from testbed.campaign.run_results import broken, concluded, why_not_analysed
+from testbed.campaign.one_run import ExperimentRunRequest, conclude, make, prepare, write_page
+from testbed.campaign.run_results import PerformedRun, broken, concluded
 from testbed.campaign.sweeps.sweep_run import execute, new_directory, new_sweep
 from testbed.campaign.texts.campaign_text import position
 from testbed.campaign.texts.progress import Follower, follower
 from testbed.interrupts import Limit
 from testbed.nightly.planning import AROUND_A_RUN_S, TRIES_MAX, budget_left_s
 from testbed.run_selection import RunSelection
-from testbed.runner.run_control import RunResult
 from topologies.errors import InputError
 from topologies.loader import load_topology
 
@@ -57,11 +56,12 @@ BackendOf = Callable[[str], "Backend"]
 def make_one(night: Night, run: NightRun, backend_of: BackendOf) -> bool:
     """Make a run and record its result; return false if the user ended it, and the night."""
 
-    def make(follow: Follower, began_s: float) -> NightRun:
+    def work(follow: Follower, began_s: float) -> NightRun:
         started = prepared(night, run, backend_of)
-        return _executed(night, started, backend_of(run.backend), follow, began_s)
+        done = make(_directory(night, started), backend_of(run.backend), follow)
+        return concluded(started, done, time.monotonic() - began_s)
 
-    return _limited(night, run, make, budget_left_s(run, night.record, night.file))
+    return _limited(night, run, work, budget_left_s(run, night.record, night.file))
 
 
 def finish_one(night: Night, run: NightRun) -> bool:
@@ -71,11 +71,11 @@ def finish_one(night: Night, run: NightRun) -> bool:
         again = night.note(replace(run, tries=run.tries + 1))
         directory = _directory(night, run)
         with sole_writer(directory.path, OTHERS_S):
-            ended = RunResult(directory.read_run(), by_user=False)
             if directory.summary_json.exists():
                 write_page(directory, follow)
                 return finished(again, directory, time.monotonic() - began_s)
-            return _concluded(again, PerformedRun(ended, conclude(directory, ended, follow)), began_s)
+            done = conclude(directory, directory.read_run(), follow)
+            return concluded(again, done, time.monotonic() - began_s)
 
     return _limited(night, run, finish, max(AROUND_A_RUN_S, budget_left_s(run, night.record, night.file)))
 
@@ -182,7 +182,7 @@ def prepared(night: Night, run: NightRun, backend_of: BackendOf) -> NightRun:
 
 def finished(run: NightRun, made: RunDirectory, took_s: float) -> NightRun:
     """Return the run with the summary in its directory. Raises InputError."""
-    return concluded(run, made.read_run(), made.read_summary(), took_s)
+    return concluded(run, PerformedRun(made.read_run(), made.read_summary()), took_s)
 
 
 def stopped_after(limit_s: float) -> str:
@@ -198,15 +198,6 @@ def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> Nigh
         text = f"{type(error).__name__}: {error}"
         night.log("".join(traceback.format_exception(error)))
     return broken(night.record.named(run.name), text, took_s)
-
-
-def _executed(night: Night, run: NightRun, backend: "Backend", follow: Follower, began_s: float) -> NightRun:
-    return _concluded(run, make(_directory(night, run), backend, follow), began_s)
-
-
-def _concluded(run: NightRun, made: PerformedRun, began_s: float) -> NightRun:
-    problem = why_not_analysed(made.ended) if made.summary is None else None
-    return concluded(run, made.ended.record, made.summary, time.monotonic() - began_s, problem)
 
 
 def _directory(night: Night, run: NightRun) -> RunDirectory:

@@ -10,36 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import AnalysisError
-from experiments.campaigns.campaign import FailureKind
 from experiments.campaigns.sweepdir import SweepRun, replay_command
 from experiments.loader import FOLDER
-from experiments.records.run_record import RunRecord, record_to_json
+from experiments.records.run_record import record_to_json
 from experiments.records.rundir import RunDirectory
 from testbed.backends.backend import Backend
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import ExperimentRunRequest, make, prepare, write_page
-from testbed.campaign.run_results import judgement, why_not_analysed
+from testbed.campaign.run_results import PerformedRun
 from testbed.campaign.texts.progress import Follower
 from testbed.errors import MachineError, TestbedError
 from testbed.run_selection import RunSelection
 from testbed.sweeps import Points, runs_of
 
 
-@dataclass(frozen=True, slots=True)
-class MadeRun:
-    """A run with its results.
-
-    run_record: the content of run.json. summary: the content of summary.json, or None if there is none.
-    problem: why there is no summary, or None. replay: the command that repeats the run.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeRun(PerformedRun):
+    """A run with its results. replay: the command that repeats the run."""
 
     directory: RunDirectory
     seed: int
     repetition: int  # from 0
-    run_record: RunRecord
-    summary: dict[str, Any] | None
-    problem: str | None
     replay: str
 
     @property
@@ -53,24 +45,10 @@ class MadeRun:
         return record_to_json(self.run_record)
 
     @property
-    def failure(self) -> FailureKind | None:
-        """The kind of its failure; None if it passed, or ended well and was not to be analysed."""
-        return self._judgement[0]
-
-    @property
-    def why(self) -> str:
-        """The reason for its failure, in one line."""
-        return self._judgement[1]
-
-    @property
     def report(self) -> Path | None:
         """The path of its report, if one was written."""
         path = self.directory.report_html
         return path if path.exists() else None
-
-    @property
-    def _judgement(self) -> tuple[FailureKind | None, str]:
-        return judgement(self.run_record, self.summary, self.problem)
 
 
 def make_runs(chosen: RunSelection, out: Path, *, analyze: bool, follow: Follower) -> Iterator[MadeRun]:
@@ -108,17 +86,20 @@ def _made(
     chosen, points = of
     directory = prepare(ExperimentRunRequest(*points.inputs_of(run), run.seed, chosen.links), backend, out)
     follow.show(f"run {directory.path}")
-    summary, problem = None, None
     try:
         made = make(directory, backend, follow, analyze=analyze, page=lambda verdict: False)
-        summary = made.summary
-        problem = why_not_analysed(made.ended) if analyze and summary is None else None
     except MachineError:
         raise
     except (TestbedError, AnalysisError) as error:
-        problem = str(error)
+        made = PerformedRun(directory.read_run(), problem=str(error))
     return MadeRun(
-        directory, run.seed, run.repetition, directory.read_run(), summary, problem, _replay(chosen, run)
+        made.run_record,
+        made.summary,
+        made.problem,
+        directory=directory,
+        seed=run.seed,
+        repetition=run.repetition,
+        replay=_replay(chosen, run),
     )
 
 

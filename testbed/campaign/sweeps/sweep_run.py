@@ -22,7 +22,7 @@ from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
 from testbed.campaign.one_run import make
-from testbed.campaign.run_results import broken, concluded, why_not_analysed
+from testbed.campaign.run_results import broken, concluded
 from testbed.campaign.sweeps.sweep import RunningSweep
 from testbed.campaign.sweeps.sweep_outcome import show_sweep
 from testbed.campaign.sweeps.sweep_tasks import run_in_tasks
@@ -143,5 +143,4 @@ def _made(
         raise
     except TestbedError as error:
         return broken(run, str(error), time.monotonic() - began_s)
-    problem = why_not_analysed(made.ended) if analyze and made.summary is None else None
-    return concluded(run, made.ended.record, made.summary, time.monotonic() - began_s, problem)
+    return concluded(run, made, time.monotonic() - began_s)

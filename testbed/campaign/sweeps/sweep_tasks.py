@@ -19,7 +19,7 @@ from experiments.records.json_files import read_json, write_json
 from experiments.records.rundir import RunDirectory
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.run_results import broken, concluded
+from testbed.campaign.run_results import PerformedRun, broken, concluded
 from testbed.campaign.sweeps.sweep import RunningSweep
 from testbed.campaign.texts.progress import Follower, follower
 from topologies.errors import InputError
@@ -137,6 +137,6 @@ def _result(sweep: RunningSweep, run: SweepRun) -> SweepRun:
         return broken(run, result["problem"], result["duration_s"])
     try:
         summary = directory.read_summary() if directory.summary_json.exists() else None
-        return concluded(run, directory.read_run(), summary, result["duration_s"])
+        return concluded(run, PerformedRun(directory.read_run(), summary), result["duration_s"])
     except InputError as error:
         return broken(run, str(error), result["duration_s"])

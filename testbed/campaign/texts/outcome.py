@@ -40,7 +40,8 @@ def exit_code(ended: "RunResult", summary: dict[str, Any] | None, *, analyze: bo
     if ended.by_user:
         return exit_codes.INTERRUPTED
     if summary is None:
-        return exit_codes.FINE if ended.completed and not analyze else exit_codes.FAILED
+        completed = ended.record.outcome == "completed"
+        return exit_codes.FINE if completed and not analyze else exit_codes.FAILED
     return exit_codes.FINE if summary["verdict"] == "passed" else exit_codes.FAILED
 
 

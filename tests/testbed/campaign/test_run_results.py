@@ -5,7 +5,7 @@ from typing import Any
 
 from experiments.campaigns.campaign import FailureKind, RunHeadline, RunState
 from experiments.records.run_record import Outcome, RunPhase, RunRecord
-from testbed.campaign.run_results import broken, concluded
+from testbed.campaign.run_results import PerformedRun, broken, concluded
 from tests.campaigns import night_run
 from tests.run_json import SMALL
 
@@ -25,11 +25,12 @@ def summary(verdict: str, **more: Any) -> dict[str, Any]:
 
 
 def line(verdict: str, problems: tuple[str, ...] = (), **more: Any) -> str | None:
-    return concluded(RUN, replace(COMPLETED, problems=problems), summary(verdict, **more), 1.0).problem
+    made = PerformedRun(replace(COMPLETED, problems=problems), summary(verdict, **more))
+    return concluded(RUN, made, 1.0).problem
 
 
 def test_a_run_that_passed_has_its_numbers_and_no_problem():
-    run = concluded(RUN, COMPLETED, summary("passed"), 12.34567)
+    run = concluded(RUN, PerformedRun(COMPLETED, summary("passed")), 12.34567)
     assert (run.state, run.verdict, run.problem, run.duration_s) == (RunState.DONE, "passed", None, 12.346)
     assert run.headline == RunHeadline(100.0, 5.0, 0)
 
@@ -61,7 +62,7 @@ def test_a_run_that_crashed_says_of_what():
 def test_a_run_without_a_summary_has_one_line():
     run = broken(RUN, "the disk\n  is full", 3.0)
     assert (run.state, run.problem, run.verdict) == (RunState.FAILED, "the disk is full", None)
-    died = concluded(RUN, RunRecord(SMALL, phase=RunPhase.BUILDING), None, 1.0)
+    died = concluded(RUN, PerformedRun(RunRecord(SMALL, phase=RunPhase.BUILDING)), 1.0)
     assert (died.state, died.failure, died.problem) == (
         RunState.FAILED,
         FailureKind.HARNESS,
@@ -70,15 +71,16 @@ def test_a_run_without_a_summary_has_one_line():
 
 
 def test_a_run_that_was_not_to_be_analysed_is_fine_once_it_came_to_its_end():
-    run = concluded(RUN, COMPLETED, None, 1.0)
+    run = concluded(RUN, PerformedRun(COMPLETED), 1.0)
     assert (run.state, run.verdict, run.failure, run.problem) == (RunState.DONE, None, None, None)
-    unanalysed = concluded(RUN, COMPLETED, None, 1.0, "there is too little disk to analyse it")
+    problem = "there is too little disk to analyse it"
+    unanalysed = concluded(RUN, PerformedRun(COMPLETED, problem=problem), 1.0)
     assert (unanalysed.state, unanalysed.failure) == (RunState.DONE, FailureKind.HARNESS)
-    assert unanalysed.problem == "there is too little disk to analyse it"
+    assert unanalysed.problem == problem
 
 
 def test_packets_and_deliveries_that_tell_different_stories_are_no_missed_expectation():
-    run = concluded(RUN, COMPLETED, summary("failed"), 1.0)
+    run = concluded(RUN, PerformedRun(COMPLETED, summary("failed")), 1.0)
     assert (run.failure, run.problem) == (
         FailureKind.FIDELITY,
         "packets and deliveries disagree",

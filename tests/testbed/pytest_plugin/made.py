@@ -34,14 +34,19 @@ def made(
 ) -> MadeRun:
     """Return a passed run with changed sections of its summary; with a problem, a run without a summary."""
     content = None if problem else PASSED | summary
-    return MadeRun(
-        RunDirectory(Path("/runs") / name), 1, 0, replace(RAN, **(record or {})), content, problem, REPLAY
-    )
+    return _made_run(replace(RAN, **(record or {})), content, problem, name)
 
 
 def unsummarised(**record: Any) -> MadeRun:
     """Return a run that was not analysed on request."""
-    return MadeRun(RunDirectory(Path("/runs/a")), 1, 0, replace(RAN, **record), None, None, REPLAY)
+    return _made_run(replace(RAN, **record))
+
+
+def _made_run(
+    record: RunRecord, summary: dict[str, Any] | None = None, problem: str | None = None, name: str = "a"
+) -> MadeRun:
+    directory = RunDirectory(Path("/runs") / name)
+    return MadeRun(record, summary, problem, directory=directory, seed=1, repetition=0, replay=REPLAY)
 
 
 def switched(*seconds: float | None) -> list[MadeRun]:
