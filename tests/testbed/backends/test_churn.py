@@ -2,15 +2,11 @@
 
 import pytest
 
-from analysis.pipeline import analyze_here
-from experiments.loader import read_experiment
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.systems import build_machine
-from testbed.backends.simulator import simulate
-from testbed.planning import make_plan
-from testbed.runner.run_control import prepare
-from topologies.loader import load_topology
+from tests.plans import plan_of
+from tests.virtual_runs import experiment_in, simulated, summary_of
 
 EXPERIMENT = """
 name: comings-and-goings
@@ -27,20 +23,12 @@ departures:
 """
 
 
-@pytest.fixture(scope="module")
-def plan(tmp_path_factory):
-    path = tmp_path_factory.mktemp("churn") / "comings.yaml"
-    path.write_text(EXPERIMENT)
-    experiment = read_experiment(str(path), []).experiment
-    topology = load_topology(experiment.topology)
-    return experiment, make_plan(experiment, topology, seed=3, links_kind="auto")
+SEED = 3
 
 
-def summary_of(plan, tmp_path, build=build_machine):
-    experiment, made = plan
-    directory = prepare(tmp_path, made, {"experiment": experiment.model_dump(mode="json"), "topology": {}})
-    simulate(directory, lambda message: None, build=build)
-    return analyze_here(directory, progress=lambda text: None)
+@pytest.fixture
+def experiment(tmp_path):
+    return experiment_in(tmp_path, EXPERIMENT)
 
 
 class Forgetful:
@@ -63,8 +51,8 @@ class Forgetful:
                 yield effect
 
 
-def test_nothing_is_lost_and_what_nobody_could_get_is_not_missed(plan, tmp_path):
-    summary = summary_of(plan, tmp_path)
+def test_nothing_is_lost_and_what_nobody_could_get_is_not_missed(experiment, tmp_path):
+    summary = summary_of(simulated(experiment, tmp_path, seed=SEED))
     assert summary["verdict"] == "passed", summary["expectations"]
     assert summary["events"]["lost"] == 0
     assert summary["events"]["delivered"] > 20_000
@@ -72,17 +60,18 @@ def test_nothing_is_lost_and_what_nobody_could_get_is_not_missed(plan, tmp_path)
 
 
 @pytest.mark.parametrize("who", ["stays", "comes", "comes back"])
-def test_events_due_to_any_newcomer_are_missed_if_lost(plan, tmp_path, who):
-    joining = plan[1].joining
-    changed = [change.process for change in plan[1].changes]
+def test_events_due_to_any_newcomer_are_missed_if_lost(experiment, tmp_path, who):
+    plan = plan_of(experiment, seed=SEED)
+    joining = plan.joining
+    changed = [change.process for change in plan.changes]
     back = next(name for name in changed if changed.count(name) == 2 and name not in joining)
-    stays = next(each.name for each in plan[1].having("subscriber") if each.name not in changed)
+    stays = next(each.name for each in plan.having("subscriber") if each.name not in changed)
     victim = {"stays": stays, "comes": joining[-1], "comes back": back}[who]
 
     def build(spec, rng):
         machine = build_machine(spec, rng)
         return Forgetful(machine) if spec.name == victim else machine
 
-    summary = summary_of(plan, tmp_path, build)
+    summary = summary_of(simulated(experiment, tmp_path, seed=SEED, build=build))
     assert summary["verdict"] == "failed"
     assert summary["events"]["lost"] > 0

@@ -11,12 +11,8 @@ from analysis.timelines.delivery.collecting import read_marks
 from analysis.timelines.delivery.deliveries import delivery_table
 from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.run_metadata import read_metadata
-from experiments.loader import read_experiment
 from node.core.deliveries import RecordKind
-from testbed.backends.simulator import simulate
-from testbed.planning import make_plan
-from testbed.runner.run_control import prepare
-from topologies.loader import load_topology
+from tests.virtual_runs import experiment_in, simulated
 
 EXPERIMENT = """
 name: collecting
@@ -39,12 +35,8 @@ BY_KEY = ["same_key: 8", "same_key: 8, one_of: 3"]
 
 def simulated_run(folder, collect, keys="", more=""):
     """Return the run's metadata, and the records of drivers and clients."""
-    path = folder / "collecting.yaml"
-    path.write_text(EXPERIMENT.format(collect=collect, keys=keys, more=more))
-    experiment = read_experiment(str(path), []).experiment
-    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
-    run = prepare(folder, plan, {"experiment": {}, "topology": {}})
-    simulate(run, lambda message: None)
+    text = EXPERIMENT.format(collect=collect, keys=keys, more=more)
+    run = simulated(experiment_in(folder, text), folder)
     metadata = read_metadata(run.read_run())
     published, got = (
         read_files([(host, run.host_deliveries(host)) for host in metadata.having(trait)])

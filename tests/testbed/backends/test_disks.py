@@ -5,16 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.loader import read_experiment
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
-from testbed.backends.simulator import simulate
 from testbed.cli import main
-from testbed.planning import make_plan
 from testbed.pytest_plugin.fixture import Cutset
-from testbed.runner.run_control import prepare
+from tests.virtual_runs import experiment_in, simulated
 from topologies.errors import InputError
-from topologies.loader import load_topology
 
 ALONE_FOR_A_WHILE = """
 name: given-up
@@ -35,14 +31,10 @@ faults:
 """r0/proxy-1 was alone for two seconds, and stays away."""
 
 
-def experiment(folder: Path, act: str) -> Path:
-    path = folder / "given-up.yaml"
-    path.write_text(ALONE_FOR_A_WHILE.replace("ACT", act))
-    return path
-
-
-def check(run: RunDirectory, act: str) -> None:
-    """Check that the region waits for the action and continues with the other replica's data."""
+@pytest.mark.parametrize("act", ["restart", "replace"])
+def test_a_word_ends_the_wait_for_a_replica_that_is_lost(tmp_path: Path, act: str) -> None:
+    """The region waits for the action and continues with the other replica's data."""
+    run = simulated(experiment_in(tmp_path, ALONE_FOR_A_WHILE.replace("ACT", act)), tmp_path)
     record = read_json(run.run_json)
     assert record["outcome"] == "completed"
     planned = record["plan"]["changes"]
@@ -58,15 +50,6 @@ def check(run: RunDirectory, act: str) -> None:
     assert anew["replica"] == "r0/proxy-0"
     assert anew["t_ns"] - zero_ns >= 6e9
     assert (anew["committed"] > 0) == (act == "restart")
-
-
-@pytest.mark.parametrize("act", ["restart", "replace"])
-def test_a_word_ends_the_wait_for_a_replica_that_is_lost(tmp_path: Path, act: str) -> None:
-    file = read_experiment(str(experiment(tmp_path, act)), []).experiment
-    plan = make_plan(file, load_topology(file.topology), seed=1, links_kind="auto")
-    run = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
-    simulate(run, lambda message: None)
-    check(run, act)
 
 
 RETURNS = {"replica_joined", "replica_returned"}
@@ -106,13 +89,8 @@ def test_a_replica_whose_disk_is_full_leaves_its_chain_and_comes_back(
 
 
 def test_two_faults_that_fill_one_disk_end_each_by_itself(tmp_path: Path) -> None:
-    path = tmp_path / "full-disk.yaml"
     twice = FULL_FOR_A_WHILE.replace("faults:\n", "faults:\n  - {at: 1500ms, for: 500ms, fill: r0/proxy-1}\n")
-    path.write_text(twice)
-    file = read_experiment(str(path), []).experiment
-    plan = make_plan(file, load_topology(file.topology), seed=1, links_kind="auto")
-    run = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
-    simulate(run, lambda message: None)
+    run = simulated(experiment_in(tmp_path, twice), tmp_path)
     lines = [json.loads(line) for line in run.log("r0-configuration-0").read_text().splitlines()]
     joined, _ = [line for line in lines if line["event"] == "replica_joined"]  # and after it was killed
     assert joined["t_ns"] - (run.read_run().times.zero_ns or 0) > 3e9
@@ -138,22 +116,19 @@ def test_events_wait_for_the_slow_disk_of_a_replica(tmp_path: Path, on: str) -> 
     assert figures["latency"]["p50_ms"] < 600 <= figures["latency"]["max_ms"]
 
 
-def test_a_client_has_no_disk_to_be_filled(tmp_path: Path) -> None:
-    path = tmp_path / "full-disk.yaml"
-    path.write_text(FULL_FOR_A_WHILE.replace("fill: r0/proxy-1", "fill: r0/client-0"))
-    with pytest.raises(InputError, match="a client keeps nothing on disk"):
-        read_experiment(str(path), [])
-
-
-def test_an_event_that_no_batch_can_hold_is_refused_beforehand(tmp_path: Path) -> None:
-    path = tmp_path / "full-disk.yaml"
-    path.write_text(FULL_FOR_A_WHILE.replace("durable: true", "durable: true, batch_limit: 9B"))
-    with pytest.raises(InputError, match="is more than an event of sprinkler may have: 9 B"):
-        read_experiment(str(path), [])
-
-
-def test_a_node_that_keeps_nothing_has_no_disk_to_be_filled(tmp_path: Path) -> None:
-    path = tmp_path / "full-disk.yaml"
-    path.write_text(FULL_FOR_A_WHILE.replace("durable: true, ", ""))
-    with pytest.raises(InputError, match="keep nothing on disk as it is here"):
-        read_experiment(str(path), [])
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("fill: r0/proxy-1", "fill: r0/client-0", "a client keeps nothing on disk"),
+        (
+            "durable: true",
+            "durable: true, batch_limit: 9B",
+            "is more than an event of sprinkler may have: 9 B",
+        ),
+        ("durable: true, ", "", "keep nothing on disk as it is here"),
+    ],
+    ids=["a client has no disk", "no batch can hold an event", "nodes keep nothing on disk"],
+)
+def test_what_cannot_be_is_refused_beforehand(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        experiment_in(tmp_path, FULL_FOR_A_WHILE.replace(old, new))

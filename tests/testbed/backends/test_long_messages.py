@@ -2,12 +2,7 @@
 
 import pytest
 
-from analysis.pipeline import analyze_here
-from experiments.loader import load_experiment
-from testbed.backends.simulator import simulate
-from testbed.planning import make_plan
-from testbed.runner.run_control import prepare
-from topologies.loader import load_topology
+from tests.virtual_runs import experiment_in, simulated, summary_of
 
 EXPERIMENT = """\
 name: long
@@ -54,13 +49,8 @@ workload:
     ids=["sprinkler", "sprinkler-ten-times-the-silence", "scribe", "meghdoot"],
 )
 def test_each_event_arrives_once(tmp_path, system, link, duration):
-    path = tmp_path / "long.yaml"
-    path.write_text(EXPERIMENT.format(system=system, link=link, duration=duration))
-    experiment = load_experiment(str(path))
-    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
-    run = prepare(tmp_path, plan, {"experiment": experiment.model_dump(mode="json"), "topology": {}})
-    simulate(run, lambda message: None)
-    events = analyze_here(run, progress=lambda text: None)["events"]
+    experiment = experiment_in(tmp_path, EXPERIMENT.format(system=system, link=link, duration=duration))
+    events = summary_of(simulated(experiment, tmp_path))["events"]
     assert events["published"] >= 4
     assert (events["lost"], events["duplicated"], events["out_of_order"]) == (0, 0, 0)
     assert events["delivered"] > events["published"]

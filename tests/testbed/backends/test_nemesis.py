@@ -4,19 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from analysis.pipeline import analyze_here
 from experiments.loader import load_experiment
 from node.systems import build_machine
-from testbed.backends.simulator import simulate
-from testbed.planning import make_plan
-from testbed.runner.run_control import prepare
 from tests.node.protocols.sprinkler.readings import (
     Refreshing,
     forgetting_repetitions,
     never_asking_the_proxy,
     with_sources,
 )
-from topologies.loader import load_topology
+from tests.virtual_runs import missed, simulated, summary_of
 
 EXPERIMENT = load_experiment("nemesis", ["nemesis.vary=null"])
 CUTS, HEAD_KILLED = (
@@ -30,12 +26,8 @@ def broken_by(tmp_path) -> Callable[..., list[str]]:
     """Return a function that runs nemesis in virtual time; its result: the expectations that did not hold."""
 
     def run(seed, build=build_machine, experiment=EXPERIMENT):
-        plan = make_plan(experiment, load_topology(experiment.topology), seed=seed, links_kind="auto")
-        described = {"experiment": experiment.model_dump(mode="json"), "topology": {}}
-        directory = prepare(tmp_path, plan, described)
-        simulate(directory, lambda message: None, build=build)
-        summary = analyze_here(directory, progress=lambda text: None)
-        broken = [each["text"] for each in summary["expectations"] if not each["held"]]
+        summary = summary_of(simulated(experiment, tmp_path, seed=seed, build=build))
+        broken = missed(summary)
         assert summary["verdict"] == ("failed" if broken else "passed")
         assert summary["events"]["delivered"] > 100_000
         return broken

@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from analysis.pipeline import analyze_here
 from experiments.loader import load_experiment
-from testbed.backends.simulator import simulate
-from testbed.planning import make_plan
-from testbed.runner.run_control import prepare
-from testbed.sweeps import plain
-from topologies.loader import load_topology
+from tests.virtual_runs import simulated, summary_of
 
 BASE = (
     "topology=two-regions", "captures=none", "duration=14s", "drain=20s", "workload.rate=200/s",
@@ -33,12 +28,7 @@ def run(tmp_path: Path) -> Run:
     def run_one(*overrides: str, seed: int = 1) -> dict[str, Any]:
         expected = f"expect=[{', '.join(PROMISED)}]"
         experiment = load_experiment("link-failure", [*BASE, "faults=[]", expected, *overrides])
-        topology = load_topology(experiment.topology)
-        plan = make_plan(experiment, topology, seed=seed, links_kind="auto")
-        described = {"experiment": plain(experiment), "topology": plain(topology)}
-        directory = prepare(tmp_path, plan, described)
-        simulate(directory, lambda message: None)
-        return analyze_here(directory, progress=lambda text: None)
+        return summary_of(simulated(experiment, tmp_path, seed=seed))
 
     return run_one
 

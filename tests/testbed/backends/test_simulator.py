@@ -6,15 +6,12 @@ from contextlib import suppress
 
 import pytest
 
-from experiments.loader import read_experiment
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from testbed.backends.simulated_files import EPOCH_NS
 from testbed.backends.simulator import simulate
-from testbed.planning import make_plan
-from testbed.runner.run_control import prepare
-from topologies.loader import load_topology
+from tests.virtual_runs import experiment_in, prepared, simulated
 
 EXPERIMENT = """
 name: virtual
@@ -44,15 +41,8 @@ def run_simulated(tmp_path):
     """Return a function that runs an experiment with faults; its result: directory and notifications."""
 
     def run(faults="[]", seed=1):
-        path = tmp_path / "virtual.yaml"
-        path.write_text(EXPERIMENT.format(faults=faults))
-        experiment = read_experiment(str(path), []).experiment
-        topology = load_topology(experiment.topology)
-        plan = make_plan(experiment, topology, seed=seed, links_kind="auto")
-        directory = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
-        told = []
-        simulate(directory, told.append)
-        return directory, told
+        experiment, told = experiment_in(tmp_path, EXPERIMENT.format(faults=faults)), []
+        return simulated(experiment, tmp_path, seed=seed, follow=told.append), told
 
     return run
 
@@ -157,20 +147,11 @@ def test_the_same_seed_gives_the_same_files_and_another_one_does_not(run_simulat
     assert same != other
 
 
-def planned(tmp_path):
-    """Return a run's directory with its plan, before execution."""
-    path = tmp_path / "virtual.yaml"
-    path.write_text(EXPERIMENT.format(faults="[]"))
-    experiment = read_experiment(str(path), []).experiment
-    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
-    return prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
-
-
 def test_an_interrupted_simulation_leaves_its_partial_results(tmp_path):
     class Enough(KeyboardInterrupt):
         """Ctrl-C."""
 
-    directory = planned(tmp_path)
+    directory = prepared(experiment_in(tmp_path, EXPERIMENT.format(faults="[]")), tmp_path)
 
     def follow(message):
         if message["did"] == "phase" and message["phase"] == "draining":
@@ -184,7 +165,7 @@ def test_an_interrupted_simulation_leaves_its_partial_results(tmp_path):
 
 
 def test_ctrl_c_ends_it_also_where_python_drops_the_interrupt(tmp_path):
-    directory = planned(tmp_path)
+    directory = prepared(experiment_in(tmp_path, EXPERIMENT.format(faults="[]")), tmp_path)
     handler = signal.getsignal(signal.SIGINT)
 
     def follow(message):

@@ -2,15 +2,12 @@
 
 import pytest
 
-from experiments.loader import read_experiment
 from experiments.records.rundir import RunDirectory
-from testbed.backends.simulator import simulate
 from testbed.backends.ssh_hosts import SshBackend
 from testbed.cli import main
-from testbed.planning import make_plan
-from testbed.runner.run_control import prepare
+from tests.plans import plan_of
+from tests.virtual_runs import experiment_in, simulated
 from topologies.errors import InputError
-from topologies.loader import load_topology
 
 KILLED = """
 name: triggered
@@ -36,18 +33,8 @@ faults:
 )
 
 
-def written(tmp_path, text=KILLED):
-    file = tmp_path / "triggered.yaml"
-    file.write_text(text)
-    return file
-
-
 def simulated_run(tmp_path, text=KILLED):
-    experiment = read_experiment(str(written(tmp_path, text))).experiment
-    plan = make_plan(experiment, load_topology(experiment.topology), seed=3, links_kind="auto")
-    run = prepare(tmp_path, plan, {"experiment": experiment.model_dump(mode="json"), "topology": {}})
-    simulate(run, lambda _: None)
-    return run.read_run()
+    return simulated(experiment_in(tmp_path, text), tmp_path, seed=3).read_run()
 
 
 @pytest.mark.slow
@@ -126,20 +113,6 @@ def test_nothing_else_keeps_the_same_two_apart_meanwhile(tmp_path):
     assert simulated_run(tmp_path, APART + also.replace("from: [r0/client-0]", "from: [r0/proxy-0]"))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("cut: [r0, r1]}", "cut: [r0, r1], for: 2s}", "end it by a restore"),
-        ("cut: [r0, r1]}", "cut: [r0, r9]}", "has no region r9"),
-        ("sends: VIEW", "sends: VEIW", "did you mean VIEW?"),
-    ],
-)
-def test_errors_of_a_triggered_cut_are_one_line(tmp_path, old, new, said):
-    with pytest.raises(InputError, match="faults") as error:
-        read_experiment(str(written(tmp_path, CUT.replace(old, new))))
-    assert said in str(error.value)
-
-
 def test_nothing_else_is_done_to_a_link_while_its_fault_waits(tmp_path):
     also = "  - {name: slow, at: 5s, for: 500ms, set: [r1, r0], direction: forward, delay: 90ms}\n"
     with pytest.raises(InputError, match="cut waits, and slow changes r0-r1 meanwhile"):
@@ -154,17 +127,20 @@ def test_without_its_trigger_a_fault_never_happens(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("text", "old", "new", "said"),
     [
-        ("VIEW", "VEIW", "there is no message VEIW: did you mean VIEW?"),
-        ("process: r1/client-0", "process: r7/client-0", "there is no process r7/client-0"),
-        ("at: 1s, when: {process: r1/client-0, sends: VIEW, times: 3}, ", "", "is missing"),
-        ("times: 3", "times: 0", "greater"),
+        (CUT, "cut: [r0, r1]}", "cut: [r0, r1], for: 2s}", "end it by a restore"),
+        (CUT, "cut: [r0, r1]}", "cut: [r0, r9]}", "has no region r9"),
+        (CUT, "sends: VIEW", "sends: VEIW", "did you mean VIEW?"),
+        (KILLED, "VIEW", "VEIW", "there is no message VEIW: did you mean VIEW?"),
+        (KILLED, "process: r1/client-0", "process: r7/client-0", "there is no process r7/client-0"),
+        (KILLED, "at: 1s, when: {process: r1/client-0, sends: VIEW, times: 3}, ", "", "is missing"),
+        (KILLED, "times: 3", "times: 0", "greater"),
     ],
 )
-def test_errors_of_a_trigger_are_one_line(tmp_path, old, new, said):
+def test_errors_of_a_trigger_are_one_line(tmp_path, text, old, new, said):
     with pytest.raises(InputError, match="faults") as error:
-        read_experiment(str(written(tmp_path, KILLED.replace(old, new))))
+        experiment_in(tmp_path, text.replace(old, new))
     assert said in str(error.value)
 
 
@@ -179,8 +155,9 @@ def test_a_real_process_stands_still_until_it_is_done(tmp_path):
   - {name: deaf, at: 2s, when: {process: r1/client-1, sends: VIEW}, separate: r1/client-1, from: [r1/proxy-0]}
   - {name: heard, at: 5s, restore: deaf}
 """
-    file = str(written(tmp_path, KILLED + stopped))
-    assert main.run(["run", file, "--out", str(tmp_path), "--no-analyze"]) == 0
+    file = tmp_path / "triggered.yaml"
+    file.write_text(KILLED + stopped)
+    assert main.run(["run", str(file), "--out", str(tmp_path), "--no-analyze"]) == 0
     (run,) = (RunDirectory(path.parent) for path in tmp_path.glob("*/run.json"))
     record = run.read_run()
     changes_applied = {change.fault: applied for change, applied in record.changes_applied}
@@ -194,8 +171,7 @@ def test_a_real_process_stands_still_until_it_is_done(tmp_path):
 
 
 def test_machines_of_an_inventory_refuse_it_in_one_line(tmp_path):
-    experiment = read_experiment(str(written(tmp_path))).experiment
-    plan = make_plan(experiment, load_topology(experiment.topology), seed=3, links_kind="auto")
+    plan = plan_of(experiment_in(tmp_path, KILLED))
     with pytest.raises(InputError, match="kill waits for a message") as error:
         SshBackend.adapted(None, plan)
     assert "\n" not in str(error.value)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from analysis.jobs.choice import workers_at
-from experiments.loader import load_experiment, read_experiment
+from experiments.loader import read_experiment
 from experiments.planned.plan import Plan
 from experiments.records import capture_parts
 from experiments.records.rundir import RunDirectory
@@ -20,15 +20,13 @@ from testbed.campaign import analyses, live_view
 from testbed.campaign.live_view import LiveWatcher, check_watchable, watched
 from testbed.campaign.texts.progress import RunSituation
 from testbed.cli import main
-from testbed.planning import make_plan
 from testbed.run_selection import RunSelection
+from tests.plans import plan_named
 from topologies.errors import InputError
-from topologies.loader import load_topology
 
 
 def plan_of(*overrides: str) -> Plan:
-    experiment = load_experiment("link-failure", list(overrides))
-    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
+    return plan_named("link-failure", *overrides, links="relay")
 
 
 def chosen(*overrides: str, backend: str | None = None, repeat: int | None = None) -> RunSelection:

@@ -2,18 +2,15 @@
 
 from dataclasses import replace
 
-from experiments.loader import load_experiment
 from experiments.planned.plan import Plan
 from testbed.capturing.capture_size import capture_bytes_per_s, disk_needed_bytes
-from testbed.planning import make_plan
-from topologies.loader import load_topology
+from tests.plans import plan_named
 
 PLAIN = ("roles={proxy: 1, driver: 1, client: 2}", "workload.rate=20000/s")
 
 
 def plan(*overrides: str) -> Plan:
-    experiment = load_experiment("link-failure", (*PLAIN, *overrides))
-    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="relay")
+    return plan_named("link-failure", *PLAIN, *overrides, links="relay")
 
 
 def test_a_plain_job_is_estimated_as_it_was_measured() -> None:

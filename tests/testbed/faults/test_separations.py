@@ -2,13 +2,11 @@
 
 import pytest
 
-from experiments.loader import load_experiment
 from experiments.planned.changes import ProcessAction, ProcessChange
 from experiments.planned.plan import Plan
 from testbed.cli import main
-from testbed.planning import make_plan
+from tests.plans import plan_named
 from topologies.errors import InputError
-from topologies.loader import load_topology
 
 SEPARATE, REJOIN = ProcessAction.SEPARATE, ProcessAction.REJOIN
 PROXY, ONE, TWO = "r0/proxy-0", "r0/client-0", "r0/client-1"
@@ -16,8 +14,7 @@ S = 1_000_000
 
 
 def planned(*faults: str) -> Plan:
-    experiment = load_experiment("link-failure", [f"faults=[{', '.join(faults)}]", "expect=[]"])
-    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    return plan_named("link-failure", f"faults=[{', '.join(faults)}]", "expect=[]")
 
 
 def changes(*faults: str) -> list[tuple[float, str, str, ProcessAction, tuple[str, ...]]]:

@@ -7,18 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from experiments.loader import read_experiment
 from experiments.records.rundir import RunDirectory
 from testbed.backends.simulated_network import make_specs
-from testbed.planning import make_plan
 from testbed.runner.contacts import STAYS_US, Contacts
 from testbed.runner.specs import node_specs, spec_for_restart
-from topologies.loader import load_topology
+from tests.plans import plan_named
 
 
 def planned(*overrides, name="scribe-link-failure"):
-    experiment = read_experiment(name, list(overrides)).experiment
-    return make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    return plan_named(name, *overrides)
 
 
 def with_faults(*faults, members=3):

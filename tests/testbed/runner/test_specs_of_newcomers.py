@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from experiments.loader import read_experiment
 from experiments.records.rundir import RunDirectory
-from testbed.planning import make_plan
 from testbed.runner.specs import node_specs
-from topologies.loader import load_topology
+from tests.plans import plan_of
+from tests.virtual_runs import experiment_in
 
 EXPERIMENT = """
 name: newcomers
@@ -24,10 +23,7 @@ faults:
 
 
 def test_only_a_joining_client_is_unknown_to_the_others(tmp_path):
-    path = tmp_path / "newcomers.yaml"
-    path.write_text(EXPERIMENT)
-    experiment = read_experiment(str(path), []).experiment
-    plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
+    plan = plan_of(experiment_in(tmp_path, EXPERIMENT))
     specs = node_specs(plan, plan.processes, RunDirectory(Path(tmp_path)), lambda host: "")
     known = {name: {member["name"] for member in spec["members"]} for name, spec in specs.items()}
     everyone = {process.name for process in plan.processes}
