@@ -35,15 +35,7 @@ from experiments.planned.plan import (
 )
 from experiments.roles import counts_in
 from experiments.workloads.workload import WorkloadStream, named_streams
-from testbed.faults.timeline import (
-    block_changes,
-    disk_changes,
-    fault_plans,
-    link_changes,
-    process_changes,
-    separation_changes,
-    trigger_conflict,
-)
+from testbed.faults.timeline import fault_plans, link_changes, process_changes, trigger_conflict
 from testbed.programs import check_programs
 from topologies.document import dotted, shown_path
 from topologies.errors import InputError
@@ -293,10 +285,7 @@ def all_changes(
             )
             for change in link_changes(faults, topology, duration_us)
         ),
-        *process_changes(faults),
-        *separation_changes(faults, duration_us),
-        *block_changes(faults, duration_us),
-        *disk_changes(faults, duration_us),
+        *process_changes(faults, duration_us),
         *churn,
     ]
     return tuple(sorted(changes, key=lambda change: change.at_us))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from experiments.planned.draining import settles_by_time
 from experiments.planned.plan import Plan
-from experiments.records.run_record import SIMULATOR, Outcome, RunPhase
+from experiments.records.run_record import SIMULATOR, Outcome, RunPhase, RunRecord
 from experiments.records.run_record import SimulationCost as SimulationRecord
 from experiments.records.rundir import RunDirectory
 from node.core import machine as m
@@ -45,14 +45,14 @@ TELL_PERIOD_S = 0.5  # of this machine's time, between two reports of progress
 YOUNG_OBJECTS = 500_000  # allocations before Python looks for cycles: messages are many, cycles few
 
 
-def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine) -> None:
-    """Execute the run whose plan is in run.json, and report its progress to the follower.
+def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine) -> RunRecord:
+    """Execute the run whose plan is in run.json, report its progress to the follower, and return its record.
 
     build: creates the nodes' machines; tests pass broken ones to check that a run reveals them. Raises
     TestbedError if the run cannot start or a machine raises, KeyboardInterrupt when the user interrupts it.
     The run's directory then has the results so far, with that outcome.
     """
-    record = RunRecordWriter(run, _FollowerChannel(follow))
+    record = RunRecordWriter(run, follow)
     try:
         with infrequent_collections(), noted_interrupts() as interrupts:
             PhasedSimulation(record.content.plan, record, Files(run), build, interrupts).execute()
@@ -69,6 +69,8 @@ def simulate(run: RunDirectory, follow: Follow, *, build: Build = build_machine)
         )
         record.save()
         raise
+    else:
+        return record.content
     finally:
         record.close()
 
@@ -95,15 +97,7 @@ class Simulator:
 
     def execute(self, run: RunDirectory, follow: Follow) -> RunResult:
         """Execute a run; see `Backend`."""
-        simulate(run, follow)
-        return RunResult(run.read_run(), by_user=False)
-
-
-class _FollowerChannel:
-    """A channel that passes the messages of a run's record to the follower."""
-
-    def __init__(self, follow: Follow) -> None:
-        self.post = follow
+        return RunResult(simulate(run, follow), by_user=False)
 
 
 class PhasedSimulation:

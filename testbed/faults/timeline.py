@@ -24,7 +24,7 @@ another disk and ends both.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -112,22 +112,30 @@ def trigger_conflict(faults: Sequence[ExperimentFault], topology: Topology) -> s
     return None
 
 
-def process_changes(faults: Iterable[ExperimentFault]) -> list[ProcessChange]:
-    """Return all changes of processes, by time."""
+def process_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[ProcessChange]:
+    """Return every change of processes, of their peers and of their disks, by time."""
     changes = [
-        ProcessChange(
-            fault.at_us,
-            fault.name,
-            fault.process,
-            ProcessAction(fault.kind),
-            peers=fault.others if isinstance(fault, Reset) else (),
-            port=fault.port if isinstance(fault, Reset) else None,
-            when=_trigger(fault),
-        )
-        for fault in faults
-        if isinstance(fault, ProcessFault) and not isinstance(fault, LastingProcessFault)
+        *_single_changes(faults),
+        *_separation_changes(faults, duration_us),
+        *_block_changes(faults, duration_us),
+        *_disk_changes(faults, duration_us),
     ]
     return sorted(changes, key=lambda change: change.at_us)
+
+
+def _single_changes(faults: Sequence[ExperimentFault]) -> Iterator[ProcessChange]:
+    """Yield the changes of faults that do not end by themselves."""
+    for fault in faults:
+        if isinstance(fault, ProcessFault) and not isinstance(fault, LastingProcessFault):
+            yield ProcessChange(
+                fault.at_us,
+                fault.name,
+                fault.process,
+                ProcessAction(fault.kind),
+                peers=fault.others if isinstance(fault, Reset) else (),
+                port=fault.port if isinstance(fault, Reset) else None,
+                when=_trigger(fault),
+            )
 
 
 def _trigger(fault: ExperimentFault) -> Trigger | None:
@@ -204,28 +212,21 @@ def _cause(begun: Sequence[LinkEffect], ended: Sequence[LinkEffect]) -> str:
     return last.ended_by or last.fault.name
 
 
-def separation_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[ProcessChange]:
-    """Return the changes that separate and rejoin processes of a region before `duration_us`, by time."""
+def _separation_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Iterator[ProcessChange]:
+    """Yield the changes that separate and rejoin processes of a region before `duration_us`."""
     waiting = {fault.name: _trigger(fault) for fault in faults if isinstance(fault, Separate)}
     peers: defaultdict[tuple[int, str, str, ProcessAction], list[str]] = defaultdict(list)
     for (process, peer), spans in separations(faults).items():
         for at_us, fault, action in _transitions(spans):
             if at_us < duration_us:
                 peers[at_us, fault, process, action].append(peer)
-    changes = [
-        ProcessChange(
-            *key,
-            tuple(others),
-            when=waiting[key[1]] if key[3] is ProcessAction.SEPARATE else None,
-        )
-        for key, others in peers.items()
-    ]
-    return sorted(changes, key=lambda change: change.at_us)
+    for key, others in peers.items():
+        when = waiting[key[1]] if key[3] is ProcessAction.SEPARATE else None
+        yield ProcessChange(*key, tuple(others), when=when)
 
 
-def block_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[ProcessChange]:
-    """Return the changes that begin and end rules of blocks before `duration_us`, by time."""
-    changes = []
+def _block_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Iterator[ProcessChange]:
+    """Yield the changes that begin and end rules of blocks before `duration_us`."""
     for fault in faults:
         if not isinstance(fault, Block):
             continue
@@ -235,26 +236,17 @@ def block_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[P
         rule = (fault.port, fault.name, fault.new, fault.refuse)
         for at_us, cause, begins in _begin_and_end(fault, faults, duration_us):
             action = ProcessAction.BLOCK if begins else ProcessAction.UNBLOCK
-            changes += [ProcessChange(at_us, cause, name, action, peers, *rule) for name, peers in kept]
-    return sorted(changes, key=lambda change: change.at_us)
+            yield from (ProcessChange(at_us, cause, name, action, peers, *rule) for name, peers in kept)
 
 
-def disk_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[ProcessChange]:
-    """Return the changes that begin and end full and slow disks before `duration_us`, by time."""
-    changes = [
-        ProcessChange(
-            at_us,
-            cause,
-            fault.process,
-            _DISK_ACTIONS[fault.kind][0 if begins else 1],
-            rule=fault.name,
-            slower_us=fault.sync_us if isinstance(fault, SlowDisk) and begins else None,
-        )
-        for fault in faults
-        if isinstance(fault, DiskFault)
-        for at_us, cause, begins in _begin_and_end(fault, faults, duration_us)
-    ]
-    return sorted(changes, key=lambda change: change.at_us)
+def _disk_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Iterator[ProcessChange]:
+    """Yield the changes that begin and end full and slow disks before `duration_us`."""
+    for fault in faults:
+        if isinstance(fault, DiskFault):
+            for at_us, cause, begins in _begin_and_end(fault, faults, duration_us):
+                action = _DISK_ACTIONS[fault.kind][0 if begins else 1]
+                slower_us = fault.sync_us if isinstance(fault, SlowDisk) and begins else None
+                yield ProcessChange(at_us, cause, fault.process, action, rule=fault.name, slower_us=slower_us)
 
 
 def _begin_and_end(

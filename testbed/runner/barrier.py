@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from testbed.runner.record import RunListener
+from testbed.runner.record import Post
 
 
 class Barrier(StrEnum):
@@ -29,8 +29,8 @@ class Barrier(StrEnum):
 class Barriers:
     """The barriers as one machine passes them. alone: no other machine executes the plan."""
 
-    def __init__(self, channel: RunListener, *, alone: bool) -> None:
-        self._channel = channel
+    def __init__(self, post: Post, *, alone: bool) -> None:
+        self._post = post
         self._answers: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self.alone = alone
 
@@ -38,7 +38,7 @@ class Barriers:
         """Report the arrival and wait for the others; return the release message, empty on timeout."""
         if self.alone:
             return {}
-        self._channel.post({"did": "waits", "at": barrier})
+        self._post({"did": "waits", "at": barrier})
         try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(self._answer(barrier))

@@ -46,9 +46,9 @@ async def conduct(
 
     Returns false if the run broke before there was anything to collect.
     """
-    record = RunRecordWriter(directory, channel)
+    record = RunRecordWriter(directory, channel.post)
     termination = Termination()
-    barriers = Barriers(channel, alone=record.content.assignment is None)
+    barriers = Barriers(channel.post, alone=record.content.assignment is None)
     try:
         with _listening(channel, termination, barriers, prompt):
             await _run_phases(record, termination, barriers, until)

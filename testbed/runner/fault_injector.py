@@ -29,7 +29,7 @@ class FaultInjector:
         self, context: RunContext, zero_ns: int, apply: Callable[[Change], Awaitable[Applied]]
     ) -> None:
         content = context.record.content
-        self._stage = context
+        self._context = context
         self._zero_ns = zero_ns
         self._clock_ns = steady_clock()
         self._apply = apply
@@ -81,15 +81,15 @@ class FaultInjector:
                 raise TestbedError(str(found[0].error))
             self.note()
             for applied in found:
-                self._stage.record.change(applied)
+                self._context.record.change(applied)
             self._more.set()
             return found
 
     def note(self) -> None:
         """Record the faults so far in the plan of run.json, as if the run ended now."""
         duration_us = self._now_us() + 1
-        self._stage.record.note(
-            plan=self._known.plan(self._stage.plan, duration_us),
+        self._context.record.note(
+            plan=self._known.plan(self._context.plan, duration_us),
             experiment=self._known.until(duration_us).to_json(),
         )
         self.noted.set()
@@ -103,7 +103,7 @@ class FaultInjector:
                 links[change.link, change.direction] = change
             elif not change.action.is_of_environment:
                 stopped[change.process] = change.action is ProcessAction.STOP
-        configured = {link.name: link for link in self._stage.plan.links}
+        configured = {link.name: link for link in self._context.plan.links}
         found = {}
         for (name, direction), change in links.items():
             parameters = getattr(configured[name], direction)
@@ -124,7 +124,7 @@ class FaultInjector:
     async def _catch_up(self, until_us: int) -> None:
         for applied in await self._do_due(until_us):
             self.note()
-            self._stage.record.change(applied)
+            self._context.record.change(applied)
             self.happened.append(applied)
 
     async def _do_due(self, until_us: int) -> list[AppliedChange]:

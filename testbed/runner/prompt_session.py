@@ -25,7 +25,7 @@ class DeliveryRates:
     """Delivery rates: `by_client` is {client: {stream: events per second}}, averaged over the last period."""
 
     def __init__(self, context: RunContext) -> None:
-        self._stage = context
+        self._context = context
         self.by_client: dict[str, dict[str, int]] = {}
 
     async def follow(self) -> None:
@@ -46,7 +46,7 @@ class DeliveryRates:
     def _delivered(self) -> dict[str, dict[str, int]]:
         return {
             client.name: {str(stream): seq for stream, seq in client.delivered.items()}
-            for client in self._stage.having(Trait.SUBSCRIBER)
+            for client in self._context.having(Trait.SUBSCRIBER)
         }
 
 

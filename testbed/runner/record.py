@@ -11,9 +11,10 @@ import contextlib
 import errno
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from experiments.files.whole_files import write_whole
 from experiments.records.run_record import Outcome, RunPhase, RunRecord, record_text, write_record
@@ -25,27 +26,24 @@ PROBLEMS_MAX = 100
 RUNNER_LOG = "runner.log"
 
 
-class RunListener(Protocol):
-    """Receives messages about the progress of a run."""
-
-    def post(self, message: dict[str, Any], /) -> Any:
-        """Send a message; it may be lost."""
+Post = Callable[[dict[str, Any]], object]
+"""Sends a message about the progress of a run; it may be lost."""
 
 
 class RunRecordWriter:
-    """The record of a run so far, and the channel on which the CLI follows it."""
+    """The record of a run so far. post: sends messages to the CLI, which follows the run."""
 
-    def __init__(self, directory: RunDirectory, channel: RunListener) -> None:
+    def __init__(self, directory: RunDirectory, post: Post) -> None:
         self.directory = directory
         self.content = directory.read_run()
-        self._channel = channel
+        self._post = post
         self._reserve = directory.path / ".reserve"
         self._saving = asyncio.Lock()
         _make_reserve(self._reserve)
 
     def tell(self, did: str, **fields: Any) -> None:
         """Notify the CLI; a lost message can be read from run.json."""
-        self._channel.post({"did": did, **fields})
+        self._post({"did": did, **fields})
 
     def phase(self, phase: RunPhase) -> None:
         """Enter a phase; the CLI is notified after the phase is on disk, so that a crash cannot revert it."""

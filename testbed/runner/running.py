@@ -55,7 +55,7 @@ class ProcessStarter:
     """
 
     def __init__(self, context: RunContext) -> None:
-        self._stage = context
+        self._context = context
         self._waiting: set[asyncio.Task[None]] = set()  # held only to keep the tasks alive
 
     async def __aenter__(self) -> Self:
@@ -74,17 +74,17 @@ class ProcessStarter:
 
         on_empty_disk: remove its storage first.
         """
-        processes = self._stage.processes
+        processes = self._context.processes
         before = processes.nodes.get(name)
         if before is not None and not await processes.wait_progress(
             lambda: not before.running, END_TIMEOUT_S
         ):
             raise TestbedError(f"{name} still runs")
         if on_empty_disk:
-            shutil.rmtree(self._stage.specs[name]["storage"], ignore_errors=True)  # it may not exist
-            self._stage.disks.free_all(name)
-            self._stage.slow_disks.restore_all(name)
-        spec = spec_for_restart(self._stage.specs[name], self._stage.contacts, processes.starts(name))
+            shutil.rmtree(self._context.specs[name]["storage"], ignore_errors=True)  # it may not exist
+            self._context.disks.free_all(name)
+            self._context.slow_disks.restore_all(name)
+        spec = spec_for_restart(self._context.specs[name], self._context.contacts, processes.starts(name))
         node = processes.start(spec)
         if not await processes.wait_progress(lambda: node.pid is not None, START_TIMEOUT_S):
             raise TestbedError(f"{name} did not start")
@@ -93,15 +93,15 @@ class ProcessStarter:
         task.add_done_callback(self._waiting.discard)
 
     async def _go_when_ready(self, node: NodeProcess) -> None:
-        processes = self._stage.processes
+        processes = self._context.processes
         ready_or_ended = await processes.wait_progress(
             lambda: node.ready or node.exit is not None, READY_TIMEOUT_S
         )
         if node.running and node.ready:
             now_ns = time.time_ns()
-            processes.go_late(node.name, now_ns, self._stage.record.content.times.zero_ns or now_ns)
+            processes.go_late(node.name, now_ns, self._context.record.content.times.zero_ns or now_ns)
         elif not ready_or_ended:
-            self._stage.record.problem(
+            self._context.record.problem(
                 f"{node.name} was not ready {READY_TIMEOUT_S:.0f} s after it was started"
             )
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 import click
 
 from experiments.campaigns.campaign import RunState
-from experiments.campaigns.sweep_expectations import GroupJudgement, SweepJudgement
+from experiments.campaigns.sweep_expectations import SweepJudgement
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun, replay_command
 from testbed.campaign.texts.campaign_text import runs_text, title
-from testbed.campaign.texts.outcome import COLOURS, number, row
+from testbed.campaign.texts.outcome import COLOURS, held_text, row
 
 SHOWN_MAX = 10  # of the runs that did not pass
 
@@ -52,15 +52,11 @@ def verdict_of(record: SweepRecord) -> str:
 def expectation_lines(expectation: SweepJudgement) -> Iterator[str]:
     """Yield an expectation on all runs together, and each group of runs in which it did not hold."""
     groups = [group for group in expectation.groups if not group.held]
-    yield f"{expectation.text}: {_held_text(expectation)}"
+    yield f"{expectation.text}: {held_text(expectation.value, held=expectation.held)}"
     for group in groups[:SHOWN_MAX]:
-        yield f"  {group.of}: {_held_text(group)}"
+        yield f"  {group.of}: {held_text(group.value, held=group.held)}"
     if (more := len(groups) - SHOWN_MAX) > 0:
         yield f"  and {more} more"
-
-
-def _held_text(judged: SweepJudgement | GroupJudgement) -> str:
-    return f"{'held' if judged.held else 'NOT HELD'} ({number(judged.value)})"
 
 
 def not_passed(record: SweepRecord) -> list[SweepRun]:

@@ -66,8 +66,8 @@ def summary_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if convergence := summary.get("convergence"):
         rows.append(("at rest", _convergence(convergence)))
     for expectation in summary["expectations"]:
-        held = "held" if expectation["held"] else "NOT HELD"
-        rows.append(("expected", f"{expectation['text']}: {held} ({number(expectation['value'])})"))
+        held = held_text(expectation["value"], held=expectation["held"])
+        rows.append(("expected", f"{expectation['text']}: {held}"))
     rows += [("unproven", text) for text in _unproven(summary)]
     return rows + [("note", note) for note in fidelity["notes"]]
 
@@ -139,6 +139,11 @@ def _convergence(figures: dict[str, Any]) -> str:
     missed = figures.get("missed")
     lost = f", but {number(missed)} deliveries of events published since are missing" if missed else ""
     return f"{flows}{lost}; {switches}"
+
+
+def held_text(value: Any, *, held: bool) -> str:
+    """Return whether an expectation held, with the value found."""
+    return f"{'held' if held else 'NOT HELD'} ({number(value)})"
 
 
 def number(value: Any) -> str:

@@ -5,7 +5,7 @@ from pydantic import TypeAdapter
 from experiments.faults import ExperimentFault, Faults
 from experiments.planned.changes import ProcessAction
 from experiments.planned.effects import ending
-from testbed.faults.timeline import disk_changes, process_changes
+from testbed.faults.timeline import process_changes
 
 FILL, UNFILL = ProcessAction.FILL, ProcessAction.UNFILL
 DISK = "r0/server-0"
@@ -18,9 +18,8 @@ def faults(*given: dict[str, str]) -> tuple[ExperimentFault, ...]:
 
 
 def changes(*given: dict[str, str]) -> list[tuple[float, str, ProcessAction, str | None]]:
-    found = disk_changes(faults(*given), 60 * S)
-    assert {change.process for change in found} == {DISK}
-    return [(change.at_us / S, change.fault, change.action, change.rule) for change in found]
+    found = process_changes(faults(*given), 60 * S)
+    return [(change.at_us / S, change.fault, change.action, change.rule) for change in found if change.rule]
 
 
 def test_a_fill_ends_after_its_time_by_a_restore_or_never():
@@ -50,7 +49,7 @@ def test_a_replace_of_the_process_ends_it_and_a_restart_does_not():
 
 
 def test_a_fill_does_not_change_the_process_itself():
-    assert process_changes(faults(FULL)) == []
+    assert {change.process for change in process_changes(faults(FULL), 60 * S)} == {DISK}
     assert FILL.is_of_environment
     assert UNFILL.is_of_environment
 
@@ -58,7 +57,10 @@ def test_a_fill_does_not_change_the_process_itself():
 def test_a_disk_that_is_slow_says_by_how_much_and_ends_as_one_that_is_full_does() -> None:
     slow = {"name": "slow", "at": "5s", "slow-disk": DISK, "sync": "70ms"}
     new = {"name": "new", "at": "8s", "replace": DISK}
-    begun, over = disk_changes(faults({**slow, "for": "4s"}, FULL), 60 * S)[0:3:2]
+    begun, over = process_changes(faults({**slow, "for": "4s"}, FULL), 60 * S)[0:3:2]
     assert (begun.action, begun.slower_us, begun.at_us) == (ProcessAction.SLOW_DISK, 70_000, 5 * S)
     assert (over.action, over.slower_us, over.at_us) == (ProcessAction.UNSLOW_DISK, None, 9 * S)
-    assert [change.at_us for change in disk_changes(faults(slow, new), 60 * S)] == [5 * S, 8 * S]
+    assert [change.at_us for change in process_changes(faults(slow, new), 60 * S) if change.rule] == [
+        5 * S,
+        8 * S,
+    ]

@@ -205,7 +205,9 @@ def test_plans_of_faults_say_when_their_effect_ends():
 
 def test_processes_change_by_time():
     faults = read([{"at": "9s", "restart": "r0/proxy-0"}, {"at": "5s", "kill": "r0/proxy-0"}])
-    assert [(c.at_us, c.fault, c.process, c.action) for c in process_changes(faults)] == [
+    assert [
+        (c.at_us, c.fault, c.process, c.action) for c in process_changes(faults, DURATION_S * SECOND)
+    ] == [
         (5 * SECOND, "kill-1", "r0/proxy-0", "kill"),
         (9 * SECOND, "restart-1", "r0/proxy-0", "restart"),
     ]

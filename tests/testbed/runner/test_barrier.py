@@ -15,13 +15,6 @@ S = 1_000_000_000
 A_DAY_S = 86_400.0
 
 
-class Notifications(list[dict[str, Any]]):
-    """The recorded notifications."""
-
-    def post(self, message: dict[str, Any]) -> None:
-        self.append(message)
-
-
 class Played:
     """The stage of a run with others, and what came of it."""
 
@@ -30,8 +23,8 @@ class Played:
         self.problems: list[str] = []
         self.went: list[int] = []
         self.termination = Termination()
-        self.told = Notifications()
-        self.barriers = Barriers(self.told, alone=False)
+        self.told: list[dict[str, Any]] = []
+        self.barriers = Barriers(self.told.append, alone=False)
         self.plan = SimpleNamespace(duration_us=1)
         self.network = SimpleNamespace(begin_traces=lambda zero_ns: None)
         self.traffic = SimpleNamespace(begin=lambda zero_ns: None)
@@ -112,7 +105,7 @@ def test_a_run_without_a_signal_never_begins() -> None:
 
 def test_an_early_release_of_a_barrier_counts() -> None:
     async def go() -> None:
-        barriers = Barriers(Notifications(), alone=False)
+        barriers = Barriers(lambda _: None, alone=False)
         barriers.release({"at": "drained", "drained": True})
         barriers.release({"at": "drained", "drained": False})  # said again, as after a broken connection
         assert (await barriers.wait(Barrier.DRAINED))["drained"]
@@ -121,4 +114,4 @@ def test_an_early_release_of_a_barrier_counts() -> None:
 
 
 def test_a_barrier_with_a_timeout_continues_alone() -> None:
-    assert asyncio.run(Barriers(Notifications(), alone=False).wait(Barrier.FINISHED, 0)) == {}
+    assert asyncio.run(Barriers(lambda _: None, alone=False).wait(Barrier.FINISHED, 0)) == {}

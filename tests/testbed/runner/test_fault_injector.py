@@ -4,35 +4,24 @@ import asyncio
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from experiments.loader import load_experiment
 from experiments.planned.changes import LinkChange
-from experiments.records.rundir import RunDirectory
 from testbed.errors import TestbedError
 from testbed.faults.application import Change
 from testbed.faults.interactive import open_ended
 from testbed.links.emulator import Applied
-from testbed.planning import make_plan
 from testbed.runner.fault_injector import FaultInjector
 from testbed.runner.record import RunRecordWriter
 from testbed.runner.run_context import RunContext
-from testbed.runner.run_control import write_plan
-from testbed.sweeps import plain
 from tests.testbed.runner.live import write_experiment
-from topologies.loader import load_topology
+from tests.virtual_runs import prepared
 
 PLANNED = "faults: [{name: own, at: 100ms, cut: [r0, r1], for: 100ms}]\n"
 CUT = {"cut": ["r0", "r1"]}
-
-
-class Deaf:
-    """A listener that ignores everything."""
-
-    def post(self, message: dict[str, Any], /) -> None:
-        """Ignore the message."""
 
 
 class Bench:
@@ -41,12 +30,9 @@ class Bench:
     def __init__(self, folder: Path, *, ago_s: float, planned: str = "") -> None:
         experiment = load_experiment(str(write_experiment(folder, faults=planned)))
         experiment = open_ended(experiment, experiment.faults)
-        topology = load_topology(experiment.topology)
-        plan = make_plan(experiment, topology, seed=None, links_kind="auto")
-        run = RunDirectory(folder / "run")
-        run.path.mkdir()
-        write_plan(run, plan, {"experiment": plain(experiment), "topology": plain(topology)})
-        self.record = RunRecordWriter(run, Deaf())
+        run = prepared(experiment, folder)
+        plan = run.read_run().plan
+        self.record = RunRecordWriter(run, lambda _: None)
         self.broken: set[str] = set()
         self.applied: list[tuple[str, str]] = []
         context = cast("RunContext", SimpleNamespace(record=self.record, plan=plan))
