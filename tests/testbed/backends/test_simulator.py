@@ -36,15 +36,26 @@ FAULTS = """
 """
 
 
-@pytest.fixture
-def run_simulated(tmp_path):
+@pytest.fixture(scope="module")
+def run_simulated(tmp_path_factory):
     """Return a function that runs an experiment with faults; its result: directory and notifications."""
 
     def run(faults="[]", seed=1):
-        experiment, told = experiment_in(tmp_path, EXPERIMENT.format(faults=faults)), []
-        return simulated(experiment, tmp_path, seed=seed, follow=told.append), told
+        folder, told = tmp_path_factory.mktemp("virtual"), []
+        experiment = experiment_in(folder, EXPERIMENT.format(faults=faults))
+        return simulated(experiment, folder, seed=seed, follow=told.append), told
 
     return run
+
+
+@pytest.fixture(scope="module")
+def undisturbed(run_simulated):
+    return run_simulated()
+
+
+@pytest.fixture(scope="module")
+def disturbed(run_simulated):
+    return run_simulated(FAULTS)
 
 
 def content(directory: RunDirectory) -> dict[str, bytes]:
@@ -59,8 +70,8 @@ def records(directory, host, kind):
     return [record for record in found if record.kind == kind]
 
 
-def test_a_run_directory_is_as_a_real_runs(run_simulated):
-    directory, told = run_simulated()
+def test_a_run_directory_is_as_a_real_runs(undisturbed):
+    directory, told = undisturbed
     run = read_json(directory.run_json)
     assert (run["phase"], run["outcome"], run["links"]) == ("collected", "completed", "simulator")
     assert run["problems"] == run["changes"] == run["captures"] == []
@@ -87,8 +98,8 @@ def test_events_of_dead_publishers_are_awaited(run_simulated):
     assert got >= published > 2_000
 
 
-def test_clients_get_what_drivers_published_with_the_same_crcs(run_simulated):
-    directory, _ = run_simulated()
+def test_clients_get_what_drivers_published_with_the_same_crcs(undisturbed):
+    directory, _ = undisturbed
     for number in range(3):
         published = records(directory, f"r{number}-driver-0", RecordKind.PUBLISHED)
         assert sum(record.count for record in published) == pytest.approx(
@@ -104,15 +115,15 @@ def test_clients_get_what_drivers_published_with_the_same_crcs(run_simulated):
             assert crcs == [(each.first_seq, each.batch_crc, each.running_crc) for each in published]
 
 
-def test_logs_are_json_lines_with_times_of_the_epoch(run_simulated):
-    directory, _ = run_simulated()
+def test_logs_are_json_lines_with_times_of_the_epoch(undisturbed):
+    directory, _ = undisturbed
     lines = directory.log("r0-proxy-0").read_text().splitlines()
     assert lines
     assert all(json.loads(line)["t_ns"] >= EPOCH_NS for line in lines)
 
 
-def test_faults_are_carried_out_on_time_and_nothing_is_lost(run_simulated):
-    directory, told = run_simulated(FAULTS)
+def test_faults_are_carried_out_on_time_and_nothing_is_lost(disturbed):
+    directory, told = disturbed
     run = read_json(directory.run_json)
     assert run["outcome"] == "completed"
     assert "drained_ns" in run["times"]
@@ -141,8 +152,9 @@ def test_impossible_changes_are_a_problem_and_do_not_end_the_run(run_simulated):
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_files_and_another_one_does_not(run_simulated):
-    same, again, other = (content(run_simulated(FAULTS, seed)[0]) for seed in (1, 1, 2))
+def test_the_same_seed_gives_the_same_files_and_another_one_does_not(disturbed, run_simulated):
+    runs = (disturbed, run_simulated(FAULTS), run_simulated(FAULTS, seed=2))
+    same, again, other = (content(directory) for directory, _ in runs)
     assert same == again
     assert same != other
 

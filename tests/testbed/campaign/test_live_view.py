@@ -18,7 +18,6 @@ from experiments.records import capture_parts
 from experiments.records.rundir import RunDirectory
 from testbed.campaign import analyses, live_view
 from testbed.campaign.live_view import LiveWatcher, check_watchable, watched
-from testbed.campaign.texts.progress import RunSituation
 from testbed.cli import main
 from testbed.run_selection import RunSelection
 from tests.plans import plan_named
@@ -159,30 +158,3 @@ for line in sys.stdin:
         for did in ("drained", "progress", "phase"):
             live.exchange({"did": did, "phase": "running"}, heard)  # type: ignore[arg-type]
         assert heard.until(live, "echo")["of"]["did"] == "phase"
-
-
-def test_the_line_on_the_terminal_has_latency_disturbance_and_how_far_behind() -> None:
-    there = RunSituation()
-    there.take({"did": "phase", "phase": "running"})
-    there.take({"did": "running", "zero_ns": 0, "duration_us": 60_000_000})
-    there.take({"did": "progress", "events_per_s": 79_812})
-    there.take({"did": "timelines", "p95_ms": 62.31, "disturbed": ["cut r2-r3"], "behind_s": 1.94})
-    text = " ".join(there.text(23_000_000_000).split())
-    assert text == "running 23 of 60 s 79,812 events/s p95 62.3 ms cut r2-r3 1.9 s behind"
-    assert there.take({"did": "unwatched", "text": "the live view ended"}) == "the live view ended"
-    assert " ".join(there.text(23_000_000_000).split()) == "running 23 of 60 s 79,812 events/s"
-
-
-def test_before_anything_is_shown_the_line_says_only_what_is_known() -> None:
-    there = RunSituation()
-    there.take({"did": "phase", "phase": "running"})
-    there.take({"did": "timelines", "p95_ms": None, "disturbed": [], "behind_s": 1.0})
-    assert there.text(0).endswith("no fault  1.0 s behind")
-    assert "p95" not in there.text(0)
-
-
-def test_the_live_views_address_is_printed_once_known() -> None:
-    assert (
-        RunSituation().take({"did": "watching", "url": "http://127.0.0.1:1/"})
-        == "live at http://127.0.0.1:1/"
-    )

@@ -17,14 +17,25 @@ from tests.testbed.runner.live import CUT_FOR_GOOD, PID_1, RELAY, UNSHARE, LiveR
 pytestmark = pytest.mark.network
 
 VICTIMS = {"the CLI": (), "unshare": UNSHARE, "PID 1": PID_1, "the relay": RELAY}
+KILLS = {
+    "the CLI": ("building", "running"),
+    "unshare": ("running",),  # the kernel ends everything with it, and with PID 1, at any moment alike
+    "PID 1": ("building", "draining"),
+    "the relay": ("building", "running", "draining"),
+}
 MOMENTS = {"building": "building the network", "running": "cut: r0-r1 blackhole", "draining": "draining"}
 DURATIONS = {"building": "60s", "running": "60s", "draining": "1s"}
 DEAF_TCPDUMP = '#!/bin/sh\n[ "$1" != -i ] || exec sleep 600\n'
 """Never begins to listen, so a network that waits for it is never ready."""
+SLOW_IP = (
+    f'#!/bin/sh\nsleep 0.5\nexec {shutil.which("ip", path=os.environ["PATH"] + ":/usr/sbin:/sbin")} "$@"\n'
+)
+"""Wiring blocks the event loop, which takes minutes with a thousand hosts."""
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize(
+    ("victim", "moment"), [(victim, moment) for victim, moments in KILLS.items() for moment in moments]
+)
 def test_killing_any_process_at_any_moment_leaves_nothing(tmp_path: Path, victim: str, moment: str) -> None:
     options = ["--links", "relay", "--set", f"duration={DURATIONS[moment]}"]
     with LiveRun(tmp_path, *options, faults=CUT_FOR_GOOD) as run:
@@ -61,28 +72,16 @@ def test_ctrl_c_and_term_stop_a_run_tidily(tmp_path: Path, number: signal.Signal
         run.assert_nothing_left()
 
 
-def test_ctrl_c_while_building_is_heeded(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "script", "not_reached"),
+    [("tcpdump", DEAF_TCPDUMP, "zero_ns"), ("ip", SLOW_IP, "network_ns")],
+    ids=["while captures start", "while the event loop is blocked"],
+)
+def test_ctrl_c_while_building_is_heeded(tmp_path: Path, program: str, script: str, not_reached: str) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "tcpdump").write_text(DEAF_TCPDUMP)
-    (programs / "tcpdump").chmod(0o755)
-    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
-    with LiveRun(tmp_path, "--set", "duration=60s", PATH=path) as run:
-        run.until("building the network")
-        run.process.send_signal(signal.SIGINT)
-        assert run.wait() == 130, run.said
-        assert run.record()["outcome"] == "interrupted"
-        assert run.record()["times"]["zero_ns"] is None
-        run.assert_nothing_left()
-
-
-def test_ctrl_c_works_before_the_network_is_ready(tmp_path: Path) -> None:
-    """Interrupt while wiring blocks the event loop, which takes minutes with a thousand hosts."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    real = shutil.which("ip", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    (programs / "ip").write_text(f'#!/bin/sh\nsleep 0.5\nexec {real} "$@"\n')
-    (programs / "ip").chmod(0o755)
+    (programs / program).write_text(script)
+    (programs / program).chmod(0o755)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     with LiveRun(tmp_path, "--set", "duration=60s", PATH=path) as run:
         run.until("building the network")
@@ -91,7 +90,7 @@ def test_ctrl_c_works_before_the_network_is_ready(tmp_path: Path) -> None:
         record = run.record()
         assert (record["outcome"], record["phase"]) == ("interrupted", "collected")
         assert record["problems"] == ["stopped by the user before its time"]
-        assert record["times"]["network_ns"] is None
+        assert record["times"][not_reached] is None
         run.assert_nothing_left()
 
 
@@ -117,9 +116,11 @@ def test_term_to_the_first_process_stops_a_run_tidily(tmp_path: Path) -> None:
         assert record["problems"] == ["stopped by SIGTERM before its time"]
 
 
-def test_a_node_that_ends_unexpectedly_is_a_problem_of_a_run_that_goes_on(tmp_path: Path) -> None:
+def test_a_capture_and_a_node_that_die_are_problems_of_a_run_that_goes_on(tmp_path: Path) -> None:
     with LiveRun(tmp_path, "--set", "duration=8s", "--set", "drain=1s") as run:
         run.until("running for")
+        os.kill(process_running(run.token, "tcpdump"), signal.SIGKILL)
+        run.until("ended by itself (-9)")
         victim = next(p for p in run.record()["processes"] if p["name"] == "r1/client-0")
         os.kill(_outside_pid(run, victim["pid"]), signal.SIGKILL)
         run.until("problem: r1/client-0 ended unexpectedly (signal 9)")
@@ -128,16 +129,6 @@ def test_a_node_that_ends_unexpectedly_is_a_problem_of_a_run_that_goes_on(tmp_pa
     assert (record["phase"], record["outcome"]) == ("collected", "completed")
     [end] = [process["exit"] for process in record["processes"] if process["name"] == "r1/client-0"]
     assert (end["signal"], end["expected"]) == (9, False)
-
-
-def test_a_capture_that_dies_is_a_problem_of_a_run_that_goes_on(tmp_path: Path) -> None:
-    with LiveRun(tmp_path, "--set", "duration=8s") as run:
-        run.until("running for")
-        os.kill(process_running(run.token, "tcpdump"), signal.SIGKILL)
-        run.until("ended by itself (-9)")
-        assert run.wait() == 0, run.said
-        record = run.record()
-    assert record["outcome"] == "completed"
     assert [capture["packets"] for capture in record["captures"]].count(None) == 1
 
 

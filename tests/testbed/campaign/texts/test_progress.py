@@ -37,6 +37,17 @@ def test_the_line_shows_elapsed_of_total_and_events_a_second(situation: RunSitua
     assert text == "running 23 of 60 s 79,812 events/s"
 
 
+def test_a_live_view_adds_latency_disturbance_and_how_far_behind_it_is(situation: RunSituation) -> None:
+    now_ns = ZERO_NS + 23 * SECOND_NS
+    assert situation.take({"did": "watching", "url": "http://127.0.0.1:1/"}) == "live at http://127.0.0.1:1/"
+    situation.take({"did": "timelines", "p95_ms": 62.31, "disturbed": ["cut r2-r3"], "behind_s": 1.94})
+    assert situation.text(now_ns).endswith("p95    62.3 ms  cut r2-r3  1.9 s behind")
+    situation.take({"did": "timelines", "p95_ms": None, "disturbed": [], "behind_s": 1.0})
+    assert situation.text(now_ns).endswith("events/s  no fault  1.0 s behind")
+    assert situation.take({"did": "unwatched", "text": "the live view ended"}) == "the live view ended"
+    assert situation.text(now_ns).endswith("events/s")
+
+
 def test_elapsed_time_stays_within_the_run(situation: RunSituation) -> None:
     assert situation.elapsed_s(ZERO_NS - SECOND_NS) == 0
     assert situation.elapsed_s(ZERO_NS + 61 * SECOND_NS) == 60
