@@ -16,8 +16,8 @@ from node.core.errors import NodeFailureError
 from node.sim.process import Node
 from node.sim.sim_network import Build, Sent
 from node.systems import build_machine
-from testbed.backends.message_watcher import Clock, MessageWatcher
-from testbed.backends.simulated_files import Files, NodeFiles, time_ns
+from testbed.backends.message_watcher import MessageWatcher
+from testbed.backends.simulated_files import Files, time_ns
 from testbed.backends.simulator import PhasedSimulation, infrequent_collections
 from testbed.interrupts import noted_interrupts
 from testbed.runner.record import RunRecordWriter
@@ -81,7 +81,7 @@ def simulate_in_memory(
     with infrequent_collections(), noted_interrupts() as interrupts:
         simulation = PhasedSimulation(plan, record, files, build, interrupts, sent=sent)
         if watcher is not None:
-            watcher.begin(Clock(simulation))
+            watcher.begin(simulation)
         try:
             simulation.execute()
         except NodeFailureError as error:
@@ -132,10 +132,8 @@ class _Files(Files):
         """Return the records of each host's processes, generation by generation."""
         found = {process.host: HostOutput() for process in plan.processes}
         for node, files in self._files.items():
-            self._add(found[node.spec.host], files)
+            output = found[node.spec.host]
+            output.records += files.records
+            output.marks += files.marks
+            output.measures += files.measures
         return found
-
-    def _add(self, output: HostOutput, files: NodeFiles) -> None:
-        output.records += files.records
-        output.marks += files.marks
-        output.measures += files.measures

@@ -19,23 +19,6 @@ SENDS_MAX = 100_000
 SECOND_US = 1_000_000
 
 
-class Clock:
-    """Read access to the time of a simulation, in microseconds."""
-
-    def __init__(self, simulation: PhasedSimulation) -> None:
-        self._simulation = simulation
-
-    @property
-    def now_us(self) -> int:
-        """Virtual time since the simulation began."""
-        return self._simulation.now_us
-
-    @property
-    def zero_us(self) -> int | None:
-        """Virtual time of the run's time 0; None while it is unknown."""
-        return self._simulation.zero_us or None
-
-
 @dataclass(frozen=True, slots=True)
 class SeenMessage:
     """A message that a process handed to a connection."""
@@ -55,16 +38,16 @@ class MessageWatcher:
     kept_us: tuple[int, int] | None = None
     messages: list[SeenMessage] = field(default_factory=list)
     _sends: dict[str, tuple[int, int]] = field(default_factory=dict)
-    _clock: Clock | None = None
+    _simulation: PhasedSimulation | None = None
 
     @classmethod
     def for_system(cls, system: str, kept_us: tuple[int, int] | None = None) -> "MessageWatcher":
         """Return a watcher for a run of this system."""
         return cls(codec_of(system) or Codec([]), kept_us)
 
-    def begin(self, now: Clock) -> None:
-        """Note the clock of the run that begins."""
-        self._clock = now
+    def begin(self, simulation: PhasedSimulation) -> None:
+        """Note the run that begins."""
+        self._simulation = simulation
 
     def sent(self, source: Node, target: Node, effect: m.Send) -> None:
         """Note a send. Raises NodeFailureError beyond `SENDS_MAX`."""
@@ -87,9 +70,9 @@ class MessageWatcher:
 
     def _since_us(self) -> int:
         """Return microseconds since time 0; negative before."""
-        assert self._clock is not None
-        zero_us = self._clock.zero_us
-        return -1 if zero_us is None else self._clock.now_us - zero_us
+        assert self._simulation is not None
+        zero_us = self._simulation.zero_us
+        return self._simulation.now_us - zero_us if zero_us else -1
 
 
 def _short(message: object) -> str:

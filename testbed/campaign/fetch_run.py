@@ -7,13 +7,12 @@ import click
 from experiments.records.rundir import RunDirectory
 from testbed.campaign import exit_codes
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.texts.progress import Follower, follower
+from testbed.campaign.texts.progress import follower
 from testbed.machines.archive import machine_archive
 from testbed.machines.inventory import Inventory, load_inventory
 from testbed.machines.shipping.fetching import RunFetch, not_all_here
 from testbed.machines.shipping.limits import ShippingLimits
-from testbed.machines.shipping.machine_receiver import Listener
-from testbed.machines.shipping.result import MachineProgress, all_complete
+from testbed.machines.shipping.result import all_complete
 from testbed.machines.started_runs import forget, inventory_of
 from topologies.errors import InputError
 from topologies.quantities import parse_rate_bits_per_s, parse_size_bytes
@@ -42,7 +41,12 @@ def _run_fetch(run: RunDirectory, inventory: Path | None, rate: str | None, disk
     try:
         with follower() as follow:
             shipped = RunFetch(
-                run, machines, machine_archive(), limits, _shown_by(follow), follow.say
+                run,
+                machines,
+                machine_archive(),
+                limits,
+                lambda progress: follow(progress.as_message()),
+                follow.say,
             ).fetch()
     except KeyboardInterrupt:
         click.echo(f"The fetched files are kept; {again}")
@@ -87,10 +91,3 @@ def _quantity(option: str, text: str) -> int:
         return parse_size_bytes(text, such_as="50GB")
     except ValueError as error:
         raise InputError(option, None, "", str(error)) from None
-
-
-def _shown_by(follow: Follower) -> Listener:
-    def show(progress: MachineProgress) -> None:
-        follow(progress.as_message())
-
-    return show

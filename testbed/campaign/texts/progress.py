@@ -7,9 +7,10 @@ and processes as they happen. They only read the run's messages (`testbed.runner
 import sys
 import threading
 import time
+from abc import abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import click
 from rich.console import Console
@@ -102,26 +103,31 @@ class RunSituation:
         return f"{at_s:6.1f} s  {message['fault']}: {what} {became}"
 
 
-class Follower(Protocol):
+class Follower(AbstractContextManager["Follower"]):
     """Display of a run: a context manager, called with each message."""
+
+    def __init__(self) -> None:
+        self._situation = RunSituation()
+        self._one_at_a_time = threading.Lock()
 
     def __call__(self, message: dict[str, Any]) -> None:
         """Show the effect of a message; {} only reports that time has passed.
 
         Called from any thread: each machine that ships files reports from its own thread.
         """
+        with self._one_at_a_time:
+            self._take(message)
 
+    @abstractmethod
+    def _take(self, message: dict[str, Any]) -> None: ...
+
+    @abstractmethod
     def say(self, text: str) -> None:
         """Show the current step, for example of the analysis."""
 
+    @abstractmethod
     def show(self, text: str) -> None:
         """Show a permanent line."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 def follower(terse: str | None = None) -> Follower:
@@ -135,26 +141,15 @@ def follower(terse: str | None = None) -> Follower:
     return PlainFollower() if terse is None else TerseFollower(terse)
 
 
-class PlainFollower:
+class PlainFollower(Follower):
     """Plain lines: one for each phase and event, and at most one every LINE_PERIOD_S in between."""
 
     def __init__(self) -> None:
-        self._situation = RunSituation()
+        super().__init__()
         self._shown_s = 0.0
-        self._one_at_a_time = threading.Lock()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-    def __call__(self, message: dict[str, Any]) -> None:
-        """Show a message; see Follower."""
-        with self._one_at_a_time:
-            self._take(message)
+    def __exit__(self, *_: object) -> None:
+        """Leave all lines as they are."""
 
     def _take(self, message: dict[str, Any]) -> None:
         line = self._situation.take(message)
@@ -186,8 +181,7 @@ class TerseFollower(PlainFollower):
         super().__init__()
         self._title = title
 
-    def __call__(self, message: dict[str, Any]) -> None:
-        """Show a message if it is a problem; see Follower."""
+    def _take(self, message: dict[str, Any]) -> None:
         if message.get("did") == "problem":
             self.show(f"{self._title}: problem: {message['text']}")
 
@@ -195,12 +189,12 @@ class TerseFollower(PlainFollower):
         """Ignore the current step; see Follower."""
 
 
-class LiveFollower:
+class LiveFollower(Follower):
     """A live line, with permanent lines above it."""
 
     def __init__(self, terse: str | None = None) -> None:
+        super().__init__()
         self._terse = terse
-        self._situation = RunSituation()
         self._progress = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=24),
@@ -210,21 +204,13 @@ class LiveFollower:
         )
         self._task = self._progress.add_task("starting", total=None)
         self._machine_tasks: dict[str, TaskID] = {}
-        self._one_at_a_time = threading.Lock()
 
     def __enter__(self) -> Self:
         self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._progress.stop()
-
-    def __call__(self, message: dict[str, Any]) -> None:
-        """Show a message; see Follower."""
-        with self._one_at_a_time:
-            self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
         line = self._situation.take(message)

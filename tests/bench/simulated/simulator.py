@@ -13,8 +13,10 @@ from typing import Any
 from analysis.pipeline import analyze_here
 from experiments.loader import load_experiment
 from node.core import machine as m
+from node.core.message_layout import Codec
 from node.sim.process import Node
-from testbed.backends.in_memory import Watcher, simulate_in_memory
+from testbed.backends.in_memory import simulate_in_memory
+from testbed.backends.message_watcher import MessageWatcher
 from testbed.backends.simulator import Simulator, simulate
 from testbed.campaign.hunting.oracle import judge
 from testbed.campaign.one_run import ExperimentRunRequest, prepare
@@ -51,15 +53,16 @@ def hunted_s(overrides: tuple[str, ...], seed: int) -> float:
     return time.process_time() - began_s
 
 
-class MessageCount(Watcher):
+class MessageCount(MessageWatcher):
     """Counts the messages that processes hand to connections."""
 
     def __init__(self) -> None:
-        self.messages = 0
+        super().__init__(Codec([]))
+        self.count = 0
 
     def sent(self, source: Node, target: Node, effect: m.Send) -> None:
-        """See `Watcher`."""
-        self.messages += len(effect.messages)
+        """See `MessageWatcher`."""
+        self.count += len(effect.messages)
 
 
 def message_us() -> float:
@@ -71,7 +74,7 @@ def message_us() -> float:
     simulate_in_memory(plan, described, watcher=count)
     began_s = time.process_time()
     simulate_in_memory(plan, described)
-    return (time.process_time() - began_s) * 1e6 / count.messages
+    return (time.process_time() - began_s) * 1e6 / count.count
 
 
 def measure() -> list[dict[str, Any]]:
