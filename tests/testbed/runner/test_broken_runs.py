@@ -19,7 +19,7 @@ pytestmark = pytest.mark.network
 VICTIMS = {"the CLI": (), "unshare": UNSHARE, "PID 1": PID_1, "the relay": RELAY}
 KILLS = {
     "the CLI": ("building", "running"),
-    "unshare": ("running",),  # the kernel ends everything with it, and with PID 1, at any moment alike
+    "unshare": ("running",),  # with it, and with PID 1, the kernel ends everything
     "PID 1": ("building", "draining"),
     "the relay": ("building", "running", "draining"),
 }
