@@ -2,23 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from experiments.churn import Arrivals, Departures
 from experiments.declared import Trait, declared_by, programs_of
-from experiments.faults import (
-    DiskFault,
-    EnvironmentFault,
-    ExperimentFault,
-    FaultTrigger,
-    Fill,
-    PacketFault,
-    PartitionFault,
-    ProcessFault,
-    Separate,
-    SetLink,
-    TriggeredFault,
-)
+from experiments.faults.environment import DiskFault, EnvironmentFault, Fill, PacketFault, Separate
+from experiments.faults.fault import FaultTrigger, TriggeredFault, region_problems
+from experiments.faults.processes import JoinFault, ProcessFault, Restart
 from experiments.model import Experiment
 from experiments.parameters import event_limit_bytes, is_durable, roles_problem, waits
 from experiments.planned.churn_schedule import candidates
@@ -88,7 +78,7 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
             if isinstance(fault, PacketFault):
                 yield from _others_problems(number, fault, known)
         else:
-            yield from ((path, text) for text in _link_problems(fault, topology))
+            yield from ((path, text) for text in fault.problems(topology))
         if isinstance(fault, TriggeredFault) and fault.when is not None:
             yield from _trigger_problems(experiment, number, fault.when, known)
 
@@ -99,12 +89,11 @@ def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Prob
     for field, groups in (("arrivals", experiment.arrivals), ("departures", experiment.departures)):
         for number, group in enumerate(groups):
             for place, region in enumerate(group.regions):
-                if region not in topology.regions:
-                    hint = suggestion(region, topology.regions)
-                    yield (field, number, "regions", place), f"{topology.name} has no region {region}{hint}"
+                path: FieldPath = (field, number, "regions", place)
+                yield from ((path, said) for said in region_problems(region, topology))
             there = len(candidates(group, experiment.roles, tuple(topology.regions)))
             where = " ".join(group.regions) or "all regions"
-            path: FieldPath = (field, number, "role" if group.count is None else "count")
+            path = (field, number, "role" if group.count is None else "count")
             if not there:
                 yield path, f"`roles` gives no {group.role} in {where}"
             elif isinstance(group, Arrivals):
@@ -141,9 +130,8 @@ def _apart(topology: Topology) -> tuple[str, str] | None:
 
 def _role_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
     for region in experiment.roles:
-        if region != DEFAULT and region not in topology.regions:
-            hint = suggestion(region, topology.regions)
-            yield ("roles", region), f"{topology.name} has no region {region}{hint}"
+        if region != DEFAULT:
+            yield from ((("roles", region), said) for said in region_problems(region, topology))
     for region in topology.regions:
         problem = roles_problem(experiment.system, counts_in(experiment.roles, region))
         if problem is not None:
@@ -175,7 +163,7 @@ def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Pr
     """Check that regions exist and are connected, and that unlimited flows cross a link that limits them."""
     for number, entry in enumerate(experiment.traffic):
         for field, region in (("from", entry.origin), ("to", entry.target)):
-            yield from ((("traffic", number, field), said) for said in _region_problems((region,), topology))
+            yield from ((("traffic", number, field), said) for said in region_problems(region, topology))
         if not {entry.origin, entry.target} <= topology.regions.keys():
             continue
         rates = _rates_between(entry.origin, entry.target, topology)
@@ -219,7 +207,7 @@ def _stream_problems(experiment: Experiment, topology: Topology, processes: list
     names: set[str] = set()
     for number, stream in enumerate(streams):
         path: FieldPath = ("workload", "streams", number)
-        yield from (((*path, "region"), text) for text in _region_problems((stream.region,), topology))
+        yield from (((*path, "region"), text) for text in region_problems(stream.region, topology))
         for at, publisher in enumerate(stream.publishers or ()):
             if publisher not in topology.regions and publisher not in known:
                 hint = suggestion(publisher, [*topology.regions, *known[:1000]])
@@ -242,32 +230,6 @@ def _expectation_problems(experiment: Experiment, topology: Topology) -> Iterato
             yield ("expect", number), said
         elif name not in names:
             yield ("expect", number), f"no stream is named {name}{suggestion(name, names)}"
-
-
-def _link_problems(fault: ExperimentFault, topology: Topology) -> Iterator[str]:
-    """Check the regions and the link that a fault names, and that what it does is possible there."""
-    yield from _region_problems(fault.regions, topology)
-    if isinstance(fault, PartitionFault) and not topology.cut_set(fault.groups):
-        yield f"no link of {topology.name} joins these groups"
-    if fault.ends is None:
-        return
-    link = topology.link_between(fault.ends)
-    if link is None:
-        links = ", ".join(link.name for link in topology.links)
-        yield f"{topology.name} has no link {'-'.join(fault.ends)}: known are {links}"
-    elif isinstance(fault, SetLink):
-        parameters_of = (
-            fault.applied_to(link.forward_parameters),
-            fault.applied_to(link.backward_parameters),
-        )
-        for name, why in {each.impossible for each in parameters_of if each.impossible}:
-            yield f"makes the {name} {why}"
-
-
-def _region_problems(regions: tuple[str, ...], topology: Topology) -> Iterator[str]:
-    for region in regions:
-        if region not in topology.regions:
-            yield f"{topology.name} has no region {region}{suggestion(region, topology.regions)}"
 
 
 def _others_problems(number: int, fault: PacketFault, known: set[str]) -> Iterator[Problem]:
@@ -313,21 +275,14 @@ def _trigger_problems(
         yield (*path, "sends"), f"there is no message {when.sends}{suggestion(when.sends, names)}"
 
 
-NEEDED: Mapping[str, tuple[str, ...]] = {
-    "restart": ("kill", "leave"),
-    "replace": ("kill", "leave"),
-    "give-up": ("kill", "leave"),
-    "continue": ("stop",),
-}
-"""Kinds of faults that need an earlier one, and the kinds that qualify."""
-
-
 def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) -> Iterator[Problem]:
     """Check the order of faults on a process.
 
     A restart or replacement needs an earlier kill or leave, or a fill (a full disk may end a program); a
     continue needs a stop; a join must come first.
     """
+    if isinstance(fault, EnvironmentFault):
+        return
     before = [
         other
         for index, other in enumerate(experiment.faults)
@@ -337,11 +292,8 @@ def _order_problems(experiment: Experiment, number: int, fault: ProcessFault) ->
     ]
     earlier = [other.kind for other in before if not isinstance(other, EnvironmentFault)]
     path: FieldPath = ("faults", number, fault.kind)
-    if isinstance(fault, EnvironmentFault):
-        return
-    needed = NEEDED.get(fault.kind)
-    may_have_ended = fault.kind in {"restart", "replace"} and any(isinstance(each, Fill) for each in before)
-    if needed and not may_have_ended and not any(kind in needed for kind in earlier):
-        yield path, f"no {' or '.join(needed)} of {fault.process} comes before it"
-    if fault.kind == "join" and earlier:
+    may_have_ended = isinstance(fault, Restart) and any(isinstance(each, Fill) for each in before)
+    if fault.needs and not may_have_ended and not any(kind in fault.needs for kind in earlier):
+        yield path, f"no {' or '.join(fault.needs)} of {fault.process} comes before it"
+    if isinstance(fault, JoinFault) and earlier:
         yield path, f"its {earlier[0]} comes before it, but {fault.process} is not there until it joins"

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from experiments.declared import Contract
-from experiments.faults import KIND_NAMES
+from experiments.faults.kinds import KIND_NAMES
 from topologies.quantities import quantity_of, yaml_name
 from topologies.strict import problem, suggestion
 

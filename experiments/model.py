@@ -23,7 +23,10 @@ from experiments.churn import Arrivals, Departures, with_names
 from experiments.contract import loosened
 from experiments.declared import Declared, declared_by, declared_with, is_known_system
 from experiments.expectations import ExpectationField
-from experiments.faults import ExperimentFault, Faults, ProcessFault, Restore, path_to
+from experiments.faults.fault import ExperimentFault
+from experiments.faults.kinds import Faults, path_to
+from experiments.faults.links import Restore
+from experiments.faults.processes import ProcessFault
 from experiments.nemesis import Nemesis
 from experiments.overrides import with_value
 from experiments.parameters import complete_parameters, known_systems, roles_of

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from experiments.faults import CutFault, ExperimentFault, Isolate, Outage, PartitionFault
+from experiments.faults.fault import ExperimentFault
+from experiments.faults.links import CutFault, Isolate, Outage, PartitionFault
 from topologies.model import Topology
 from topologies.routes import connected
 from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, problem

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from experiments.checks import problems
 from experiments.declared import Trait, programs_of
-from experiments.faults import ExperimentFault
+from experiments.faults.fault import ExperimentFault
 from experiments.model import Experiment
 from experiments.parameters import roles_of
 from experiments.planned.changes import LinkChange, LinkDirectionName, ProcessChange

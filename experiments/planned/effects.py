@@ -11,28 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiments.faults import (
-    Block,
-    CutFault,
-    DiskFault,
-    ExperimentFault,
-    Flap,
-    Isolate,
-    LastingFault,
-    Outage,
-    PartitionFault,
-    Replace,
-    Restore,
-    Separate,
-    SetLink,
-)
+from experiments.faults.environment import DiskFault, LastingProcessFault, Separate
+from experiments.faults.fault import ExperimentFault
+from experiments.faults.links import LinkFault, Restore
+from experiments.faults.processes import Replace
 from experiments.planned.changes import LinkDirectionName, LinkState
-from topologies.model import Link, Topology
+from topologies.model import Topology
 
-FOREVER_US = 1 << 62
-STATES = {"blackhole": LinkState.BLACKHOLE, "down": LinkState.DOWN}
-
-LastingProcessFault = Separate | Block | DiskFault
 LinkDirection = tuple[str, LinkDirectionName]  # one direction of the link of this name
 Order = tuple[int, int]  # start time of a fault, and its number in the file
 ProcessPair = tuple[str, str]  # from one process to another
@@ -78,7 +63,7 @@ def link_effects(faults: Sequence[ExperimentFault], topology: Topology) -> list[
     effects = [
         effect
         for number, fault in enumerate(faults)
-        if isinstance(fault, LastingFault)
+        if isinstance(fault, LinkFault)
         for effect in _effects_of(fault, (fault.at_us, number), topology)
     ]
     for number, fault in enumerate(faults):
@@ -96,45 +81,22 @@ def _ends(restore: Restore, effect: LinkEffect, topology: Topology) -> bool:
     return link is not None and effect.link_direction[0] == link.name
 
 
-def _effects_of(fault: LastingFault, order: Order, topology: Topology) -> Iterator[LinkEffect]:
-    end = fault.at_us + fault.for_us if fault.for_us is not None else FOREVER_US
+def _effects_of(fault: LinkFault, order: Order, topology: Topology) -> Iterator[LinkEffect]:
     for link_direction in _link_directions(fault, topology):
-        if isinstance(fault, SetLink):
-            yield LinkEffect(fault, order, link_direction, fault.at_us, end, values=fault.values())
-        elif isinstance(fault, Flap):
-            for start in range(fault.at_us, end, fault.down_us + fault.up_us):
-                stop = min(start + fault.down_us, end)
-                yield LinkEffect(fault, order, link_direction, start, stop, STATES[fault.mode])
-        elif isinstance(fault, Outage):
-            yield LinkEffect(fault, order, link_direction, fault.at_us, end, STATES[fault.mode])
+        for start_us, end_us in fault.periods():
+            yield LinkEffect(fault, order, link_direction, start_us, end_us, fault.state, fault.values())
 
 
-def _link_directions(fault: LastingFault, topology: Topology) -> list[LinkDirection]:
-    """Return the directions of links that a fault acts on."""
-    if not isinstance(fault, (Outage, SetLink)):
-        return []
-    link_directions = []
-    for link, leads_forward in _links(fault, topology):
+def _link_directions(fault: LinkFault, topology: Topology) -> Iterator[LinkDirection]:
+    """Yield the directions of links that a fault acts on."""
+    for link, leads_forward in fault.links(topology):
         forward, backward = LinkDirectionName.FORWARD, LinkDirectionName.BACKWARD
         if not leads_forward:
             forward, backward = backward, forward
         if fault.direction != "backward":
-            link_directions.append((link.name, forward))
+            yield link.name, forward
         if fault.direction != "forward":
-            link_directions.append((link.name, backward))
-    return link_directions
-
-
-def _links(fault: LastingFault, topology: Topology) -> list[tuple[Link, bool]]:
-    """Return the links that a fault acts on, and whether the fault's forward direction is the link's."""
-    if isinstance(fault, Isolate):
-        others = [region for region in topology.regions if region != fault.region]
-        return topology.cut_set([[fault.region], others])
-    if isinstance(fault, PartitionFault):
-        return topology.cut_set(fault.groups)
-    if isinstance(fault, (CutFault, Flap, SetLink)) and (link := topology.link_between(fault.link)):
-        return [(link, link.between[0] == fault.link[0])]
-    return []
+            yield link.name, backward
 
 
 def separations(faults: Sequence[ExperimentFault]) -> dict[ProcessPair, list[EffectSpan]]:

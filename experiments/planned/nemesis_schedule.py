@@ -22,7 +22,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from experiments.declared import Declared, Trait
-from experiments.faults import ExperimentFault, Faults, ProcessFault
+from experiments.faults.fault import ExperimentFault
+from experiments.faults.kinds import Faults
+from experiments.faults.processes import ProcessFault
 from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, LosableLinks, Nemesis
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Topology

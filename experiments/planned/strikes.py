@@ -18,20 +18,12 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from experiments.faults import (
-    Block,
-    ExperimentFault,
-    Outage,
-    ProcessFault,
-    Restore,
-    Separate,
-    SetLink,
-    TriggeredFault,
-)
+from experiments.faults.environment import LastingProcessFault, Separate
+from experiments.faults.fault import ExperimentFault, TriggeredFault
+from experiments.faults.links import FOREVER_US, Outage, Restore, SetLink
+from experiments.faults.processes import ProcessFault
 from experiments.planned.changes import ENDING_KINDS, LinkDirectionName
 from experiments.planned.effects import (
-    FOREVER_US,
-    LastingProcessFault,
     LinkDirection,
     LinkEffect,
     ending,
@@ -137,10 +129,7 @@ def _struck_processes(
         )
     if not isinstance(fault, ProcessFault):
         return fault.at_us, ()
-    if not isinstance(fault, Separate | Block):
-        return fault.at_us, (fault.process,)
-    mine = () if fault.direction == "backward" else (fault.process,)
-    return fault.at_us, (*mine, *(() if fault.direction == "forward" else fault.others))
+    return fault.at_us, fault.struck
 
 
 def _rejoined(

@@ -89,7 +89,7 @@ def _checked() -> Sections:
 
 def question_of(experiment: "Experiment") -> str:
     """Return the question that an experiment answers, by what its runs vary and what goes wrong in them."""
-    from experiments.faults import ProcessFault
+    from experiments.faults.processes import ProcessFault
 
     links, processes, by_chance, systems, load = QUESTIONS
     if experiment.nemesis is not None:

@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Any
 
 from experiments.checks import problems
-from experiments.faults import KIND_NAMES, ExperimentFault
+from experiments.faults.fault import ExperimentFault
+from experiments.faults.kinds import KIND_NAMES
+from experiments.faults.links import FOREVER_US
 from experiments.model import DURATION_US_MIN, Experiment
 from experiments.planned.changes import LinkChange, ProcessChange
-from experiments.planned.effects import FOREVER_US
 from experiments.planned.plan import LinkPlan, Plan
 from experiments.traffic import SECOND_US
 from testbed.errors import TestbedError

@@ -24,21 +24,14 @@ another disk and ends both.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.faults import (
-    Block,
-    DiskFault,
-    ExperimentFault,
-    Fill,
-    ProcessFault,
-    Reset,
-    Separate,
-    SlowDisk,
-    TriggeredFault,
-)
+from experiments.faults.environment import Block, DiskFault, LastingProcessFault, Separate
+from experiments.faults.fault import ExperimentFault, TriggeredFault
+from experiments.faults.links import FOREVER_US
+from experiments.faults.processes import ProcessFault
 from experiments.planned.changes import (
     LinkChange,
     LinkDirectionName,
@@ -48,9 +41,7 @@ from experiments.planned.changes import (
     Trigger,
 )
 from experiments.planned.effects import (
-    FOREVER_US,
     EffectSpan,
-    LastingProcessFault,
     LinkDirection,
     LinkEffect,
     ending,
@@ -61,12 +52,6 @@ from experiments.planned.plan import FaultPlan
 from experiments.planned.strikes import strikes
 from topologies.link_parameters import LinkParameters
 from topologies.model import Topology
-
-_DISK_ACTIONS: Mapping[str, tuple[ProcessAction, ProcessAction]] = {
-    Fill.kind: (ProcessAction.FILL, ProcessAction.UNFILL),
-    SlowDisk.kind: (ProcessAction.SLOW_DISK, ProcessAction.UNSLOW_DISK),
-}
-"""The actions that begin and end a fault of a disk."""
 
 
 def link_changes(faults: Sequence[ExperimentFault], topology: Topology, duration_us: int) -> list[LinkChange]:
@@ -127,14 +112,9 @@ def _single_changes(faults: Sequence[ExperimentFault]) -> Iterator[ProcessChange
     """Yield the changes of faults that do not end by themselves."""
     for fault in faults:
         if isinstance(fault, ProcessFault) and not isinstance(fault, LastingProcessFault):
+            action = ProcessAction(fault.kind)
             yield ProcessChange(
-                fault.at_us,
-                fault.name,
-                fault.process,
-                ProcessAction(fault.kind),
-                peers=fault.others if isinstance(fault, Reset) else (),
-                port=fault.port if isinstance(fault, Reset) else None,
-                when=_trigger(fault),
+                fault.at_us, fault.name, fault.process, action, when=_trigger(fault), **fault.details()
             )
 
 
@@ -230,13 +210,11 @@ def _block_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Itera
     for fault in faults:
         if not isinstance(fault, Block):
             continue
-        kept = [(fault.process, fault.others)] if fault.direction != "backward" else []
-        if fault.direction != "forward":
-            kept += [(other, (fault.process,)) for other in fault.others]
-        rule = (fault.port, fault.name, fault.new, fault.refuse)
         for at_us, cause, begins in _begin_and_end(fault, faults, duration_us):
             action = ProcessAction.BLOCK if begins else ProcessAction.UNBLOCK
-            yield from (ProcessChange(at_us, cause, name, action, peers, *rule) for name, peers in kept)
+            for name in fault.struck:
+                peers = fault.others if name == fault.process else (fault.process,)
+                yield ProcessChange(at_us, cause, name, action, peers, **fault.details())
 
 
 def _disk_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Iterator[ProcessChange]:
@@ -244,9 +222,8 @@ def _disk_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Iterat
     for fault in faults:
         if isinstance(fault, DiskFault):
             for at_us, cause, begins in _begin_and_end(fault, faults, duration_us):
-                action = _DISK_ACTIONS[fault.kind][0 if begins else 1]
-                slower_us = fault.sync_us if isinstance(fault, SlowDisk) and begins else None
-                yield ProcessChange(at_us, cause, fault.process, action, rule=fault.name, slower_us=slower_us)
+                action, details = (fault.begin, fault.details()) if begins else (fault.end, {})
+                yield ProcessChange(at_us, cause, fault.process, action, rule=fault.name, **details)
 
 
 def _begin_and_end(

@@ -15,6 +15,8 @@ from testbed.machines.facts import ClockReading
 from testbed.machines.placement import Placement
 from testbed.machines.software.needed_programs import Versions
 
+UNENDED = "its part has no outcome: it goes on there, or was ended early (`hosts --clean`, a power failure)"
+
 _PHASES = list(RunPhase)
 
 
@@ -46,11 +48,13 @@ def merged(base: RunRecord, parts: Mapping[str, RunRecord], order: Sequence[str]
     """
     known = {name: parts[name] for name in order if name in parts}
     said = [f"{name}: {sanitize(text)}" for name, part in known.items() for text in part.problems]
+    earlier = [line for line in base.problems if not line.endswith(UNENDED)]
+    said += [f"{name}: {UNENDED}" for name in order if name not in known or known[name].outcome is None]
     zeros = {machine.name: machine.zero_ns or 0 for machine in base.machines}
     changes = [replace(each, machine=name) for name, part in known.items() for each in part.changes]
     record = replace(
         base,
-        problems=tuple(dict.fromkeys((*base.problems, *said))),
+        problems=tuple(dict.fromkeys((*earlier, *said))),
         changes=tuple(sorted(changes, key=lambda each: each.requested_ns - zeros[each.machine or ""])),
         processes=tuple(
             replace(each, machine=name) for name, part in known.items() for each in part.processes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.faults import KIND_NAMES
+from experiments.faults.kinds import KIND_NAMES
 from experiments.loader import load_experiment
 from topologies.errors import InputError
 

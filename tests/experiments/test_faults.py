@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from experiments.faults import Faults
+from experiments.faults.kinds import Faults
 
 read = TypeAdapter(Faults).validate_python
 

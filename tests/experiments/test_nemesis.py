@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.faults import ExperimentFault, LastingFault, ProcessFault
+from experiments.faults.fault import ExperimentFault, LastingFault
+from experiments.faults.processes import ProcessFault
 from experiments.loader import load_experiment
 from experiments.model import Experiment
 from testbed.planning import make_plan

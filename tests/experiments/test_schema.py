@@ -1,6 +1,6 @@
 """The JSON schema of experiment files, as editors need it."""
 
-from experiments.faults import KIND_NAMES
+from experiments.faults.kinds import KIND_NAMES
 from experiments.schema import experiment_schema
 
 

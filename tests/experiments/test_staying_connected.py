@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.faults import CutFault, Flap
+from experiments.faults.links import CutFault, Flap
 from experiments.loader import load_experiment
 from experiments.model import Experiment
 from experiments.nemesis import LosableLinks

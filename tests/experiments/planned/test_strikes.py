@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from experiments.faults import ExperimentFault, Faults
+from experiments.faults.fault import ExperimentFault
+from experiments.faults.kinds import Faults
 from experiments.planned.strikes import strike_problems, strikes
 from topologies.model import Topology
 

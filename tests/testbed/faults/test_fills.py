@@ -2,7 +2,8 @@
 
 from pydantic import TypeAdapter
 
-from experiments.faults import ExperimentFault, Faults
+from experiments.faults.fault import ExperimentFault
+from experiments.faults.kinds import Faults
 from experiments.planned.changes import ProcessAction
 from experiments.planned.effects import ending
 from testbed.faults.timeline import process_changes

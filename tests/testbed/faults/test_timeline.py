@@ -8,7 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from experiments.faults import ExperimentFault, Faults
+from experiments.faults.fault import ExperimentFault
+from experiments.faults.kinds import Faults
 from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from testbed.faults.timeline import fault_plans, link_changes, process_changes
 from topologies.link_parameters import LinkParameters

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.records.observations import ChangeRecord, CpuSample, MachineShare
 from experiments.records.run_record import Outcome, RunPhase, RunRecord, Times
-from testbed.machines.merging import merged
+from testbed.machines.merging import UNENDED, merged
 from tests.run_json import SMALL
 
 S = 1_000_000_000
@@ -74,6 +74,13 @@ def test_a_run_is_as_complete_as_its_least_complete_part(
 def test_without_the_word_of_a_machine_a_run_is_crashed() -> None:
     assert merged(BASE, {"h0": part(100)}, ["h0", "h1"]).outcome == "crashed"
     assert merged(BASE, {}, ["h0", "h1"]).outcome == "crashed"
+
+
+def test_a_machine_whose_part_has_no_outcome_is_named_until_it_has_one() -> None:
+    parts = {"h0": part(100), "h1": part(900, outcome=None)}
+    record = merged(BASE, parts, ["h0", "h1", "h2"])
+    assert record.problems == (f"h1: {UNENDED}", f"h2: {UNENDED}")
+    assert merged(record, {"h0": part(100), "h1": part(900)}, ["h0", "h1"]).problems == ()
 
 
 def test_problems_name_their_machine_and_are_reported_once() -> None:

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter
 
-from experiments.faults import Faults
+from experiments.faults.kinds import Faults
 from testbed.shell.fault_commands import USAGE, CommandError, candidates, fault_documents
 
 PROCESSES = {"r2-proxy-0": "r2/proxy-0"}

@@ -100,9 +100,10 @@ def late_cut() -> dict[str, int]:
         return {"arrived": len(stamper.arrivals), "swallowed": dropped}
 
 
-def away(datagrams: int, frames: int) -> dict[str, float]:
-    """Send frames of several datagrams while the relay is stopped, over a link of 1 Gbit/s."""
-    with Lab("relay", {"link": LinkParameters(delay_us=1000, rate_bits_per_s=1_000_000_000)}) as lab:
+def away(datagrams: int, frames: int, rate_bits_per_s: int = 1_000_000_000) -> dict[str, float]:
+    """Send frames of several datagrams over a link while the relay is stopped."""
+    parameters = LinkParameters(delay_us=1000, rate_bits_per_s=rate_bits_per_s)
+    with Lab("relay", {"link": parameters}) as lab:
         stamper, pid = Stamper(lab.udp("link"), size=1400), _relay(lab).pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
@@ -112,9 +113,14 @@ def away(datagrams: int, frames: int) -> dict[str, float]:
             else:
                 stamper.send_offloaded(datagrams)
         os.kill(pid, signal.SIGCONT)
-        time.sleep(TELLING_S)
+        time.sleep(max(TELLING_S, 1.5 * frames * datagrams * 1500 * 8 / rate_bits_per_s))
         row = lab.emulator.counters()["link", LinkDirectionName.FORWARD]
-        return {"passed": row.frames, "dropped_kernel": row.dropped_kernel, "ring_peak": row.ring_peak}
+        return {
+            "passed": row.frames,
+            "dropped_queue": row.dropped_queue,
+            "dropped_kernel": row.dropped_kernel,
+            "ring_peak": row.ring_peak,
+        }
 
 
 def emulator_down() -> dict[str, Any]:

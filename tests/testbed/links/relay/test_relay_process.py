@@ -4,6 +4,7 @@ import pytest
 
 from tests.testbed.links.relay import relay_alone
 from tests.testbed.sandboxed import sandboxed
+from topologies.link_parameters import LinkParameters, queue_limit_packets
 
 STOCK_BUFFER_BYTES = 212_992
 
@@ -65,6 +66,17 @@ def test_the_rings_hold_what_a_gigabit_brings_while_the_relay_is_away(datagrams:
     assert said["dropped_kernel"] == 0
     assert said["passed"] == datagrams * frames
     assert 0.3 < said["ring_peak"] <= 1  # so full the rings were: it is told before they drop anything
+
+
+@network
+@pytest.mark.parametrize("megabits_per_s", [1, 10])
+def test_the_rings_of_a_slow_link_hold_a_full_queue_and_250_ms_of_its_rate(megabits_per_s: int) -> None:
+    rate_bits_per_s = megabits_per_s * 1_000_000
+    link = LinkParameters(delay_us=1000, rate_bits_per_s=rate_bits_per_s)
+    frames = (queue_limit_packets(link) or 0) + rate_bits_per_s // 8 // 4 // 1500
+    said = sandboxed(relay_alone.away, 1, frames, rate_bits_per_s)
+    assert said["dropped_kernel"] == 0
+    assert said["passed"] + said["dropped_queue"] == frames
 
 
 @network

@@ -1,0 +1,141 @@
+"""Faults in a process's environment: its packets, its connections, its disk."""
+
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from experiments.faults.fault import TriggeredFault
+from experiments.faults.links import WhichWay
+from experiments.faults.processes import ProcessFault
+from experiments.planned.changes import ProcessAction
+from topologies.strict import DurationUs, Flag, WholeNumber
+
+
+class EnvironmentFault(ProcessFault):
+    """A fault in a process's environment; the process itself may be running or not."""
+
+
+class LastingProcessFault(EnvironmentFault):
+    """A fault in a process's environment that begins and ends."""
+
+    for_us: DurationUs | None = Field(None, gt=0)
+    """How long it lasts; default: until a restore by its name or the end of the run."""
+
+
+class PacketFault(EnvironmentFault):
+    """A fault on a process's packets or connections."""
+
+    others: tuple[str, ...]
+
+
+class DirectedFault(PacketFault, LastingProcessFault):
+    """A fault on the packets between a process and others."""
+
+    direction: WhichWay = "both"
+    """The affected packets; forward are those that the process sends."""
+
+    @property
+    def struck(self) -> tuple[str, ...]:
+        """The processes whose packets it drops."""
+        mine = () if self.direction == "backward" else (self.process,)
+        return mine if self.direction == "forward" else (*mine, *self.others)
+
+
+class Separate(TriggeredFault, DirectedFault):
+    """Silently drops packets on the LAN between a process and others of its region."""
+
+    kind: ClassVar[str] = "separate"
+    process: str = Field(alias="separate")
+    """The process, such as r2/proxy-0."""
+    others: tuple[str, ...] = Field(alias="from", min_length=1)
+    """The processes of its region from which it is separated."""
+
+    @property
+    def target(self) -> str:
+        """`r2/proxy-0 from r2/client-0 r2/client-1`."""
+        return f"{self.process} from {' '.join(self.others)}"
+
+
+class Reset(TriggeredFault, PacketFault):
+    """Resets the established TCP connections of a process: both ends get a RST."""
+
+    kind: ClassVar[str] = "reset"
+    process: str = Field(alias="reset")
+    """The process, such as r2/proxy-0."""
+    others: tuple[str, ...] = Field((), alias="from")
+    """The peers, in any region, whose connections with it are reset; default: all."""
+    port: WholeNumber | None = Field(None, ge=1, le=65_535)
+    """Only connections from or to this port."""
+
+    @property
+    def target(self) -> str:
+        """`r2/proxy-0 from r3/proxy-0 port 7000`."""
+        others = f" from {' '.join(self.others)}" if self.others else ""
+        return self.process + others + (f" port {self.port}" if self.port else "")
+
+    def details(self) -> dict[str, Any]:
+        """Return the peers and the port."""
+        return {"peers": self.others, "port": self.port}
+
+
+class Block(DirectedFault):
+    """Drops some of the packets between a process and others, in any region, as a firewall would."""
+
+    kind: ClassVar[str] = "block"
+    process: str = Field(alias="block")
+    """The process, such as r2/proxy-0."""
+    others: tuple[str, ...] = Field(alias="from", min_length=1)
+    """The processes, in any region, from which it is blocked."""
+    port: WholeNumber | None = Field(None, ge=1, le=65_535)
+    """Only packets from or to this TCP or UDP port."""
+    new: Flag = False
+    """Only new connections are blocked; established TCP connections continue."""
+    refuse: Flag = False
+    """TCP connections are answered with a RST; default: packets are dropped."""
+
+    @property
+    def target(self) -> str:
+        """`r2/proxy-0 from r3/proxy-0 port 7000`."""
+        return f"{self.process} from {' '.join(self.others)}" + (f" port {self.port}" if self.port else "")
+
+    def details(self) -> dict[str, Any]:
+        """Return the rule."""
+        return {"port": self.port, "rule": self.name, "new": self.new, "refuse": self.refuse}
+
+
+class DiskFault(LastingProcessFault):
+    """A fault on a process's disk."""
+
+    begin: ClassVar[ProcessAction]
+    end: ClassVar[ProcessAction]
+
+    for_us: DurationUs | None = Field(None, gt=0)
+    """How long it lasts; default: until a restore by its name, a replace, or the end of the run."""
+
+
+class Fill(DiskFault):
+    """Fills the free space of a process's own file system."""
+
+    kind: ClassVar[str] = "fill"
+    begin: ClassVar[ProcessAction] = ProcessAction.FILL
+    end: ClassVar[ProcessAction] = ProcessAction.UNFILL
+    process: str = Field(alias="fill")
+    """The process, such as r2/server-0: of a role whose limits include storage, or a durable node."""
+
+
+class SlowDisk(DiskFault):
+    """Slows down syncs of a process: each fsync, fdatasync, sync, syncfs or msync that it or its children
+    call.
+    """
+
+    kind: ClassVar[str] = "slow-disk"
+    begin: ClassVar[ProcessAction] = ProcessAction.SLOW_DISK
+    end: ClassVar[ProcessAction] = ProcessAction.UNSLOW_DISK
+    process: str = Field(alias="slow-disk")
+    """The process, such as r2/server-0: a program, or a durable node."""
+    sync_us: DurationUs = Field(alias="sync", gt=0)
+    """The time added to each. If several faults overlap, the longest time counts."""
+
+    def details(self) -> dict[str, Any]:
+        """Return the added time."""
+        return {"slower_us": self.sync_us}

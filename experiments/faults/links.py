@@ -1,0 +1,225 @@
+"""Faults on links: outages, changed parameters, and the restore that ends a fault."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from experiments.faults.fault import ExperimentFault, LastingFault, TriggeredFault
+from experiments.planned.changes import LinkState
+from topologies.model import Link, LinkEnds, LinkOverrides, Topology
+from topologies.strict import DurationUs, problem
+
+FOREVER_US = 1 << 62
+FLAPS_MAX = 10_000  # of one fault
+
+Mode = Literal["blackhole", "down"]
+WhichWay = Literal["both", "forward", "backward"]
+
+
+class LinkFault(LastingFault):
+    """A fault that acts on links for a while."""
+
+    direction: WhichWay = "both"
+    """The affected direction: forward is from the first region to the second, or out of an isolated region.
+    """
+
+    def links(self, topology: Topology) -> list[tuple[Link, bool]]:
+        """Return the links that it acts on, and whether its forward direction is the link's."""
+        raise NotImplementedError
+
+    def periods(self) -> Iterator[tuple[int, int]]:
+        """Yield the start and the end of each period in which it acts, if no restore ends it."""
+        yield self.at_us, FOREVER_US if self.for_us is None else self.at_us + self.for_us
+
+    @property
+    def state(self) -> LinkState:
+        """The state of the links meanwhile."""
+        return LinkState.UP
+
+    def values(self) -> dict[str, Any]:
+        """Return the link parameters that it changes."""
+        return {}
+
+
+class OneLinkFault(LinkFault):
+    """A fault on the link between two regions."""
+
+    link: LinkEnds
+
+    @property
+    def target(self) -> str:
+        """`r2-r3`."""
+        return "-".join(self.link)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The link's regions."""
+        return self.link
+
+    def links(self, topology: Topology) -> list[tuple[Link, bool]]:
+        """Return the link, if the topology has it."""
+        link = topology.link_between(self.link)
+        return [] if link is None else [(link, link.between[0] == self.link[0])]
+
+
+class Outage(LinkFault):
+    """A fault that stops packets on links."""
+
+    mode: Mode = "blackhole"
+    """blackhole: packets are dropped silently. down: the gateways' interfaces go down."""
+
+    @property
+    def state(self) -> LinkState:
+        """The state of the links meanwhile."""
+        return LinkState(self.mode)
+
+
+class CutFault(TriggeredFault, OneLinkFault, Outage):
+    """Cuts the link between two regions."""
+
+    kind: ClassVar[str] = "cut"
+    link: LinkEnds = Field(alias="cut")
+    """The two regions that the link joins."""
+
+
+class Isolate(TriggeredFault, Outage):
+    """Cuts all links of a region."""
+
+    kind: ClassVar[str] = "isolate"
+    region: str = Field(alias="isolate")
+    """The region."""
+
+    @property
+    def target(self) -> str:
+        """`r2`."""
+        return self.region
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The region."""
+        return (self.region,)
+
+    def links(self, topology: Topology) -> list[tuple[Link, bool]]:
+        """Return all links of the region."""
+        return topology.cut_set(
+            [[self.region], [other for other in topology.regions if other != self.region]]
+        )
+
+
+class PartitionFault(TriggeredFault, Outage):
+    """Cuts all links between groups of regions: the cut-set."""
+
+    kind: ClassVar[str] = "partition"
+    groups: tuple[tuple[str, ...], ...] = Field(alias="partition", min_length=2)
+    """The groups, such as [[r0, r1], [r2, r3]]. A region in none of them keeps its links."""
+
+    @property
+    def target(self) -> str:
+        """`r0 r1 | r2 r3`."""
+        return " | ".join(" ".join(group) for group in self.groups)
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions of all groups."""
+        return sum(self.groups, ())
+
+    def links(self, topology: Topology) -> list[tuple[Link, bool]]:
+        """Return the cut-set."""
+        return topology.cut_set(self.groups)
+
+    def problems(self, topology: Topology) -> Iterator[str]:
+        """Yield also that no link joins the groups."""
+        yield from super().problems(topology)
+        if not self.links(topology):
+            yield f"no link of {topology.name} joins these groups"
+
+    @model_validator(mode="after")
+    def _groups_are_apart(self) -> Self:
+        twice = [region for region, times in Counter(sum(self.groups, ())).items() if times > 1]
+        if twice:
+            raise problem(f"{twice[0]} stands in it twice", "partition")
+        return self
+
+
+class Flap(OneLinkFault, Outage):
+    """Cuts a link repeatedly: `down` first, then `up`, and so on for the given time; it ends up."""
+
+    kind: ClassVar[str] = "flap"
+    link: LinkEnds = Field(alias="flap")
+    """The two regions that the link joins."""
+    down_us: DurationUs = Field(gt=0)
+    """How long it is cut each time."""
+    up_us: DurationUs = Field(gt=0)
+    """How long it works between cuts."""
+    for_us: DurationUs = Field(gt=0)
+    """The total time."""
+
+    def periods(self) -> Iterator[tuple[int, int]]:
+        """Yield the times for which it is cut."""
+        end_us = self.at_us + self.for_us
+        for start_us in range(self.at_us, end_us, self.down_us + self.up_us):
+            yield start_us, min(start_us + self.down_us, end_us)
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.for_us > FLAPS_MAX * (self.down_us + self.up_us):
+            raise problem(f"flaps more than {FLAPS_MAX} times", "for")
+        return self
+
+
+class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
+    """Changes parameters of a link; those that are not given stay as they are."""
+
+    kind: ClassVar[str] = "set"
+    link: LinkEnds = Field(alias="set")
+    """The two regions that the link joins."""
+
+    def problems(self, topology: Topology) -> Iterator[str]:
+        """Yield also values that the link cannot have."""
+        yield from super().problems(topology)
+        for link, _ in self.links(topology):
+            sides = [self.applied_to(each) for each in (link.forward_parameters, link.backward_parameters)]
+            for name, why in {each.impossible for each in sides if each.impossible}:
+                yield f"makes the {name} {why}"
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.values():
+            raise problem(
+                "says nothing to set: give delay, jitter, jitter_correlation, loss, loss_burst, rate, queue"
+                " or reorder"
+            )
+        return self
+
+
+def _link_or_fault(given: Any) -> Any:
+    if isinstance(given, (str, tuple)):
+        return given
+    if isinstance(given, list) and len(given) == 2 and all(isinstance(end, str) for end in given):
+        return tuple(given)
+    raise problem(f"should be a fault's name or two regions, such as [r0, r1], not {given!r:.40}")
+
+
+class Restore(ExperimentFault):
+    """Ends a fault by its name, or everything that earlier faults do to a link."""
+
+    kind: ClassVar[str] = "restore"
+    what: Annotated[tuple[str, str] | str, BeforeValidator(_link_or_fault)] = Field(alias="restore")
+    """A fault's name, or two regions."""
+
+    @property
+    def target(self) -> str:
+        """`cut` or `r2-r3`."""
+        return self.what if isinstance(self.what, str) else "-".join(self.what)
+
+    @property
+    def ends(self) -> tuple[str, str] | None:
+        """The link's regions; None if it restores a fault by its name."""
+        return None if isinstance(self.what, str) else self.what
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The link's regions, if any."""
+        return self.ends or ()
