@@ -10,8 +10,7 @@ from experiments.faults.fault import ExperimentFault, TriggeredFault
 class ProcessFault(ExperimentFault):
     """A fault on a process, named like `r2/proxy-0`."""
 
-    needs: ClassVar[tuple[str, ...]] = ()
-    """Kinds of faults; one of them must happen to the process before this one."""
+    needs: ClassVar[tuple[str, ...]] = ()  # kinds of faults, one of them earlier on the same process
 
     process: str
 
