@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from node.core.declaration import System
-from node.core.program import Program, Programs
+from node.core.program import Program, Programs, ResourceLimits, Stopping
 from systems.model import RoleFile, SystemFile
 from systems.names import FILE, is_path, shipped_systems
 from topologies.document import Document, read_document, validated
@@ -73,8 +73,8 @@ def _program(name: str, role: RoleFile, document: Document, folder: Path) -> Pro
             for made, template in role.files.items()
         },
         ready=role.readiness(),
-        stop=role.stopping(),
-        limits=role.limited(),
+        stop=Stopping(**dict(role.stop)),
+        limits=ResourceLimits(**dict(role.limits)),
         is_client=role.is_client,
         keeps_storage=role.keeps_storage,
         user=role.user,

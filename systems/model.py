@@ -22,7 +22,7 @@ from node.core.declaration import (
     Since,
     Trait,
 )
-from node.core.program import Need, Readiness, ResourceLimits, Signal, Stopping
+from node.core.program import Need, Readiness, Signal
 from topologies.quantities import QuantityError, quantity_of
 from topologies.strict import DurationUs, Flag, Name, SizeBytes, StrictModel, WholeNumber, problem, suggestion
 
@@ -132,15 +132,6 @@ class RoleFile(StrictModel):
         is_told = self.is_client and not (ready.port or ready.line or ready.http or ready.command)
         return Readiness(ready.port, ready.line, ready.http, ready.command, is_told, ready.within_us)
 
-    def stopping(self) -> Stopping:
-        """Return how it ends, as data."""
-        return Stopping(self.stop.signal, self.stop.grace_us)
-
-    def limited(self) -> ResourceLimits:
-        """Return the limits as data."""
-        limits = self.limits
-        return ResourceLimits(limits.memory_bytes, limits.processors, limits.storage_bytes)
-
 
 class NeedFile(StrictModel):
     """A program, a Python module or a package of Node.js that must be installed."""
@@ -193,10 +184,6 @@ class ContractFile(StrictModel):
     settle_us: DurationUs = Field(2_000_000, ge=0)
     """How long an event may be in flight before it counts as missing."""
 
-    def contract(self) -> Contract:
-        """Return the contract as data."""
-        return Contract(**self.model_dump())
-
 
 class MessagesFile(StrictModel):
     """The visibility of published events in packets, by the markers in their payloads."""
@@ -212,10 +199,6 @@ class MessagesFile(StrictModel):
         if (self.seen == "never") != bool(self.why):
             raise problem("should be given if, and only if, seen is never", "why")
         return self
-
-    def marked(self) -> Marked:
-        """Return the visibility as data."""
-        return Marked(self.seen, self.why)
 
 
 def _in_unit(name: str, value: Any) -> Any:
@@ -280,7 +263,7 @@ class SystemFile(StrictModel):
 
     def declared(self) -> Declared:
         """Return the declaration that plan, run.json and analysis use."""
-        contract = self.contract.contract()
+        contract = Contract(**dict(self.contract))
         if self.workloads == ("topics",):
             contract = replace(contract, audience="topic")
         return Declared(
@@ -290,5 +273,5 @@ class SystemFile(StrictModel):
             self.workloads,
             self.ports,
             self.streams_max,
-            self.messages.marked(),
+            Marked(**dict(self.messages)),
         )

@@ -1,4 +1,4 @@
-"""Batches of `ip`, `bridge` or `tc` commands, executed by one process of the tool.
+"""Tools of the network: batches of `ip`, `bridge` or `tc` commands by one process, and single commands.
 
 A batch of a thousand lines takes as long as about ten processes with one line each. Pure functions build the
 lines (`testbed.network.commands`, `testbed.links.netem_commands`).
@@ -11,6 +11,30 @@ from collections.abc import Sequence
 from testbed.errors import MachineError, TestbedError
 
 COMMAND_TIMEOUT_S = 120.0
+TOOL_TIMEOUT_S = 10.0
+
+
+def run_tool(tool: str, *arguments: str, package: str, text: str = "") -> str:
+    """Run a tool in the calling thread's network namespace, with `text` as its input; returns its output.
+
+    package: the Debian package that has it. Raises MachineError if it is missing, TestbedError if it fails.
+    """
+    try:
+        done = subprocess.run(
+            [tool, *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=TOOL_TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise MachineError(f"`{tool}` is not installed (Debian and Ubuntu: package {package})") from None
+    except subprocess.TimeoutExpired:
+        raise TestbedError(f"`{tool}` took more than {TOOL_TIMEOUT_S} s") from None
+    if done.returncode != 0:
+        raise TestbedError(f"{tool}: {' '.join(done.stderr.split())}")
+    return done.stdout
 
 
 def run_batch(tool: str, lines: Sequence[str], *, doing: str) -> None:

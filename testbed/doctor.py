@@ -13,13 +13,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from systems.loader import load_system
 from systems.names import system_names
 from testbed import congestion_control
 from testbed.errors import MachineError
+from testbed.findings import Finding, FindingState
 from testbed.links.selection import kernel_has_netem
 from testbed.programs import missing_here, named
 from testbed.sandbox import run_in_sandbox
@@ -34,24 +34,6 @@ NEEDED_TO_RUN = ("machine", "run")
 """Jobs of packages without which nothing runs; without the others some systems or tests do not."""
 
 
-class DoctorState(StrEnum):
-    """GOOD is used; NOTE is optional or has a replacement; MISSING stops a run."""
-
-    GOOD = "good"
-    NOTE = "note"
-    MISSING = "missing"
-
-
-@dataclass(frozen=True, slots=True)
-class DoctorFinding:
-    """The result of a check. `remedy` is the command or advice that fixes it, or empty."""
-
-    subject: str
-    state: DoctorState
-    detail: str
-    remedy: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Package:
     """A line of packages.txt: a Debian package, the command or file that proves it, its job, the reason."""
@@ -62,12 +44,12 @@ class Package:
     why: str
 
 
-def examine() -> Iterator[DoctorFinding]:
+def examine() -> Iterator[Finding]:
     """Run all checks one after another, so that each result can be shown at once."""
     yield _python()
     sandbox = _sandbox()
     yield sandbox
-    yield _links(sandbox_works=sandbox.state is DoctorState.GOOD)
+    yield _links(sandbox_works=sandbox.state is FindingState.GOOD)
     for package in packages():
         yield _package(package)
     for name in system_names():
@@ -89,30 +71,27 @@ def java_major(version_text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _python() -> DoctorFinding:
-    return DoctorFinding("Python", DoctorState.GOOD, f"{platform.python_version()} at {sys.prefix}")
+def _python() -> Finding:
+    return Finding.good("Python", f"{platform.python_version()} at {sys.prefix}")
 
 
-def _sandbox() -> DoctorFinding:
+def _sandbox() -> Finding:
     user = "an ordinary user, in a user namespace" if user_namespace_needed() else "root"
     try:
         run_in_sandbox(["true"])
     except MachineError as error:
-        return DoctorFinding("sandbox", DoctorState.MISSING, str(error))
-    return DoctorFinding("sandbox", DoctorState.GOOD, f"network, mount and PID namespaces as {user}")
+        return Finding.missing("sandbox", str(error))
+    return Finding.good("sandbox", f"network, mount and PID namespaces as {user}")
 
 
-def _links(*, sandbox_works: bool) -> DoctorFinding:
+def _links(*, sandbox_works: bool) -> Finding:
     if sandbox_works and kernel_has_netem():
-        return DoctorFinding("links", DoctorState.GOOD, "netem, in the kernel")
-    return DoctorFinding(
-        "links",
-        DoctorState.GOOD if sandbox_works else DoctorState.NOTE,
-        "relay (this kernel has no usable sch_netem)",
-    )
+        return Finding.good("links", "netem, in the kernel")
+    find = Finding.good if sandbox_works else Finding.note
+    return find("links", "relay (this kernel has no usable sch_netem)")
 
 
-def _package(package: Package) -> DoctorFinding:
+def _package(package: Package) -> Finding:
     if package.proof.startswith("/"):
         found = next((str(path) for path in Path("/").glob(package.proof[1:])), None)
         subject = package.name
@@ -122,65 +101,51 @@ def _package(package: Package) -> DoctorFinding:
     if found and package.proof == "java":
         return _java(package, found)
     if found:
-        return DoctorFinding(subject, DoctorState.GOOD, package.why)
-    state = DoctorState.MISSING if package.job in NEEDED_TO_RUN else DoctorState.NOTE
-    return DoctorFinding(subject, state, f"not installed ({package.why})", f"apt-get install {package.name}")
+        return Finding.good(subject, package.why)
+    find = Finding.missing if package.job in NEEDED_TO_RUN else Finding.note
+    return find(subject, f"not installed ({package.why})", remedy=f"apt-get install {package.name}")
 
 
-def _system(name: str) -> DoctorFinding:
+def _system(name: str) -> Finding:
     """Check whether a bundled system of programs can run here."""
     lacking = missing_here(load_system(name).programs)
     if not lacking:
-        return DoctorFinding(name, DoctorState.GOOD, "a system of programs")
+        return Finding.good(name, "a system of programs")
     detail = f"a system of programs; not installed: {', '.join(map(named, lacking))}"
-    return DoctorFinding(
-        name, DoctorState.NOTE, detail, "; ".join(dict.fromkeys(need.get for need in lacking))
-    )
+    return Finding.note(name, detail, remedy="; ".join(dict.fromkeys(need.get for need in lacking)))
 
 
-def _java(package: Package, path: str) -> DoctorFinding:
+def _java(package: Package, path: str) -> Finding:
     output = subprocess.run(
         [path, "-version"], capture_output=True, text=True, check=False, timeout=20
     ).stderr
     major = java_major(output)
     if major is not None and major >= JAVA_MAJOR_MIN:
-        return DoctorFinding("java", DoctorState.GOOD, f"version {major} ({package.why})")
-    return DoctorFinding(
-        "java",
-        DoctorState.MISSING,
-        f"version {major} is too old: {package.why} needs {JAVA_MAJOR_MIN} or later",
-        f"apt-get install {package.name}",
-    )
+        return Finding.good("java", f"version {major} ({package.why})")
+    detail = f"version {major} is too old: {package.why} needs {JAVA_MAJOR_MIN} or later"
+    return Finding.missing("java", detail, remedy=f"apt-get install {package.name}")
 
 
-def _memory_and_processors() -> DoctorFinding:
+def _memory_and_processors() -> Finding:
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     detail = f"{os.cpu_count()} processors, {memory_bytes / 2**30:.0f} GiB of memory"
     if memory_bytes < MEMORY_BYTES_ADVISED:
-        return DoctorFinding(
-            "machine", DoctorState.NOTE, detail, f"{MEMORY_BYTES_ADVISED >> 30} GiB are advised"
-        )
-    return DoctorFinding("machine", DoctorState.GOOD, detail)
+        return Finding.note("machine", detail, remedy=f"{MEMORY_BYTES_ADVISED >> 30} GiB are advised")
+    return Finding.good("machine", detail)
 
 
-def _disk() -> DoctorFinding:
+def _disk() -> Finding:
     free_bytes = shutil.disk_usage(Path.cwd()).free
     detail = f"{free_bytes / 1e9:.0f} GB free here"
     if free_bytes < DISK_BYTES_ADVISED:
-        return DoctorFinding(
-            "disk",
-            DoctorState.NOTE,
-            detail,
-            "one minute of captures takes about 2 GB; set another directory with --out",
-        )
-    return DoctorFinding("disk", DoctorState.GOOD, detail)
+        advice = "one minute of captures takes about 2 GB; set another directory with --out"
+        return Finding.note("disk", detail, remedy=advice)
+    return Finding.good("disk", detail)
 
 
-def _congestion_control() -> DoctorFinding:
+def _congestion_control() -> Finding:
     try:
         current, allowed = congestion_control.default(), congestion_control.allowed()
     except OSError as error:
-        return DoctorFinding("TCP", DoctorState.NOTE, f"cannot read {error.filename}: {error.strerror}")
-    return DoctorFinding(
-        "TCP", DoctorState.GOOD, f"congestion control {current}; allowed: {', '.join(allowed)}"
-    )
+        return Finding.note("TCP", f"cannot read {error.filename}: {error.strerror}")
+    return Finding.good("TCP", f"congestion control {current}; allowed: {', '.join(allowed)}")

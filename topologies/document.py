@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from topologies.bounded_files import decoded, read_bounded
 from topologies.errors import InputError
 from topologies.quantities import BY_SUFFIX, QuantityError, number_hint
 from topologies.yaml_nodes import compose
@@ -123,7 +124,7 @@ def files_in(folder: Path) -> list[Path]:
 def read_document(path: Path) -> Document:
     """Read a YAML file. Raises InputError."""
     file = shown_path(path)
-    return parse_document(file, _read_text(path, file))
+    return parse_document(file, decoded(read_bounded(path, file, FILE_BYTES_MAX), file))
 
 
 def parse_document(file: str, text: str) -> Document:
@@ -171,21 +172,6 @@ def _follows(details: ErrorDetails, found: list[ErrorDetails]) -> bool:
     return details["type"] == "too_short" and any(
         len(other["loc"]) > len(loc) and other["loc"][: len(loc)] == loc for other in found
     )
-
-
-def _read_text(path: Path, file: str) -> str:
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(FILE_BYTES_MAX + 1)
-    except OSError as error:
-        raise InputError(file, None, "", f"cannot be read: {error.strerror}") from None
-    if len(content) > FILE_BYTES_MAX:
-        raise InputError(file, None, "", f"is larger than {FILE_BYTES_MAX // 1024} KiB")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(file, line, "", "is not UTF-8 text") from None
 
 
 class _NodeReader:

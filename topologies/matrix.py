@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from topologies.bounded_files import decoded, number_in, read_bounded, rows_of
 from topologies.errors import InputError
 from topologies.model import LINKS_MAX, REGIONS_MAX
 from topologies.quantities import DURATION
@@ -98,25 +99,14 @@ def matrix_file(name_or_path: str) -> Path:
 
 def read_matrix(path: Path) -> Matrix:
     """Read a file of either form. Raises InputError with file and line."""
-    try:
-        if path.stat().st_size > BYTES_MAX:
-            raise InputError(str(path), None, "", f"is larger than {BYTES_MAX >> 20} MiB")
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(str(path), None, "", f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(str(path), None, "", "is not UTF-8 text") from None
-    return _Reader(str(path), text).read()
+    file = str(path)
+    return _Reader(file, decoded(read_bounded(path, file, BYTES_MAX), file)).read()
 
 
 class _Reader:
     def __init__(self, file: str, text: str) -> None:
         self._file = file
-        self._lines = [
-            (number, line)
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.strip() and not line.startswith("#")
-        ]
+        self._text = text
         self._names: dict[str, str] = {}  # name in the file -> name of the region
         self._found: dict[Pair, list[MeasuredRoundTrip]] = defaultdict(list)
 
@@ -141,7 +131,7 @@ class _Reader:
         return Matrix(regions, {pair: _mean(self._found[pair]) for pair in pairs}, written)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        for number, line in self._lines:
+        for number, line in rows_of(self._text):
             try:
                 (row,) = csv.reader(io.StringIO(line), strict=True)
             except (csv.Error, ValueError):
@@ -200,15 +190,7 @@ class _Reader:
 
     def _number(self, line: int, row: Mapping[str, str], name: str, most: float) -> float | None:
         text = row.get(name, "").strip()
-        if not text:
-            return None
-        try:
-            value = float(text)
-        except ValueError:
-            raise self._wrong(line, f"{name} {text!r:.40} is not a number") from None
-        if not (math.isfinite(value) and 0 <= value <= most):
-            raise self._wrong(line, f"{name} {text:.40} should be from 0 to {most:g}")
-        return value
+        return number_in(text, file=self._file, line=line, name=name, most=most) if text else None
 
     def _wrong(self, line: int | None, problem: str) -> InputError:
         return InputError(self._file, line, "", problem)

@@ -8,12 +8,12 @@ A CSV of delays begins with `time_s,delay_ms`. A row is valid until the next one
 and its own delay may be left out. If rows are closer than a step, the step has their mean over time.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from topologies.bounded_files import decoded, number_in, read_bounded, rows_of
 from topologies.document import shown_path
 from topologies.errors import InputError
 from topologies.link_parameters import DELAY_US_MAX, ETHERNET_BYTES
@@ -98,11 +98,7 @@ def _delay_trace(path: Path, content: bytes) -> TraceSteps:
 
 def _delay_rows(path: Path, content: bytes) -> Iterator[tuple[int, int, float]]:
     """Yield line, time in microseconds, delay in microseconds."""
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise _wrong(path, None, "is not UTF-8 text") from None
-    rows = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
+    rows = list(rows_of(decoded(content, shown_path(path))))
     if not rows:
         raise _wrong(path, None, "is empty")
     if len(rows) > ROWS_MAX:
@@ -130,13 +126,7 @@ def _delay_rows(path: Path, content: bytes) -> Iterator[tuple[int, int, float]]:
 
 
 def _number(path: Path, line: int, name: str, text: str, most: float) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise _wrong(path, line, f"{name} {text.strip()[:40]!r} is not a number") from None
-    if not (math.isfinite(value) and 0 <= value <= most):
-        raise _wrong(path, line, f"{name} {text.strip()[:40]} should be from 0 to {most:g}")
-    return value
+    return number_in(text, file=shown_path(path), line=line, name=name, most=most)
 
 
 def _widths_us(period_us: int) -> Sequence[int]:
@@ -146,14 +136,7 @@ def _widths_us(period_us: int) -> Sequence[int]:
 
 
 def _content(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(BYTES_MAX + 1)
-    except OSError as error:
-        raise _wrong(path, None, f"cannot be read: {error.strerror}") from None
-    if len(content) > BYTES_MAX:
-        raise _wrong(path, None, f"is larger than {BYTES_MAX >> 20} MiB")
-    return content
+    return read_bounded(path, shown_path(path), BYTES_MAX)
 
 
 def _shown(line: bytes) -> str:

@@ -26,10 +26,11 @@ from testbed.links.emulator import Applied
 from testbed.links.netem_commands import (
     NetemLink,
     Stages,
-    delay_line,
+    delay_options,
     in_step,
     is_limited,
-    limit_line,
+    limit_options,
+    netem_line,
     netem_link,
     next_step_us,
     offload_lines,
@@ -120,10 +121,7 @@ class NetemEmulator:
         qdisc_lines = [
             line
             for state in self._states.values()
-            for line in (
-                self._limit_line("add", state, state.parameters),
-                self._delay_line("add", state, state.parameters),
-            )
+            for line in self._lines(state, state.parameters, limit="add", delay="add")
         ]
         run_batch("tc", qdisc_lines, doing="configuring netem")
 
@@ -149,11 +147,7 @@ class NetemEmulator:
             elif state.blackhole and not blackhole:
                 self._heal(state, parameters, doing)
             else:
-                lines = (
-                    self._limit_line("change", state, parameters, blackhole=blackhole),
-                    self._delay_line("change", state, parameters, blackhole=blackhole),
-                )
-                run_batch("tc", lines, doing=doing)
+                run_batch("tc", self._lines(state, parameters, blackhole=blackhole), doing=doing)
             applied_ns = time.time_ns()
             if state.blackhole and not blackhole:
                 state.settle(_read(state.stages))  # count the drops until now as the blackhole's
@@ -193,12 +187,11 @@ class NetemEmulator:
     def _step(self, states: Sequence[_DirectionState], now_us: int) -> None:
         """Bring directions to the current step of their traces; cut directions stay cut."""
         with self._lock:
-            lines = []
+            lines: list[str] = []
             for state in states:
                 if not state.blackhole and not self._stopped.is_set():
                     self._changes += 1
-                    lines.append(self._limit_line("change", state, state.parameters, now_us=now_us))
-                    lines.append(self._delay_line("change", state, state.parameters, now_us=now_us))
+                    lines += self._lines(state, state.parameters, now_us=now_us)
             if lines:
                 run_batch("tc", lines, doing="following the links' traces")
 
@@ -207,11 +200,8 @@ class NetemEmulator:
         replace = state.read[state.stages.limit]["qlen"] > 0 or state.parameters.rate_bits_per_s is not None
         if replace:
             state.limit_handle = _other(state.limit_handle)
-        lines = (
-            self._limit_line("replace" if replace else "change", state, parameters, blackhole=True),
-            self._delay_line("change", state, parameters, blackhole=True),
-        )
-        run_batch("tc", lines, doing=doing)
+        action = "replace" if replace else "change"
+        run_batch("tc", self._lines(state, parameters, limit=action, blackhole=True), doing=doing)
         if replace:
             state.drop_in_flight(state.stages.limit)
 
@@ -220,41 +210,37 @@ class NetemEmulator:
         replace = state.read[state.stages.delay]["qlen"] > 0
         if replace:
             state.delay_handle = _other(state.delay_handle)
-        lines = (
-            self._delay_line("replace" if replace else "change", state, parameters),
-            self._limit_line("change", state, parameters),
-        )
-        run_batch("tc", lines, doing=doing)
+        at_limit, at_delay = self._lines(state, parameters, delay="replace" if replace else "change")
+        run_batch("tc", (at_delay, at_limit), doing=doing)
         if replace:
             state.drop_in_flight(state.stages.delay)
 
-    def _limit_line(
+    def _lines(
         self,
-        action: str,
         state: _DirectionState,
         parameters: LinkParameters,
         *,
+        limit: str = "change",
+        delay: str = "change",
         blackhole: bool = False,
         now_us: int | None = None,
-    ) -> str:
-        seed = self._stage_seed(state.stages.limit)
+    ) -> tuple[str, str]:
+        """Return the lines for both stages. limit, delay: the action at each stage, see `netem_line`."""
         now, hold_us = self._in_step(state, parameters, now_us)
-        return limit_line(
-            action, state.stages, state.limit_handle, now, blackhole=blackhole, hold_us=hold_us, seed=seed
+        stages = (
+            (
+                limit,
+                state.stages.limit,
+                state.limit_handle,
+                limit_options(now, blackhole=blackhole, hold_us=hold_us),
+            ),
+            (delay, state.stages.delay, state.delay_handle, delay_options(now, blackhole=blackhole)),
         )
-
-    def _delay_line(
-        self,
-        action: str,
-        state: _DirectionState,
-        parameters: LinkParameters,
-        *,
-        blackhole: bool = False,
-        now_us: int | None = None,
-    ) -> str:
-        seed = self._stage_seed(state.stages.delay)
-        now, _ = self._in_step(state, parameters, now_us)
-        return delay_line(action, state.stages, state.delay_handle, now, blackhole=blackhole, seed=seed)
+        at_limit, at_delay = (
+            netem_line(action, interface, handle, options, self._stage_seed(interface))
+            for action, interface, handle, options in stages
+        )
+        return at_limit, at_delay
 
     def _in_step(
         self, state: _DirectionState, parameters: LinkParameters, now_us: int | None

@@ -110,38 +110,14 @@ def offload_lines(stages: Stages, parameters: LinkParameters) -> list[str]:
     return [f"link set {stages.delay} gso_max_segs {segments}"]
 
 
-def limit_line(
-    action: str,
-    stages: Stages,
-    handle: int,
-    parameters: LinkParameters,
-    *,
-    blackhole: bool = False,
-    hold_us: int = 0,
-    seed: int | None = None,
-) -> str:
-    """Return the `tc -batch` line for the stage with loss, rate and queue.
+def netem_line(action: str, interface: str, handle: int, options: str, seed: int | None = None) -> str:
+    """Return the `tc -batch` line for the netem of an interface.
 
     action: "add" creates it; "change" changes it in place; "replace" with a new handle creates a new one and
-    drops the packets of the old one. hold_us: the minimum time that a segment waits. seed: of its losses, if
-    tc and kernel support seeds.
+    drops the packets of the old one. seed: of its losses and jitter, if tc and kernel support seeds.
     """
-    options = limit_options(parameters, blackhole=blackhole, hold_us=hold_us)
-    return f"qdisc {action} dev {stages.limit} root handle {handle}: netem {options}{_seeded(seed)}"
-
-
-def delay_line(
-    action: str,
-    stages: Stages,
-    handle: int,
-    parameters: LinkParameters,
-    *,
-    blackhole: bool = False,
-    seed: int | None = None,
-) -> str:
-    """Return the `tc -batch` line for the stage with delay and jitter; for parameters see `limit_line`."""
-    options = delay_options(parameters, loss=1.0 if blackhole else 0.0)
-    return f"qdisc {action} dev {stages.delay} root handle {handle}: netem {options}{_seeded(seed)}"
+    seeded = "" if seed is None else f" seed {seed}"
+    return f"qdisc {action} dev {interface} root handle {handle}: netem {options}{seeded}"
 
 
 def stage_seed(seed: int, interface: str, changes: int) -> int:
@@ -149,20 +125,16 @@ def stage_seed(seed: int, interface: str, changes: int) -> int:
     return crc32(f"{seed}/{interface}/{changes}".encode())
 
 
-def _seeded(seed: int | None) -> str:
-    return "" if seed is None else f" seed {seed}"
-
-
-def delay_options(parameters: LinkParameters, *, loss: float) -> str:
+def delay_options(parameters: LinkParameters, *, blackhole: bool = False) -> str:
     """Return all netem options for delay and jitter: a change keeps options that it does not name."""
     keeps_order = parameters.jitter_us == 0 or not parameters.reorder
     rate = ORDER_KEEPING_RATE_BITS_PER_S if keeps_order else 0
     delay = f"delay {parameters.delay_us}us {parameters.jitter_us}us"
-    return f"limit {IN_FLIGHT_PACKETS_MAX} {delay} rate {rate}bit loss random {_percent(loss)}"
+    return f"limit {IN_FLIGHT_PACKETS_MAX} {delay} rate {rate}bit loss random {_percent(blackhole)}"
 
 
 def limit_options(parameters: LinkParameters, *, blackhole: bool = False, hold_us: int = 0) -> str:
-    """Return netem's options for loss, rate and queue."""
+    """Return netem's options for loss, rate and queue. hold_us: the minimum time that a segment waits."""
     # One more than the queue limit: netem also counts the segment that is being sent.
     waiting = queue_limit_packets(parameters)
     limit = IN_FLIGHT_PACKETS_MAX if waiting is None else waiting + 1

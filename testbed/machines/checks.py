@@ -20,13 +20,13 @@ from systems.loader import load_system
 from systems.names import system_names
 from testbed.capturing import icmp
 from testbed.capturing.capture_size import disk_needed_bytes
-from testbed.doctor import DoctorState
 from testbed.errors import MachineError, TestbedError
+from testbed.findings import Finding, FindingState
 from testbed.machines import examination, run_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive
 from testbed.machines.facts import ClockReading, Facts, best_reading, read_facts, read_time_ns, request
-from testbed.machines.findings import MachineFinding, judge, unreachable
+from testbed.machines.findings import judge, unreachable
 from testbed.machines.inventory import Inventory, InventoryMachine
 from testbed.machines.parallel import on_each
 from testbed.machines.placement import Placement
@@ -47,14 +47,14 @@ class ExaminedMachine:
     """A machine, its facts (None if it did not answer) and the findings."""
 
     machine: InventoryMachine
-    findings: tuple[MachineFinding, ...]
+    findings: tuple[Finding, ...]
     facts: Facts | None = None
     clock: ClockReading | None = None
 
     @property
-    def missing(self) -> tuple[MachineFinding, ...]:
+    def missing(self) -> tuple[Finding, ...]:
         """The findings that prevent runs on it."""
-        return tuple(finding for finding in self.findings if finding.state is DoctorState.MISSING)
+        return tuple(finding for finding in self.findings if finding.state is FindingState.MISSING)
 
 
 def examine(
@@ -110,49 +110,35 @@ def _run_examination(connection: SshConnection, asked: dict[str, Any]) -> tuple[
     program = sent_program(time_limit, files, trusted_folders, run_folders, icmp, examination)
     with connection.open(program_command(program, python=PYTHON), root=True) as process:
         process.timeout_s = ANSWER_S
-        lines = _LineReader(process, connection.machine.name)
+        name = connection.machine.name
         with suppress(UnreachableError):  # it may end before it has read the request; its output explains why
             process.write(json.dumps(asked).encode() + b"\n")
-        facts = read_facts(lines.next())
+        facts = read_facts(_next_line(process, name))
         readings = []
         for _ in range(CLOCK_READINGS):
             before_ns = time.time_ns()
             process.write(b"\n")
-            there_ns = read_time_ns(lines.next())
+            there_ns = read_time_ns(_next_line(process, name))
             readings.append((before_ns, there_ns, time.time_ns()))
         return facts, best_reading(readings)
 
 
-class _LineReader:
-    """A reader of lines of a process on a machine."""
-
-    def __init__(self, process: RemoteProcess, name: str) -> None:
-        self._process = process
-        self._name = name
-        self._rest = b""
-
-    def next(self) -> bytes:
-        """Return the next line. Raises TestbedError, with the process's standard error, if there is none."""
-        while b"\n" not in self._rest:
-            piece = self._process.read(LINE_BYTES_MAX)
-            if not piece or len(self._rest) > LINE_BYTES_MAX:
-                raise self._failure()
-            self._rest += piece
-        line, _, self._rest = self._rest.partition(b"\n")
+def _next_line(process: RemoteProcess, name: str) -> bytes:
+    """Return the next line. Raises TestbedError, with the process's standard error, if there is none."""
+    line = process.read_line(LINE_BYTES_MAX)
+    if line.endswith(b"\n"):
         return line
-
-    def _failure(self) -> TestbedError:
-        code = self._process.wait()
-        said = self._process.said()
-        if "sudo" in said:
-            return MachineError(
-                f"{self._name}: runs need root, and sudo asks for a password ({said}): log in as root, or"
-                " allow this user sudo without a password (visudo: `USER ALL=(ALL) NOPASSWD: ALL`)"
-            )
-        if code == 127:
-            return MachineError(f"{self._name}: {PYTHON} is missing ({said}): `apt-get install {PYTHON}`")
-        ended = f"exit code {code}" if code >= 0 else "the command was killed, or the connection was lost"
-        return TestbedError(f"{self._name}: cannot be examined: {said or ended}")
+    code = process.wait()
+    said = process.said()
+    if "sudo" in said:
+        raise MachineError(
+            f"{name}: runs need root, and sudo asks for a password ({said}): log in as root, or"
+            " allow this user sudo without a password (visudo: `USER ALL=(ALL) NOPASSWD: ALL`)"
+        )
+    if code == 127:
+        raise MachineError(f"{name}: {PYTHON} is missing ({said}): `apt-get install {PYTHON}`")
+    ended = f"exit code {code}" if code >= 0 else "the command was killed, or the connection was lost"
+    raise TestbedError(f"{name}: cannot be examined: {said or ended}")
 
 
 def check_disk_space(plan: Plan, placement: Placement, examined: Sequence[ExaminedMachine]) -> None:

@@ -1,6 +1,5 @@
 """Removal of the files of earlier runs on machines (`testbed.machines.remote_cleanup`)."""
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from testbed.errors import TestbedError
 from testbed.machines import remote_cleanup, run_folders
 from testbed.machines.agent import files
 from testbed.machines.archive import Archive
-from testbed.machines.facts import Amount, SanitizedText, read_answer
+from testbed.machines.facts import Amount, SanitizedText, ask
 from testbed.machines.parallel import on_each
 from testbed.machines.software import trusted_folders
 from testbed.machines.software.deploy import PYTHON, sent_program
@@ -59,15 +58,8 @@ def clean(
             "shipped": shipped_from(runs, machine.name),
             "code": archive.sha256,
         }
-        data = json.dumps(request).encode() + b"\n"
         command = program_command(program, python=PYTHON)
-        done = connection.run(command, data=data, timeout_s=CLEAR_TIMEOUT_S, root=True)
-        if done.code != 0:
-            raise TestbedError(f"{machine.name}: cannot clean: {done.said}")
-        try:
-            return read_answer(_CLEARED, done.stdout)
-        except TestbedError as error:
-            raise TestbedError(f"{machine.name}: {error}") from None
+        return ask(connection, command, request, _CLEARED, timeout_s=CLEAR_TIMEOUT_S, doing="clean")
 
     return on_each(one, connections)
 

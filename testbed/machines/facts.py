@@ -4,6 +4,7 @@ A machine may run any software, so its answers are not trusted: their text is sa
 terminal. The module also builds the request, from what a run needs of a machine.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
@@ -15,6 +16,7 @@ from testbed.errors import TestbedError
 from testbed.links.selection import TRY, TRY_TOOLS
 from testbed.machines.inventory import Inventory, InventoryMachine
 from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
+from testbed.machines.ssh.ssh import SshConnection
 from testbed.sandbox.commands import sandbox_command
 from testbed.sandbox.requirements import RUN_TOOLS
 from topologies.link_parameters import LinkParameters
@@ -23,6 +25,9 @@ SanitizedText = Annotated[str, AfterValidator(sanitize)]
 """Sanitized text, which can be shown."""
 Amount = Annotated[int, Field(ge=0, lt=1 << 63)]
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+SAID_CHARACTERS_MAX = 300
+"""The end of a failed program's error output that is reported."""
 
 _Answer = TypeVar("_Answer")
 
@@ -37,6 +42,29 @@ def read_answer(kind: TypeAdapter[_Answer], line: bytes) -> _Answer:
         raise TestbedError(
             sanitize(f"its answer is invalid: {where + ': ' if where else ''}{first['msg']}")
         ) from None
+
+
+def ask(
+    connection: SshConnection,
+    command: list[str],
+    request: Any,
+    kind: TypeAdapter[_Answer],
+    *,
+    timeout_s: float,
+    doing: str,
+) -> _Answer:
+    """Run a program as root that answers one request; both are lines of JSON.
+
+    doing: for its error. Raises TestbedError if it fails or answers nonsense.
+    """
+    name, data = connection.machine.name, json.dumps(request).encode() + b"\n"
+    done = connection.run(command, data=data, timeout_s=timeout_s, root=True)
+    if done.code != 0:
+        raise TestbedError(f"{name}: cannot {doing}: {done.said[-SAID_CHARACTERS_MAX:]}")
+    try:
+        return read_answer(kind, done.stdout)
+    except TestbedError as error:
+        raise TestbedError(f"{name}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

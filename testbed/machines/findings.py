@@ -1,16 +1,16 @@
 """Evaluation of the facts about a machine: each finding is good, a note, or prevents runs, with a remedy.
 
-Pure. Each subject has one or several findings; `cell` is the text for a table.
+Pure. Each subject has one or several findings; their details are the cells of a table.
 """
 
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from node.core.program import Need
-from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED, DoctorState
+from testbed.doctor import DISK_BYTES_ADVISED, MEMORY_BYTES_ADVISED
 from testbed.errors import TestbedError
+from testbed.findings import Finding
 from testbed.machines.facts import MACHINE_TOOLS, PROBE_BYTES, ClockReading, Echo, Facts
 from testbed.machines.inventory import Inventory, InventoryMachine
 from testbed.machines.placement import VXLAN_OVERHEAD_BYTES
@@ -19,24 +19,9 @@ from testbed.machines.run_folders import HELD, IN_USE, LEFT
 MESSAGE_CHARACTERS_MAX = 200
 
 
-@dataclass(frozen=True, slots=True)
-class MachineFinding:
-    """A finding about one subject.
-
-    `cell` is the text for a table, `problem` a clause below the table, `remedy` the action that solves it;
-    the last two may be empty.
-    """
-
-    subject: str
-    state: DoctorState
-    cell: str
-    problem: str = ""
-    remedy: str = ""
-
-
-def unreachable(machine: InventoryMachine, error: TestbedError) -> tuple[MachineFinding, ...]:
+def unreachable(machine: InventoryMachine, error: TestbedError) -> tuple[Finding, ...]:
     """Return the finding for a machine without facts, with the error that explains why."""
-    return (MachineFinding("login", DoctorState.MISSING, "no", str(error).removeprefix(f"{machine.name}: ")),)
+    return (Finding.missing("login", "no", str(error).removeprefix(f"{machine.name}: ")),)
 
 
 def judge(
@@ -47,7 +32,7 @@ def judge(
     sha256: str,
     *,
     needs: Sequence[Need] = (),
-) -> tuple[MachineFinding, ...]:
+) -> tuple[Finding, ...]:
     """Return all findings about a machine.
 
     sha256: the name of our code's archive. needs: the needs of an experiment's system.
@@ -68,20 +53,17 @@ def judge(
     )
 
 
-def _login(machine: InventoryMachine) -> MachineFinding:
+def _login(machine: InventoryMachine) -> Finding:
     root = machine.user in {None, "root"}
-    return MachineFinding(
-        "login", DoctorState.GOOD, (machine.user or "yes") if root else f"{machine.user}, sudo"
-    )
+    return Finding.good("login", (machine.user or "yes") if root else f"{machine.user}, sudo")
 
 
-def _python(facts: Facts) -> MachineFinding:
+def _python(facts: Facts) -> Finding:
     ours = sysconfig.get_config_var("SOABI")
     if facts.abi == ours:
-        return MachineFinding("Python", DoctorState.GOOD, facts.python)
-    return MachineFinding(
+        return Finding.good("Python", facts.python)
+    return Finding.missing(
         "Python",
-        DoctorState.MISSING,
         facts.python,
         f"its python3 is {facts.python} ({facts.abi or 'of an unknown kind'}), but the compiled modules that"
         f" come from here are for {ours}",
@@ -89,48 +71,44 @@ def _python(facts: Facts) -> MachineFinding:
     )
 
 
-def _tools(facts: Facts) -> MachineFinding:
+def _tools(facts: Facts) -> Finding:
     if not facts.missing:
-        return MachineFinding("tools", DoctorState.GOOD, "all")
+        return Finding.good("tools", "all")
     packages = sorted({MACHINE_TOOLS[tool] for tool in facts.missing})
-    return MachineFinding(
+    return Finding.missing(
         "tools",
-        DoctorState.MISSING,
         f"{len(facts.missing)} missing",
         f"not installed: {', '.join(facts.missing)}",
         f"apt-get install {' '.join(packages)}",
     )
 
 
-def _links(inventory: Inventory, facts: Facts) -> Iterator[MachineFinding]:
+def _links(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
     if said := facts.attempts.namespaces:
-        yield MachineFinding(
+        yield Finding.missing(
             "links",
-            DoctorState.MISSING,
             "none",
             f"cannot create namespaces [{_short(said)}]",
             "use the machine itself rather than a container, or one with --privileged",
         )
         return
-    yield MachineFinding("links", DoctorState.GOOD, "relay" if facts.attempts.netem else "netem")
+    yield Finding.good("links", "relay" if facts.attempts.netem else "netem")
     if len(inventory.machines) > 1 and (said := facts.attempts.tunnel):
-        yield MachineFinding(
+        yield Finding.missing(
             "links",
-            DoctorState.MISSING,
             "no tunnels",
             f"the kernel {facts.kernel} does not support VXLAN tunnels [{_short(said)}]",
             "modprobe vxlan, or use a kernel that has it (CONFIG_VXLAN)",
         )
 
 
-def _network(inventory: Inventory, machine: InventoryMachine, facts: Facts) -> Iterator[MachineFinding]:
+def _network(inventory: Inventory, machine: InventoryMachine, facts: Facts) -> Iterator[Finding]:
     for address in machine.addresses:
         found = facts.addresses.get(address)
         if found is None:
             others = ", ".join(f"{own} ({at.interface})" for own, at in sorted(facts.addresses.items()))
-            yield MachineFinding(
+            yield Finding.missing(
                 "network",
-                DoctorState.MISSING,
                 address,
                 f"{address} is on none of its interfaces, which have {others or 'no address'}",
                 f"correct the inventory ({inventory.file})",
@@ -138,35 +116,29 @@ def _network(inventory: Inventory, machine: InventoryMachine, facts: Facts) -> I
             continue
         cell = f"{address} {found.interface} {found.mtu}"
         if not found.up:
-            yield MachineFinding(
-                "network",
-                DoctorState.MISSING,
-                cell,
-                f"{found.interface} is down",
-                f"ip link set {found.interface} up",
+            yield Finding.missing(
+                "network", cell, f"{found.interface} is down", f"ip link set {found.interface} up"
             )
         elif found.mtu < PROBE_BYTES:
-            yield MachineFinding(
+            yield Finding.note(
                 "network",
-                DoctorState.NOTE,
                 cell,
                 f"the MTU of {found.interface} is {found.mtu}: links between machines get"
                 f" {found.mtu - VXLAN_OVERHEAD_BYTES} at most",
                 f"ip link set {found.interface} mtu {PROBE_BYTES}, if all of that network can",
             )
         else:
-            yield MachineFinding("network", DoctorState.GOOD, cell)
+            yield Finding.good("network", cell)
     if facts.port_holder:
-        yield MachineFinding(
+        yield Finding.missing(
             "network",
-            DoctorState.MISSING,
             "port taken",
             f"UDP port {inventory.vxlan_port} is used by {facts.port_holder}",
             "stop it, or choose another port with `vxlan_port:` in the inventory",
         )
 
 
-def _peers(inventory: Inventory, facts: Facts) -> Iterator[MachineFinding]:
+def _peers(inventory: Inventory, facts: Facts) -> Iterator[Finding]:
     if not facts.echoes:
         return
     name = {address: machine.name for machine in inventory.machines for address in machine.addresses}
@@ -174,9 +146,8 @@ def _peers(inventory: Inventory, facts: Facts) -> Iterator[MachineFinding]:
     short = [echo for echo in facts.echoes if echo.small_s is not None and echo.large_s is None]
     cell = _reached(facts.echoes)
     if silent:
-        yield MachineFinding(
+        yield Finding.missing(
             "peers",
-            DoctorState.MISSING,
             cell,
             f"no answer in the experiment network from {_named(silent, name)}",
             "check that they are up and in the same network, and that no firewall drops ICMP",
@@ -184,15 +155,14 @@ def _peers(inventory: Inventory, facts: Facts) -> Iterator[MachineFinding]:
     if short:
         sizes = sorted({min(PROBE_BYTES, facts.addresses[echo.own].mtu) for echo in short})
         size = " or ".join(map(str, sizes))
-        yield MachineFinding(
+        yield Finding.missing(
             "peers",
-            DoctorState.MISSING,
             cell,
             f"no answer to packets of {size} bytes from {_named(short, name)}, but to small ones",
             "set the interfaces' MTU to that of the network between them",
         )
     if not silent and not short:
-        yield MachineFinding("peers", DoctorState.GOOD, cell)
+        yield Finding.good("peers", cell)
 
 
 def _reached(echoes: tuple[Echo, ...]) -> str:
@@ -205,78 +175,72 @@ def _named(echoes: list[Echo], name: dict[str, str]) -> str:
     return ", ".join(f"{name.get(echo.peer, '?')} ({echo.peer})" for echo in echoes)
 
 
-def _clock(facts: Facts, clock: ClockReading) -> MachineFinding:
+def _clock(facts: Facts, clock: ClockReading) -> Finding:
     offset = f"{clock.offset_ns / 1e6:+z.1f}"
     cell = f"{'0.0' if offset == '+0.0' else offset} ±{clock.error_ns / 1e6:.1f} ms"
     if facts.synchronised is False:
-        return MachineFinding(
+        return Finding.note(
             "clock",
-            DoctorState.NOTE,
             cell,
             "the kernel reports its clock as unsynchronised",
             "apt-get install chrony",
         )
-    return MachineFinding("clock", DoctorState.GOOD, cell)
+    return Finding.good("clock", cell)
 
 
-def _disk(machine: InventoryMachine, facts: Facts) -> Iterator[MachineFinding]:
+def _disk(machine: InventoryMachine, facts: Facts) -> Iterator[Finding]:
     cell = f"{facts.folder.free_bytes / 1e9:.0f} GB"
     if facts.folder.problem:
-        yield MachineFinding(
-            "disk", DoctorState.MISSING, cell, facts.folder.problem, "name another `folder:` in the inventory"
-        )
+        yield Finding.missing("disk", cell, facts.folder.problem, "name another `folder:` in the inventory")
     elif facts.folder.free_bytes < DISK_BYTES_ADVISED:
-        yield MachineFinding(
+        yield Finding.note(
             "disk",
-            DoctorState.NOTE,
             cell,
             f"{cell} are free for {machine.folder}; captures of a minute may take 2 GB",
             "name another `folder:` in the inventory, or give experiments a snap length",
         )
     else:
-        yield MachineFinding("disk", DoctorState.GOOD, cell)
+        yield Finding.good("disk", cell)
 
 
-def _memory(facts: Facts) -> MachineFinding:
+def _memory(facts: Facts) -> Finding:
     cell = f"{facts.memory_bytes / 2**30:.0f} GiB, {facts.processors} CPU"
     if facts.memory_bytes < MEMORY_BYTES_ADVISED:
-        return MachineFinding("memory", DoctorState.NOTE, cell)
-    return MachineFinding("memory", DoctorState.GOOD, cell)
+        return Finding.note("memory", cell)
+    return Finding.good("memory", cell)
 
 
-def _code(facts: Facts, sha256: str) -> MachineFinding:
+def _code(facts: Facts, sha256: str) -> Finding:
     if sha256 in facts.folder.versions:
-        return MachineFinding("code", DoctorState.GOOD, "this")
-    return MachineFinding("code", DoctorState.GOOD, "another" if facts.folder.versions else "none")
+        return Finding.good("code", "this")
+    return Finding.good("code", "another" if facts.folder.versions else "none")
 
 
-def _runs(facts: Facts) -> MachineFinding:
+def _runs(facts: Facts) -> Finding:
     counts = Counter(run.state for run in facts.runs)
     cell = ", ".join(f"{counts[state]} {state}" for state in (IN_USE, HELD, LEFT) if counts[state])
     left = [run for run in facts.runs if run.state != IN_USE]
     if not left:
-        return MachineFinding("runs", DoctorState.GOOD, cell or "none")
-    return MachineFinding(
+        return Finding.good("runs", cell or "none")
+    return Finding.note(
         "runs",
-        DoctorState.NOTE,
         f"{cell}, {sum(run.bytes for run in left) / 1e6:.0f} MB",
         f"without a controller: {', '.join(run.name for run in left)}",
         "`cutset fetch RUN` fetches its files; `cutset hosts INVENTORY --clean` removes fetched runs",
     )
 
 
-def _programs(facts: Facts, needs: Sequence[Need]) -> MachineFinding:
+def _programs(facts: Facts, needs: Sequence[Need]) -> Finding:
     """Return the finding about programs; Python modules are sent with the code."""
     lacking = [need for need in needs if need.kind == "program" and need.name not in facts.programs]
     if lacking:
-        return MachineFinding(
+        return Finding.missing(
             "programs",
-            DoctorState.MISSING,
             f"{len(lacking)} missing",
             f"needed for the run, but not installed: {', '.join(need.name for need in lacking)}",
             "; ".join(dict.fromkeys(need.get for need in lacking)),
         )
-    return MachineFinding("programs", DoctorState.GOOD, ", ".join(facts.programs) or "none")
+    return Finding.good("programs", ", ".join(facts.programs) or "none")
 
 
 def _short(said: str) -> str:

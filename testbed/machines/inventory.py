@@ -123,7 +123,9 @@ class _Machine(StrictModel):
         return self
 
 
-class _Shipping(StrictModel):
+class Shipping(StrictModel):
+    """The time of shipping, and the limits of rate and disk."""
+
     when: ShippingTime = ShippingTime.DURING
     """during: from the first packet on; end: after the run."""
     rate_bits_per_s: RateBitsPerS | None = None
@@ -153,7 +155,7 @@ class _Inventory(StrictModel):
     """hosts: we shape on the machines; emulab: the site's links do, and we only cut."""
     vxlan_port: _Port = VXLAN_PORT
     """UDP port of the tunnels between machines."""
-    shipping: _Shipping = Field(default_factory=_Shipping)
+    shipping: Shipping = Field(default_factory=Shipping)
     """When and how fast captures are shipped."""
 
     @model_validator(mode="after")
@@ -214,15 +216,6 @@ class InventoryMachine:
 
 
 @dataclass(frozen=True, slots=True)
-class Shipping:
-    """The time of shipping, and the limits of rate and disk."""
-
-    when: ShippingTime
-    rate_bits_per_s: int | None
-    disk_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Inventory:
     """The machines that a run may use."""
 
@@ -246,7 +239,7 @@ def load_inventory(path: Path) -> Inventory:
         lease_us=given.lease_us,
         shaping=given.shaping,
         vxlan_port=given.vxlan_port,
-        shipping=Shipping(**dict(given.shipping)),
+        shipping=given.shipping,
     )
 
 

@@ -4,12 +4,10 @@ The kernel closes the socket as after an error (ECONNABORTED) and sends the othe
 3.10.5). It needs CONFIG_INET_DIAG_DESTROY; without it, it silently does nothing.
 """
 
-import subprocess
 from collections.abc import Sequence
 
-from testbed.errors import MachineError, TestbedError
-
-TIMEOUT_S = 10.0
+from testbed.batches import run_tool
+from testbed.errors import TestbedError
 
 
 def reset_connections(peers: Sequence[str], port: int | None) -> int:
@@ -37,13 +35,5 @@ def connection_filter(peers: Sequence[str], port: int | None) -> list[str]:
 
 
 def _listed(options: Sequence[str], chosen: Sequence[str]) -> list[str]:
-    command = ["ss", "--no-header", "--numeric", "--tcp", *options, "state", "established", *chosen]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-    except FileNotFoundError:
-        raise MachineError("`ss` is not installed (Debian and Ubuntu: package iproute2)") from None
-    except subprocess.TimeoutExpired:
-        raise TestbedError(f"`ss` took more than {TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        raise TestbedError(f"ss: {' '.join(done.stderr.split())}")
-    return done.stdout.splitlines()
+    fixed = ("--no-header", "--numeric", "--tcp")
+    return run_tool("ss", *fixed, *options, "state", "established", *chosen, package="iproute2").splitlines()

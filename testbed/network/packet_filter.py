@@ -5,13 +5,11 @@ packet in a capture at its destination has reached its process. Each fault has i
 faults add up, and removing a table removes the rules of its fault.
 """
 
-import subprocess
 from collections.abc import Sequence
 
 from experiments.planned.changes import ProcessChange
-from testbed.errors import MachineError, TestbedError
+from testbed.batches import run_tool
 
-TIMEOUT_S = 10.0
 CONNECTING = "tcp flags & (syn | ack) == syn"
 
 
@@ -37,16 +35,7 @@ def unblock_script(change: ProcessChange) -> str:
 
 def execute(script: str) -> None:
     """Run a script in the network namespace of the calling thread. Raises TestbedError, MachineError."""
-    try:
-        done = subprocess.run(
-            ["nft", "-f", "-"], input=script, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-    except FileNotFoundError:
-        raise MachineError("`nft` is not installed (Debian and Ubuntu: package nftables)") from None
-    except subprocess.TimeoutExpired:
-        raise TestbedError(f"`nft` took more than {TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        raise TestbedError(f"nft: {' '.join(done.stderr.split())}")
+    run_tool("nft", "-f", "-", package="nftables", text=script)
 
 
 def _table(change: ProcessChange) -> str:

@@ -82,7 +82,7 @@ def _cell(each: "ExaminedMachine", subject: str) -> "Text":
     if not findings:
         return Text(UNKNOWN)
     worst = max(findings, key=lambda finding: list(MARKS).index(finding.state.value))
-    text = ", ".join(dict.fromkeys(finding.cell for finding in findings))
+    text = ", ".join(dict.fromkeys(finding.detail for finding in findings))
     return Text(text, "" if worst.state.value == "good" else MARKS[worst.state.value][1])
 
 

@@ -11,7 +11,8 @@ SUBJECT_WIDTH = 12
 def command() -> int:
     """Check what this machine can do, and show how to get what is missing."""
     from testbed.campaign import exit_codes
-    from testbed.doctor import DoctorState, examine
+    from testbed.doctor import examine
+    from testbed.findings import FindingState
 
     missing = []
     for finding in examine():
@@ -19,7 +20,7 @@ def command() -> int:
         click.echo(f"{click.style(mark, fg=colour)} {finding.subject:<{SUBJECT_WIDTH}} {finding.detail}")
         if finding.remedy:
             click.echo(f"  {'':<{SUBJECT_WIDTH}} -> {finding.remedy}")
-        if finding.state is DoctorState.MISSING:
+        if finding.state is FindingState.MISSING:
             missing.append(finding.subject)
     if missing:
         click.echo(f"cutset: missing: {', '.join(missing)}", err=True)

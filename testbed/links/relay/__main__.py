@@ -21,13 +21,14 @@ from contextlib import ExitStack
 from random import Random
 from typing import Any, TypeVar
 
-from testbed.links.relay.control_socket import ControlSocket, parameters_from_json, trace_from_json
+from testbed.links.relay.control_socket import ControlSocket, trace_from_json
 from testbed.links.relay.ingress import Ingress
 from testbed.links.relay.lan_switch import LanSwitch
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from testbed.links.relay.loop import Loop
 from testbed.links.relay.port import Outlet, RelayPort
 from testbed.links.relay.ring_sizes import port_blocks
+from topologies.link_parameters import LinkParameters
 
 PR_SET_TIMERSLACK = 29
 FIFO_PRIORITY = 1
@@ -86,7 +87,7 @@ def build_ingresses(order: dict[str, Any], delay_queue: DelayQueue, stack: ExitS
             direction,
             link[source],
             link[sink],
-            parameters_from_json(link["parameters"][direction]),
+            LinkParameters(**link["parameters"][direction]),
             trace_from_json(link["traces"].get(direction)),
         )
         for link in order["links"]

@@ -17,32 +17,15 @@ The answer to an order that fails is {"error": text}; after a failed start the p
 
 import json
 import socket
-from dataclasses import asdict
 from typing import Any
 
-from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, TraceSteps
 
 LINE_BYTES_MAX = 16 << 20
 
 
-def parameters_to_json(parameters: LinkParameters) -> dict[str, Any]:
-    """Return all fields by name."""
-    return asdict(parameters)
-
-
-def parameters_from_json(fields: dict[str, Any]) -> LinkParameters:
-    """Reverse `parameters_to_json`."""
-    return LinkParameters(**fields)
-
-
-def trace_to_json(trace: LinkTrace) -> dict[str, Any]:
-    """Return all fields by name."""
-    return asdict(trace)
-
-
 def trace_from_json(fields: dict[str, Any] | None) -> LinkTrace | None:
-    """Reverse `trace_to_json`; returns None for None."""
+    """Return a trace from its fields by name; None for None."""
     if fields is None:
         return None
     steps = {

@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from experiments.records.observations import LinkCounters
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied
-from testbed.links.relay.control_socket import ControlSocket, parameters_to_json, trace_to_json
+from testbed.links.relay.control_socket import ControlSocket
 from testbed.links.wiring import LinkWiring
 from topologies.link_parameters import LinkParameters
 
@@ -87,7 +88,7 @@ class RelayEmulator:
         fields = {
             "link": link,
             "direction": direction.value,
-            "parameters": parameters_to_json(parameters),
+            "parameters": asdict(parameters),
             "blackhole": blackhole,
         }
         answer = self._order({"do": "change", "requested_ns": requested_ns, **fields})
@@ -171,10 +172,8 @@ def _to_json(link: LinkWiring) -> dict[str, Any]:
         "b": link.b_interface,
         "lan": link.lan,
         "mac": link.mac,
-        "parameters": {
-            direction: parameters_to_json(parameters) for direction, parameters in link.parameters.items()
-        },
-        "traces": {direction: trace_to_json(trace) for direction, trace in link.traces.items()},
+        "parameters": {direction: asdict(parameters) for direction, parameters in link.parameters.items()},
+        "traces": {direction: asdict(trace) for direction, trace in link.traces.items()},
     }
 
 

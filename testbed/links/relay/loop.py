@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop
 from typing import Any
 
-from testbed.links.relay.control_socket import ControlSocket, parameters_from_json
+from testbed.links.relay.control_socket import ControlSocket
 from testbed.links.relay.ingress import PORTION_BYTES, Ingress, IngressBacklog
 from testbed.links.relay.lan_switch import DESTINATION, SOURCE, LanSwitch
 from testbed.links.relay.link_direction import CELL_NS, CELLS, DelayQueue, percentile_us
@@ -189,7 +189,7 @@ class Loop:
         ingress = self._ingresses.get((order["link"], order["direction"]))
         if ingress is None:
             raise ValueError(f"there is no link {order['link']}")
-        parameters = parameters_from_json(order["parameters"])
+        parameters = LinkParameters(**order["parameters"])
         self._settle(ingress)
         while self._delay_queue.heap and self._delay_queue.heap[0][0] <= time.monotonic_ns():
             self._send_due()  # frames due before the change leave before it, even if they are late

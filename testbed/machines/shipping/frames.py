@@ -20,8 +20,8 @@ BODY_BYTES_MAX = CHUNK_BYTES_MAX + (64 << 10)
 HEAD = struct.Struct(">cI")
 
 
-class ShippingError(TestbedError):
-    """The other side violates the protocol."""
+class ShippingError(TestbedError, ValueError):
+    """The other side violates the protocol. It is also an error of validation."""
 
 
 class Kind(Enum):

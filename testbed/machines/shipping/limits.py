@@ -2,8 +2,6 @@
 
 import shutil
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,13 +104,3 @@ class DiskBudget:
 def used_bytes(folder: Path) -> int:
     """Return the size of all files below a folder."""
     return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-@dataclass(frozen=True, slots=True)
-class ShippingBounds:
-    """The limits and the clock that all sessions share."""
-
-    rate: RateBudget
-    disk: DiskBudget
-    now_s: Callable[[], float] = time.monotonic
-    wait: Callable[[float], object] = time.sleep

@@ -7,6 +7,7 @@ that was silent for `ShippingLimits.patience_s`.
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Protocol
 from experiments.files.sanitize import sanitize
 from testbed.errors import MachineError, TestbedError
 from testbed.machines.shipping.frames import ShippingError
-from testbed.machines.shipping.limits import ShippingBounds, ShippingLimits
+from testbed.machines.shipping.limits import DiskBudget, RateBudget, ShippingLimits
 from testbed.machines.shipping.result import MachineProgress, ShippingResult, ShippingState
 from testbed.machines.shipping.session import DiskLimitError, SenderConnection, SenderSession
 from testbed.machines.shipping.transfer import FileTransfer
@@ -46,13 +47,14 @@ Listener = Callable[[MachineProgress], None]
 
 @dataclass(slots=True)
 class TransferContext:
-    """The shared context of all machine receivers.
+    """The shared context of all machine receivers: their limits, and what they tell.
 
     disk_full: set to the reason when no more data fits here. stop: set to end all of them, incomplete.
     """
 
-    bounds: ShippingBounds
     limits: ShippingLimits
+    rate: RateBudget
+    disk: DiskBudget
     listener: Listener
     over: Callable[[str], bool]
     given_up: Callable[[str], bool]
@@ -73,7 +75,7 @@ class MachineReceiver(threading.Thread):
         self._problem = "shipping did not end"
         self._connections = 0
         self._wire_bytes = 0
-        self._received_s = context.bounds.now_s()
+        self._received_s = time.monotonic()
         self._shown = (float("-inf"), ShippingState.CONNECTING)
         self._talk: tuple[SenderConnection, SenderSession] | None = None
 
@@ -134,14 +136,14 @@ class MachineReceiver(threading.Thread):
                 problem = str(error)
             except (OSError, EOFError, TestbedError) as error:
                 problem = str(error)
-            silent_s = self._context.bounds.now_s() - self._received_s
+            silent_s = time.monotonic() - self._received_s
             if self._received_s > heard_s:
                 pause_s = self._context.limits.retry_s
             elif was_over and silent_s >= self._context.limits.patience_s:
                 return f"{problem}; it was given up after {self._context.limits.patience_s:g} s"
             if not self._stopped():
                 self._show(ShippingState.WAITING, problem)
-                self._context.bounds.wait(pause_s * self._context.randomness.uniform(0.5, 1))
+                self._context.stop.wait(pause_s * self._context.randomness.uniform(0.5, 1))
             pause_s = min(2 * pause_s, RETRY_S_MAX)
         return self._why_stopped()
 
@@ -163,11 +165,13 @@ class MachineReceiver(threading.Thread):
         talk = SenderSession(
             stream,
             self._transfer,
-            self._context.bounds,
+            self._context.rate,
+            self._context.disk,
             over=lambda: self._context.over(self.source.name),
             heard=self._received,
             show=self._show,
             stopped=self._stopped,
+            wait=self._context.stop.wait,
         )
         self._talk = stream, talk
         try:
@@ -187,11 +191,11 @@ class MachineReceiver(threading.Thread):
         return self._context.stop.is_set() or self._given_up.is_set()
 
     def _received(self, size: int) -> None:
-        self._received_s = self._context.bounds.now_s()
+        self._received_s = time.monotonic()
         self._wire_bytes += size
 
     def _show(self, state: ShippingState, note: str = "") -> None:
-        now_s = self._context.bounds.now_s()
+        now_s = time.monotonic()
         if (state, note) == (self._shown[1], "") and now_s - self._shown[0] < SHOW_S:
             return
         self._shown = now_s, state

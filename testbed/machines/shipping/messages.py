@@ -30,14 +30,7 @@ DIGEST_BYTES = 32  # SHA-256
 TEXT_MAX = 400
 
 
-def _checked(path: str) -> str:
-    try:
-        return checked(path)
-    except ShippingError as error:
-        raise ValueError(str(error)) from None
-
-
-Path = Annotated[str, AfterValidator(_checked)]
+Path = Annotated[str, AfterValidator(checked)]
 Size = Annotated[int, Field(ge=0, le=SIZE_MAX, strict=True)]
 
 
@@ -99,34 +92,23 @@ def decode_message(kind: type[Message], body: bytes) -> Message:
     return message
 
 
-class Packer:
-    """A compressor of DATA."""
-
-    def __init__(self) -> None:
-        self._zstd = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
-
-    def data(self, data: bytes) -> bytes:
-        """Return a DATA frame."""
-        return encode(Kind.DATA, self._zstd.compress(data))
+def encode_data(data: bytes) -> bytes:
+    """Return a DATA frame, compressed."""
+    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
+    return encode(Kind.DATA, compressor.compress(data))
 
 
-class Unpacker:
-    """A decompressor of DATA, which never returns more bytes than requested."""
-
-    def __init__(self) -> None:
-        self._zstd = zstandard.ZstdDecompressor()
-
-    def data(self, body: bytes, length: int) -> bytes:
-        """Decompress the answer to a READ of `length` bytes. Raises ShippingError."""
-        try:
-            if zstandard.frame_content_size(body) != length:
-                raise ShippingError(f"data is not the {length} bytes that were requested")
-            data = self._zstd.decompress(body, max_output_size=length)
-        except zstandard.ZstdError as error:
-            raise ShippingError(f"data cannot be decompressed: {error}") from None
-        if len(data) != length:
-            raise ShippingError(f"{len(data)} bytes of data; {length} were requested")
-        return data
+def decode_data(body: bytes, length: int) -> bytes:
+    """Decompress the answer to a READ of `length` bytes, never more. Raises ShippingError."""
+    try:
+        if zstandard.frame_content_size(body) != length:
+            raise ShippingError(f"data is not the {length} bytes that were requested")
+        data = zstandard.ZstdDecompressor().decompress(body, max_output_size=length)
+    except zstandard.ZstdError as error:
+        raise ShippingError(f"data cannot be decompressed: {error}") from None
+    if len(data) != length:
+        raise ShippingError(f"{len(data)} bytes of data; {length} were requested")
+    return data
 
 
 def decode_digest(body: bytes) -> bytes:

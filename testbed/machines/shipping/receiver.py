@@ -28,7 +28,6 @@ from testbed.machines.shipping.limits import (
     SILENCE_S,
     DiskBudget,
     RateBudget,
-    ShippingBounds,
     ShippingLimits,
     used_bytes,
 )
@@ -42,7 +41,7 @@ from testbed.machines.shipping.result import MachineProgress, ShippingResult
 from testbed.machines.shipping.sender import IDLE_S
 from testbed.machines.shipping.transfer import FileTransfer
 from testbed.machines.software.deploy import our_python
-from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, connect
+from testbed.machines.ssh.ssh import RemoteProcess, connect
 
 LOOK_S = 0.1
 END_TIMEOUT_S = 15.0
@@ -74,8 +73,9 @@ def ship(
 
     disk = DiskBudget(run, limits.disk_bytes, used_bytes(run))
     context = TransferContext(
-        bounds=ShippingBounds(RateBudget(limits.rate_bits_per_s), disk, wait=stop.wait),
         limits=limits,
+        rate=RateBudget(limits.rate_bits_per_s),
+        disk=disk,
         listener=notify,
         over=stop_following,
         given_up=give_up,
@@ -144,7 +144,7 @@ class MachineSource:
         """The machine's name."""
         return self.machine.name
 
-    def open(self) -> "SenderStream":
+    def open(self) -> RemoteProcess:
         """See `ShippingSource`. Raises MachineError for host keys and logins, UnreachableError for the
         network.
         """
@@ -155,7 +155,8 @@ class MachineSource:
             connection.close()
             raise
         process.timeout_s = self.silence_s
-        return SenderStream(connection, process)
+        process.on_close = connection.close
+        return process
 
     def command(self) -> list[str]:
         """Return the sender's command line on the machine."""
@@ -164,28 +165,3 @@ class MachineSource:
         idle_s = min(IDLE_S, int(self.lease_s))
         sender = ["-m", "testbed.machines.shipping.sender", self.folder, "--idle", str(idle_s)]
         return [*our_python(self.code), *sender, *nice, *without]
-
-
-@dataclass(frozen=True, slots=True)
-class SenderStream:
-    """A running sender and the connection to it. See `Stream`."""
-
-    connection: SshConnection
-    process: RemoteProcess
-
-    def read(self, size: int, /) -> bytes:
-        """See Stream."""
-        return self.process.read(size)
-
-    def write(self, data: bytes, /) -> None:
-        """See Stream."""
-        self.process.write(data)
-
-    def said(self) -> str:
-        """See Stream."""
-        return self.process.said()
-
-    def close(self) -> None:
-        """See `Stream`. The sender reads the end of its input and exits."""
-        self.process.close()
-        self.connection.close()

@@ -23,9 +23,9 @@ from testbed.machines.shipping.messages import (
     FileEntry,
     Hash,
     Listing,
-    Packer,
     Read,
     decode_message,
+    encode_data,
     encode_message,
 )
 from testbed.machines.shipping.names import checked
@@ -55,7 +55,6 @@ class Sender:
         self._write = write
         self._alive = alive
         self._listed: dict[str, FileEntry] = {}
-        self._packer = Packer()
 
     def serve(self, frames: FrameReader) -> None:
         """Greet and answer until the requests end.
@@ -106,7 +105,7 @@ class Sender:
                 return None
             file.seek(asked.offset)
             data = file.read(asked.length)
-            return self._packer.data(data) if len(data) == asked.length else None
+            return encode_data(data) if len(data) == asked.length else None
 
         self._answer(asked.path, read)
 

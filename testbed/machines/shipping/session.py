@@ -5,17 +5,18 @@ so that both ends cannot be blocked in writes at once. The folder is listed agai
 and once more when it is over.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
 from testbed.machines.shipping.frames import FrameReader, Kind, ShippingError, encode
-from testbed.machines.shipping.limits import ShippingBounds
+from testbed.machines.shipping.limits import DiskBudget, RateBudget
 from testbed.machines.shipping.messages import (
     Hash,
     Listing,
     Read,
-    Unpacker,
+    decode_data,
     decode_digest,
     decode_message,
     decode_text,
@@ -59,33 +60,38 @@ class SenderSession:
     """A session with one sender.
 
     over: returns whether the run is over; heard: called with the number of bytes received; show: called with
-    the state; stopped: returns whether to end now, incomplete.
+    the state; stopped: returns whether to end now, incomplete; wait: waits this number of seconds, or less.
     """
 
     def __init__(
         self,
         stream: SenderConnection,
         transfer: FileTransfer,
-        bounds: ShippingBounds,
+        rate: RateBudget,
+        disk: DiskBudget,
         *,
         over: Callable[[], bool],
         heard: Callable[[int], None],
         show: Callable[[ShippingState], None],
         stopped: Callable[[], bool],
+        wait: Callable[[float], object] = time.sleep,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream
         self._frames = FrameReader(self._read)
         self._transfer = transfer
-        self._bounds = bounds
+        self._rate = rate
+        self._disk = disk
         self._over = over
         self._heard = heard
         self._show = show
         self._stopped = stopped
+        self._wait = wait
+        self._now_s = now_s
         self._under_way: deque[PendingRequest | None] = deque()  # None: a LIST
         self._listed_s = float("-inf")
         self._final = False
         self._busy = 0
-        self._unpacker = Unpacker()
         self._waiting_since_s: float | None = None
 
     def run(self) -> bool:
@@ -106,7 +112,7 @@ class SenderSession:
                     return True
                 else:
                     self._show(ShippingState.FOLLOWING if pause_s is None else ShippingState.SHIPPING)
-                    self._bounds.wait(PAUSE_S if pause_s is None else min(pause_s, PAUSE_S))
+                    self._wait(PAUSE_S if pause_s is None else min(pause_s, PAUSE_S))
             return False
         finally:
             for asked in self._under_way:
@@ -115,7 +121,7 @@ class SenderSession:
     def silent_s(self) -> float:
         """Return the seconds since an awaited answer's last bytes; a slow answer is not silence."""
         since_s = self._waiting_since_s
-        return 0.0 if since_s is None else self._bounds.now_s() - since_s
+        return 0.0 if since_s is None else self._now_s() - since_s
 
     def _doing(self) -> ShippingState:
         reading = any(asked and isinstance(asked.request, Read) for asked in self._under_way)
@@ -133,17 +139,17 @@ class SenderSession:
         requests = self._list_request()
         wait_s = None
         while len(self._under_way) < UNDER_WAY_MAX:
-            request = self._transfer.next(self._bounds.rate.chunk_bytes)
+            request = self._transfer.next(self._rate.chunk_bytes)
             if request is None:
                 break
             if isinstance(request, Read):
-                wait_s = self._bounds.rate.book(request.length, self._bounds.now_s())
+                wait_s = self._rate.book(request.length, self._now_s())
                 if wait_s > 0:
                     break
                 wait_s = None
-                problem = self._bounds.disk.take(request.length)
+                problem = self._disk.take(request.length)
                 if problem:
-                    self._bounds.rate.give_back(request.length)
+                    self._rate.give_back(request.length)
                     raise DiskLimitError(problem)
             self._under_way.append(self._transfer.asked(request))
             requests += encode_message(request)
@@ -155,7 +161,7 @@ class SenderSession:
         """Return a LIST frame if one is due, else b""."""
         if None in self._under_way:
             return b""
-        now_s = self._bounds.now_s()
+        now_s = self._now_s()
         ending = not self._final and self._over()
         again = self._final and self._transfer.stale and not self._under_way
         if ending or again or (not self._final and now_s - self._listed_s >= POLL_S):
@@ -210,24 +216,24 @@ class SenderSession:
             self._transfer.run_is_over()
 
     def _take_data(self, asked: PendingRequest, body: bytes, length: int) -> None:
-        data = self._unpacker.data(body, length)
+        data = decode_data(body, length)
         self._under_way.popleft()
-        self._bounds.rate.give_back(length - len(body))
+        self._rate.give_back(length - len(body))
         try:
             used = self._transfer.took(asked, data)
         except OSError as error:  # `took` raises only if the disk is full
             raise DiskLimitError(f"writing here: {error.strerror}") from None
         if not used:
-            self._bounds.disk.give_back(length)
+            self._disk.give_back(length)
 
     def _give_back(self, asked: PendingRequest | None) -> None:
         """Release the bookings for an answer without data."""
         if asked is not None and isinstance(asked.request, Read):
-            self._bounds.rate.give_back(asked.request.length)
-            self._bounds.disk.give_back(asked.request.length)
+            self._rate.give_back(asked.request.length)
+            self._disk.give_back(asked.request.length)
 
     def _read(self, size: int) -> bytes:
-        self._waiting_since_s = self._bounds.now_s()
+        self._waiting_since_s = self._now_s()
         try:
             data = self._stream.read(size)
         finally:

@@ -64,12 +64,12 @@ def deploy_to(connection: SshConnection, archive: Archive) -> bool:
         root=True,
     ) as process:
         process.timeout_s = ANSWER_S
-        answer = _line(process)
+        answer = _answer(process)
         if answer == "want":
             for start in range(0, len(content), PIECE_BYTES):
                 process.write(content[start : start + PIECE_BYTES])
             process.end_input()
-            answer = _line(process)
+            answer = _answer(process)
         if answer not in {"have", "unpacked"}:
             process.wait()
             said = process.said() or f"{PYTHON} reported no error"
@@ -77,15 +77,8 @@ def deploy_to(connection: SshConnection, archive: Archive) -> bool:
         return answer == "unpacked"
 
 
-def _line(process: RemoteProcess) -> str:
-    """Read a line of the program's output; a part of it if the output ends or the line is too long."""
-    line = b""
-    while not line.endswith(b"\n") and len(line) < LINE_BYTES_MAX:
-        piece = process.read(LINE_BYTES_MAX)
-        if not piece:
-            break
-        line += piece
-    return line.decode(errors="replace").strip()
+def _answer(process: RemoteProcess) -> str:
+    return process.read_line(LINE_BYTES_MAX).decode(errors="replace").strip()
 
 
 BEGINNING = """\

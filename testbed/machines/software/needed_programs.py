@@ -6,7 +6,6 @@ A program is required on the machines with processes of a role that names it; a 
 """
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,9 +13,9 @@ from pydantic import TypeAdapter
 
 from experiments.planned.plan import Plan
 from node.core.program import Need, Programs
-from testbed.errors import MachineError, TestbedError
+from testbed.errors import MachineError
 from testbed.machines.archive import Archive
-from testbed.machines.facts import SanitizedText, read_answer
+from testbed.machines.facts import SanitizedText, ask
 from testbed.machines.inventory import InventoryMachine
 from testbed.machines.parallel import all_or_raise, on_each
 from testbed.machines.placement import Placement
@@ -115,14 +114,15 @@ def _check(
     archive: Archive,
 ) -> Versions:
     command = [*our_python(code_folder(machine, archive)), "-m", PROGRAM]
-    request = json.dumps([dataclasses.asdict(need) for need in needs]).encode()
-    done = connections.to(machine).run(command, data=request, timeout_s=ANSWER_TIMEOUT_S, root=True)
-    if done.code != 0:
-        raise TestbedError(f"{machine.name}: cannot check what its programs need: {done.said[-300:]}")
-    try:
-        answer = read_answer(_ANSWER, done.stdout)
-    except TestbedError as error:
-        raise TestbedError(f"{machine.name}: {error}") from None
+    request = [dataclasses.asdict(need) for need in needs]
+    answer = ask(
+        connections.to(machine),
+        command,
+        request,
+        _ANSWER,
+        timeout_s=ANSWER_TIMEOUT_S,
+        doing="check what its programs need",
+    )
     lacking = [need for need in needs if need.name in answer.missing]
     if lacking:
         raise MachineError(lacking_line(system, machine.name, lacking))

@@ -7,12 +7,11 @@ is enough) is skipped. `testbed.machines.ssh.host_keys` decides which host keys 
 
 import logging
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import fabric
@@ -129,9 +128,7 @@ class SshConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -195,7 +192,10 @@ class SshConnection:
 
 
 class RemoteProcess:
-    """A command on a machine. Reads and writes wait at most `timeout_s` each (None: without limit)."""
+    """A command on a machine. Reads and writes wait at most `timeout_s` each (None: without limit).
+
+    on_close: called by `close`, for the connection if nothing else uses it.
+    """
 
     def __init__(self, channel: paramiko.Channel, name: str) -> None:
         self._channel = channel
@@ -204,13 +204,12 @@ class RemoteProcess:
         self._held = bytearray()  # received, but not returned by `read` yet
         self._said = bytearray()
         self.timeout_s: float | None = None
+        self.on_close: Callable[[], object] = lambda: None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def read(self, size: int) -> bytes:
@@ -236,6 +235,15 @@ class RemoteProcess:
             held, self._held = bytes(self._held[:size]), self._held[size:]
             return held
         return self._receive(size)
+
+    def read_line(self, bytes_max: int) -> bytes:
+        """Return the next line, with its end; a part of it if its output ends or the line is too long."""
+        line = b""
+        while b"\n" not in line and len(line) <= bytes_max and (piece := self.read(bytes_max)):
+            line += piece
+        first, end, rest = line.partition(b"\n")
+        self._held[:0] = rest
+        return first + end
 
     def _receive(self, size: int) -> bytes:
         try:
@@ -298,6 +306,7 @@ class RemoteProcess:
         """Close the channel; idempotent. The command reads the end of its input."""
         with suppress(OSError, EOFError):
             self._channel.close()
+        self.on_close()
 
 
 class _Transport(paramiko.Transport):

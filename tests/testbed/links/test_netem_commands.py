@@ -1,11 +1,12 @@
 """The exact lines of links that netem emulates."""
 
+import pytest
+
 from experiments.planned.changes import LinkDirectionName
 from testbed.links.netem_commands import (
-    delay_line,
     delay_options,
-    limit_line,
     limit_options,
+    netem_line,
     netem_link,
     offload_lines,
     stage_seed,
@@ -57,36 +58,37 @@ def test_each_direction_is_delayed_at_the_pair_and_limited_where_it_leaves() -> 
     assert (BACKWARD.delay, BACKWARD.limit) == ("ny7", "l7a")
 
 
-def test_a_link_with_nothing_but_a_delay() -> None:
-    assert limit_line("add", FORWARD, 1, DELAY) == (
-        "qdisc add dev l7b root handle 1: netem limit 1000000 delay 0us 0us rate 0bit loss random 0%"
-    )
-    assert delay_line("add", FORWARD, 1, DELAY) == (
-        "qdisc add dev nx7 root handle 1: netem"
-        " limit 1000000 delay 15000us 0us rate 1000000000000bit loss random 0%"
-    )
-
-
-def test_a_link_with_loss_a_rate_and_a_queue() -> None:
-    assert limit_line("change", BACKWARD, 2, LIMITED) == (
-        "qdisc change dev l7a root handle 2: netem limit 51 delay 0us 0us rate 10000000bit loss random 1%"
-    )
-    assert delay_line("change", BACKWARD, 2, LIMITED) == (
-        "qdisc change dev ny7 root handle 2: netem"
-        " limit 1000000 delay 15000us 0us rate 1000000000000bit loss random 0%"
-    )
+@pytest.mark.parametrize(
+    ("parameters", "at_limit", "at_delay"),
+    [
+        (
+            DELAY,
+            "limit 1000000 delay 0us 0us rate 0bit loss random 0%",
+            "delay 15000us 0us rate 1000000000000bit",
+        ),
+        (
+            LIMITED,
+            "limit 51 delay 0us 0us rate 10000000bit loss random 1%",
+            "delay 15000us 0us rate 1000000000000bit",
+        ),
+    ],
+    ids=["nothing but a delay", "loss, a rate and a queue"],
+)
+def test_the_options_of_both_stages(parameters: LinkParameters, at_limit: str, at_delay: str) -> None:
+    assert limit_options(parameters) == at_limit
+    assert delay_options(parameters) == f"limit 1000000 {at_delay} loss random 0%"
 
 
 def test_a_blackhole_loses_everything_at_both_stages() -> None:
-    for line in (limit_line, delay_line):
-        assert line("replace", FORWARD, 2, DELAY, blackhole=True).endswith("loss random 100%")
+    for options in (limit_options, delay_options):
+        assert options(DELAY, blackhole=True).endswith("loss random 100%")
 
 
 def test_jitter_keeps_the_order_unless_it_is_to_reorder() -> None:
     jitter = LinkParameters(delay_us=10_000, jitter_us=2_500)
-    assert "delay 10000us 2500us rate 1000000000000bit" in delay_options(jitter, loss=0)
+    assert "delay 10000us 2500us rate 1000000000000bit" in delay_options(jitter)
     reordering = LinkParameters(delay_us=10_000, jitter_us=2_500, reorder=True)
-    assert "delay 10000us 2500us rate 0bit" in delay_options(reordering, loss=0)
+    assert "delay 10000us 2500us rate 0bit" in delay_options(reordering)
 
 
 def test_a_queue_that_is_not_given_is_computed_as_for_every_kind() -> None:
@@ -112,8 +114,10 @@ def test_small_losses_are_not_rounded_away() -> None:
 
 
 def test_a_seed_stands_last_and_is_another_for_each_stage_and_change() -> None:
-    assert limit_line("add", FORWARD, 1, DELAY, seed=7).endswith("loss random 0% seed 7")
-    assert delay_line("change", FORWARD, 1, DELAY, seed=8).endswith("loss random 0% seed 8")
+    assert netem_line("add", "l7b", 1, "limit 1") == "qdisc add dev l7b root handle 1: netem limit 1"
+    assert netem_line("change", "nx7", 2, "limit 1", 7).endswith(
+        "dev nx7 root handle 2: netem limit 1 seed 7"
+    )
     seeds = {stage_seed(1, stage, change) for stage in ("nx7", "l7b") for change in range(3)}
     assert len(seeds) == 6
     assert stage_seed(1, "nx7", 0) == stage_seed(1, "nx7", 0) != stage_seed(2, "nx7", 0)

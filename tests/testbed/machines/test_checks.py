@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from experiments.records.rundir import RUNS, RunDirectory
-from testbed.doctor import DoctorState
 from testbed.errors import TestbedError
+from testbed.findings import FindingState
 from testbed.machines.archive import Archive, pack
 from testbed.machines.checks import ExaminedMachine, examine
 from testbed.machines.cleanup import CleanupResult, clean
@@ -89,7 +89,7 @@ def test_machines_that_can_take_part_say_what_they_are(pair: Lab, archive: Archi
     found = examined(pair, archive)
     took_ns = time.monotonic_ns() - begun_ns
     for name, each in found.items():
-        cells = {finding.subject: finding.cell for finding in each.findings}
+        cells = {finding.subject: finding.detail for finding in each.findings}
         assert each.missing == (), name
         assert cells["network"] == f"{pair[name].experiment} exp0 1600"
         assert cells["peers"].startswith("1/1 ")
@@ -145,7 +145,7 @@ def test_a_network_that_carries_less_than_its_interfaces_say_is_found(pair: Lab,
         pair["h1"].run(["ip", "link", "set", "exp0", "mtu", "1600"])
     assert "no answer to packets of 1550 bytes from h1" in only_problem(found["h0"])
     (small,) = [
-        each for each in found["h1"].findings if each.state is DoctorState.NOTE and each.subject == "network"
+        each for each in found["h1"].findings if each.state is FindingState.NOTE and each.subject == "network"
     ]
     assert "links between machines get 1350 at most" in small.problem
 
@@ -209,7 +209,7 @@ def test_code_is_sent_once_and_stays_below_the_folder(pair: Lab) -> None:
         new = set(machine.changed_files()) - before[name]
         assert all(f"{path}/".startswith(f"{pair[name].folder}/") for path in new)
     found = examined(pair, archive)["h0"]
-    assert {finding.cell for finding in found.findings if finding.subject == "code"} == {"this"}
+    assert {finding.detail for finding in found.findings if finding.subject == "code"} == {"this"}
 
 
 def test_a_machine_without_room_says_so_and_keeps_nothing_of_it(lab_works: None) -> None:

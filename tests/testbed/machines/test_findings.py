@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from node.core.program import Need
-from testbed.doctor import DoctorState
 from testbed.errors import MachineError, TestbedError
+from testbed.findings import Finding, FindingState
 from testbed.machines.checks import ExaminedMachine, raise_if_unfit
 from testbed.machines.facts import (
     Address,
@@ -25,7 +25,7 @@ from testbed.machines.facts import (
     read_time_ns,
     request,
 )
-from testbed.machines.findings import MachineFinding, judge
+from testbed.machines.findings import judge
 from testbed.machines.inventory import Inventory, InventoryMachine, Shaping, Shipping, ShippingTime
 
 OURS, OTHERS = "a" * 64, "b" * 64
@@ -51,7 +51,7 @@ def machine(number: int, **changes: Any) -> InventoryMachine:
 def inventory(*machines: InventoryMachine) -> Inventory:
     given = machines or (machine(0), machine(1))
     return Inventory(
-        "lab", "lab.yaml", given, 60_000_000, Shaping.HOSTS, 4789, Shipping(ShippingTime.DURING, None, None)
+        "lab", "lab.yaml", given, 60_000_000, Shaping.HOSTS, 4789, Shipping(when=ShippingTime.DURING)
     )
 
 
@@ -74,22 +74,22 @@ FIT = Facts(
 CLOCK = ClockReading(1_500_000, 200_000)
 
 
-def findings(**changes: Any) -> list[MachineFinding]:
+def findings(**changes: Any) -> list[Finding]:
     """About h0, with these facts changed."""
     facts = dataclasses.replace(FIT, **changes)
     return list(judge(inventory(), machine(0), facts, CLOCK, OURS))
 
 
-def wrong(**changes: Any) -> MachineFinding:
+def wrong(**changes: Any) -> Finding:
     """Return the only finding that is not good."""
-    (found,) = [finding for finding in findings(**changes) if finding.state is not DoctorState.GOOD]
+    (found,) = [finding for finding in findings(**changes) if finding.state is not FindingState.GOOD]
     return found
 
 
 def test_a_fit_machine_has_nothing_to_remedy_and_says_what_it_is() -> None:
     found = findings()
-    assert all(each.state is DoctorState.GOOD and not each.problem and not each.remedy for each in found)
-    assert {each.subject: each.cell for each in found} == {
+    assert all(each.state is FindingState.GOOD and not each.problem and not each.remedy for each in found)
+    assert {each.subject: each.detail for each in found} == {
         "login": "root",
         "Python": "3.11.2",
         "tools": "all",
@@ -135,7 +135,7 @@ def test_obstacles_to_runs_are_reported_with_their_remedy(
     changes: dict[str, Any], subject: str, problem: str, remedy: str
 ) -> None:
     found = wrong(**changes)
-    assert (found.subject, found.state) == (subject, DoctorState.MISSING)
+    assert (found.subject, found.state) == (subject, FindingState.MISSING)
     assert problem in found.problem
     assert remedy in found.remedy
 
@@ -153,7 +153,7 @@ def test_obstacles_to_runs_are_reported_with_their_remedy(
 )
 def test_notes_do_not_prevent_runs(changes: dict[str, Any], subject: str, problem: str) -> None:
     found = wrong(**changes)
-    assert (found.subject, found.state) == (subject, DoctorState.NOTE)
+    assert (found.subject, found.state) == (subject, FindingState.NOTE)
     assert problem in found.problem
 
 
@@ -169,19 +169,19 @@ def test_notes_do_not_prevent_runs(changes: dict[str, Any], subject: str, proble
 )
 def test_harmless_differences_are_good(changes: dict[str, Any], subject: str, cell: str) -> None:
     (found,) = [finding for finding in findings(**changes) if finding.subject == subject]
-    assert (found.state, found.cell) == (DoctorState.GOOD, cell)
+    assert (found.state, found.detail) == (FindingState.GOOD, cell)
 
 
 def test_leftovers_of_runs_are_counted_by_state_with_their_size() -> None:
     runs = (RunFolder("a", 1, "in use"), RunFolder("b", 2_000_000, "left"), RunFolder("c", 3_000_000, "held"))
-    assert wrong(runs=runs).cell == "1 in use, 1 held, 1 left, 5 MB"
+    assert wrong(runs=runs).detail == "1 in use, 1 held, 1 left, 5 MB"
     assert wrong(runs=runs).problem == "without a controller: b, c"
 
 
 def test_a_machine_alone_needs_no_tunnels() -> None:
     facts = dataclasses.replace(FIT, attempts=Attempts(None, None, "no"), echoes=())
     found = judge(inventory(machine(0)), machine(0), facts, CLOCK, OURS)
-    assert all(finding.state is DoctorState.GOOD for finding in found)
+    assert all(finding.state is FindingState.GOOD for finding in found)
 
 
 def test_a_run_is_refused_with_all_that_is_missing_anywhere() -> None:
@@ -216,7 +216,7 @@ def test_machines_are_asked_to_reach_the_others_in_each_network_that_they_share(
 )
 def test_a_clock_that_is_right_has_no_sign(offset_ns: int, cell: str) -> None:
     found = judge(inventory(), machine(0), FIT, ClockReading(offset_ns, 200_000), OURS)
-    assert {finding.cell for finding in found if finding.subject == "clock"} == {cell}
+    assert {finding.detail for finding in found if finding.subject == "clock"} == {cell}
 
 
 def test_the_quickest_answer_says_most_of_a_clock() -> None:
@@ -289,8 +289,8 @@ def test_programs_that_an_experiment_needs_are_in_the_way_if_they_are_not_there(
     needs = (broker, Need("module", "paho", "make systems"))
     facts = dataclasses.replace(FIT, programs=("etcd",))
     found = [judge(inventory(), machine(0), facts, CLOCK, OURS, needs=each)[-1] for each in ((), needs)]
-    assert (found[0].state, found[0].cell) == (DoctorState.GOOD, "etcd")
-    assert (found[1].state, found[1].cell) == (DoctorState.MISSING, "1 missing")
+    assert (found[0].state, found[0].detail) == (FindingState.GOOD, "etcd")
+    assert (found[1].state, found[1].detail) == (FindingState.MISSING, "1 missing")
     assert "mosquitto" in found[1].problem
     assert "paho" not in found[1].problem
     assert found[1].remedy == "apt-get install mosquitto"

@@ -93,7 +93,7 @@ def test_the_only_machine_is_blamed_for_its_own_mistake(tmp_path: Path) -> None:
 
 def test_the_schema_describes_every_field_and_refuses_unknown_ones() -> None:
     schema = inventory_schema()
-    for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["_Shipping"]):
+    for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["Shipping"]):
         assert part["additionalProperties"] is False
         assert all(field.get("description") for field in part["properties"].values())
 
@@ -133,7 +133,7 @@ def test_the_schemas_patterns_tell_right_from_wrong(field: str, text: str, right
 def test_the_documentation_has_every_field_with_its_default() -> None:
     schema = inventory_schema()
     rows = [line for line in DOCUMENT.read_text().splitlines() if line.startswith("| ")]
-    for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["_Shipping"]):
+    for part in (schema, schema["$defs"]["_Machine"], schema["$defs"]["Shipping"]):
         for name, field in part["properties"].items():
             found = [row for row in rows if row.startswith(f"| `{name}` |")]
             assert found, name

@@ -28,7 +28,7 @@ def machine(number: int, *serves: str, takes: int = 16) -> InventoryMachine:
 
 
 def inventory(*machines: InventoryMachine, shaping: Shaping = Shaping.HOSTS) -> Inventory:
-    shipping = Shipping(ShippingTime.END, None, None)
+    shipping = Shipping(when=ShippingTime.END)
     return Inventory("lab", "lab.yaml", machines, 60_000_000, shaping, 4789, shipping)
 
 

@@ -43,7 +43,7 @@ def all_assignments() -> dict[str, Assignment]:
     placement = Placement(
         {host.name: where[host.region] for host in PLAN.hosts} | {"r1-proxy-1": machines[2]}
     )
-    shipping = Shipping(ShippingTime.END, None, None)
+    shipping = Shipping(when=ShippingTime.END)
     inventory = Inventory("x", "x", tuple(machines), 0, Shaping.HOSTS, 4789, shipping)
     return assignments(PLAN, inventory, placement, 1)
 

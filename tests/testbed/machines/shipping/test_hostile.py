@@ -24,12 +24,12 @@ from testbed.machines.shipping.messages import (
     FileEntry,
     Hash,
     Listing,
-    Packer,
     Read,
     Unpacker,
     decode_digest,
     decode_message,
     decode_text,
+    encode_data,
     encode_message,
 )
 from testbed.machines.shipping.names import PART_BYTES_MAX, PATH_BYTES_MAX, checked, destination
@@ -202,7 +202,7 @@ def test_texts_from_machines_cannot_control_a_terminal() -> None:
 
 
 def test_data_that_was_damaged_is_noticed() -> None:
-    body = bytearray(Packer().data(bytes(range(256)) * 4)[HEAD.size :])
+    body = bytearray(encode_data(bytes(range(256)) * 4)[HEAD.size :])
     assert Unpacker().data(bytes(body), 1024)
     body[-10] ^= 1
     with pytest.raises(ShippingError):

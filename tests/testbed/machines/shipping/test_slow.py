@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from testbed.machines.shipping.frames import GREETING, Kind, encode
-from testbed.machines.shipping.limits import DiskBudget, RateBudget, ShippingBounds
+from testbed.machines.shipping.limits import DiskBudget, RateBudget
 from testbed.machines.shipping.result import FileOutcome
 from testbed.machines.shipping.session import SenderSession
 from testbed.machines.shipping.transfer import FileTransfer
@@ -38,11 +38,13 @@ def test_a_slow_answer_is_not_silence(tmp_path: Path) -> None:
     stream.watched = SenderSession(
         stream,
         transfer,
-        ShippingBounds(RateBudget(None), disk, now_s=lambda: stream.now_s),
+        RateBudget(None),
+        disk,
         over=lambda: True,
         heard=lambda _: None,
         show=lambda _: None,
         stopped=lambda: False,
+        now_s=lambda: stream.now_s,
     )
     assert stream.watched.run()
     assert transfer.outcome()[0].became is FileOutcome.WHOLE
