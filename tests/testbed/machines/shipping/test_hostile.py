@@ -25,7 +25,7 @@ from testbed.machines.shipping.messages import (
     Hash,
     Listing,
     Read,
-    Unpacker,
+    decode_data,
     decode_digest,
     decode_message,
     decode_text,
@@ -92,7 +92,7 @@ def test_garbage_is_no_message_and_no_crash(body: bytes) -> None:
     with contextlib.suppress(ShippingError):
         decode_digest(body)
     with pytest.raises(ShippingError):
-        Unpacker().data(body, 10)
+        decode_data(body, 10)
 
 
 @given(
@@ -185,13 +185,13 @@ def test_data_is_never_unpacked_to_more_than_was_asked_for() -> None:
     bomb = zstandard.compress(bytes(1 << 30))
     assert len(bomb) < 1 << 17
     with pytest.raises(ShippingError, match="not the 1000 bytes"):
-        Unpacker().data(bomb, 1000)
+        decode_data(bomb, 1000)
     stream = zstandard.ZstdCompressor(write_content_size=False).compress(bytes(1 << 30))
     with pytest.raises(ShippingError):
-        Unpacker().data(stream, 1000)
+        decode_data(stream, 1000)
     lie = bytearray(zstandard.compress(bytes(1000)))
     with pytest.raises(ShippingError):
-        Unpacker().data(bytes(lie[:-1]), 1000)
+        decode_data(bytes(lie[:-1]), 1000)
 
 
 def test_texts_from_machines_cannot_control_a_terminal() -> None:
@@ -203,10 +203,10 @@ def test_texts_from_machines_cannot_control_a_terminal() -> None:
 
 def test_data_that_was_damaged_is_noticed() -> None:
     body = bytearray(encode_data(bytes(range(256)) * 4)[HEAD.size :])
-    assert Unpacker().data(bytes(body), 1024)
+    assert decode_data(bytes(body), 1024)
     body[-10] ^= 1
     with pytest.raises(ShippingError):
-        Unpacker().data(bytes(body), 1024)
+        decode_data(bytes(body), 1024)
 
 
 def listed(*entries: object) -> bytes:
