@@ -18,6 +18,7 @@ from experiments.child_python import python_command
 from experiments.records.observations import ProcessExit
 from node.tcp.watching import GO_ON
 from testbed.errors import TestbedError
+from testbed.json_lines import line_of
 from testbed.programs import LAUNCHER
 
 LINE_BYTES_MAX = 8 << 20
@@ -181,7 +182,12 @@ class Processes:
 
     async def wait_ready(self, names: Collection[str], timeout_s: float) -> None:
         """Wait until all of these are ready. Raises TestbedError if one ends before, or after the timeout."""
-        await self._wait_for(lambda: all(self._ready_or_raise(name) for name in names), timeout_s, names)
+        if await self.wait_progress(lambda: all(map(self._ready_or_raise, names)), timeout_s):
+            return
+        if self.launcher_ended.is_set():
+            raise TestbedError("the launcher of the nodes died while they started: see logs/runner.log")
+        waiting = [name for name in names if not self.nodes[name].ready]
+        raise TestbedError(f"not ready after {timeout_s:.0f} s: {', '.join(waiting)}")
 
     async def wait_progress(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until `condition` holds and return whether it does; it is checked after each message.
@@ -227,7 +233,7 @@ class Processes:
                 raise TestbedError(f"the launcher of the nodes is not running: cannot {message['do']}")
             return
         assert self._launcher.stdin is not None
-        self._launcher.stdin.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+        self._launcher.stdin.write(line_of(message))
 
     async def _read(self) -> None:
         assert self._launcher is not None
@@ -274,13 +280,3 @@ class Processes:
         if node.exit is not None:
             raise TestbedError(f"{name} ended before it was ready ({node.how_it_ended}): see its log")
         return node.ready
-
-    async def _wait_for(
-        self, condition: Callable[[], bool], timeout_s: float, names: Collection[str]
-    ) -> None:
-        if await self.wait_progress(condition, timeout_s):
-            return
-        if self.launcher_ended.is_set():
-            raise TestbedError("the launcher of the nodes died while they started: see logs/runner.log")
-        waiting = [name for name in names if not self.nodes[name].ready]
-        raise TestbedError(f"not ready after {timeout_s:.0f} s: {', '.join(waiting)}")

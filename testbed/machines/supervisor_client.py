@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.machines.agent.messages import Message, MessageParser, line_of
+from testbed.json_lines import Message, MessageParser, line_of
 from testbed.machines.facts import ClockReading, best_reading
 from testbed.machines.inventory import InventoryMachine
 from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError

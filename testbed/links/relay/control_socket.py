@@ -15,10 +15,11 @@
 The answer to an order that fails is {"error": text}; after a failed start the process ends.
 """
 
-import json
 import socket
+from collections import deque
 from typing import Any
 
+from testbed.json_lines import Message, MessageParser, line_of
 from topologies.link_trace import LinkTrace, TraceSteps
 
 LINE_BYTES_MAX = 16 << 20
@@ -41,31 +42,28 @@ class ControlSocket:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._read = b""
+        self._parser = MessageParser(LINE_BYTES_MAX)
+        self._received: deque[Message] = deque()
 
     def fileno(self) -> int:
         """Return the descriptor to wait on."""
         return self._socket.fileno()
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Message) -> None:
         """Send one object. Raises OSError if the other end is closed."""
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
+        self._socket.sendall(line_of(message))
 
-    def receive(self) -> dict[str, Any] | None:
+    def receive(self) -> Message | None:
         """Return the next object, within the socket's timeout; None at the end.
 
         Raises OSError, and ValueError for a line over `LINE_BYTES_MAX` or invalid JSON.
         """
-        while b"\n" not in self._read:
-            if len(self._read) > LINE_BYTES_MAX:
-                raise ValueError("a line without an end on the relay's control socket")
+        while not self._received:
             chunk = self._socket.recv(1 << 16)
             if not chunk:
                 return None
-            self._read += chunk
-        line, self._read = self._read.split(b"\n", 1)
-        message: dict[str, Any] = json.loads(line)
-        return message
+            self._received += self._parser.feed(chunk)
+        return self._received.popleft()
 
     def close(self) -> None:
         """Close the socket; idempotent."""

@@ -11,7 +11,7 @@ import socket
 from collections import deque
 from collections.abc import Iterator
 
-from testbed.machines.agent.messages import Message, MessageParser, line_of
+from testbed.json_lines import Message, MessageParser, line_of
 
 LAST_KEPT = {"counts": 1, "change": 10_000}
 

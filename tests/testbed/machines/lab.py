@@ -22,10 +22,10 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import psutil
+import pytest
 import yaml
 
 from node.tcp.network_namespace import enter
@@ -38,6 +38,9 @@ from tests.testbed.machines.labs.observation import SSHD, Standing
 from tests.testbed.machines.labs.wiring import control_lines, rate_lines
 
 TIMEOUT_S = 120.0
+ONLY_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user, or make machines")
+NEEDS_LAB = [pytest.mark.network, pytest.mark.machines, ONLY_ROOT]
+"""The marks of tests on machines of a lab."""
 
 Result = TypeVar("Result")
 
@@ -89,9 +92,7 @@ class Lab:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def __getitem__(self, name: str) -> LabMachine:

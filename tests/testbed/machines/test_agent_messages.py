@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from testbed.json_lines import LineError, MessageParser, line_of
 from testbed.machines.agent.attachment import LAST_KEPT, RetainedMessages
-from testbed.machines.agent.messages import LineError, MessageParser, line_of
 
 
 @pytest.mark.parametrize("data", [b"no json\n", b"[" * 100_000 + b"\n", b"[1]\n", b"x" * (2 << 20)])

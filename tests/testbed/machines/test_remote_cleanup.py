@@ -21,6 +21,7 @@ from testbed.machines.software import trusted_folders
 from testbed.machines.software.deploy import sent_program
 from testbed.machines.ssh import time_limit
 from tests.run_json import set_run
+from tests.testbed.machines.lab import ONLY_ROOT
 
 STUBBORN = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 OBEDIENT = "import time; print('up', flush=True); time.sleep(600)"
@@ -72,46 +73,28 @@ def note(run: Path, pid: int, ticks: int | None) -> None:
 
 
 def clear(folder: Path, *, shipped: tuple[str, ...] = (), code: str = "") -> dict[str, Any]:
-    """Clean up as on a machine and return the answer."""
-    done = cleared(folder, shipped=shipped, code=code)
-    done.check_returncode()
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-def cleared(
-    folder: Path, *, shipped: tuple[str, ...] = (), code: str = ""
-) -> subprocess.CompletedProcess[str]:
-    """Run the program as it runs on a machine."""
-    return subprocess.run(
-        [
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            sent_program(time_limit, files, trusted_folders, run_folders, remote_cleanup),
-        ],
-        input=json.dumps({"folder": str(folder), "shipped": shipped, "code": code}) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return remote_cleanup.clear(folder, list(shipped), code)
 
 
 NOBODY = 65534
 NOTHING = {"ended": [], "removed": [], "in_use": [], "kept": {}, "code": 0}
 
 
-def test_a_machine_that_never_had_a_run_has_nothing_to_clear(folder: Path) -> None:
-    assert clear(folder) == NOTHING
-    assert not folder.exists()
-
-
-def test_a_run_whose_files_are_not_all_here_stays(folder: Path) -> None:
-    run = make_run(folder)
-    assert clear(folder) == {**NOTHING, "kept": {NAME: 1000}}
-    assert run.is_dir()
+@pytest.mark.parametrize("has_run", [False, True])
+def test_the_program_answers_a_request_with_a_line(folder: Path, has_run: bool) -> None:
+    if has_run:
+        make_run(folder)
+    program = sent_program(time_limit, files, trusted_folders, run_folders, remote_cleanup)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program],
+        input=json.dumps({"folder": str(folder), "shipped": [], "code": ""}) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {**NOTHING, "kept": {NAME: 1000} if has_run else {}}
+    assert folder.exists() is has_run
 
 
 def test_a_run_whose_files_are_all_here_goes(folder: Path) -> None:
@@ -183,7 +166,7 @@ def test_a_process_that_does_not_hold_this_run_is_spared_whatever_is_noted(
     assert processes[0].poll() is None
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to another user, which only root may")
+@ONLY_ROOT
 def test_another_users_run_is_neither_trusted_nor_removed(
     folder: Path, processes: list[subprocess.Popen[str]]
 ) -> None:
@@ -197,16 +180,14 @@ def test_another_users_run_is_neither_trusted_nor_removed(
     assert run.is_dir()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives folders to another user, which only root may")
+@ONLY_ROOT
 @pytest.mark.parametrize("whose", [".", "runs", "code"])
 def test_another_users_folder_is_not_cleaned_and_that_is_reported(folder: Path, whose: str) -> None:
     run, code = make_run(folder), folder / "code" / ("a" * 64)
     code.mkdir(parents=True)
     os.chown(folder / whose, NOBODY, NOBODY)
-    done = cleared(folder, shipped=(NAME,))
-    assert done.returncode == 1
-    assert f"{folder / whose} belongs to another user" in done.stderr
-    assert "Traceback" not in done.stderr
+    with pytest.raises(PermissionError, match=f"{folder / whose} belongs to another user"):
+        clear(folder, shipped=(NAME,))
     assert run.is_dir()
     assert code.is_dir()
 
@@ -216,9 +197,8 @@ def test_a_link_is_not_followed(folder: Path, tmp_path: Path, name: str) -> None
     (tmp_path / "precious").mkdir()
     folder.mkdir()
     (folder / name).symlink_to(tmp_path)
-    done = cleared(folder, shipped=("precious",))
-    assert done.returncode == 1
-    assert f"{folder / name} is a link" in done.stderr
+    with pytest.raises(PermissionError, match=f"{folder / name} is a link"):
+        clear(folder, shipped=("precious",))
     assert (tmp_path / "precious").is_dir()
 
 

@@ -1,6 +1,5 @@
 """Complete runs on three machines of the lab; two of them share a region."""
 
-import os
 import re
 import signal
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ import pytest
 
 from experiments.records.run_record import record_to_json
 from tests.testbed.leftovers import wait_until
-from tests.testbed.machines.lab import Lab
+from tests.testbed.machines.lab import NEEDS_LAB, Lab
 from tests.testbed.machines.labs.live_on_machines import (
     CUTSET,
     END_TIMEOUT_S,
@@ -31,11 +30,7 @@ DRAIN = "60s"
 """Drain time of runs whose tests need a drained run: a busy machine takes longer."""
 SUPERVISOR = "testbed.machines.agent"
 
-pytestmark = [
-    pytest.mark.network,
-    pytest.mark.machines,
-    pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
-]
+pytestmark = NEEDS_LAB
 
 
 @pytest.fixture(scope="module")

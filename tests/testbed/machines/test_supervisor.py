@@ -17,10 +17,10 @@ import pytest
 
 from experiments.records.rundir import RunDirectory
 from experiments.records.validated_json import to_json
+from testbed.json_lines import MessageParser, line_of
 from testbed.machines.agent import supervisor
 from testbed.machines.agent.attachment import LAST_KEPT
 from testbed.machines.agent.files import SOCKET
-from testbed.machines.agent.messages import MessageParser, line_of
 from testbed.machines.agent.supervisor import Supervisor, listen
 from testbed.runner.record import RUNNER_LOG
 from testbed.sandbox.channel import SandboxChannel

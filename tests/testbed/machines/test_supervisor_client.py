@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import pytest
 
+from testbed.json_lines import line_of
 from testbed.machines import supervisor_client as peer_module
-from testbed.machines.agent.messages import line_of
 from testbed.machines.ssh.ssh import UnreachableError
 from testbed.machines.supervisor_client import NO_SUPERVISOR, Events, SupervisorClient
 

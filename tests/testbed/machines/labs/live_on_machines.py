@@ -3,7 +3,6 @@
 import signal
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from experiments.records.run_record import RunRecord
@@ -73,9 +72,7 @@ class RunOnMachines:
         self._reader.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
         self._reader.join()

@@ -1,10 +1,8 @@
-"""`cutset fetch`: what of a run is still on machines comes here, from machines of the lab."""
+"""`cutset fetch`: what of a run is still on machines comes here, from machines of the pair."""
 
 import json
-import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from testbed.machines.shipping.fetching import TIDY_END_S
 from testbed.planning import make_plan
 from testbed.runner.run_control import write_plan
 from tests.run_json import set_run
-from tests.testbed.machines.lab import ControllerProcess, Lab
+from tests.testbed.machines.lab import NEEDS_LAB, ControllerProcess, Lab
 from tests.testbed.machines.shipping.machines import noise, write_files
 from tests.testbed.runner.live import CUTSET, write_experiment
 from topologies.loader import load_topology
@@ -34,37 +32,25 @@ echo $! > /var/tmp/holder
 """
 """A process that looks like a run's supervisor; $0 is the run's folder."""
 
-pytestmark = [
-    pytest.mark.network,
-    pytest.mark.machines,
-    pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
-]
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    """Two machines."""
-    with Lab(2) as lab:
-        lab.know()
-        yield lab
+pytestmark = NEEDS_LAB
 
 
 @pytest.fixture
-def run(lab: Lab, tmp_path: Path) -> RunDirectory:
+def run(pair: Lab, tmp_path: Path) -> RunDirectory:
     """Return a run whose controller died before shipping: only the plan and the machines are known here."""
     experiment = load_experiment(str(write_experiment(tmp_path)))
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
     run = RunDirectory.create(tmp_path, "tiny", datetime.now(UTC), "0123ab")
     write_plan(run, plan, {"experiment": {}, "topology": {}})
-    set_run(run, machines=[{"name": name, "hosts": [], "zero_ns": None} for name in lab.machines])
-    for number, machine in enumerate(lab.machines.values()):
-        write_files(folder(lab, run, machine.name), machine_files(run, number))
+    set_run(run, machines=[{"name": name, "hosts": [], "zero_ns": None} for name in pair.machines])
+    for number, machine in enumerate(pair.machines.values()):
+        write_files(folder(pair, run, machine.name), machine_files(run, number))
     return run
 
 
-def folder(lab: Lab, run: RunDirectory, name: str) -> Path:
+def folder(pair: Lab, run: RunDirectory, name: str) -> Path:
     """Return the run's folder on a machine."""
-    return lab[name].path(f"{lab[name].folder}/runs/{run.name}")
+    return pair[name].path(f"{pair[name].folder}/runs/{run.name}")
 
 
 def machine_files(run: RunDirectory, number: int) -> dict[str, bytes]:
@@ -86,10 +72,10 @@ def machine_files(run: RunDirectory, number: int) -> dict[str, bytes]:
 
 
 def fetch(
-    lab: Lab, run: RunDirectory, *options: str, inventory: Path | None = None
+    pair: Lab, run: RunDirectory, *options: str, inventory: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """`cutset fetch` on the controller."""
-    return lab.run([*CUTSET, "fetch", run.path, "--on", inventory or lab.inventory, *options])
+    return pair.run([*CUTSET, "fetch", run.path, "--on", inventory or pair.inventory, *options])
 
 
 def entries(run: RunDirectory, key: str) -> dict[str, Any]:
@@ -99,58 +85,58 @@ def entries(run: RunDirectory, key: str) -> dict[str, Any]:
     }
 
 
-def test_files_that_a_dead_controller_left_on_machines_are_fetched(lab: Lab, run: RunDirectory) -> None:
-    ended = fetch(lab, run)
+def test_files_that_a_dead_controller_left_on_machines_are_fetched(pair: Lab, run: RunDirectory) -> None:
+    ended = fetch(pair, run)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == f"All files of {run.name} are here: cutset analyze {run.path}\n"
-    for number, name in enumerate(lab.machines):
+    for number, name in enumerate(pair.machines):
         assert (run.captures / f"r{number}-gw-eth0.pcap").read_bytes() == noise(3 * MIB, number)
-        assert not folder(lab, run, name).exists(), "the machine is to be cleared of it"
+        assert not folder(pair, run, name).exists(), "the machine is to be cleared of it"
     assert entries(run, "shipped")["h1"]["complete"]
     assert entries(run, "captures")["h1"]["file"] == "captures/r1-gw-eth0.pcap"
     assert [entry["zero_ns"] for entry in entries(run, "machines").values()] == [ZERO_NS, ZERO_NS + 1]
     content = read_json(run.run_json)
     assert (content["phase"], content["outcome"]) == (RunPhase.COLLECTED, Outcome.COMPLETED)
     assert content["problems"] == ["h0: something on machine 0", "h1: something on machine 1"]
-    again = fetch(lab, run)
+    again = fetch(pair, run)
     assert (again.returncode, again.stdout) == (0, ended.stdout)
 
 
-def test_files_stay_on_machines_until_they_are_fetched(lab: Lab, run: RunDirectory) -> None:
-    nobody_there = lab.write_inventory("wrong.yaml", machines={"h1": {"port": 2222}})
-    first = fetch(lab, run, "--disk", "5MB", inventory=nobody_there)
+def test_files_stay_on_machines_until_they_are_fetched(pair: Lab, run: RunDirectory) -> None:
+    nobody_there = pair.write_inventory("wrong.yaml", machines={"h1": {"port": 2222}})
+    first = fetch(pair, run, "--disk", "5MB", inventory=nobody_there)
     assert first.returncode == 1
     assert "h1: nothing was shipped: h1: cannot be reached by SSH" in first.stdout
     assert f"to continue: cutset fetch {run.path}" in first.stdout
     assert entries(run, "shipped")["h0"]["complete"]
     assert read_json(run.run_json)["outcome"] == Outcome.CRASHED
-    assert folder(lab, run, "h1").exists()
+    assert folder(pair, run, "h1").exists()
 
-    second = fetch(lab, run, "--disk", "5MB")
+    second = fetch(pair, run, "--disk", "5MB")
     assert second.returncode == 1
     assert "h1: the limit of 5 MB on this run's files is reached" in second.stdout
-    assert folder(lab, run, "h1").exists()
+    assert folder(pair, run, "h1").exists()
 
-    third = fetch(lab, run)
+    third = fetch(pair, run)
     assert third.returncode == 0, third.stdout
     content = read_json(run.run_json)
     assert content["outcome"] == Outcome.COMPLETED
     assert content["problems"] == ["h0: something on machine 0", "h1: something on machine 1"]
     assert len(content["captures"]) == 2
-    assert not folder(lab, run, "h1").exists()
+    assert not folder(pair, run, "h1").exists()
 
 
-def waits_for_h0(lab: Lab, run: RunDirectory) -> ControllerProcess:
+def waits_for_h0(pair: Lab, run: RunDirectory) -> ControllerProcess:
     """Start `cutset fetch`, which waits because a process on h0 holds the run there."""
-    there = folder(lab, run, "h0")
+    there = folder(pair, run, "h0")
     going_on = json.loads(machine_files(run, 0)["run.json"]) | {"phase": "running", "outcome": None}
     (there / "run.json").write_text(json.dumps(going_on))
-    lab["h0"].run(["sh", "-c", HOLDER, f"{lab['h0'].folder}/runs/{run.name}"])
-    pid = int(lab["h0"].path("/var/tmp/holder").read_text())
-    stat = lab["h0"].run(["cat", f"/proc/{pid}/stat"]).stdout
+    pair["h0"].run(["sh", "-c", HOLDER, f"{pair['h0'].folder}/runs/{run.name}"])
+    pid = int(pair["h0"].path("/var/tmp/holder").read_text())
+    stat = pair["h0"].run(["cat", f"/proc/{pid}/stat"]).stdout
     (there / STATE).write_text(json.dumps({"pid": pid, "started_ticks": int(stat.split()[21])}))
-    process: ControllerProcess = lab.popen(
-        [*CUTSET, "fetch", run.path, "--on", lab.inventory],
+    process: ControllerProcess = pair.popen(
+        [*CUTSET, "fetch", run.path, "--on", pair.inventory],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -163,60 +149,60 @@ def waits_for_h0(lab: Lab, run: RunDirectory) -> ControllerProcess:
     return process
 
 
-def let_go(lab: Lab, run: RunDirectory) -> int:
+def let_go(pair: Lab, run: RunDirectory) -> int:
     """End who holds the run on h0; how many there were."""
-    return lab["h0"].kill("testbed.machines.agent", "start", run.name)
+    return pair["h0"].kill("testbed.machines.agent", "start", run.name)
 
 
-def test_a_machine_whose_run_has_not_ended_is_waited_for(lab: Lab, run: RunDirectory) -> None:
+def test_a_machine_whose_run_has_not_ended_is_waited_for(pair: Lab, run: RunDirectory) -> None:
     """Files grow until they let go."""
-    process = waits_for_h0(lab, run)
-    write_files(folder(lab, run, "h0"), {"captures/late.pcap": b"late", **machine_files(run, 0)})
-    assert let_go(lab, run) == 1
+    process = waits_for_h0(pair, run)
+    write_files(folder(pair, run, "h0"), {"captures/late.pcap": b"late", **machine_files(run, 0)})
+    assert let_go(pair, run) == 1
     assert process.wait(60) == 0
     assert (run.captures / "late.pcap").read_bytes() == b"late"
 
 
-def test_one_ctrl_c_ends_the_waiting_and_it_says_how_to_go_on(lab: Lab, run: RunDirectory) -> None:
-    process = waits_for_h0(lab, run)
+def test_one_ctrl_c_ends_the_waiting_and_it_says_how_to_go_on(pair: Lab, run: RunDirectory) -> None:
+    process = waits_for_h0(pair, run)
     try:
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)  # less than it would wait
     finally:
         process.kill()
-        let_go(lab, run)
+        let_go(pair, run)
     assert process.returncode == 130
-    again = f"cutset fetch {run.path} --on {lab.inventory}"
+    again = f"cutset fetch {run.path} --on {pair.inventory}"
     assert stdout == f"The fetched files are kept; to continue: {again}\n"
     assert stderr.endswith("cutset: interrupted\n")
 
 
-def test_an_inventory_without_the_runs_machines_is_refused(lab: Lab, run: RunDirectory) -> None:
+def test_an_inventory_without_the_runs_machines_is_refused(pair: Lab, run: RunDirectory) -> None:
     set_run(run, machines=[{"name": "elsewhere", "hosts": [], "zero_ns": None}])
-    ended = fetch(lab, run)
+    ended = fetch(pair, run)
     assert ended.returncode == 2
     assert f"has no machine elsewhere, which {run.name} used" in ended.stderr
-    for name in lab.machines:
-        assert folder(lab, run, name).exists()
+    for name in pair.machines:
+        assert folder(pair, run, name).exists()
 
 
 @pytest.mark.parametrize("options", [[], ["--on", "lab.yaml"]])
 def test_a_run_that_was_on_no_machines_is_left_as_it_is(
-    lab: Lab, run: RunDirectory, options: list[str]
+    pair: Lab, run: RunDirectory, options: list[str]
 ) -> None:
     content = read_json(run.run_json) | {"outcome": "completed"}
     del content["machines"]
     write_json(run.run_json, content)
-    ended = lab.run([*CUTSET, "fetch", run.path, *options], cwd=lab.inventory.parent)
+    ended = pair.run([*CUTSET, "fetch", run.path, *options], cwd=pair.inventory.parent)
     assert ended.returncode == 2
     assert ended.stderr == f"cutset: {run.path}: used no machines: there is nothing to fetch\n"
     assert read_json(run.run_json) == content
 
 
-def test_a_machine_whose_run_json_makes_no_sense_counts_as_missing(lab: Lab, run: RunDirectory) -> None:
+def test_a_machine_whose_run_json_makes_no_sense_counts_as_missing(pair: Lab, run: RunDirectory) -> None:
     wrong = json.loads(machine_files(run, 1)["run.json"]) | {"phase": "waxing"}
-    (folder(lab, run, "h1") / "run.json").write_text(json.dumps(wrong))
-    ended = fetch(lab, run)
+    (folder(pair, run, "h1") / "run.json").write_text(json.dumps(wrong))
+    ended = fetch(pair, run)
     assert ended.returncode == 0, ended.stderr
     content = read_json(run.run_json)
     assert content["outcome"] == Outcome.CRASHED

@@ -1,10 +1,8 @@
 """Shipping over real SSH connections, from machines of the lab (`tests.testbed.machines.lab`)."""
 
 import json
-import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 from testbed.machines.inventory import InventoryMachine, load_inventory
 from testbed.machines.shipping.receiver import MachineSource
 from tests.testbed.leftovers import wait_until
-from tests.testbed.machines.lab import ControllerProcess, Lab
+from tests.testbed.machines.lab import NEEDS_LAB, ControllerProcess, Lab
 from tests.testbed.machines.labs.machine import LabMachine
 from tests.testbed.machines.shipping.machines import noise, read_files, write_files
 
@@ -22,37 +20,25 @@ CONTROLLER = [sys.executable, "-m", "tests.testbed.machines.shipping.controller"
 SENDER = "testbed.machines.shipping.sender"
 SHIPPING_S = 120.0
 
-pytestmark = [
-    pytest.mark.network,
-    pytest.mark.machines,
-    pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
-]
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    """Two machines."""
-    with Lab(2) as lab:
-        lab.know()
-        yield lab
+pytestmark = NEEDS_LAB
 
 
 @pytest.fixture
-def files(lab: Lab, tmp_path: Path) -> dict[str, bytes]:
+def files(pair: Lab, tmp_path: Path) -> dict[str, bytes]:
     """Write files on the machines below the run that is named like the test's folder; return them by local
     path.
     """
     expected: dict[str, bytes] = {}
-    for number, machine in enumerate(lab.machines.values()):
+    for number, machine in enumerate(pair.machines.values()):
         captures = {f"captures/r{number}-proxy-{each}-eth0.pcap": noise(4 * MIB, each) for each in range(3)}
         write_files(machine.path(f"{machine.folder}/runs/{tmp_path.name}"), {**captures, "run.json": b"{}"})
         expected |= captures | {f"machines/{machine.name}/run.json": b"{}"}
     return expected
 
 
-def start(lab: Lab, tmp_path: Path, *options: str | Path) -> ControllerProcess:
+def start(pair: Lab, tmp_path: Path, *options: str | Path) -> ControllerProcess:
     """Begin to ship the run that is called as the test's folder; returns once machines are asked."""
-    process = lab.popen([*CONTROLLER, lab.inventory, tmp_path.name, tmp_path / "run", *options], stdout=-1)
+    process = pair.popen([*CONTROLLER, pair.inventory, tmp_path.name, tmp_path / "run", *options], stdout=-1)
     assert process.stdout is not None
     assert process.stdout.readline() == "shipping\n"
     return process
@@ -88,16 +74,16 @@ def size(run: Path) -> int:
 
 
 def test_connections_that_are_cut_three_times_ship_everything(
-    lab: Lab, files: dict[str, bytes], tmp_path: Path
+    pair: Lab, files: dict[str, bytes], tmp_path: Path
 ) -> None:
-    lab.slow_control(100_000_000)
-    process = start(lab, tmp_path, "--follow", tmp_path / "over")
+    pair.slow_control(100_000_000)
+    process = start(pair, tmp_path, "--follow", tmp_path / "over")
     for share in (0.2, 0.5, 0.8):
-        wait_until_connected(process, *lab.machines)
+        wait_until_connected(process, *pair.machines)
         wait_for_bytes(tmp_path / "run", share * sum(map(len, files.values())))
-        for machine in lab.machines.values():
+        for machine in pair.machines.values():
             assert machine.kill_connections()
-    lab.slow_control(None)
+    pair.slow_control(None)
     (tmp_path / "over").touch()
     shipped = result(process)
     assert read_files(tmp_path / "run") == files
@@ -107,29 +93,29 @@ def test_connections_that_are_cut_three_times_ship_everything(
         assert one["wire_bytes"] < 12 * MIB + 3 * 13 * MIB / 10
 
 
-def test_senders_end_with_their_controller(lab: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
-    process = start(lab, tmp_path, "--follow", tmp_path / "over")
+def test_senders_end_with_their_controller(pair: Lab, files: dict[str, bytes], tmp_path: Path) -> None:
+    process = start(pair, tmp_path, "--follow", tmp_path / "over")
     wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
-    assert all(map(sends, lab.machines.values()))
+    assert all(map(sends, pair.machines.values()))
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    for machine in lab.machines.values():
+    for machine in pair.machines.values():
         wait_until(lambda machine=machine: not machine.processes(), f"the end of all on {machine.name}")
 
 
 def test_a_machine_that_cannot_be_reached_any_more_leaves_what_it_had_shipped(
-    lab: Lab, files: dict[str, bytes], tmp_path: Path
+    pair: Lab, files: dict[str, bytes], tmp_path: Path
 ) -> None:
-    process = start(lab, tmp_path, "--follow", tmp_path / "over")
+    process = start(pair, tmp_path, "--follow", tmp_path / "over")
     wait_for_bytes(tmp_path / "run", sum(map(len, files.values())))
-    folder = lab["h1"].path(f"{lab['h1'].folder}/runs/{tmp_path.name}")
+    folder = pair["h1"].path(f"{pair['h1'].folder}/runs/{tmp_path.name}")
     write_files(folder, {"logs/r1-proxy-0.jsonl": b"last words"})
     wait_until((tmp_path / "run/logs/r1-proxy-0.jsonl").exists, "the log")
-    lab["h1"].run(["sh", "-c", "kill -9 $(pidof sshd)"])
+    pair["h1"].run(["sh", "-c", "kill -9 $(pidof sshd)"])
     (tmp_path / "over").touch()
     shipped = result(process)
-    lab["h1"].power_off()
-    lab["h1"].power_on()
+    pair["h1"].power_off()
+    pair["h1"].power_on()
     assert shipped["h0"]["complete"]
     assert "h1: cannot be reached" in shipped["h1"]["problem"]
     assert [file["bytes"] for file in shipped["h1"]["partial"]] == [4 * MIB, 4 * MIB, 4 * MIB, 10, 2]

@@ -14,6 +14,7 @@ from testbed.machines.archive import pack
 from testbed.machines.software import trusted_folders, unpacking
 from testbed.machines.software.deploy import sent_program
 from testbed.machines.ssh import time_limit
+from tests.testbed.machines.lab import ONLY_ROOT
 
 FILES = {"node/__init__.py": b"", "node/core/a.py": b"A = 1\n"}
 
@@ -77,7 +78,7 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["code"]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
+@ONLY_ROOT
 @pytest.mark.parametrize("whose", ["home", "home/cutset", "home/cutset/code"])
 def test_a_folder_owned_by_another_user_or_below_one_is_refused(tmp_path: Path, whose: str) -> None:
     (tmp_path / "home/cutset/code").mkdir(parents=True)
@@ -88,7 +89,7 @@ def test_a_folder_owned_by_another_user_or_below_one_is_refused(tmp_path: Path, 
     assert list((tmp_path / "home/cutset/code").iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
+@ONLY_ROOT
 def test_nothing_is_made_below_another_users_folder(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", 65534, 65534)
@@ -96,7 +97,7 @@ def test_nothing_is_made_below_another_users_folder(tmp_path: Path) -> None:
     assert list((tmp_path / "home").iterdir()) == []
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a folder to another user, which only root may")
+@ONLY_ROOT
 def test_the_login_user_may_own_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
     os.chown(tmp_path / "home", 65534, 65534)
