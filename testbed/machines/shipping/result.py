@@ -114,11 +114,6 @@ class MachineProgress:
     files: int
     note: str = ""
 
-    @property
-    def left_bytes(self) -> int:
-        """The number of known bytes that have not arrived yet."""
-        return max(0, self.of_bytes - self.bytes)
-
     def as_message(self) -> dict[str, Any]:
         """Return the message that `testbed.campaign.texts.progress` shows."""
         return {

@@ -10,8 +10,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from io import BytesIO
-from pathlib import Path
 from typing import Self
 
 import fabric
@@ -49,11 +47,6 @@ class Completed:
     code: int
     stdout: bytes
     said: str  # its standard error, as one line
-
-
-def quoted(argv: Sequence[str]) -> str:
-    """Return a command line that a POSIX shell splits into exactly these arguments."""
-    return shlex.join(argv)
 
 
 def connect(machine: InventoryMachine, *, timeout_s: float = CONNECT_TIMEOUT_S) -> "SshConnection":
@@ -149,7 +142,7 @@ class SshConnection:
             channel = self._transport.open_session(
                 window_size=WINDOW_BYTES, max_packet_size=PACKET_BYTES, timeout=CONNECT_TIMEOUT_S
             )
-            channel.exec_command(quoted([*BEGINNING, *(self._as_root(argv) if root else argv)]))
+            channel.exec_command(shlex.join([*BEGINNING, *(self._as_root(argv) if root else argv)]))
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise _lost(self.machine.name, error) from None
         return RemoteProcess(channel, self.machine.name)
@@ -171,21 +164,6 @@ class SshConnection:
                     most = OUTPUT_BYTES_MAX >> 20
                     raise TestbedError(f"{self.machine.name}: {argv[0]} printed more than {most} MiB")
             return Completed(process.wait(), bytes(output), process.said())
-
-    def put(self, data: bytes | Path, path: str) -> None:
-        """Write a remote file as the login user.
-
-        Raises UnreachableError; TestbedError if the file cannot be written.
-        """
-        with self.open(["sh", "-c", 'cat >"$1"', "sh", path]) as process:
-            with data.open("rb") if isinstance(data, Path) else BytesIO(data) as stream:
-                while (chunk := stream.read(1 << 20)) and process.takes(chunk):
-                    pass
-            process.end_input()
-            while process.read(1 << 16):  # its errors arrive before the end of its output
-                pass
-            if process.wait() != 0:
-                raise TestbedError(f"{self.machine.name}: cannot write {path}: {process.said()}")
 
     def _as_root(self, argv: Sequence[str]) -> Sequence[str]:
         return argv if self.user == "root" else ["sudo", "-n", "--", *argv]
@@ -269,19 +247,6 @@ class RemoteProcess:
             raise UnreachableError(f"{self._name}: accepts no data for {self.timeout_s:g} s") from None
         except OSError as error:
             raise _lost(self._name, error) from None
-
-    def takes(self, data: bytes) -> bool:
-        """Write to its standard input; returns False if it has ended.
-
-        Raises UnreachableError if the connection is lost.
-        """
-        try:
-            self.write(data)
-        except UnreachableError:
-            if not self._channel.status_event.is_set() or self._channel.exit_status < 0:
-                raise
-            return False
-        return True
 
     def end_input(self) -> None:
         """Close its standard input."""

@@ -15,8 +15,10 @@ BROKER = Path(__file__).parents[2] / "broker"
 ROLES = "roles={broker: 1, publisher: 1, subscriber: 1}"
 SETTINGS = ("topology=two-regions", "faults=[]", "duration=3s", ROLES)
 
-pytestmark = NEEDS_LAB
+TIMEOUT_S = 300.0
+"""Limit of a run with its drain, on a busy machine."""
 
+pytestmark = NEEDS_LAB
 
 SPACE = (
     "topology=two-regions",
@@ -40,7 +42,8 @@ def test_what_a_system_needs_is_sent_along(
     pair: Lab, tmp_path: Path, arguments: tuple[str | Path, ...], settings: tuple[str, ...]
 ) -> None:
     given = [word for setting in settings for word in ("--set", setting)]
-    done = pair.run([*CUTSET, *arguments, *given, "--on", pair.inventory, "--out", tmp_path, "--no-analyze"])
+    where = ("--on", pair.inventory, "--out", tmp_path, "--no-analyze")
+    done = pair.run([*CUTSET, *arguments, *given, *where], timeout_s=TIMEOUT_S)
     assert done.returncode == 0, done.stderr
     run = RunDirectory(next(tmp_path.iterdir()))
     record = run.read_run()

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from testbed.errors import TestbedError
-from testbed.machines.ssh.ssh import RemoteProcess, SshConnection, UnreachableError
-from tests.testbed.leftovers import wait_until
+from testbed.machines.ssh.ssh import SshConnection, UnreachableError
 from tests.testbed.machines.lab import Lab
 
 pytestmark = [pytest.mark.network, pytest.mark.machines, pytest.mark.usefixtures("own_home")]
@@ -123,31 +120,3 @@ def test_several_commands_share_a_connection(connection: SshConnection) -> None:
         other.end_input()
         assert (other.read(100), one.read(100)) == (b"other", b"one")
         assert (one.read(1), one.wait(), other.wait()) == (b"", 0, 0)
-
-
-def test_a_file_is_written_as_it_is(connection: SshConnection, pair: Lab, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(bytes(range(256)) * 5000)
-    connection.put(tmp_path / "file", "/var/tmp/a file")
-    connection.put(b"short", "/var/tmp/$(other)")
-    assert pair["h0"].path("/var/tmp/a file").read_bytes() == bytes(range(256)) * 5000
-    assert pair["h0"].path("/var/tmp/$(other)").read_bytes() == b"short"
-
-
-def test_why_is_also_said_when_the_command_has_ended_before_it_is_sent_anything(
-    connection: SshConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write = RemoteProcess.write
-
-    def late(process: RemoteProcess, data: bytes) -> None:
-        process.wait()
-        wait_until(lambda: process._channel.closed, "the end of its channel", 10)
-        write(process, data)
-
-    monkeypatch.setattr(RemoteProcess, "write", late)
-    with pytest.raises(TestbedError, match=r"^h0: cannot write /proc/nothing: .*[Nn]o"):
-        connection.put(b"x", "/proc/nothing")
-
-
-def test_a_file_that_cannot_be_written_is_an_error_that_says_why(connection: SshConnection) -> None:
-    with pytest.raises(TestbedError, match=r"^h0: cannot write /proc/nothing: .*[Nn]o"):
-        connection.put(b"x", "/proc/nothing")

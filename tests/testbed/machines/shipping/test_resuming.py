@@ -174,7 +174,7 @@ def test_progress_says_what_is_here_and_what_is_left(tmp_path: Path) -> None:
     size = sum(map(len, FILES.values()))
     last = told.reports[-1]
     assert (last.state, last.bytes, last.of_bytes, last.files) == ("shipped", size, size, len(FILES))
-    assert last.left_bytes == 0
+    assert last.bytes == last.of_bytes
     assert 0 < last.wire_bytes < size / 2  # most of it is zeros
     assert told.reports[0].state == "connecting"
 
