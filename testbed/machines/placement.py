@@ -56,11 +56,8 @@ def place(plan: Plan, inventory: Inventory) -> Placement:
         room[machine.name] -= 1
         if room[machine.name] < 0:
             names = ", ".join(f"{each.name} ({each.takes})" for each in choice)
-            raise _error(
-                inventory,
-                "takes",
-                f"region {host.region} has more node processes than its machines take: {names}",
-            )
+            problem = f"region {host.region} has more node processes than its machines take: {names}"
+            raise _error(inventory, "takes", problem)
         machine_of[host.name] = machine
     return Placement(machine_of)
 
@@ -159,20 +156,16 @@ def _machines_by_region(plan: Plan, inventory: Inventory) -> dict[str, list[Inve
     for number, machine in enumerate(inventory.machines):
         for region in machine.serves:
             if region not in regions:
-                raise _error(
-                    inventory,
-                    f"machines.{number}.serves",
-                    f"the topology has no region {region}; it has {', '.join(regions)}",
-                )
+                problem = f"the topology has no region {region}; it has {', '.join(regions)}"
+                raise _error(inventory, f"machines.{number}.serves", problem)
     found = {
         region: [machine for machine in inventory.machines if region in machine.serves] for region in regions
     }
     free = [machine for machine in inventory.machines if not machine.serves]
     homeless = [region for region in regions if not found[region]]
     if homeless and not free:
-        raise _error(
-            inventory, "machines", f"no machine serves {', '.join(homeless)}; each serves other regions"
-        )
+        problem = f"no machine serves {', '.join(homeless)}; each serves other regions"
+        raise _error(inventory, "machines", problem)
     for number, region in enumerate(homeless):
         found[region].append(free[number % len(free)])
     return found

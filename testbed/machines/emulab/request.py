@@ -89,23 +89,16 @@ def site_request(topology: Topology, shaping: Shaping, density: Density = ONE_EA
     machines_of = _machines(topology, density)
     machines = tuple(dict.fromkeys(machine for served in machines_of.values() for machine in served))
     if len(machines) < 2:
-        raise InputError(
-            topology.name, None, "regions", "all fit one machine: `cutset run` on it needs no site's links"
-        )
+        problem = "all fit one machine: `cutset run` on it needs no site's links"
+        raise InputError(topology.name, None, "regions", problem)
     if len(machines) > MACHINES_MAX:
-        raise InputError(
-            topology.name,
-            None,
-            "regions",
-            f"{len(machines)} machines are more than {MACHINES_MAX}: use --regions-per-machine",
-        )
+        problem = f"{len(machines)} machines are more than {MACHINES_MAX}: use --regions-per-machine"
+        raise InputError(topology.name, None, "regions", problem)
+    allocator = _NetworkAllocator()
     if shaping is Shaping.HOSTS:
-        return SiteRequest(
-            machines, tuple(_NetworkAllocator().links([_RequestedNetwork(LAN, machines)], SHARED))
-        )
-    request = SiteRequest(
-        machines, tuple(_NetworkAllocator().links(_requested_networks(topology, machines_of), FIRST_LINK))
-    )
+        return SiteRequest(machines, tuple(allocator.links([_RequestedNetwork(LAN, machines)], SHARED)))
+    networks = _requested_networks(topology, machines_of)
+    request = SiteRequest(machines, tuple(allocator.links(networks, FIRST_LINK)))
     for machine in machines:
         if not request.ports_of(machine):
             raise InputError(topology.name, None, "links", f"none leads to {machine}: use --shaping hosts")
@@ -120,13 +113,11 @@ def _machines(topology: Topology, density: Density) -> dict[str, tuple[str, ...]
         served = tuple(regions[first : first + density.regions_per_machine])
         names = machine_names(served, density.machines_per_region)
         if len(names[-1]) > NAME_CHARACTERS_MAX:
-            raise InputError(
-                topology.name,
-                None,
-                "regions",
+            problem = (
                 f"the machine name {names[-1]} would have more than {NAME_CHARACTERS_MAX} characters, which"
-                " sites refuse: use fewer regions per machine, or shorter names",
+                " sites refuse: use fewer regions per machine, or shorter names"
             )
+            raise InputError(topology.name, None, "regions", problem)
         machines_of |= dict.fromkeys(served, names)
     return machines_of
 
@@ -193,12 +184,8 @@ def _parameters_of(
 
 def _refuse_special(topology: str, field: str, parameters: LinkParameters) -> None:
     for missing in lacking(parameters, NOT_ON_SITE):
-        raise InputError(
-            topology,
-            None,
-            field,
-            f"has {missing}, which the site's links do not support: use --shaping hosts",
-        )
+        problem = f"has {missing}, which the site's links do not support: use --shaping hosts"
+        raise InputError(topology, None, field, problem)
 
 
 DELAY_US_MIN = 2_000

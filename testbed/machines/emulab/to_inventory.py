@@ -58,9 +58,8 @@ def _only_user(manifest: Manifest, login_name: str) -> str:
     if login_name in users:
         return login_name
     if len(users) > 1:
-        raise InputError(
-            manifest.file, None, "login", f"several users can log in: choose with --user: {', '.join(users)}"
-        )
+        problem = f"several users can log in: choose with --user: {', '.join(users)}"
+        raise InputError(manifest.file, None, "login", problem)
     return users[0]
 
 
@@ -77,13 +76,11 @@ def _shared_link(manifest: Manifest) -> str:
     shared = [link for link in manifest.links if all(link in node.addresses for node in manifest.nodes)]
     if len(shared) != 1:
         found = ", ".join(shared) or "none"
-        raise InputError(
-            manifest.file,
-            None,
-            "link",
+        problem = (
             f"the experiment needs exactly one network with all machines; found: {found}"
-            " (`cutset emulab profile` writes a request with one)",
+            " (`cutset emulab profile` writes a request with one)"
         )
+        raise InputError(manifest.file, None, "link", problem)
     return shared[0]
 
 
