@@ -4,16 +4,14 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import StudyResults, Values
-from analysis.pages.study.study_page import PaperComparison, StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyResults, Values
+from analysis.pages.study.study_page import StudyContent
 
 NOT_SAID = "not in the paper"
 
 
 def page(results: StudyResults) -> StudyContent:
     """Return the study's chart and numbers."""
-    if not results.seeds:
-        return StudyContent((), ())
     variants = list(dict.fromkeys(results.column(results.seeds[0], "events", "variant").tolist()))
     beside = tuple(line for variant in variants for line in _comparisons(results, variant))
     notes = (
@@ -24,41 +22,29 @@ def page(results: StudyResults) -> StudyContent:
     return StudyContent((_missed(results, variants),), beside, notes)
 
 
-def _values(results: StudyResults, seed: int, variant: str, column: str) -> Values:
-    found: Values = results.column(seed, "events", column)[
-        results.column(seed, "events", "variant") == variant
-    ]
-    return found
-
-
 def _comparisons(results: StudyResults, variant: str) -> tuple[PaperComparison, ...]:
-    def part(column: str, seed: int) -> float:
-        after = _values(results, seed, variant, "at_s") >= 0
-        wanted = _values(results, seed, variant, "wanted")[after].sum()
-        return 100 * float(_values(results, seed, variant, column)[after].sum()) / max(1, int(wanted))
+    def part(column: str) -> Measure:
+        def of_wanted(seed: int) -> float:
+            at_s, wanted, found = _events(results, seed, variant, "at_s", "wanted", column)
+            return 100 * float(found[at_s >= 0].sum()) / max(1, int(wanted[at_s >= 0].sum()))
+
+        return of_wanted
 
     def repaired(seed: int) -> float:
-        at_s = _values(results, seed, variant, "at_s")[_values(results, seed, variant, "missed") > 0]
-        return max(0.0, float(at_s.max())) if len(at_s) else 0.0
+        at_s, missed = _events(results, seed, variant, "at_s", "missed")
+        return float(at_s[missed > 0].max(initial=0.0))
 
+    compared = results.compared
     return (
-        PaperComparison(
-            f"Deliveries missed after the failure, {variant}, %",
-            NOT_SAID,
-            results.shown(lambda seed: part("missed", seed)),
-        ),
-        PaperComparison(
-            f"Deliveries late after the failure, {variant}, %",
-            NOT_SAID,
-            results.shown(lambda seed: part("late", seed)),
-        ),
-        PaperComparison(f"Repaired after, {variant}, s", NOT_SAID, results.shown(repaired)),
-        PaperComparison(
-            f"Messages, {variant}",
-            NOT_SAID,
-            results.shown(lambda seed: results.number(seed, f"sent {variant}"), 5),
-        ),
+        compared(f"Deliveries missed after the failure, {variant}, %", NOT_SAID, part("missed")),
+        compared(f"Deliveries late after the failure, {variant}, %", NOT_SAID, part("late")),
+        compared(f"Repaired after, {variant}, s", NOT_SAID, repaired),
+        compared(f"Messages, {variant}", NOT_SAID, results.single(f"sent {variant}"), digits=5),
     )
+
+
+def _events(results: StudyResults, seed: int, variant: str, *columns: str) -> list[Values]:
+    return [results.column(seed, "events", column, variant=variant) for column in columns]
 
 
 def _missed(results: StudyResults, variants: list[str]) -> SweepChart:
@@ -66,13 +52,12 @@ def _missed(results: StudyResults, variants: list[str]) -> SweepChart:
     seed = results.seeds[0]
     series: list[ChartSeries] = []
     for variant in variants:
-        at_s, wanted = _values(results, seed, variant, "at_s"), _values(results, seed, variant, "wanted")
+        at_s, wanted, missed, late = _events(results, seed, variant, "at_s", "wanted", "missed", "late")
         seconds, places = np.unique(np.floor(at_s), return_inverse=True)
         all_of = np.maximum(1, np.bincount(places, wanted))
-        for column in ("missed", "late"):
-            part = 100 * np.bincount(places, _values(results, seed, variant, column)) / all_of
-            x, y = tuple(seconds.tolist()), tuple(part.tolist())
-            series.append(sweep_series(f"{variant}: {column}", len(series), x=x, y=y))
+        for name, counts in (("missed", missed), ("late", late)):
+            part = 100 * np.bincount(places, counts) / all_of
+            series.append(sweep_series(f"{variant}: {name}", len(series), x=seconds, y=part))
     return SweepChart(
         "missed",
         "Deliveries missed, and late",

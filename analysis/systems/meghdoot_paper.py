@@ -3,14 +3,12 @@
 The data of the paper's curves is not available; the table has the numbers that its text gives.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, Reference
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import StudyResults, Values
-from analysis.pages.study.study_page import PaperComparison, StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyResults, Values
+from analysis.pages.study.study_page import StudyContent
 
 STANDARD_SUBSCRIPTIONS, STANDARD_EVENTS = 14_029, 116_000
 """A study with more subscriptions is one of figures 10 and 13, with more events one of figures 11 and 14."""
@@ -30,13 +28,11 @@ DECILE = {"uniform": {100: "5.35 %"}, "stocks": {100: "less than 5 %"}}
 """Figure 12: the mean load of the most loaded tenth of the peers."""
 DEGREE = {"uniform": {10_000: "20"}, "stocks": {10_000: "27"}}
 """Figure 15: the most peers of a zone."""
-UNSAID = "only in the figure"
+UNSAID, NOT_STATED = "only in the figure", "not stated"
 
 
 def page(results: StudyResults) -> StudyContent:
     """Return the study's charts and numbers."""
-    if not results.seeds:
-        return StudyContent((), ())
     charts = (_contacted(results), _load(results), _degrees(results))
     return StudyContent(charts, (*_contact_numbers(results), *_load_numbers(results)), _notes(results))
 
@@ -70,10 +66,6 @@ def _deciles(results: StudyResults, seed: int) -> list[float]:
     return [float(part.mean()) for part in np.array_split(_loads(results, seed), 10)]
 
 
-def _at_most(results: StudyResults, share: float) -> Callable[[int], float]:
-    return lambda seed: 100 * float((_shares(results, seed) <= share).mean())
-
-
 def _contact_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     parameters, (contacts, _) = results.record.parameters, _figures(results)
     papers = dict(CONTACTED[parameters["source"]].get(parameters["peers"], {}))
@@ -81,11 +73,15 @@ def _contact_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
         papers = {0.05: "more than 95 %"}
     if contacts == "figure 11":
         papers = {0.05: "more than 75 %, with 200,000 events", 0.15: "all"}
+
+    def at_most(share: float) -> Measure:
+        return lambda seed: 100 * float((_shares(results, seed) <= share).mean())
+
     return tuple(
-        PaperComparison(
+        results.compared(
             f"Events that contact at most {share:.0%} of the peers, %",
             papers.get(share, UNSAID),
-            results.shown(_at_most(results, share)),
+            at_most(share),
         )
         for share in SHARES
     )
@@ -94,57 +90,45 @@ def _contact_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
 def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     parameters, (_, load) = results.record.parameters, _figures(results)
     source, peers = parameters["source"], parameters["peers"]
-    top = DECILE[source].get(peers, UNSAID) if load.startswith("figure 12") else "0.123 % at most"
-    is_standard = load.startswith("figure 12")
-    zones = str(ZONES[source].get(peers, UNSAID)) if is_standard else "not stated"
-    degree = DEGREE[source].get(peers, UNSAID) if is_standard else "not stated"
+    top, zones, degree = "0.123 % at most", NOT_STATED, NOT_STATED
+    if load.startswith("figure 12"):
+        top = DECILE[source].get(peers, UNSAID)
+        zones = str(ZONES[source].get(peers, UNSAID))
+        degree = DEGREE[source].get(peers, UNSAID)
+
+    def visits_per(seconds: str) -> Measure:
+        return lambda seed: results.number(seed, "visits") / results.number(seed, seconds)
+
+    compared = results.compared
     return (
-        PaperComparison(
+        compared(
             "Mean load of the most loaded tenth of the peers, %",
             top,
-            results.shown(lambda seed: 100 * _deciles(results, seed)[0]),
+            lambda seed: 100 * _deciles(results, seed)[0],
         ),
-        PaperComparison(
-            "Load of the most loaded peer, %",
-            UNSAID,
-            results.shown(lambda seed: 100 * float(_loads(results, seed)[0])),
-        ),
-        PaperComparison(
-            "Unique zones", zones, results.shown(lambda seed: len(results.column(seed, "zones", "degree")), 5)
-        ),
-        PaperComparison(
-            "Most peers of a zone",
-            degree,
-            results.shown(lambda seed: float(results.column(seed, "zones", "degree").max())),
-        ),
-        PaperComparison(
+        compared("Load of the most loaded peer, %", UNSAID, lambda seed: 100 * _loads(results, seed)[0]),
+        compared("Unique zones", zones, results.statistic("zones", "degree", len), digits=5),
+        compared("Most peers of a zone", degree, results.statistic("zones", "degree", np.max)),
+        compared(
             "Repeated visits of a zone by an event",
             "0, except with the basic algorithm",
-            results.shown(lambda seed: results.number(seed, "repeats")),
+            results.single("repeats"),
         ),
-        PaperComparison(
+        compared(
             "Zones missed or visited unnecessarily, by one checked event in a hundred",
             "0",
-            results.shown(lambda seed: results.number(seed, "missed")),
+            results.single("missed"),
         ),
-        PaperComparison(
-            "Neighbours of a peer, mean",
-            "not stated",
-            results.shown(lambda seed: float(results.column(seed, "peers", "neighbours").mean())),
-        ),
-        PaperComparison(
+        compared("Neighbours of a peer, mean", NOT_STATED, results.statistic("peers", "neighbours", np.mean)),
+        compared(
             "Zone visits per second of a core, including all other work",
-            "not stated",
-            results.shown(
-                lambda seed: results.number(seed, "visits") / results.number(seed, "processor_s"), 3
-            ),
+            NOT_STATED,
+            visits_per("processor_s"),
         ),
-        PaperComparison(
+        compared(
             "Zone visits per second of a core, without joins and subscriptions",
-            "not stated",
-            results.shown(
-                lambda seed: results.number(seed, "visits") / results.number(seed, "spreading_s"), 3
-            ),
+            NOT_STATED,
+            visits_per("spreading_s"),
         ),
     )
 
@@ -159,7 +143,7 @@ def _contacted(results: StudyResults) -> SweepChart:
     for number, seed in enumerate(results.seeds):
         shares = np.sort(_shares(results, seed)) * 100
         part = np.searchsorted(shares, marks, side="right") / len(shares) * 100
-        series.append(sweep_series(f"seed {seed}", number, x=tuple(marks.tolist()), y=tuple(part.tolist())))
+        series.append(sweep_series(f"seed {seed}", number, x=marks, y=part))
     return SweepChart(
         "contacted",
         "Peers contacted to deliver an event",
@@ -174,10 +158,7 @@ def _load(results: StudyResults) -> SweepChart:
     """Return the chart of the mean load of each tenth of the peers."""
     series = [
         sweep_series(
-            f"seed {seed}",
-            number,
-            x=tuple(float(10 * (place + 1)) for place in range(10)),
-            y=tuple(100 * each for each in _deciles(results, seed)),
+            f"seed {seed}", number, x=range(10, 101, 10), y=[100 * each for each in _deciles(results, seed)]
         )
         for number, seed in enumerate(results.seeds)
     ]
@@ -198,14 +179,7 @@ def _degrees(results: StudyResults) -> SweepChart:
     series = []
     for number, seed in enumerate(results.seeds):
         degrees, zones = np.unique(results.column(seed, "zones", "degree"), return_counts=True)
-        series.append(
-            sweep_series(
-                f"seed {seed}",
-                number,
-                x=tuple(map(float, degrees.tolist())),
-                y=tuple(map(float, zones.tolist())),
-            )
-        )
+        series.append(sweep_series(f"seed {seed}", number, x=degrees, y=zones))
     letter = "a" if results.record.parameters["source"] == "uniform" else "b"
     return SweepChart(
         "replication",

@@ -71,7 +71,7 @@ def report(record: AnalysedRun, run: RunDirectory) -> Sequence[ReportSection]:
     return (
         ReportSection(
             key="zones",
-            title="ZoneHistory",
+            title="Zones",
             words=tuple(_words(metadata, instants, zones.takeovers, apart)),
             rows=tuple(_rows(record, run, metadata, zones, instants)),
             hint=HINT,
@@ -235,7 +235,7 @@ def _takeovers_table(metadata: RunMetadata, takeovers: Sequence[ZoneTakeover]) -
         label("Node", "host", "the node that took over"),
         label("Took the zones of", "peer"),
         label("State of that node", lambda each: "alive, unreachable" if each.was_alive else "failed"),
-        quantity("ZoneHistory", lambda each: len(each.zones), number),
+        quantity("Zones", lambda each: len(each.zones), number),
         quantity("Part of the space", "volume", percent),
         quantity(
             "After detection",

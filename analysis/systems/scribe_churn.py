@@ -1,6 +1,7 @@
 """Event delivery during churn or cuts of transit links, from Scribe's study. Not in the papers."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 from statistics import median
 from typing import Any
 
@@ -9,8 +10,8 @@ import pyarrow.parquet as pq
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
 from analysis.pages.report.formatting import number
-from analysis.pages.study.results import StudyResults
-from analysis.pages.study.study_page import PaperComparison, StudyContent
+from analysis.pages.study.results import PaperComparison, StudyResults
+from analysis.pages.study.study_page import StudyContent
 
 VARIANTS = ("exactly-once", "best-effort")
 NOT_THERE = "not measured"
@@ -27,19 +28,35 @@ def page(results: StudyResults) -> StudyContent:
     beside: list[PaperComparison] = []
     for minutes in sorted({row["session_min"] for row in rows}, key=lambda each: (each == 0, each)):
         for variant in VARIANTS:
-            mine = [row for row in rows if (row["session_min"], row["variant"]) == (minutes, variant)]
-            beside += _of_case(f"sessions of {minutes} min" if minutes else "a cut of 60 s", variant, mine)
+            case = f"sessions of {minutes} min" if minutes else "a cut of 60 s"
+            beside += _of_case(case, variant, _rows_of(rows, minutes, variant))
     charts = (
         _chart(rows, "lost", "Missed events", "part of the due events, %", _lost),
-        _chart(rows, "repair", "Time until an orphan has a new parent", "95th percentile, s", _repair),
-        _chart(rows, "maintenance", "Messages for maintenance", "messages/s per node", _maintenance),
+        _chart(
+            rows,
+            "repair",
+            "Time until an orphan has a new parent",
+            "95th percentile, s",
+            itemgetter("repair_p95_s"),
+        ),
+        _chart(
+            rows,
+            "maintenance",
+            "Messages for maintenance",
+            "messages/s per node",
+            itemgetter("maintenance_per_s"),
+        ),
     )
     notes = (
         "An event is due at a member that subscribed before it and stayed for one minute after it.",
         "Nodes fail without notice; a new node immediately replaces each and follows its topics.",
         "The cut affects all links of one transit domain to others; routes do not change during it.",
     )
-    return StudyContent(charts if rows else (), tuple(beside), notes)
+    return StudyContent(charts, tuple(beside), notes)
+
+
+def _rows_of(rows: Sequence[Row], session_min: float, variant: str) -> list[Row]:
+    return [row for row in rows if (row["session_min"], row["variant"]) == (session_min, variant)]
 
 
 def _of_case(what: str, variant: str, rows: Sequence[Row]) -> list[PaperComparison]:
@@ -68,21 +85,10 @@ def _lost(row: Row) -> float:
     return 100.0 * float(row["due"] - row["came"]) / float(max(1, row["due"]))
 
 
-def _repair(row: Row) -> float:
-    return float(row["repair_p95_s"])
-
-
-def _maintenance(row: Row) -> float:
-    return float(row["maintenance_per_s"])
-
-
 def _chart(rows: Sequence[Row], key: str, title: str, axis: str, measure: Any) -> SweepChart:
     series = []
+    sessions = sorted({row["session_min"] for row in rows if row["session_min"]})
     for place, variant in enumerate(VARIANTS):
-        mine = sorted({row["session_min"] for row in rows if row["session_min"]})
-        y = [
-            median(measure(row) for row in rows if (row["session_min"], row["variant"]) == (minutes, variant))
-            for minutes in mine
-        ]
-        series.append(sweep_series(variant, place, x=tuple(map(float, mine)), y=tuple(y)))
+        medians = [median(map(measure, _rows_of(rows, minutes, variant))) for minutes in sessions]
+        series.append(sweep_series(variant, place, x=sessions, y=medians))
     return SweepChart(key, title, Axis("mean session, min", "min"), Axis(axis), tuple(series))

@@ -1,14 +1,14 @@
 """Figure 3 of Scribe's draft of 2001, from the study of a tree's depth, compared with the draft's numbers."""
 
 import math
+from itertools import product
+from operator import itemgetter
 from statistics import fmean
-
-import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import StudyResults, Values
-from analysis.pages.study.study_page import PaperComparison, StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyResults
+from analysis.pages.study.study_page import StudyContent
 
 DIGIT_VALUES = 16
 """The number of values of a four-bit digit."""
@@ -16,28 +16,27 @@ DIGIT_VALUES = 16
 
 def page(results: StudyResults) -> StudyContent:
     """Return the study's figure and numbers."""
-    if not results.seeds:
-        return StudyContent((), ())
     count, bound = results.record.parameters["nodes"], results.record.parameters["entries_max"]
     expected = math.log(count, DIGIT_VALUES)
 
-    def last(column: str, c: int) -> str:
-        return results.shown(lambda seed: _values(results, seed, column, c)[-1])
+    def last(column: str, c: int) -> Measure:
+        return results.statistic("depths", column, itemgetter(-1), c=c)
 
+    compared = results.compared
     beside = (
-        PaperComparison(
+        compared(
             "Mean depth with c = 0, all subscribe",
             f"{expected:.2f}, log16 N",
             last("mean", 0),
             "the last hop uses the leaf set, which may resolve several digits",
         ),
-        PaperComparison(
+        compared(
             "Mean depth with c = 0, over all numbers of subscribers",
             "the same",
-            results.shown(lambda seed: fmean(_values(results, seed, "mean", 0).tolist())),
+            results.statistic("depths", "mean", fmean, c=0),
         ),
-        PaperComparison("Greatest depth with c = 0", f"{math.ceil(expected)}", last("most", 0)),
-        PaperComparison(
+        compared("Greatest depth with c = 0", f"{math.ceil(expected)}", last("most", 0)),
+        compared(
             f"Mean depth with c = {bound}, all subscribe",
             f"log_c N = {math.log(count, bound):.2f}",
             last("mean", bound),
@@ -50,19 +49,17 @@ def page(results: StudyResults) -> StudyContent:
             f"{_least(count, bound + 1):.2f}",
             "each node has the maximum number of children",
         ),
-        PaperComparison("Nodes with children, all subscribe, c = 0", "", last("inner", 0)),
-        PaperComparison(f"Nodes with children, all subscribe, c = {bound}", "", last("inner", bound)),
-        PaperComparison(f"Nodes with {bound} entries or more", "", last("full", bound)),
-        PaperComparison("Nodes that hang higher than without a limit", "", last("lifted", bound)),
-        PaperComparison(
+        compared("Nodes with children, all subscribe, c = 0", "", last("inner", 0)),
+        compared(f"Nodes with children, all subscribe, c = {bound}", "", last("inner", bound)),
+        compared(f"Nodes with {bound} entries or more", "", last("full", bound)),
+        compared("Nodes that hang higher than without a limit", "", last("lifted", bound)),
+        compared(
             "Nodes with children that hang higher than without a limit", "", last("lifted_inner", bound)
         ),
-        PaperComparison(
+        compared(
             f"Greatest depth with c = {bound}, all subscribe", "only in the figure", last("most", bound)
         ),
-        PaperComparison(
-            f"Most entries of a node with c = {bound}", f"about {bound}", last("entries_most", bound)
-        ),
+        compared(f"Most entries of a node with c = {bound}", f"about {bound}", last("entries_most", bound)),
     )
     return StudyContent((_figure_3(results, bound),), beside, ("A subscriber's depth is 0 at the root.",))
 
@@ -77,21 +74,12 @@ def _least(count: int, entries: int) -> float:
     return total / (count - 1)
 
 
-def _values(results: StudyResults, seed: int, column: str, c: int) -> Values:
-    found: Values = results.column(seed, "depths", column)[results.column(seed, "depths", "c") == c]
-    return found
-
-
 def _figure_3(results: StudyResults, bound: int) -> SweepChart:
-    seed, count = results.seeds[0], results.record.parameters["nodes"]
+    seed, expected = results.seeds[0], math.log(results.record.parameters["nodes"], DIGIT_VALUES)
     series: list[ChartSeries] = []
-    for number, (c, column, name) in enumerate(
-        (c, column, name) for c in (0, bound) for column, name in (("mean", "mean"), ("most", "most"))
-    ):
-        x, y = _values(results, seed, "subscribers", c), _values(results, seed, column, c)
-        series.append(
-            sweep_series(f"c = {c}, {name}", number, x=tuple(x.tolist()), y=tuple(map(float, y.tolist())))
-        )
+    for number, (c, column) in enumerate(product((0, bound), ("mean", "most"))):
+        x, y = (results.column(seed, "depths", name, c=c) for name in ("subscribers", column))
+        series.append(sweep_series(f"c = {c}, {column}", number, x=x, y=y))
     return SweepChart(
         "figure-3",
         "Depth of the tree",
@@ -99,7 +87,5 @@ def _figure_3(results: StudyResults, bound: int) -> SweepChart:
         Axis("nodes between the root and a subscriber, including the subscriber"),
         tuple(series),
         of="figure 3",
-        references=(
-            Reference("draft, c = 0: log16 N", *np.repeat(math.log(count, DIGIT_VALUES), 2).tolist()),
-        ),
+        references=(Reference("draft, c = 0: log16 N", expected, expected),),
     )

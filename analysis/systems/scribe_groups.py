@@ -9,8 +9,8 @@ import numpy as np
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import StudyResults, Values
-from analysis.pages.study.study_page import PaperComparison, StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyResults, Values
+from analysis.pages.study.study_page import StudyContent
 
 CURVE_POINTS = 400
 PAPER_NODES = 100_000
@@ -18,13 +18,9 @@ PAPER_RDP = ((1.0, 0.022), (1.65, 0.5), (2.25, 0.8), (4.0, 0.98))
 """RDP, and the share of members with at most this value (IV.B)."""
 LAN_TO = "each node's LAN link counts as two link directions"
 
-Measure = Callable[[int], float]
-
 
 def page(results: StudyResults) -> StudyContent:
     """Return the study's charts and numbers."""
-    if not results.seeds:
-        return StudyContent((), ())
     parameters = results.record.parameters
     if parameters["group_size"]:
         return _small_groups(results)
@@ -39,22 +35,18 @@ def _many_groups(results: StudyResults) -> StudyContent:
 
 
 def _bounded(results: StudyResults) -> StudyContent:
-    largest = _statistic(results, "nodes", "entries", np.max)
-    joins = _number(results, "members")
+    probes, joins = results.single("probes"), results.single("members")
+    compared = results.compared
     beside = (
-        PaperComparison("Most children table entries of a node", "64", results.shown(largest)),
-        PaperComparison(
-            "Packets over a link direction, mean", "2.7", results.shown(_per_link(results, "scribe"))
+        compared(
+            "Most children table entries of a node", "64", results.statistic("nodes", "entries", np.max)
         ),
-        PaperComparison(
-            "Most packets over a link direction",
-            "4,728",
-            results.shown(_statistic(results, "links", "scribe", np.max)),
-        ),
-        PaperComparison(
+        compared("Packets over a link direction, mean", "2.7", _per_link(results, "scribe")),
+        compared("Most packets over a link direction", "4,728", results.statistic("links", "scribe", np.max)),
+        compared(
             "Probes per join",
             "3",
-            results.shown(lambda seed: _number(results, "probes")(seed) / joins(seed)),
+            lambda seed: probes(seed) / joins(seed),
             "the paper's parent knows the delays to its children; here each is measured at its first use",
         ),
     )
@@ -63,31 +55,24 @@ def _bounded(results: StudyResults) -> StudyContent:
 
 
 def _small_groups(results: StudyResults) -> StudyContent:
-    collapsed = results.record.parameters["collapse"]
+    entries, packets, ratio = (
+        ("8.5", "3.3", "2.1") if results.record.parameters["collapse"] else ("21.2", "6.1", "3.8")
+    )
+    ours, of_ip = _per_link(results, "scribe"), _per_link(results, "ip")
+    compared = results.compared
     beside = (
-        PaperComparison(
-            "Children table entries of a node, mean",
-            "8.5" if collapsed else "21.2",
-            results.shown(_statistic(results, "nodes", "entries", np.mean)),
+        compared(
+            "Children table entries of a node, mean", entries, results.statistic("nodes", "entries", np.mean)
         ),
-        PaperComparison(
+        compared(
             "The same with unicasts from the root",
             "6.6",
-            results.shown(lambda seed: _number(results, "members")(seed) / _count(results)),
+            lambda seed: results.number(seed, "members") / _count(results),
         ),
-        PaperComparison(
-            "Packets over a link direction, mean",
-            "3.3" if collapsed else "6.1",
-            results.shown(_per_link(results, "scribe")),
-            "",
-        ),
-        PaperComparison("The same, IP multicast", "1.6", results.shown(_per_link(results, "ip")), _FEWER),
-        PaperComparison("The same, unicasts", "2.9", results.shown(_per_link(results, "naive"))),
-        PaperComparison(
-            "Ratio of packets to those of IP multicast",
-            "2.1" if collapsed else "3.8",
-            results.shown(lambda seed: _per_link(results, "scribe")(seed) / _per_link(results, "ip")(seed)),
-        ),
+        compared("Packets over a link direction, mean", packets, ours),
+        compared("The same, IP multicast", "1.6", of_ip, _FEWER),
+        compared("The same, unicasts", "2.9", _per_link(results, "naive")),
+        compared("Ratio of packets to those of IP multicast", ratio, lambda seed: ours(seed) / of_ip(seed)),
         *_link_facts(results),
     )
     return StudyContent((*_nodes(results, "12", "13"), _links(results, "figure 14")), beside, _notes(results))
@@ -98,16 +83,6 @@ def _small_groups(results: StudyResults) -> StudyContent:
 
 def _count(results: StudyResults) -> int:
     return int(results.record.parameters["nodes"])
-
-
-def _number(results: StudyResults, name: str) -> Measure:
-    return lambda seed: results.number(seed, name)
-
-
-def _statistic(
-    results: StudyResults, table: str, column: str, statistic: Callable[[Values], float]
-) -> Measure:
-    return lambda seed: float(statistic(results.column(seed, table, column)))
 
 
 def _per_link(results: StudyResults, kind: str) -> Measure:
@@ -123,48 +98,22 @@ def _delay_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     def rdp(statistic: Callable[[Values], float]) -> Measure:
         return lambda seed: float(statistic(_ratios(results, seed)))
 
+    def below(ratio: float) -> Measure:
+        return rdp(lambda each: 100 * (each < ratio).mean())
+
+    compared, statistic = results.compared, results.statistic
     network = "GT-ITM's graphs are not available: here each domain is a random graph of the average size"
+    tail = "a group of about eleven members with a near root: an extreme value of a long tail"
     return (
-        PaperComparison(
-            "RAD at half of the groups",
-            "1.68",
-            results.shown(_statistic(results, "groups", "rad", np.median)),
-            network,
-        ),
-        PaperComparison(
-            "RMD at half of the groups",
-            "1.69",
-            results.shown(_statistic(results, "groups", "rmd", np.median)),
-        ),
-        PaperComparison(
-            "Greatest RAD",
-            "2",
-            results.shown(_statistic(results, "groups", "rad", np.max)),
-            "a group of about eleven members with a near root: an extreme value of a long tail",
-        ),
-        PaperComparison("Greatest RMD", "4.26", results.shown(_statistic(results, "groups", "rmd", np.max))),
-        PaperComparison(
-            "RDP of the largest group, mean",
-            "1.81",
-            results.shown(rdp(np.mean)),
-            "depends on the place of its root",
-        ),
-        PaperComparison("RDP of the largest group, median", "1.65", results.shown(rdp(np.median))),
-        PaperComparison(
-            "Members with RDP below 2.25",
-            "> 80 %",
-            results.shown(rdp(lambda each: 100 * (each < 2.25).mean())) + " %",
-        ),
-        PaperComparison(
-            "Members with RDP below 4",
-            "> 98 %",
-            results.shown(rdp(lambda each: 100 * (each < 4).mean())) + " %",
-        ),
-        PaperComparison(
-            "Members that Scribe reaches faster than IP",
-            "2.2 %",
-            results.shown(rdp(lambda each: 100 * (each < 1).mean()), 2) + " %",
-        ),
+        compared("RAD at half of the groups", "1.68", statistic("groups", "rad", np.median), network),
+        compared("RMD at half of the groups", "1.69", statistic("groups", "rmd", np.median)),
+        compared("Greatest RAD", "2", statistic("groups", "rad", np.max), tail),
+        compared("Greatest RMD", "4.26", statistic("groups", "rmd", np.max)),
+        compared("RDP of the largest group, mean", "1.81", rdp(np.mean), "depends on the place of its root"),
+        compared("RDP of the largest group, median", "1.65", rdp(np.median)),
+        compared("Members with RDP below 2.25", "> 80 %", below(2.25), unit=" %"),
+        compared("Members with RDP below 4", "> 98 %", below(4), unit=" %"),
+        compared("Members that Scribe reaches faster than IP", "2.2 %", below(1), digits=2, unit=" %"),
     )
 
 
@@ -175,10 +124,10 @@ def _node_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     )
     why = "an extreme value of a long tail: the number of routes of the largest groups that meet at one node"
     return tuple(
-        PaperComparison(
+        results.compared(
             f"{what}, {name}",
             paper,
-            results.shown(_statistic(results, "nodes", column, statistic)),
+            results.statistic("nodes", column, statistic),
             why if name == "most" else "",
         )
         for column, what, mean, middle, most in papers
@@ -191,39 +140,17 @@ def _node_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
 
 
 def _link_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
-    packets = _number(results, "scribe_packets")
+    packets, of_ip = results.single("scribe_packets"), results.single("ip_packets")
+    compared, statistic = results.compared, results.statistic
     return (
-        PaperComparison("Packets over all links, Scribe", "2,489,824", results.shown(packets, 7)),
-        PaperComparison(
-            "Packets over all links, IP multicast",
-            "758,853",
-            results.shown(_number(results, "ip_packets"), 6),
-        ),
-        PaperComparison(
-            "Their ratio",
-            "3.28",
-            results.shown(lambda seed: packets(seed) / results.number(seed, "ip_packets")),
-        ),
-        PaperComparison(
-            "Most packets over a link direction, Scribe",
-            "4,031",
-            results.shown(_statistic(results, "links", "scribe", np.max)),
-        ),
-        PaperComparison(
-            "The same, IP multicast", "950", results.shown(_statistic(results, "links", "ip", np.max))
-        ),
-        PaperComparison(
-            "The same, unicasts from the root",
-            "≥ 100,000",
-            results.shown(_statistic(results, "links", "naive", np.max)),
-        ),
-        PaperComparison(
-            "Packets over a link direction, mean, Scribe",
-            "2.4",
-            results.shown(_per_link(results, "scribe")),
-            _FEWER,
-        ),
-        PaperComparison("The same, IP multicast", "0.7", results.shown(_per_link(results, "ip")), _FEWER),
+        compared("Packets over all links, Scribe", "2,489,824", packets, digits=7),
+        compared("Packets over all links, IP multicast", "758,853", of_ip, digits=6),
+        compared("Their ratio", "3.28", lambda seed: packets(seed) / of_ip(seed)),
+        compared("Most packets over a link direction, Scribe", "4,031", statistic("links", "scribe", np.max)),
+        compared("The same, IP multicast", "950", statistic("links", "ip", np.max)),
+        compared("The same, unicasts from the root", "≥ 100,000", statistic("links", "naive", np.max)),
+        compared("Packets over a link direction, mean, Scribe", "2.4", _per_link(results, "scribe"), _FEWER),
+        compared("The same, IP multicast", "0.7", _per_link(results, "ip"), _FEWER),
         *_link_facts(results),
     )
 
@@ -232,15 +159,10 @@ _FEWER = "the paper divides by 1,035,295 links; its description explains about 2
 
 
 def _link_facts(results: StudyResults) -> tuple[PaperComparison, ...]:
+    compared, single = results.compared, results.single
     return (
-        PaperComparison(
-            "Link directions", "1,035,295", results.shown(_number(results, "link_directions"), 7), LAN_TO
-        ),
-        PaperComparison(
-            "Delay of links between routers, mean, ms",
-            "40.7",
-            results.shown(_number(results, "mean_link_delay_ms")),
-        ),
+        compared("Link directions", "1,035,295", single("link_directions"), LAN_TO, digits=7),
+        compared("Delay of links between routers, mean, ms", "40.7", single("mean_link_delay_ms")),
     )
 
 
@@ -261,20 +183,15 @@ def _notes(results: StudyResults) -> tuple[str, ...]:
 # --- Plots
 
 
-def _cumulative(values: Values) -> tuple[list[float], list[float]]:
+def _curve(name: str, number: int, values: Values) -> ChartSeries:
     """Return values, and for each the number of values that are not greater."""
     ordered = np.sort(values)
     at = np.unique(np.linspace(0, len(ordered) - 1, CURVE_POINTS).astype(int))
-    return ordered[at].tolist(), (at + 1).tolist()
-
-
-def _curve(name: str, number: int, values: Values) -> ChartSeries:
-    x, y = _cumulative(values)
-    return sweep_series(name, number, x=tuple(x), y=tuple(y))
+    return sweep_series(name, number, x=ordered[at], y=at + 1)
 
 
 def _delays(results: StudyResults) -> SweepChart:
-    seed, count = results.seeds[0], int(_number(results, "groups")(results.seeds[0]))
+    seed, count = results.seeds[0], int(results.number(results.seeds[0], "groups"))
     return SweepChart(
         "figure-7",
         "Delay penalty by group",
@@ -334,8 +251,7 @@ def _nodes(results: StudyResults, tables: str, entries: str) -> tuple[SweepChart
 
 def _histogram(values: Values) -> ChartSeries:
     found, counts = np.unique(values, return_counts=True)
-    series: ChartSeries = sweep_series("nodes", 0, x=tuple(found.tolist()), y=tuple(counts.tolist()))
-    return series
+    return sweep_series("nodes", 0, x=found, y=counts)
 
 
 def _links(results: StudyResults, figure: str) -> SweepChart:

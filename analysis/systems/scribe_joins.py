@@ -1,51 +1,45 @@
 """Comparison of an overlay built by joins with the same one constructed directly, and the papers' numbers."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from analysis.pages.charting.chart_model import Axis
 from analysis.pages.report.charts.sweep_charts import SweepChart, sweep_series
-from analysis.pages.study.results import StudyResults, Values
-from analysis.pages.study.study_page import PaperComparison, StudyContent
+from analysis.pages.study.results import Measure, PaperComparison, StudyResults
+from analysis.pages.study.study_page import StudyContent
 
 DIGIT_VALUES = 16
-MADE = ("joins", "at once")
-Measure = Callable[[int], float]
+MADE = {"joins": "by joins", "at once": "constructed directly"}
 
 
 def page(results: StudyResults) -> StudyContent:
     """Return the study's charts and numbers."""
-    if not results.seeds:
-        return StudyContent((), ())
     count = results.record.parameters["nodes"]
-    papers = {
-        "hops": f"fewer than {math.ceil(math.log(count, DIGIT_VALUES))} on average",
-        "distance": "1.59 to 2.2 times the direct one",
-        "entries": "",
-    }
+    hops = f"fewer than {math.ceil(math.log(count, DIGIT_VALUES))} on average"
 
-    def rows(what: str, key: str, measure: Callable[[str], Measure]) -> tuple[PaperComparison, ...]:
-        return tuple(
-            PaperComparison(f"{what}, {_named(made)}", papers[key], results.shown(measure(made)))
-            for made in MADE
+    def both(what: str, paper: str, measure: Callable[[str], Measure]) -> Iterator[PaperComparison]:
+        return (results.compared(f"{what}, {name}", paper, measure(made)) for made, name in MADE.items())
+
+    def mean(table: str, column: str) -> Callable[[str], Measure]:
+        return lambda made: results.statistic(table, column, np.mean, made=made)
+
+    def distance(made: str) -> Measure:
+        took, direct = (
+            results.statistic("routes", column, np.sum, made=made) for column in ("took_us", "direct_us")
         )
+        return lambda seed: took(seed) / direct(seed)
 
     beside = (
-        *rows("Hops of a route", "hops", lambda made: _mean(results, "routes", "hops", made)),
-        *rows("Distance of routes over the direct one", "distance", lambda made: _distance(results, made)),
-        *rows(
-            "Entries of a routing table", "entries", lambda made: _mean(results, "tables", "entries", made)
+        *both("Hops of a route", hops, mean("routes", "hops")),
+        *both("Distance of routes over the direct one", "1.59 to 2.2 times the direct one", distance),
+        *both("Entries of a routing table", "", mean("tables", "entries")),
+        results.compared("Messages per join", "O(log N)", results.single("messages_a_join")),
+        results.compared(
+            "Leaf sets that differ from the neighbours on the ring", "0", results.single("wrong_leaf_sets")
         ),
-        *(
-            PaperComparison(what, paper, results.shown(lambda seed, name=name: results.number(seed, name)))  # type: ignore[misc]
-            for what, paper, name in (
-                ("Messages per join", "O(log N)", "messages_a_join"),
-                ("Leaf sets that differ from the neighbours on the ring", "0", "wrong_leaf_sets"),
-                ("Routes that do not end at the closest node", "0", "missed_joins"),
-            )
-        ),
+        results.compared("Routes that do not end at the closest node", "0", results.single("missed_joins")),
     )
     charts = (
         _chart(results, "routes", "hops", "Hops of a route"),
@@ -55,33 +49,10 @@ def page(results: StudyResults) -> StudyContent:
     return StudyContent(charts, beside, notes)
 
 
-def _named(made: str) -> str:
-    return {"joins": "by joins", "at once": "constructed directly"}[made]
-
-
-def _values(results: StudyResults, seed: int, table: str, column: str, made: str) -> Values:
-    found: Values = results.column(seed, table, column)[results.column(seed, table, "made") == made]
-    return found
-
-
-def _mean(results: StudyResults, table: str, column: str, made: str) -> Measure:
-    return lambda seed: float(_values(results, seed, table, column, made).mean())
-
-
-def _distance(results: StudyResults, made: str) -> Measure:
-    def ratio(seed: int) -> float:
-        took = _values(results, seed, "routes", "took_us", made)
-        return float(took.sum() / _values(results, seed, "routes", "direct_us", made).sum())
-
-    return ratio
-
-
 def _chart(results: StudyResults, table: str, column: str, title: str) -> SweepChart:
     series = []
-    for number, made in enumerate(MADE):
-        found, counts = np.unique(_values(results, results.seeds[0], table, column, made), return_counts=True)
-        share = 100 * counts / counts.sum()
-        series.append(
-            sweep_series(_named(made), number, x=tuple(map(float, found.tolist())), y=tuple(share.tolist()))
-        )
+    for number, (made, name) in enumerate(MADE.items()):
+        values = results.column(results.seeds[0], table, column, made=made)
+        found, counts = np.unique(values, return_counts=True)
+        series.append(sweep_series(name, number, x=found, y=100 * counts / counts.sum()))
     return SweepChart(column, title, Axis(title.lower()), Axis("share of all, %", "%"), tuple(series))

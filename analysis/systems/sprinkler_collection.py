@@ -112,9 +112,9 @@ def _binned(counts: NDArray[np.int64]) -> list[tuple[float, float]]:
 def _stored(run: SweepRunResult) -> list[tuple[float, float]]:
     """Return (events generated, events stored) of the longest stream of a proxy; all store the same."""
     best: list[tuple[float, float]] = []
-    for host in _servers(run):
+    for process in run.plan.having(Trait.SERVER) if run.plan else ():
         by_stream: dict[int, list[tuple[float, float]]] = {}
-        for record in _records(run, host, HIST):
+        for record in log_records(run.directory.log(process.host), (HIST,)):
             if record.get("live") and record.get("events") and record.get("stream") is not None:
                 point = (float(record["events"]), float(record["live"]))
                 by_stream.setdefault(record["stream"], []).append(point)
@@ -146,12 +146,4 @@ def _name(run: SweepRunResult) -> str:
 
 def _line(name: str, place: int, points: list[tuple[float, float]]) -> ChartSeries:
     xs, ys = zip(*points, strict=True)
-    return sweep_series(name, place, x=tuple(map(float, xs)), y=tuple(map(float, ys)))
-
-
-def _servers(run: SweepRunResult) -> tuple[str, ...]:
-    return () if run.plan is None else tuple(process.host for process in run.plan.having(Trait.SERVER))
-
-
-def _records(run: SweepRunResult, host: str, event: str) -> list[Mapping[str, Any]]:
-    return list(log_records(run.directory.log(host), (event,)))
+    return sweep_series(name, place, x=xs, y=ys)

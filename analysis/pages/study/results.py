@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, number
@@ -14,6 +15,18 @@ from experiments.campaigns.studydir import StudyDirectory, StudyRecord
 from experiments.records.json_files import read_json
 
 Values = npt.NDArray[Any]
+Measure = Callable[[int], float]
+"""Returns a number of a seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PaperComparison:
+    """A number of the paper and ours. why: the reason for a difference, as far as known."""
+
+    what: str
+    paper: str
+    ours: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +43,38 @@ class StudyResults:
         record = directory.read()
         return cls(directory, record, directory.done(record.seeds))
 
-    def column(self, seed: int, table: str, name: str) -> Values:
-        """Return a column of a seed's table."""
+    def column(self, seed: int, table: str, name: str, **where: Any) -> Values:
+        """Return a column of a seed's table, of the rows with these values in other columns."""
         path = self.directory.seed(seed) / f"{table}.parquet"
-        found: Values = pq.read_table(path, columns=[name])[name].to_numpy()
+        rows = pq.read_table(path, columns=[name, *where])
+        for other, value in where.items():
+            rows = rows.filter(pc.field(other) == value)
+        found: Values = rows[name].to_numpy()
         return found
+
+    def statistic(self, table: str, name: str, statistic: Callable[[Values], Any], **where: Any) -> Measure:
+        """Return the measure of a statistic of a column (see `column`)."""
+        return lambda seed: float(statistic(self.column(seed, table, name, **where)))
 
     def number(self, seed: int, name: str) -> float:
         """Return a single number of a seed."""
         return float(read_json(self.directory.numbers(seed)).get(name, float("nan")))
 
-    def each(self, measure: Callable[[int], float]) -> list[float]:
+    def single(self, name: str) -> Measure:
+        """Return the measure of a single number."""
+        return lambda seed: self.number(seed, name)
+
+    def each(self, measure: Measure) -> list[float]:
         """Return a measure for every seed."""
         return [float(measure(seed)) for seed in self.seeds]
 
-    def shown(self, measure: Callable[[int], float], digits: int = 3) -> str:
+    def compared(
+        self, what: str, paper: str, measure: Measure, why: str = "", *, digits: int = 3, unit: str = ""
+    ) -> PaperComparison:
+        """Return the comparison of the paper's number with a measure, as `shown` writes it."""
+        return PaperComparison(what, paper, self.shown(measure, digits) + unit, why)
+
+    def shown(self, measure: Measure, digits: int = 3) -> str:
         """Return a measure as text: its median over seeds, and the range if there are several."""
         values = [value for value in self.each(measure) if np.isfinite(value)]
         if not values:

@@ -7,22 +7,12 @@ from analysis.pages.page_environment import environment
 from analysis.pages.report.charts.figures import write_charts
 from analysis.pages.report.charts.sweep_charts import SweepChart
 from analysis.pages.report.formatting import number, scaled
-from analysis.pages.study.results import StudyResults
+from analysis.pages.study.results import PaperComparison, StudyResults
 from experiments.campaigns.studydir import StudyDirectory
 from experiments.files.whole_files import write_whole
 from node.systems import resolve, studies_of
 
 TEMPLATE = "study.html.j2"
-
-
-@dataclass(frozen=True, slots=True)
-class PaperComparison:
-    """A number of the paper and ours. why: the reason for a difference, as far as known."""
-
-    what: str
-    paper: str
-    ours: str
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +25,9 @@ class StudyContent:
 
 
 def content_of(results: StudyResults) -> StudyContent:
-    """Return the contents by the study's system."""
+    """Return the contents by the study's system; none if no seed is done."""
+    if not results.seeds:
+        return StudyContent((), ())
     study = studies_of(results.record.system)[results.record.study]
     content: StudyContent = resolve(study.page)(results)
     return content
@@ -60,11 +52,8 @@ def render(results: StudyResults, content: StudyContent) -> str:
         ("Parameters", ", ".join(f"{name} {value}" for name, value in record.parameters.items())),
         ("Seeds", f"{len(results.seeds)} of {len(record.seeds)} done: {', '.join(map(str, results.seeds))}"),
         ("Where", "in virtual time; each seed draws its own network, members and events"),
-        ("Processor time of a seed", results.shown(lambda seed: results.number(seed, "processor_s")) + " s"),
-        (
-            "Memory",
-            scaled(max(results.each(lambda seed: results.number(seed, "memory_bytes")), default=None), "B"),
-        ),
+        ("Processor time of a seed", results.shown(results.single("processor_s")) + " s"),
+        ("Memory", scaled(max(results.each(results.single("memory_bytes")), default=None), "B")),
     ]
     return environment().get_template(TEMPLATE).render(
         name=record.study,

@@ -1,7 +1,7 @@
 """Charts of a sweep: the generic ones for any sweep, and helpers for the others."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -62,23 +62,20 @@ def line_of(name: str, number: int, points: Sequence[tuple[float, RepetitionSpre
     return sweep_series(
         name,
         number,
-        x=tuple(float(at) for at, _ in points),
-        y=tuple(value.mean for _, value in points),
+        x=[at for at, _ in points],
+        y=[value.mean for _, value in points],
         low=tuple(value.low for _, value in points) if several else (),
         high=tuple(value.high for _, value in points) if several else (),
     )
 
 
-def sweep_series(name: str, number: int, **points: Any) -> ChartSeries:
-    """Return the series with this number in its chart; `points` are the other fields of Series."""
-    return ChartSeries(
-        name,
-        colour_of(number),
-        label=name,
-        dash=dash_of(number),
-        markers=len(points["x"]) <= MARKERS_MAX,
-        **points,
-    )
+def sweep_series(
+    name: str, number: int, *, x: Iterable[float], y: Iterable[float], **more: Any
+) -> ChartSeries:
+    """Return the series with this number in its chart; `more`: further fields of ChartSeries."""
+    xs, ys = tuple(map(float, x)), tuple(map(float, y))
+    markers, dash = len(xs) <= MARKERS_MAX, dash_of(number)
+    return ChartSeries(name, colour_of(number), xs, ys, label=name, dash=dash, markers=markers, **more)
 
 
 def generic_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
