@@ -26,6 +26,7 @@ from typing import Any
 
 from analysis.live.priority import lower_priority
 from analysis.live.query import LiveRead
+from analysis.live.reading import LiveReading
 from analysis.live.recorded import RecordedRead
 from analysis.live.server import PageServer
 from analysis.live.view import LiveView
@@ -70,7 +71,7 @@ def main(path: str) -> int:
     os._exit(0)
 
 
-def _reading(view: LiveView, work: Path) -> LiveRead | RecordedRead:
+def _reading(view: LiveView, work: Path) -> LiveReading:
     """Return the reader of the run: of delivery records for programs, otherwise of packets with Spark."""
     if view.is_of_programs:
         return RecordedRead(
@@ -106,7 +107,7 @@ def _send(did: str, **fields: Any) -> None:
         sys.stdout.flush()
 
 
-def _send_figures(view: LiveView, reading: LiveRead | RecordedRead) -> None:
+def _send_figures(view: LiveView, reading: LiveReading) -> None:
     if reading.ended:
         return
     status = view.status()

@@ -8,15 +8,16 @@ contract's settle time.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.live.growing_records import GrowingRecords
 from analysis.timelines import schemas
 from analysis.timelines.delivery import deliveries
 from analysis.timelines.delivery.content import ContentFiles, ContentRecords, content_of
-from analysis.timelines.delivery.delivery_records import as_table
+from analysis.timelines.delivery.delivery_records import HostRecords, as_table, read_rows, sessions_of
 from analysis.timelines.delivery.expected import SUBSCRIPTIONS, all_events_due_to_all
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
@@ -27,6 +28,23 @@ from node.core.deliveries import RecordKind
 from node.core.measures import BlockReader
 
 _OF_PUBLISHERS = (RecordKind.PUBLISHED, RecordKind.ACKNOWLEDGED)
+
+
+class GrowingRecords:
+    """The delivery records of one host, read incrementally while they are written."""
+
+    def __init__(self, host: str, path: Path) -> None:
+        self._host, self._path = host, path
+        self._records, self._session = 0, -1
+
+    def read(self) -> HostRecords:
+        """Return the records written since the last call. Raises AnalysisError for a file of another kind."""
+        rows = read_rows(self._path, self._records)
+        session = sessions_of(rows, self._session)
+        position = self._records + np.arange(len(rows))
+        self._records += len(rows)
+        self._session = int(session[-1]) if len(rows) else self._session
+        return HostRecords(self._host, rows, session, position)
 
 
 class RequiredDeliveries:

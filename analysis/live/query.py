@@ -12,7 +12,6 @@ needs the CPUs.
 """
 
 import struct
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from analysis.capture.pcap.files import source
 from analysis.errors import AnalysisError
 from analysis.live.decoder import ROWS
+from analysis.live.reading import LiveReading
 from analysis.schemas import spark_schema
 from analysis.session import spark_session
 from experiments.records import capture_parts
@@ -135,8 +135,8 @@ def _last_line(text: str) -> str:
     return lines[-1] if lines else text.strip().partition("\n")[0]
 
 
-class LiveRead:
-    """One live query. failure: why it stopped. ended: whether everything was read."""
+class LiveRead(LiveReading):
+    """One live query of packets, with its own Spark session."""
 
     def __init__(
         self,
@@ -147,37 +147,16 @@ class LiveRead:
         on_ready: Callable[[], None],
         on_end: Callable[[], None],
     ) -> None:
-        self.failure: str | None = None
-        self.ended = False
-        self._run = run
+        super().__init__(on_ready, on_end)
+        self._directory = run
         self._take = take
         self._work = work
-        self._on_ready = on_ready
-        self._on_end = on_end
-        self._captured = threading.Event()
-        self._thread = threading.Thread(target=self._go, name="spark", daemon=True)
 
-    def start(self) -> None:
-        """Start Spark, call `on_ready`, then read until `finish`."""
-        self._thread.start()
-
-    def finish(self) -> None:
-        """Read the rest, then stop Spark, since captures have ended. Returns at once."""
-        self._captured.set()
-
-    def _go(self) -> None:
-        try:
-            self._read()
-        except AnalysisError as error:
-            self.failure = str(error)
-        except Exception as error:  # noqa: BLE001 - an error here must not affect the run; it is shown in one line
-            self.failure = f"{type(error).__name__}: {error}".partition("\n")[0]
-
-    def _read(self) -> None:
+    def _run(self) -> None:
         spark = spark_session(MASTER, SESSION)
-        port = self._run.read_run().plan.port or 0
+        port = self._directory.read_run().plan.port or 0
         warm_up(spark, self._work, port)
-        reading = LiveQuery(spark, self._run.captures, port, work=self._work, take=self._take)
+        reading = LiveQuery(spark, self._directory.captures, port, work=self._work, take=self._take)
         reading.catch_up()  # afterwards the planning process runs
         self._on_ready()
         while not self._captured.wait(LOOK_S):

@@ -7,13 +7,12 @@ the time when its publisher sent it, plus the configured delay of its LAN link. 
 when the system acknowledged an event, no latency can be computed, and none is shown.
 """
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from analysis.errors import AnalysisError
+from analysis.live.audience import GrowingRecords
 from analysis.live.decoder import EventBatch
-from analysis.live.growing_records import GrowingRecords
+from analysis.live.reading import LiveReading
 from analysis.timelines.run_metadata import Host, RunMetadata
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
@@ -29,10 +28,8 @@ Take = Callable[[Sequence[EventBatch], Mapping[str, int]], None]
 """Receives batches, and the time up to which each client was read."""
 
 
-class RecordedRead:
-    """Reads the records of one run until `finish`, in a separate thread. failure: why it stopped. ended:
-    whether everything was read.
-    """
+class RecordedRead(LiveReading):
+    """Reads the records of one run until `finish`."""
 
     def __init__(
         self,
@@ -44,26 +41,14 @@ class RecordedRead:
         on_end: Callable[[], None],
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        self.failure: str | None = None
-        self.ended = False
+        super().__init__(on_ready, on_end)
         self._take = take
-        self._on_ready, self._on_end = on_ready, on_end
         self._now_ns = now_ns
         self._metadata = metadata
         self._clients = tuple(metadata.clients)
         writers = dict.fromkeys((*metadata.having(Trait.PUBLISHER), *self._clients))
         self._records = {name: GrowingRecords(name, run.host_deliveries(name)) for name in writers}
         self._shows_latency = metadata.declared.contract.published != ONLY_ACKNOWLEDGED
-        self._captured = threading.Event()
-        self._thread = threading.Thread(target=self._go, name="records", daemon=True)
-
-    def start(self) -> None:
-        """Call `on_ready`, then read until `finish`."""
-        self._thread.start()
-
-    def finish(self) -> None:
-        """Read the rest, since clients have ended. Returns at once."""
-        self._captured.set()
 
     def wait(self) -> None:
         """Wait until the rest is read after `finish`, or reading failed."""
@@ -79,18 +64,11 @@ class RecordedRead:
         ]
         self._take(batches, dict.fromkeys(self._clients, until_ns))
 
-    def _go(self) -> None:
+    def _run(self) -> None:
         self._on_ready()
-        try:
-            while not self._captured.wait(PERIOD_S):
-                self.read()
+        while not self._captured.wait(PERIOD_S):
             self.read()
-        except AnalysisError as error:
-            self.failure = str(error)
-            return
-        except Exception as error:  # noqa: BLE001 - an error here must not affect the run; it is shown in one line
-            self.failure = f"{type(error).__name__}: {error}".partition("\n")[0]
-            return
+        self.read()
         self.ended = True
         self._on_end()
 
@@ -102,10 +80,8 @@ class RecordedRead:
         for kind, stream, first_seq, covered, count, t_ns in zip(
             *(rows[name].tolist() for name in names), strict=True
         ):
-            if kind == RecordKind.DELIVERED:
-                found.append(EventBatch(False, host.name, stream, first_seq, covered, count, t_ns))
-            elif kind == RecordKind.PUBLISHED and self._shows_latency:
-                found.append(
-                    EventBatch(True, host.name, stream, first_seq, covered, count, t_ns + to_server_ns)
-                )
+            published = kind == RecordKind.PUBLISHED and self._shows_latency
+            if published or kind == RecordKind.DELIVERED:
+                at_ns = t_ns + to_server_ns if published else t_ns
+                found.append(EventBatch(published, host.name, stream, first_seq, covered, count, at_ns))
         return found

@@ -55,11 +55,12 @@ def watched(plan: "Plan") -> "Plan":
     """
     if plan.programs is not None:
         return plan
-    from analysis.live.watched import TRAITS, can_watch
+    from experiments.declared import Trait
+    from node.systems import codec_of
 
-    if not can_watch(plan.system):
+    if codec_of(plan.system) is None:
         raise InputError(OPTION, None, "", f"does not know the messages of {plan.system}")
-    shown = {process.host for process in plan.having(*TRAITS)}
+    shown = {process.host for process in plan.having(Trait.SUBSCRIBER, Trait.PUBLISHER)}
     captures = tuple(
         dataclasses.replace(capture, in_parts=capture.host in shown) for capture in plan.captures
     )
