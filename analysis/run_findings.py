@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from analysis.capture.clocks import run_clocks as clock_notes
-from analysis.capture.clocks.machine_clocks import read_details
+from analysis.capture.clocks.clocks_file import read_machines
 from analysis.run_case import AnalysisCase, damaged, decoding
 from analysis.timelines import latency, throughput
 from analysis.timelines.agreement import compare, reset_hosts, unfit_hosts
@@ -52,7 +52,7 @@ def findings_of(case: AnalysisCase, results: Results) -> RunFindings:
     for name, table in timelines.items():
         write(table, run.table(name))
     figures, reasons = recovery_table.headline(recovery, metadata)
-    machines = read_details(run)
+    machines = read_machines(run)
     incomplete = damaged(case) if case.hosts else {}
     unfit = unfit_hosts(case.record, metadata, incomplete)
     comparable = case.decoded and case.recorded

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.markers import MarkerSearch, event_columns, find_markers, message_batch
-from analysis.capture.pcap.decode import DecodingCounts
+from analysis.capture.markers import MarkerSearch, event_columns, find_markers
+from analysis.capture.pcap.decode import DecodingCounts, message_batch
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.format import Bytes
 
@@ -109,9 +109,7 @@ class DatagramMarkers:
             way = self._ways[direction] = _DirectionState(self._name(direction))
         way.datagrams += 1
         way.bytes += length
-        way.counts.messages += len(found.at)
-        way.counts.malformed += found.malformed
-        way.counts.unfinished_bytes += found.unfinished_bytes
+        found.count(way.counts)
         t_ns = int(columns["t_ns"][row])
         for stream, seq, begin, end in zip(found.stream, found.seq, found.at, found.end, strict=True):
             way.add(t_ns, stream, seq, end - begin)

@@ -22,13 +22,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.pcap.decode import DecodingCounts, KnownRange, seen_columns
+from analysis.capture.pcap.decode import DecodingCounts, KnownRange, message_batch, seen_columns
 from analysis.capture.pcap.files.byte_ranges import ByteRanges
 from analysis.capture.pcap.files.format import Bytes
-from analysis.capture.pcap.frames import copy_pieces, runs, windows
+from analysis.capture.pcap.frames import contents, runs
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.messages.marked import NEW, PASSED
-from analysis.schemas import MESSAGES
 from node.core.marker import MAGIC, Marker, read_marker
 
 CHUNK_LINE = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
@@ -105,6 +104,12 @@ class FoundMarkers:
         self.end.append(end)
         self.stream.append(marker.stream)
         self.seq.append(marker.seq)
+
+    def count(self, counts: DecodingCounts) -> None:
+        """Add the markers to a stream's counts."""
+        counts.messages += len(self.at)
+        counts.malformed += self.malformed
+        counts.unfinished_bytes += self.unfinished_bytes
 
 
 def find_markers(
@@ -230,20 +235,13 @@ class MarkerDecoder:
         self, pieces: ByteRanges, first: int, last: int, *, goes_on: bool
     ) -> Iterator[pa.RecordBatch]:
         """Search the pieces from first to last, which have no gap between them."""
-        first += int(np.searchsorted(pieces.end[first:last], self._position, side="right"))
-        rest, rest_start = b"", int(pieces.start[first])
-        for piece, following in windows(pieces, first, last):
-            content = rest + copy_pieces(self._data, pieces, piece, following)
-            begin = max(self._position - rest_start, 0)
-            is_final = following > last and not goes_on
-            found = find_markers(content, begin, self._ways, is_final=is_final)
-            self.counts.messages += len(found.at)
-            self.counts.malformed += found.malformed
-            self.counts.unfinished_bytes += found.unfinished_bytes
+        for content, start, is_last in contents(self._data, pieces, first, last, lambda: self._position):
+            begin = max(self._position - start, 0)
+            found = find_markers(content, begin, self._ways, is_final=is_last and not goes_on)
+            found.count(self.counts)
             if found.at:
-                yield self._batch(found, rest_start)
-            rest, rest_start = content[found.rest :], rest_start + found.rest
-            self._position = rest_start
+                yield self._batch(found, start)
+            self._position = start + found.rest
 
     def _batch(self, found: FoundMarkers, at: int) -> pa.RecordBatch:
         start, end = np.array(found.at, np.int64) + at, np.array(found.end, np.int64) + at
@@ -266,16 +264,3 @@ def event_columns(
         "covered": pa.repeat(pa.scalar(1, pa.int64()), count),
         "payload_length": pa.repeat(pa.scalar(markers.size_bytes, pa.int32()), count),
     }
-
-
-def message_batch(names: Mapping[str, Any], columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
-    """Return rows of MESSAGES. names: the columns equal in all rows. Columns in neither are null."""
-    arrays = [
-        columns[each.name].cast(each.type, safe=False)
-        if each.name in columns
-        else pa.repeat(names[each.name], rows)
-        if each.name in names
-        else pa.nulls(rows, each.type)
-        for each in MESSAGES
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)

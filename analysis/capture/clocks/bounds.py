@@ -93,14 +93,10 @@ class WindowBounds:
 
 def thinned(left: Sightings, came: Sightings) -> Exchange:
     """Keep only the most informative packet of each window and direction."""
-    place = np.concatenate((left.place, came.place))
-    order = np.argsort(place, kind="stable")
-    window = np.empty(len(place), np.int64)
-    window[order] = _windows(np.concatenate((left.near_ns, came.near_ns))[order])[0]
-    mine = window[: len(left)], window[len(left) :]
+    windows = _windows(left, came)
     return Exchange(
-        left.take(_least(mine[0], left.far_ns - left.near_ns)),
-        came.take(_least(mine[1], came.near_ns - came.far_ns)),
+        left.take(_least(windows.left, left.far_ns - left.near_ns)),
+        came.take(_least(windows.came, came.near_ns - came.far_ns)),
         len(left),
         len(came),
     )
@@ -120,27 +116,22 @@ def bounds_of(exchange: Exchange, near: OffsetBounds, least_ns: tuple[int, int] 
     base_ns = int(first.far_ns[0] - first.near_ns[0]) if len(first) else 0
     high = (left.far_ns - left.near_ns - base_ns) + ahead - least_ns[0] + STAMP_NS
     low = (came.far_ns - came.near_ns - base_ns) + behind + least_ns[1] - STAMP_NS
-    place = np.concatenate((left.place, came.place))
-    order = np.argsort(place, kind="stable")
-    windows, passed, window_ns = _windows(np.concatenate((left.near_ns, came.near_ns))[order])
-    window = np.empty(len(place), np.int64)
-    window[order] = windows
-    count = int(window.max(initial=-1)) + 1
+    windows = _windows(left, came)
+    count = len(windows.passed_ns)
     made = WindowBounds(
         origin_ns,
         base_ns,
-        np.zeros(count),
+        windows.passed_ns,
         np.zeros(count),
         np.full(count, -np.inf),
         np.zeros(count),
         np.full(count, np.inf),
-        window_ns,
+        windows.length_ns,
     )
-    made.passed_ns[windows[::-1]] = passed[::-1]
-    upper, lower = _least(window[: len(left)], high), _least(window[len(left) :], -low)
+    upper, lower = _least(windows.left, high), _least(windows.came, -low)
     for rows, at, bound, seen, values in (
-        (window[: len(left)][upper], made.high_at, made.high, left.far_ns[upper], high[upper]),
-        (window[len(left) :][lower], made.low_at, made.low, came.far_ns[lower], low[lower]),
+        (windows.left[upper], made.high_at, made.high, left.far_ns[upper], high[upper]),
+        (windows.came[lower], made.low_at, made.low, came.far_ns[lower], low[lower]),
     ):
         at[rows], bound[rows] = seen - origin_ns, values
     return made.take(np.isfinite(made.low) | np.isfinite(made.high))
@@ -149,14 +140,27 @@ def bounds_of(exchange: Exchange, near: OffsetBounds, least_ns: tuple[int, int] 
 _LATE = np.iinfo(np.int64).max
 
 
-def _windows(t_ns: Ints) -> tuple[Ints, Floats, int]:
-    """Return each time's window, the time passed since the first, and the window length, ns.
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """The windows of an exchange: of each packet, when each began (since the first), and their length."""
 
-    Times must be in capture order. A step back of the clock counts as no time.
-    """
+    left: Ints
+    came: Ints
+    passed_ns: Floats
+    length_ns: int
+
+
+def _windows(left: Sightings, came: Sightings) -> _Windows:
+    """Cut the time of an exchange into windows. A step back of the clock counts as no time."""
+    order = np.argsort(np.concatenate((left.place, came.place)), kind="stable")
+    t_ns = np.concatenate((left.near_ns, came.near_ns))[order]
     passed = np.cumsum(np.clip(np.diff(t_ns, prepend=t_ns[:1]), 0, IDLE_NS_MAX))
-    width = max(WINDOW_NS, int(passed[-1]) // WINDOWS_MAX + 1) if len(passed) else WINDOW_NS
-    return passed // width, passed.astype(np.float64), width
+    length_ns = max(WINDOW_NS, int(passed[-1]) // WINDOWS_MAX + 1) if len(passed) else WINDOW_NS
+    window = np.empty(len(order), np.int64)
+    window[order] = passed // length_ns
+    begun = np.zeros(int(window.max(initial=-1)) + 1)
+    begun[window[order[::-1]]] = passed[::-1]  # the first packet of each window is written last
+    return _Windows(window[: len(left)], window[len(left) :], begun, length_ns)
 
 
 def _least(window: Ints, values: npt.NDArray[np.float64] | Ints) -> Ints:

@@ -23,11 +23,13 @@ Ppm = Annotated[float, Field(ge=-1e6, le=1e6)]
 
 
 @dataclass(frozen=True, slots=True)
-class _StretchEntry:
+class SteadyPeriod:
+    """A period, by the machine's own clock, in which its clock ran at a steady rate."""
+
     from_ns: WholeNs
     to_ns: WholeNs
-    offset_ns: Ns
-    bar_ns: Ns
+    offset_ns: Ns  # in the middle
+    bar_ns: Ns  # the widest error bound
     drift_ppm: Ppm
     drift_error_ppm: Ppm
 
@@ -52,7 +54,7 @@ class _MachineEntry:
     least_used: bool
     error_median_ns: Ns
     error_max_ns: Ns
-    stretches: tuple[_StretchEntry, ...]
+    stretches: tuple[SteadyPeriod, ...]
     clock: _ClockEntry
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.capture.clocks.band import OffsetBand, bands_of, clock_of
+from analysis.capture.clocks.band import UNKNOWN_NS, OffsetBand, bands_of, clock_of
 from analysis.capture.clocks.bounds import WindowBounds, bounds_of
 from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
+from analysis.capture.clocks.clocks_file import SteadyPeriod
 from analysis.capture.clocks.rate_segments import hidden, possible, round_trip_of, segments_of, tightened
 from analysis.capture.clocks.wire import MachineExchange
 
@@ -22,7 +23,6 @@ DRIFT_MAX = 100e-6
 CONTRADICTIONS_MAX = 0.1
 """Fraction of windows. Above it the path's declared least delay is discarded as too large; below it the
 contradictions are taken for clock steps."""
-UNKNOWN_NS = 3_600_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,6 @@ class ControlReading:
     t_ns: int  # by the machine's clock
     offset_ns: float
     error_ns: float
-
-
-@dataclass(frozen=True, slots=True)
-class SteadyPeriod:
-    """A period, by the machine's own clock, in which its clock ran at a steady rate."""
-
-    from_ns: int
-    to_ns: int
-    offset_ns: float  # in the middle
-    bar_ns: float  # the widest error bound
-    drift_ppm: float
-    drift_error_ppm: float
 
 
 @dataclass(frozen=True, slots=True)

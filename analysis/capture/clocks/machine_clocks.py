@@ -85,18 +85,10 @@ def read_clocks(run: RunDirectory, record: RunRecord) -> MachineClocks:
     """Return the estimated clocks, or ONE_CLOCK before the estimate. Raises InputError if unreadable."""
     if not record.machines or not run.clocks.is_file():
         return ONE_CLOCK
-    kept = read_details(run)
+    kept = read_machines(run)
     return MachineClocks(
         record.machine_of, {each["machine"]: OffsetBounds.from_json(each["clock"]) for each in kept}
     )
-
-
-def read_details(run: RunDirectory) -> list[dict[str, Any]]:
-    """Return the entry of each machine in `clocks.json`; none for a run with one clock.
-
-    Raises InputError if it cannot be read.
-    """
-    return read_machines(run)
 
 
 def read_on_reference(run: RunDirectory) -> tuple[RunRecord, MachineClocks]:

@@ -7,7 +7,7 @@ bytes were seen on the wire; its head must be in the capture, but its payload ne
 nested messages a row has the innermost one, and the names of the others (`nested`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,8 @@ _FIELD_COLUMNS = (
 )  # fmt: skip
 _COVERED = "covered"
 
+Emit = Callable[[str, pa.RecordBatch], None]
+"""Takes a batch of the table of this name: messages, gaps or decoding."""
 Mask = npt.NDArray[np.bool_]
 
 
@@ -133,11 +135,8 @@ def _decode_frames(
     counts.unfinished_bytes += int(seen[fits & ~whole].sum())
     counts.undecoded_bytes += int(seen[fits & whole & ~readable].sum())
     chosen = np.flatnonzero(fits & whole & readable)
-    columns: dict[str, pa.Array] = {name: pa.repeat(value, chosen.size) for name, value in names.items()}
-    columns |= seen_columns(frames.start[chosen], frames.length[chosen], known)
-    columns |= _heads(inmost, types, chosen)
-    arrays = [columns[field.name].cast(field.type, safe=False) for field in MESSAGES]
-    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
+    columns = seen_columns(frames.start[chosen], frames.length[chosen], known)
+    return message_batch(names, columns | _heads(inmost, types, chosen), chosen.size)
 
 
 def _body_fits(layout: MessageLayout, body: Integers) -> Mask:
@@ -162,6 +161,19 @@ def _seen_bytes(frames: MessageFrames, pieces: ByteRanges) -> Integers:
         return before[piece] + inside
 
     return up_to(frames.start + frames.length) - up_to(frames.start)
+
+
+def message_batch(names: Mapping[str, Any], columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
+    """Return rows of MESSAGES. names: the columns equal in all rows. Columns in neither are null."""
+    arrays = [
+        columns[each.name].cast(each.type, safe=False)
+        if each.name in columns
+        else pa.repeat(names[each.name], rows)
+        if each.name in names
+        else pa.nulls(rows, each.type)
+        for each in MESSAGES
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=MESSAGES)
 
 
 def seen_columns(start: Integers, length: Integers, known: KnownRange) -> dict[str, pa.Array]:

@@ -9,7 +9,7 @@ gap lies inside one frame with a known header, because then the chain proves whe
 Otherwise the walk stops and records the reason. It never searches for bytes that look like a frame.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -69,18 +69,12 @@ class FrameWalk:
         self, pieces: ByteRanges, first: int, last: int, *, more_follow: bool
     ) -> Iterator[MessageFrames]:
         """Walk through the pieces from first to last, which have no gap between them."""
-        first += int(np.searchsorted(pieces.end[first:last], self.position, side="right"))
-        rest, rest_start = b"", int(pieces.start[first])
-        for piece, following in windows(pieces, first, last):
-            content = rest + copy_pieces(self._data, pieces, piece, following)
-            final = following > last and not more_follow
-            frames = self._chain(content, rest_start, final=final)
+        for content, start, is_last in contents(self._data, pieces, first, last, lambda: self.position):
+            frames = self._chain(content, start, final=is_last and not more_follow)
             if frames.start.size:
                 yield frames
             if self.stopped or self._waits:
                 return
-            kept = min(max(self.position - rest_start, 0), len(content))
-            rest, rest_start = content[kept:], rest_start + kept
 
     def _chain(self, content: bytes, content_start: int, *, final: bool) -> MessageFrames:
         """Follow frame lengths from `position`. A frame that continues after the window is left for the next.
@@ -125,15 +119,25 @@ def runs(pieces: ByteRanges) -> Iterator[tuple[int, int]]:
             yield first, following - 1
 
 
-def windows(pieces: ByteRanges, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Cut a run of pieces into windows of about WINDOW_BYTES: (first piece, piece after the last)."""
-    ends = pieces.end[first : last + 1]
-    piece = first
+def contents(
+    data: Bytes, pieces: ByteRanges, first: int, last: int, position: Callable[[], int]
+) -> Iterator[tuple[bytes, int, bool]]:
+    """Yield the bytes of a run of pieces in windows of about WINDOW_BYTES: bytes, the stream offset of the
+    first, and whether this window is the last.
+
+    position: returns the stream offset up to which the bytes yielded so far were used; the others are yielded
+    again, before those of the next window.
+    """
+    piece = first + int(np.searchsorted(pieces.end[first:last], position(), side="right"))
+    ends = pieces.end[: last + 1]
+    content, start = b"", int(pieces.start[piece])
     while piece <= last:
         limit = pieces.start[piece] + WINDOW_BYTES
-        following = max(first + int(np.searchsorted(ends, limit, side="right")), piece + 1)
-        yield piece, following
-        piece = following
+        following = max(int(np.searchsorted(ends, limit, side="right")), piece + 1)
+        content += copy_pieces(data, pieces, piece, following)
+        yield content, start, following > last
+        used = min(max(position() - start, 0), len(content))
+        content, start, piece = content[used:], start + used, following
 
 
 def copy_pieces(data: Bytes, pieces: ByteRanges, first: int, following: int) -> bytes:

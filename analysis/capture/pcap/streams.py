@@ -5,7 +5,7 @@ grouped by direction and reassembled. Messages that are complete and old enough 
 Between windows memory holds only the segments that still wait, whatever the size of the capture.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address
@@ -19,7 +19,7 @@ import pyarrow as pa
 from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.datagrams import DatagramMarkers
 from analysis.capture.markers import MarkerDecoder, MarkerSearch
-from analysis.capture.pcap.decode import MessageDecoder
+from analysis.capture.pcap.decode import Emit, MessageDecoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.byte_ranges import TcpSegments
 from analysis.capture.pcap.files.format import Bytes, Integers
@@ -42,8 +42,6 @@ from node.core.message_layout import Codec
 Direction = tuple[int, ...]
 """A TCP direction in one capture: the values of `DIRECTION`."""
 
-Emit = Callable[[str, pa.RecordBatch], None]
-"""Takes a batch of the table of this name: messages, gaps or decoding."""
 _COUNTS_ROWS = 4_096
 MISDATED_MAX = 8
 """This many of a window's latest time stamps are ignored when its end is determined: they may be wrong."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.capture.markers import MarkerSearch
-from analysis.capture.pcap.decode import DecodingCounts
+from analysis.capture.pcap.decode import DecodingCounts, Emit
 from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.reassemble import SettledRange
 from analysis.capture.tls.plaintext import StreamPlaintext
@@ -25,7 +25,6 @@ from analysis.schemas import DECODING
 from experiments.records.key_log import client_randoms
 
 Flags = npt.NDArray[np.bool_]
-Emit = Callable[[str, pa.RecordBatch], None]
 
 EMPTY_BYTES_MAX = 24
 """The largest body of a record without payload: the cipher's overhead. It need not be decrypted."""
@@ -158,7 +157,7 @@ class Decryption:
         except AnalysisError as error:
             failure = str(error)
         for each in found.values():
-            yield from each.end()
+            yield from each.search(is_final=True)
 
         def why(session: TlsSession) -> str:
             return failure or (NOT_DECRYPTED if session.client_random in known else NO_KEYS)

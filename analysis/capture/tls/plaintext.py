@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.markers import MarkerEncoding, MarkerSearch, event_columns, find_markers, message_batch
+from analysis.capture.markers import MarkerEncoding, MarkerSearch, event_columns, find_markers
+from analysis.capture.pcap.decode import message_batch
 from analysis.capture.tls.records import HEADER
 from analysis.capture.tls.sessions import ROW, TlsStream
 
@@ -47,19 +48,13 @@ class StreamPlaintext:
         self.more.append(plaintext)
         self.size += len(plaintext)
         if self.size >= SEARCHED_BYTES:
-            yield from self._search(is_final=False)
+            yield from self.search(is_final=False)
 
-    def end(self) -> Iterator[pa.RecordBatch]:
-        """Search the rest of the plaintext."""
-        yield from self._search(is_final=True)
-
-    def _search(self, *, is_final: bool) -> Iterator[pa.RecordBatch]:
+    def search(self, *, is_final: bool) -> Iterator[pa.RecordBatch]:
+        """Search the plaintext so far, and yield the events found. is_final: no record follows."""
         content = b"".join((self.content, *self.more))
         found = find_markers(content, 0, self.ways, is_final=is_final)
-        counts = self.stream.counts
-        counts.messages += len(found.at)
-        counts.malformed += found.malformed
-        counts.unfinished_bytes += found.unfinished_bytes
+        found.count(self.stream.counts)
         if found.at:
             yield self._batch(found.at, found.end, found.stream, found.seq)
         self.content, self.more = content[found.rest :], []

@@ -16,7 +16,7 @@ import pyarrow as pa
 from analysis.capture.markers import MarkerDecoder, MarkerSearch
 from analysis.capture.pcap.decode import DecodingCounts, KnownRange, seen_columns
 from analysis.capture.pcap.files.format import Bytes
-from analysis.capture.pcap.frames import copy_pieces, runs, windows
+from analysis.capture.pcap.frames import contents, copy_pieces, runs
 from analysis.capture.pcap.reassemble import SettledRange
 
 CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION = 20, 21, 22, 23
@@ -139,13 +139,8 @@ class TlsRecords:
     def _walk(self, first: int, last: int, take: Take) -> None:
         """Cut the pieces from first to last, which have no gap between them."""
         pieces = self._known.pieces
-        first += int(np.searchsorted(pieces.end[first:last], self._position, side="right"))
-        rest, rest_start = b"", int(pieces.start[first])
-        for piece, following in windows(pieces, first, last):
-            content = rest + copy_pieces(self._data, pieces, piece, following)
-            self._cut(content, rest_start, take)
-            kept = min(max(self._position - rest_start, 0), len(content))
-            rest, rest_start = content[kept:], rest_start + kept
+        for content, start, _ in contents(self._data, pieces, first, last, lambda: self._position):
+            self._cut(content, start, take)
             if self._has_ended:
                 return
 

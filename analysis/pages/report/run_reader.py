@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks, read_details, read_on_reference
+from analysis.capture.clocks.clocks_file import read_machines
+from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks, read_on_reference
 from analysis.errors import raise_not_analysed
 from analysis.parquet_files import read_any
 from analysis.schemas import CAPTURES
@@ -151,7 +152,7 @@ def read_record(directory: RunDirectory) -> AnalysedRun:
     return AnalysedRun(
         run=run,
         clocks=clocks,
-        machines=tuple(read_details(directory)),
+        machines=tuple(read_machines(directory)),
         summary=directory.read_summary(),
         throughput=tables["throughput"] or (),
         latency=tables["latency"] or (),

@@ -18,7 +18,6 @@ The state of each walk is retained so that no record is walked twice. It can be 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NoReturn
 from zlib import crc32
@@ -26,6 +25,7 @@ from zlib import crc32
 from analysis.capture.pcap.files.compressed import readable, unpack
 from analysis.capture.pcap.files.format import FILE_HEADER_BYTES, Bytes
 from analysis.capture.pcap.files.mapping import map_bytes
+from analysis.capture.pcap.files.naming import captures_among, plain_name
 from analysis.capture.pcap.files.part import STRICT, CapturePart, Lenience, end_when_joined
 from analysis.capture.pcap.files.record_batches import RecordSpan, cut_into_spans
 from analysis.capture.pcap.files.scan import CaptureScan
@@ -135,20 +135,14 @@ class GrowingCaptures:
 
     def _there(self) -> dict[str, Path]:
         """Return the present captures, each in its preferred form, by the name of its plain file."""
-        pattern = None if Path(self.path).is_dir() else Path(self.path).name
-        found: dict[str, tuple[int, str, Path]] = {}
         folder = self._folder()
-        for path in folder.iterdir() if folder.is_dir() else ():
-            order = next((n for n, form in enumerate(FORMS) if path.name.endswith(form)), None)
-            if order is None or path.is_dir() != (FORMS[order].endswith(capture_parts.SUFFIX)):
-                continue
-            name = path.stem if path.suffix in (*PACKED, capture_parts.SUFFIX) else path.name
-            if pattern in (None, path.name, name) or any(
-                fnmatchcase(one, pattern or "") for one in (path.name, name)
-            ):
-                stem = Path(name).stem
-                found[stem] = min(found.get(stem, (len(FORMS), "", path)), (order, name, path))
-        wanted = {name: path for _, name, path in found.values()}
+        pattern = "*" if folder == Path(self.path) else Path(self.path).name
+        names = (
+            path.name
+            for path in (folder.iterdir() if folder.is_dir() else ())
+            if path.is_dir() == path.name.endswith(capture_parts.SUFFIX)
+        )
+        wanted = {plain_name(name): folder / name for name in captures_among(names, pattern, FORMS)}
         if self._targets is None:
             return wanted
         return {name: path for name, path in wanted.items() if name in self._targets}

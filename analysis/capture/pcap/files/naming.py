@@ -1,11 +1,12 @@
 """Finds captures by file name. If one exists in several forms, the first of CAPTURE_ENDINGS is used."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from analysis.capture.pcap.files.compressed import capture_name, without_compression
+from analysis.capture.pcap.files.compressed import without_compression
 from analysis.errors import CaptureError
+from experiments.records import capture_parts
 from experiments.records.rundir import CAPTURE_ENDINGS
 
 
@@ -26,13 +27,25 @@ def find_captures(path: str) -> list[Path]:
     return [folder / name for name in found]
 
 
-def captures_among(names: Iterable[str], pattern: str = "*") -> list[str]:
-    """Return the file names that are captures and match, each capture once, sorted."""
-    forms: dict[str, tuple[int, str]] = {}
+def captures_among(
+    names: Iterable[str], pattern: str = "*", forms: Sequence[str] = CAPTURE_ENDINGS
+) -> list[str]:
+    """Return the file names that are captures and match, each capture once, sorted.
+
+    forms: the endings of captures, in order of preference.
+    """
+    found: dict[str, tuple[int, str]] = {}
     for name in names:
-        order = next((order for order, ending in enumerate(CAPTURE_ENDINGS) if name.endswith(ending)), None)
-        if order is None or not any(fnmatchcase(one, pattern) for one in (name, without_compression(name))):
-            continue
-        capture = capture_name(Path(name))
-        forms[capture] = min(forms.get(capture, (order, name)), (order, name))
-    return sorted(name for _, name in forms.values())
+        order = next((order for order, ending in enumerate(forms) if name.endswith(ending)), None)
+        plain = plain_name(name)
+        if order is not None and (
+            pattern == plain or fnmatchcase(name, pattern) or fnmatchcase(plain, pattern)
+        ):
+            capture = Path(plain).stem
+            found[capture] = min(found.get(capture, (order, name)), (order, name))
+    return sorted(name for _, name in found.values())
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a capture's plain file from that of a file or folder of parts."""
+    return without_compression(name).removesuffix(capture_parts.SUFFIX)

@@ -49,14 +49,6 @@ class CapturePart:
             yield replace(span, capture=self.capture, shift=self.shift)
 
 
-def spans_in(stretch: RecordSpan | CapturePart, lenience: Lenience) -> Iterator[RecordSpan]:
-    """Yield the spans of a span or part, as `GrowingCaptures.between` returns them."""
-    if isinstance(stretch, CapturePart):
-        yield from stretch.spans(lenience)
-    else:
-        yield stretch
-
-
 def end_when_joined(place: int, size: int) -> int:
     """Return the end, in the joined capture, of a part of this size that begins at `place`."""
     if size < FILE_HEADER_BYTES:

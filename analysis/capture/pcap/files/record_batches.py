@@ -4,7 +4,7 @@ A span is a range of whole records of one file, cut with the index. Files are ma
 needs memory for one window of offsets and one batch.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -18,7 +18,7 @@ from analysis.capture.pcap.files.format import Format, Integers
 from analysis.capture.pcap.files.index import CaptureIndex
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.records import read_records
-from analysis.capture.pcap.files.scan import Split
+from analysis.capture.pcap.files.scan import ScanFindings
 from analysis.capture.pcap.fragments import Fragment, place, within
 from analysis.capture.pcap.walk import walk
 from analysis.capture.time_range import EVER, TimeRange
@@ -43,19 +43,6 @@ class RecordSpan:
     shift: int = 0  # offset in the capture minus offset in the file, which may be a part of it
 
 
-class CaptureContents(Protocol):
-    """The contents of a capture: an index, or a part of one."""
-
-    @property
-    def sections(self) -> Sequence[Format]: ...
-
-    @property
-    def splits(self) -> Sequence[Split]: ...
-
-    @property
-    def fragments(self) -> Sequence[Fragment]: ...
-
-
 class FileRange(Protocol):
     """A range of a file, for a task to read."""
 
@@ -70,7 +57,7 @@ S = TypeVar("S", bound=FileRange)
 
 
 def spans_of(
-    path: Path, index: CaptureIndex, times: TimeRange, clock: OffsetBounds = REFERENCE
+    path: Path, index: CaptureIndex, times: TimeRange = EVER, clock: OffsetBounds = REFERENCE
 ) -> Iterator[RecordSpan]:
     """Cut a capture into spans of about SPAN_BYTES, leaving out splits outside the time range.
 
@@ -79,7 +66,9 @@ def spans_of(
     return cut_into_spans(RecordSpan(str(path), index.sections[0], 0, 0, clock=clock), index, times)
 
 
-def cut_into_spans(of: RecordSpan, found: CaptureContents, times: TimeRange = EVER) -> Iterator[RecordSpan]:
+def cut_into_spans(
+    of: RecordSpan, found: CaptureIndex | ScanFindings, times: TimeRange = EVER
+) -> Iterator[RecordSpan]:
     """Cut a capture into spans of about SPAN_BYTES at its splits. of: a span with file, name and clock."""
     start = end = 0
     form = of.form
@@ -95,7 +84,9 @@ def cut_into_spans(of: RecordSpan, found: CaptureContents, times: TimeRange = EV
         yield _span(of, form, start, end, found)
 
 
-def _span(of: RecordSpan, form: Format, start: int, end: int, found: CaptureContents) -> RecordSpan:
+def _span(
+    of: RecordSpan, form: Format, start: int, end: int, found: CaptureIndex | ScanFindings
+) -> RecordSpan:
     fragments = within(found.fragments, start, end)
     return replace(of, form=form, start=start, end=end, fragments=fragments)
 

@@ -40,7 +40,7 @@ from analysis.capture.pcap.files.compressed import unpack
 from analysis.capture.pcap.files.growing import GrowingCaptures, Places
 from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.naming import find_captures
-from analysis.capture.pcap.files.part import CapturePart, Lenience, spans_in
+from analysis.capture.pcap.files.part import CapturePart, Lenience
 from analysis.capture.pcap.files.record_batches import Pick, RecordSpan, pack, read_span, spans_of
 from analysis.capture.pcap.files.stored import StoredSpan, stored_spans
 from analysis.capture.pcap.segments import segment_rows
@@ -195,7 +195,7 @@ class PcapStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         lenience = self._captures.lenience
         for stretch in cast("tuple[RecordSpan | CapturePart, ...]", cast("PcapPartition", partition).spans):
             try:
-                for span in spans_in(stretch, lenience):
+                for span in stretch.spans(lenience) if isinstance(stretch, CapturePart) else (stretch,):
                     yield from read_span(span, self._schema, pick=self._pick)
             except CaptureError:
                 if not lenience.missing or Path(stretch.path).exists():

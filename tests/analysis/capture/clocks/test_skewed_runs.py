@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.capture.clocks.machine_clocks import read_details, read_on_reference
+from analysis.capture.clocks.clocks_file import read_machines
+from analysis.capture.clocks.machine_clocks import read_on_reference
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.capture_files import captures_of
 from analysis.inspect.packets.lines import Lines
@@ -128,7 +129,7 @@ def test_one_clock_has_no_bars(plain: RunDirectory) -> None:
 
 
 def test_the_clocks_are_kept_with_what_they_rest_on(apart: RunDirectory) -> None:
-    details = {each["machine"]: each for each in read_details(apart)}
+    details = {each["machine"]: each for each in read_machines(apart)}
     assert [each["source"] for each in details.values()] == ["reference", "packets", "packets", "packets"]
     (stretch,) = details["r1"]["stretches"]
     assert stretch["drift_ppm"] == pytest.approx(50, abs=1)
@@ -225,7 +226,7 @@ def test_a_capture_that_is_no_more_leaves_the_way_over_another_machine(
     run.capture("r0-r3@r3.wire.pcap").unlink()
     summary = analysed(run)
     assert summary["fidelity"]["valid"], summary["fidelity"]["reasons"]
-    ways = {each["machine"]: len(each["way"]) for each in read_details(run)}
+    ways = {each["machine"]: len(each["way"]) for each in read_machines(run)}
     assert ways == {"r0": 1, "r1": 3, "r2": 2, "r3": 3}
     assert summary["latency"]["error_ms"] < 2 * BAR_MS
 
