@@ -42,6 +42,7 @@ class Phrase:
     values: tuple[Placeholder, ...]
 
 
+@cache
 def phrases(layout: MessageLayout) -> tuple[Phrase, ...]:
     """Return the phrases of a message or row."""
     return tuple(_phrase(text) for text in layout.reads)
@@ -166,17 +167,15 @@ def _value(value: Placeholder, row: Mapping[str, Any], layout: MessageLayout) ->
 def _rows(row: Mapping[str, Any], layout: MessageLayout) -> str:
     """Return the rows of a message from the column that has them: dictionaries, or single numbers."""
     rows: list[Any] = next((row[name] for name in ROWS_COLUMNS if row.get(name) is not None), [])
-    parts = _reading_of_rows(layout)
     shown = [
-        " ".join(_filled(parts, each if isinstance(each, Mapping) else {layout.fields[0].name: each}, layout))
+        " ".join(
+            _filled(
+                phrases(layout), each if isinstance(each, Mapping) else {layout.fields[0].name: each}, layout
+            )
+        )
         for each in rows[:ROWS_SHOWN]
     ]
     return " ".join(shown + [MORE] * (len(rows) > ROWS_SHOWN))
-
-
-@cache
-def _reading_of_rows(layout: MessageLayout) -> tuple[Phrase, ...]:
-    return phrases(layout)
 
 
 __all__ = ["format_seq", "parse_seq"]

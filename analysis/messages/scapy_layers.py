@@ -45,7 +45,7 @@ from scapy.fields import (
     XStrLenField,
 )
 from scapy.layers.inet import TCP
-from scapy.packet import Packet, bind_bottom_up, bind_top_down, split_bottom_up, split_top_down
+from scapy.packet import Packet, bind_bottom_up, bind_top_down
 
 from analysis.messages.label import value_names
 from analysis.messages.scapy_streams import complete_frames, tcp_reassemble
@@ -105,12 +105,6 @@ class Layers:
         for end in ({"sport": port}, {"dport": port}):
             bind_bottom_up(TCP, self.stream, **end)
         bind_top_down(TCP, self.stream, dport=port)
-
-    def unbind(self, port: int) -> None:
-        """Undo `bind`."""
-        for end in ({"sport": port}, {"dport": port}):
-            split_bottom_up(TCP, self.stream, **end)
-        split_top_down(TCP, self.stream, dport=port)
 
 
 def layers(system: str) -> Layers:

@@ -7,21 +7,15 @@ from collections.abc import Iterable
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import HEADER_FIELDS
 from node.core.message_layout import Codec, HeadField, MessageLayout, NamedValues
-from node.systems import codecs
 
 _TYPES = {"B": "u8", "H": "u16", "I": "u32", "Q": "u64", "K": "u128", "d": "f64"}
 _COLUMNS = ("offset", "field", "type", "unit", "meaning")
 
 
-def markdown(system: str) -> str:
+def markdown(codec: Codec, system: str) -> str:
     """Return the documentation of a system: the common header, each message with its fields, and named
     values.
     """
-    return markdown_of(codecs()[system], system)
-
-
-def markdown_of(codec: Codec, system: str) -> str:
-    """Return the documentation of any codec's messages."""
     layouts = list(codec.by_type.values())
     rows = list({layout.row.message: layout.row for layout in layouts if layout.row}.values())
     parts = [

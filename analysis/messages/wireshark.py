@@ -21,18 +21,12 @@ from analysis.messages.label import MORE, ROWS_SHOWN, phrases, value_names
 from node.core.epochs import NUMBER_BITS
 from node.core.framing import FRAME_LIMIT_BYTES, HEADER_BYTES, HEADER_FIELDS, VERSION
 from node.core.message_layout import ADDRESS, DOUBLE, KEY_SHOWN, NESTED_MAX, SEQ, WIDTHS, Codec, MessageLayout
-from node.systems import codecs
 
 _RUNTIME = Path(__file__).with_name("dissector.lua")
 
 
-def dissector(system: str, port: int) -> str:
-    """Return the complete script, for messages to and from this TCP port (which is also a preference)."""
-    return dissector_of(codecs()[system], system, port)
-
-
-def dissector_of(codec: Codec, system: str, port: int) -> str:
-    """Return the script for any codec's messages."""
+def dissector(codec: Codec, system: str, port: int) -> str:
+    """Return the complete script for the codec's messages, to and from this TCP port (also a preference)."""
     known = _Fields(system)
     header = list(_header(codec, known))
     known.add("dissector", "message", "the message in one line", kind="text")

@@ -32,6 +32,7 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     from analysis.messages.wireshark import dissector
     from experiments.declared import programs_of
     from experiments.parameters import complete_parameters, known_systems
+    from node.systems import codecs
     from testbed.cli.output import write_or_print
 
     if system not in known_systems():
@@ -42,7 +43,7 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     if programs_of(system) is not None:
         raise click.BadParameter(f"the messages of {system} are not known here", param_hint="--system")
     if form == "markdown":
-        text = markdown(system)
+        text = markdown(codecs()[system], system)
     else:
-        text = dissector(system, port or complete_parameters(system, {})["port"])
+        text = dissector(codecs()[system], system, port or complete_parameters(system, {})["port"])
     write_or_print(output, text)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.inspect.packets.dissect import CapturedBytes, dissect
 from analysis.messages.scapy_layers import layers_of
-from analysis.messages.table import markdown_of
-from analysis.messages.wireshark import dissector_of
+from analysis.messages.table import markdown
+from analysis.messages.wireshark import dissector
 from analysis.schemas import MESSAGES
 from node.core.framing import frames_in
 from node.core.message_layout import Codec, Field, MessageLayout, TailField
@@ -104,7 +104,7 @@ def test_scapy_reads_and_writes_them(messages: list[Any]) -> None:
 
 def test_wireshark_shows_all_digits_and_reads_by_the_first(tmp_path: Path) -> None:
     script = tmp_path / "toy.lua"
-    script.write_text(dissector_of(CODEC, SYSTEM, PORT))
+    script.write_text(dissector(CODEC, SYSTEM, PORT))
     low, high = 0x65A1FC << 104 | 5, 2**128 - 1
     messages = [Route(2, low, 3, (Contact(high, 1), Contact(0, 2))), Ping(1), Route(2, 0, 3, ())]
     capture = connection(tmp_path / "a.pcap", in_pieces(encoded(messages), 33))
@@ -121,4 +121,4 @@ def test_raw_bytes_and_the_documentation_name_them() -> None:
     values = {part.name: part.value for part in dissect(CapturedBytes(frame, b"\1" * len(frame)), CODEC)}
     assert values["key"] == digits(77)
     assert values["contacts[0].id"] == digits(78)
-    assert "| 4 | `key` | u128 |" in markdown_of(CODEC, "toy")
+    assert "| 4 | `key` | u128 |" in markdown(CODEC, "toy")

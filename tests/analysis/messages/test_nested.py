@@ -14,7 +14,7 @@ from analysis.inspect.packets.dissect import CapturedBytes, dissect
 from analysis.messages import label as labels
 from analysis.messages.label import label
 from analysis.messages.scapy_layers import layers_of
-from analysis.messages.wireshark import dissector_of
+from analysis.messages.wireshark import dissector
 from analysis.schemas import DECODING, MESSAGES
 from node.core.message_layout import ADDRESS, NESTED_MAX, SEQ, Codec, Field, MessageLayout, TailField
 from tests.analysis.messages.tshark import PORT, SYSTEM, Tshark, connection, in_pieces
@@ -162,7 +162,7 @@ def test_a_nested_message_reads_as_one_line(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_wireshark_shows_it(tmp_path: Path) -> None:
     script = tmp_path / "toy.lua"
-    script.write_text(dissector_of(CODEC, SYSTEM, PORT))
+    script.write_text(dissector(CODEC, SYSTEM, PORT))
     deep = Hello(2)
     for _ in range(NESTED_MAX + 1):
         deep = Onward(1, deep)

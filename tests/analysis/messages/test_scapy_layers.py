@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, TCP
-from scapy.packet import Packet, Raw
+from scapy.packet import Packet, Raw, split_bottom_up, split_top_down
 from scapy.sendrecv import sniff
 from scapy.sessions import TCPSession
 from scapy.supersocket import StreamSocket
@@ -32,7 +32,9 @@ EVERY_TYPE = [pytest.param(layout, id=layout.name) for layout in CODEC.by_type.v
 def bound() -> Iterator[None]:
     SPRINKLER.bind(PORT)
     yield
-    SPRINKLER.unbind(PORT)
+    for end in ({"sport": PORT}, {"dport": PORT}):
+        split_bottom_up(TCP, SPRINKLER.stream, **end)
+    split_top_down(TCP, SPRINKLER.stream, dport=PORT)
 
 
 def read(data: bytes) -> Packet:

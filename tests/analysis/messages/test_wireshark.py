@@ -15,6 +15,7 @@ from analysis.messages.label import label
 from analysis.messages.wireshark import dissector
 from node.core.framing import HEADER_BYTES
 from node.protocols.sprinkler.messages import CODEC, Events, Hello, Publication, Refused, Subscribe
+from node.systems import codecs
 from tests.analysis.capture.pcap.captures import ACK, PSH, SYN, at_intervals, segment, snapped, write_pcap
 from tests.analysis.capture.pcap.test_messages import extract
 from tests.analysis.capture.pcap.test_tcpdump import NAMESPACE
@@ -234,4 +235,5 @@ def test_a_real_conversation_is_shown_as_it_was_sent(tshark: Tshark, tmp_path: P
 
 
 def test_the_script_is_the_same_each_time() -> None:
-    assert dissector(SYSTEM, PORT) == dissector(SYSTEM, PORT)
+    codec = codecs()[SYSTEM]
+    assert dissector(codec, SYSTEM, PORT) == dissector(codec, SYSTEM, PORT)
