@@ -14,15 +14,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.files.index import CaptureIndex, build_index
 from analysis.capture.pcap.files.mapping import map_bytes
-from analysis.capture.pcap.files.record_batches import RecordSpan, read_columns, spans_of
 from analysis.capture.pcap.streams import CaptureStreams, HostCapture, WaitLimits
-from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.history.files import UnusableError, read_rows
 from analysis.history.history_schemas import SCHEMAS
@@ -31,7 +26,8 @@ from node.core.errors import RemoteProtocolError
 from node.core.framing import frames_in
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap import complete_capture as whole
-from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes, segment
+from tests.analysis.capture.pcap import reading
+from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes
 from tests.analysis.capture.pcap.complete_capture import Sent
 from tests.fuzz import readers
 
@@ -64,7 +60,7 @@ def dissect(content: bytes) -> None:
     with _file(bytes(capture)) as path:
         found = build_index(path)
         assert found.packets == len(frames)
-        assert sum(_check_fields(columns) for _, columns in _columns(path, found)) == len(frames)
+        assert sum(map(_check_fields, reading.packets(path, found))) == len(frames)
 
 
 def reassemble(content: bytes) -> None:
@@ -126,13 +122,17 @@ def capture(content: bytes) -> None:
         except CaptureError:
             return
         _check_index(found, len(content))
-        conversations, tables = _conversations(path, WaitLimits(horizon_ns=0))
+        emitted = reading.Tables()
+        host = HostCapture(str(path), "r0-proxy-0", "10.0.0.2", PORT)
+        limits = WaitLimits(horizon_ns=0)
+        conversations = CaptureStreams(map_bytes(path), host, CODEC, emitted.emit, limits)
         rows = 0
-        for _, columns in _columns(path, found):
+        for columns in reading.packets(path, found):
             rows += _check_fields(columns)
             conversations.take([columns])
         conversations.end()
         assert rows == found.packets
+        tables = emitted.rows()
         assert len(tables["messages"]) == sum(row["messages"] for row in tables["decoding"])
 
 
@@ -187,12 +187,6 @@ def _check_index(found: CaptureIndex, size: int) -> None:
     assert all(split.first_ns <= split.last_ns for split in found.splits)
 
 
-def _columns(path: Path, found: CaptureIndex) -> Iterator[tuple[RecordSpan, Columns]]:
-    for span in spans_of(path, found, TimeRange()) if found.splits else ():
-        for columns in read_columns(span):
-            yield span, columns
-
-
 def _check_fields(columns: Columns) -> int:
     assert len({values.size for values in columns.values()}) == 1
     for name, limit in (("sport", 1 << 16), ("dport", 1 << 16), ("seq", 1 << 32), ("ack", 1 << 32)):
@@ -205,30 +199,6 @@ def _check_fields(columns: Columns) -> int:
 
 def _windowed(sent: list[Sent], windows: int, patience: WaitLimits) -> Tables:
     """Return the tables of a capture of these segments, read in this many windows."""
-    records = [
-        Record(
-            one.t_ns,
-            segment(one.seq, one.payload, flags=one.flags)[: HEADERS_BYTES + one.captured],
-            HEADERS_BYTES + len(one.payload),
-        )
-        for one in sent
-    ]
-    with _file(pcap_bytes(records)) as path:
-        conversations, tables = _conversations(path, patience)
-        parts = [columns for _, columns in _columns(path, build_index(path))]
-        together = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        for rows in np.array_split(np.arange(len(sent)), windows):
-            conversations.take([{name: values[rows] for name, values in together.items()}])
-        conversations.end()
-    return tables
-
-
-def _conversations(path: Path, patience: WaitLimits) -> tuple[CaptureStreams, Tables]:
-    tables: Tables = {"messages": [], "gaps": [], "decoding": []}
-
-    def emit(table: str, batch: pa.RecordBatch) -> None:
-        batch.validate(full=True)
-        tables[table] += batch.to_pylist()
-
-    host = HostCapture(str(path), "r0-proxy-0", "10.0.0.2", PORT)
-    return CaptureStreams(map_bytes(path), host, CODEC, emit, patience), tables
+    cuts = [len(sent) * number // windows for number in range(1, windows)]
+    with _file(b"") as path:
+        return reading.windowed(path, sent, cuts, patience)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from analysis.capture.markers import MarkerSearch
 from analysis.capture.pcap import frames as frames_module
-from analysis.capture.pcap.streams import HostCapture, extract_messages
-from analysis.schemas import DECODING, GAPS, MESSAGES
+from analysis.capture.pcap.streams import HostCapture
 from node.core.marker import MAGIC, marked
+from tests.analysis.capture.pcap import reading
 from tests.analysis.capture.pcap.captures import ACK, START_NS, SYN, Record, at_intervals, segment, write_pcap
 
 SIZE = 40
@@ -27,11 +27,7 @@ around = st.binary(max_size=30) | st.sampled_from([MAGIC, MAGIC[:3], MAGIC + byt
 
 
 def extract(path: Path, markers: MarkerSearch) -> dict[str, pa.Table]:
-    found: dict[str, list[pa.RecordBatch]] = {"messages": [], "gaps": [], "decoding": []}
-    capture = HostCapture(str(path), "r0-broker-0", HOST, None)
-    extract_messages(capture, markers, lambda table, rows: found[table].append(rows))
-    schemas = {"messages": MESSAGES, "gaps": GAPS, "decoding": DECODING}
-    return {name: pa.Table.from_batches(rows, schemas[name]) for name, rows in found.items()}
+    return reading.extract(HostCapture(str(path), "r0-broker-0", HOST, None), markers)
 
 
 def events_in(tables: dict[str, pa.Table]) -> list[Event]:
@@ -140,15 +136,10 @@ def test_events_are_found_as_text(tmp_path, form, size):
 
 
 def test_a_connection_whose_beginning_was_not_captured_shows_its_events(tmp_path):
-    frames = connection([(0, b"x" * 7 + payload((1, 1))[:9]), (16, payload((1, 1))[9:] + payload((1, 2)))])[
-        1:
-    ]
-    assert events_in(
-        extract(write_pcap(tmp_path / "late.pcap", at_intervals(frames)), MarkerSearch(SIZE))
-    ) == [
-        (1, 1),
-        (1, 2),
-    ]
+    first, second = payload((1, 1)), payload((1, 2))
+    _, *frames = connection([(0, b"x" * 7 + first[:9]), (16, first[9:] + second)])
+    path = write_pcap(tmp_path / "late.pcap", at_intervals(frames))
+    assert events_in(extract(path, MarkerSearch(SIZE))) == [(1, 1), (1, 2)]
 
 
 def test_behind_bytes_that_were_not_captured_the_search_goes_on(tmp_path):

@@ -4,6 +4,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 START_NS = 1_700_000_000_123_456_000
 SYN, RST, ACK, PSH = 0x02, 0x04, 0x10, 0x08
@@ -19,11 +20,11 @@ class Record:
 
 
 def pcap_bytes(
-    records: Iterable[Record], *, order: str = "<", nanoseconds: bool = True, snaplen: int = 262_144
+    records: Iterable[Record], *, order: str = "<", nanoseconds: bool = True, link_type: int = 1
 ) -> bytes:
-    """Return the content of an Ethernet capture file."""
+    """Return the content of a capture file, of Ethernet frames unless stated otherwise."""
     magic = 0xA1B23C4D if nanoseconds else 0xA1B2C3D4
-    parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, 1)]
+    parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 262_144, link_type)]
     for record in records:
         seconds, rest = divmod(record.t_ns, 10**9)
         fraction = rest if nanoseconds else rest // 1000
@@ -33,9 +34,9 @@ def pcap_bytes(
     return b"".join(parts)
 
 
-def write_pcap(path: Path, records: Iterable[Record], **how: bool | str) -> Path:
+def write_pcap(path: Path, records: Iterable[Record], **how: Any) -> Path:
     """Write a capture file."""
-    path.write_bytes(pcap_bytes(records, **how))  # type: ignore[arg-type]
+    path.write_bytes(pcap_bytes(records, **how))
     return path
 
 

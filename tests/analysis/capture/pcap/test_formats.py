@@ -4,6 +4,7 @@ import gzip
 import struct
 import subprocess
 from collections.abc import Callable
+from itertools import compress, product
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from scapy.layers.inet6 import IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrHopByHop, IPv6
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 
 from tests.analysis.capture.pcap.blocks import block, enhanced, interface, obsolete, section, simple
-from tests.analysis.capture.pcap.captures import START_NS, at_intervals, pcap_bytes, segment
+from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
 from tests.analysis.capture.pcap.reading import ours, tsharks
 
 ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
@@ -68,71 +69,63 @@ FRAMES = [bytes(12) + _ethertype(packet) + packet for packet in PACKETS]
 def test_every_link_type_leads_to_the_same_packets(tmp_path: Path, name: str) -> None:
     link_type, wrap = LINKS[name]
     records = at_intervals([wrap(packet) for packet in PACKETS])
-    content = bytearray(pcap_bytes(records))
-    content[20:24] = struct.pack("<I", link_type)
-    (tmp_path / "a.pcap").write_bytes(content)
-    index, found = ours(tmp_path / "a.pcap")
+    index, found = ours(write_pcap(tmp_path / "a.pcap", records, link_type=link_type))
     assert [row["src"] for row in found] == ["10.1.2.3", "2001:db8::1", "1.2.3.4", "2001:db8::1"]
     assert [(row["sport"], row["payload"]) for row in found] == [(40000, 7), (7000, 3), (53, 0), (9, 0)]
     assert not index.unused
-    if link_type != 14:  # which this tshark does not know
-        assert found == tsharks(tmp_path / "a.pcap")
 
 
-@pytest.mark.parametrize(("link_type", "only"), [(228, 0), (229, 1)])
-def test_raw_links_of_one_version(tmp_path: Path, link_type: int, only: int) -> None:
-    content = bytearray(pcap_bytes(at_intervals([PACKETS[only]])))
-    content[20:24] = struct.pack("<I", link_type)
-    (tmp_path / "a.pcap").write_bytes(content)
-    assert ours(tmp_path / "a.pcap")[1] == tsharks(tmp_path / "a.pcap")
+def test_tshark_reads_the_same_on_every_link_type(tmp_path: Path) -> None:
+    """All in one file: each link type is that of an interface."""
+    links = [link for link in LINKS.values() if link[0] != 14]  # which this tshark does not know
+    one_version = [(228, PACKETS[0]), (229, PACKETS[1])]
+    content = section() + b"".join(interface(link_type) for link_type, _ in (*links, *one_version))
+    for number, (_, wrap) in enumerate(links):
+        content += b"".join(enhanced(wrap(packet), 1, number=number) for packet in PACKETS)
+    for number, (_, packet) in enumerate(one_version, len(links)):
+        content += enhanced(packet, 1, number=number)
+    (tmp_path / "a.pcapng").write_bytes(content)
+    index, found = ours(tmp_path / "a.pcapng")
+    assert len(found) == len(PACKETS) * len(links) + len(one_version)
+    assert found == tsharks(tmp_path / "a.pcapng")
+    assert not index.unused
 
 
 def test_a_link_type_that_is_not_read_is_counted_and_its_packets_keep_time_and_length(tmp_path: Path) -> None:
-    content = bytearray(pcap_bytes(at_intervals(FRAMES)))
-    content[20:24] = struct.pack("<I", 105)  # IEEE 802.11
-    (tmp_path / "a.pcap").write_bytes(content)
-    index, found = ours(tmp_path / "a.pcap")
+    index, found = ours(write_pcap(tmp_path / "a.pcap", at_intervals(FRAMES), link_type=105))  # IEEE 802.11
     assert [row["t_ns"] for row in found] == [START_NS + n * 1_000_000 for n in range(4)]
     assert index.unused == {"packets of link type 105": 4}
 
 
-SECOND, UNITS = (
-    1_700_000_000,
-    {6: 10**6, 9: 10**9, 3: 10**3, 0: 1, 12: 10**12, 0x8A: 2**10, 0x94: 2**20, 0xA8: 2**40},
-)
+SECOND = 1_700_000_000
+UNITS = {6: 10**6, 9: 10**9, 3: 10**3, 0: 1, 12: 10**12, 0x8A: 2**10, 0x94: 2**20, 0xA8: 2**40}
 
 
-@pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("resolution", UNITS)
-def test_time_stamps_of_pcapng_have_the_resolution_and_offset_of_their_interface(
-    tmp_path: Path, resolution: int, order: str
-) -> None:
-    units = UNITS[resolution]
-    offset_s = (
-        SECOND if SECOND * units >= 1 << 64 else 0
-    )  # finer stamps do not reach this century by themselves
-    content = section(order) + interface(order=order, resolution=resolution, offset_s=offset_s)
-    content += interface(order=order, resolution=9, offset_s=SECOND - 5)
-    times = [(SECOND - offset_s) * units + part for part in (0, units // 3, units - 1)]
-    content += b"".join(enhanced(FRAMES[0], time, order=order) for time in times)
-    content += enhanced(FRAMES[1], 5_000_000_123, order=order, number=1)
+def test_time_stamps_of_pcapng_have_the_resolution_and_offset_of_their_interface(tmp_path: Path) -> None:
+    """In one file: a section for each byte order and resolution."""
+    content, wanted, comparable = b"", [], []
+    for order, (resolution, units) in product("<>", UNITS.items()):
+        # finer stamps do not reach this century by themselves
+        offset_s = SECOND if SECOND * units >= 1 << 64 else 0
+        content += section(order) + interface(order=order, resolution=resolution, offset_s=offset_s)
+        content += interface(order=order, resolution=9, offset_s=SECOND - 5)
+        times = [(SECOND - offset_s) * units + part for part in (0, units // 3, units - 1)]
+        content += b"".join(enhanced(FRAMES[0], time, order=order) for time in times)
+        content += enhanced(FRAMES[1], 5_000_000_123, order=order, number=1)
+        wanted += [time * 10**9 // units + offset_s * 10**9 for time in times] + [SECOND * 10**9 + 123]
+        comparable += [units <= 10**10] * 4  # else tshark's product of fraction and nanoseconds overflows
     (tmp_path / "a.pcapng").write_bytes(content)
     _, found = ours(tmp_path / "a.pcapng")
-    wanted = [time * 10**9 // units + offset_s * 10**9 for time in times] + [SECOND * 10**9 + 123]
     assert [row["t_ns"] for row in found] == wanted
-    if units <= 10**10:  # else tshark's product of fraction and nanoseconds overflows
-        assert found == tsharks(tmp_path / "a.pcapng")
+    assert list(compress(found, comparable)) == list(compress(tsharks(tmp_path / "a.pcapng"), comparable))
 
 
 def test_interfaces_of_a_section_may_differ_in_all_and_be_described_late(tmp_path: Path) -> None:
     content = section() + interface(101, resolution=9)
     content += enhanced(PACKETS[0], 1) + interface(113, snaplen=60)
     content += enhanced(_cooked(PACKETS[0]), 2, number=1, comment=b"hello") + enhanced(PACKETS[1], 3)
-    content += (
-        interface(1, resolution=6)
-        + enhanced(FRAMES[2], 4, number=2)
-        + enhanced(PACKETS[0][:30], 9, wire_length=47)
-    )
+    content += interface(1, resolution=6) + enhanced(FRAMES[2], 4, number=2)
+    content += enhanced(PACKETS[0][:30], 9, wire_length=47)
     (tmp_path / "a.pcapng").write_bytes(content)
     index, found = ours(tmp_path / "a.pcapng")
     assert [row["t_ns"] for row in found] == [1, 2_000, 3, 4_000, 9]
@@ -201,32 +194,33 @@ def test_packets_that_belong_nowhere_are_counted_and_the_rest_is_read(tmp_path: 
 CONVERSIONS = ("pcap", "nsecpcap", "pcapng")
 
 
-@pytest.mark.parametrize("packed", ["", ".gz", ".zst"])
+PACKINGS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
+
+
 @pytest.mark.parametrize("kind", CONVERSIONS)
-def test_captures_converted_by_editcap_read_the_same(tmp_path: Path, kind: str, packed: str) -> None:
+def test_captures_converted_by_editcap_read_the_same(tmp_path: Path, kind: str) -> None:
     frames = [segment(n * 100, bytes(n)) for n in range(1, 60)] + FRAMES + [bytes(ETHER / ARP())]
-    before = tmp_path / "before.pcap"
-    before.write_bytes(pcap_bytes(at_intervals(frames)))
+    before = write_pcap(tmp_path / "before.pcap", at_intervals(frames))
     after = tmp_path / "after"
     subprocess.run(["editcap", "-F", kind, str(before), str(after)], check=True)
-    content = after.read_bytes()
-    packing: dict[str, Callable[[bytes], bytes]] = {
-        "": bytes,
-        ".gz": gzip.compress,
-        ".zst": zstandard.ZstdCompressor().compress,
-    }
-    path = tmp_path / f"after.{'pcapng' if kind == 'pcapng' else 'pcap'}{packed}"
-    path.write_bytes(packing[packed](content))
-    index, found = ours(path)
-    assert found == tsharks(after) == ours(before)[1]
-    assert index.problem is None
+    wanted = tsharks(after)
+    assert wanted == ours(before)[1]
+    for packed, pack in PACKINGS.items():
+        path = tmp_path / f"after{packed or '.plain'}.{'pcapng' if kind == 'pcapng' else 'pcap'}{packed}"
+        path.write_bytes(pack(after.read_bytes()))
+        index, found = ours(path)
+        assert found == wanted
+        assert index.problem is None
 
 
 def test_mergecap_of_different_link_types(tmp_path: Path) -> None:
     for name, (link_type, wrap) in (("a", LINKS["cooked 2"]), ("b", LINKS["ethernet"])):
-        content = bytearray(pcap_bytes(at_intervals([wrap(packet) for packet in PACKETS])))
-        content[20:24] = struct.pack("<I", link_type)
-        (tmp_path / f"{name}.pcap").write_bytes(content)
+        records = at_intervals([wrap(packet) for packet in PACKETS])
+        write_pcap(tmp_path / f"{name}.pcap", records, link_type=link_type)
     merged = tmp_path / "merged.pcapng"
     subprocess.run(
         ["mergecap", "-w", str(merged), str(tmp_path / "a.pcap"), str(tmp_path / "b.pcap")], check=True

@@ -16,7 +16,7 @@ from analysis.capture.pcap.files import index, record_batches, scan
 from analysis.capture.pcap.files.index import CaptureIndex, build_index
 from analysis.capture.pcap.files.mapping import map_bytes
 from tests.analysis.capture.pcap.captures import START_NS, Record, at_intervals, write_pcap
-from tests.analysis.capture.pcap.reading import ours
+from tests.analysis.capture.pcap.reading import ours, packets
 
 ETHER = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 PAYLOAD = random.Random(1).randbytes(9_000)
@@ -46,12 +46,11 @@ def pieces(path: Path) -> list[tuple[int, bytes]]:
     """Sequence number and captured payload of every packet to the port."""
     data = map_bytes(path)
     found = []
-    for span in record_batches.spans_of(path, index.load_index(path), record_batches.TimeRange()):
-        for columns in record_batches.read_columns(span):
-            for row in np.flatnonzero((columns["dport"] == 7000) & (columns["payload_length"] > 0)):
-                begin = int(columns["offset"][row] + columns["payload_offset"][row])
-                content = data[begin : begin + int(columns["payload_length"][row])].tobytes()
-                found.append((int(columns["seq"][row]), content))
+    for columns in packets(path):
+        for row in np.flatnonzero((columns["dport"] == 7000) & (columns["payload_length"] > 0)):
+            begin = int(columns["offset"][row] + columns["payload_offset"][row])
+            content = data[begin : begin + int(columns["payload_length"][row])].tobytes()
+            found.append((int(columns["seq"][row]), content))
     return found
 
 
@@ -122,7 +121,7 @@ def test_fragments_find_their_first_across_spans_and_in_the_sidecar(
     made = index.load_index(path)
     monkeypatch.setattr(index, "build_index", lambda _: pytest.fail("walked again"))
     assert index.load_index(path) == made
-    assert len(list(record_batches.spans_of(path, made, record_batches.TimeRange()))) > 10
+    assert len(list(record_batches.spans_of(path, made))) > 10
     assert (joined(pieces(path), 0) == PAYLOAD + bytes(9000)) is True
 
 

@@ -6,20 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.mapping import map_bytes
-from analysis.capture.pcap.files.record_batches import read_columns, spans_of
-from analysis.capture.pcap.streams import CaptureStreams, HostCapture, directions
-from analysis.capture.time_range import TimeRange
+from analysis.capture.pcap.streams import HostCapture, directions
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import ACK, PSH, START_NS, SYN, Record, segment, write_pcap
 from tests.analysis.capture.pcap.complete_capture import reassemble
+from tests.analysis.capture.pcap.reading import extract, packets
 
 FIN = 0x01
 ROUND_TRIP_NS = 2_000_000
@@ -126,9 +122,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ours(path: Path) -> dict[str, StreamContent]:
     data = map_bytes(path)
-    (span,) = spans_of(path, load_index(path), TimeRange())
     found: dict[str, StreamContent] = {}
-    for key, segments in directions(read_columns(span), SERVER[1]):
+    for key, segments in directions(packets(path), SERVER[1]):
         for stream in reassemble(segments) if key[5] == SERVER[1] else ():
             names = [name for name, case in CASES.items() if case.port == key[2]]
             pieces = stream.settled.pieces
@@ -193,16 +188,6 @@ def test_tshark_counts_the_same_retransmissions(path: Path, ours: dict[str, Stre
 
 
 def test_the_table_of_decoding_says_how_many(path: Path, ours: dict[str, StreamContent]) -> None:
-    rows: list[dict[str, Any]] = []
-    capture = HostCapture(str(path), "server", SERVER[0], SERVER[1])
-
-    def emit(table: str, batch: pa.RecordBatch) -> None:
-        if table == "decoding":
-            rows.extend(batch.to_pylist())
-
-    conversations = CaptureStreams(map_bytes(path), capture, CODEC, emit)
-    (span,) = spans_of(path, load_index(path), TimeRange())
-    conversations.take(read_columns(span))
-    conversations.end()
+    rows = extract(HostCapture(str(path), "server", *SERVER), CODEC)["decoding"].to_pylist()
     again_in = sum(row["retransmitted_segments"] for row in rows if row["direction"] == "in")
     assert again_in == sum(told.segments_again for told in ours.values())

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from analysis.capture.pcap.files.index import build_index
-from analysis.capture.pcap.streams import HostCapture, extract_messages
+from analysis.capture.pcap.streams import HostCapture
 from node.protocols.sprinkler.messages import CODEC, EventKind, Events
+from tests.analysis.capture.pcap.reading import extract
 
 NAMESPACE = (
     ["unshare", "--net"]
@@ -26,19 +27,8 @@ def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path
     sent = []
     for _ in range(300):
         count, size = chance.choice([(1, 10), (100, 10), (1000, 50)])
-        sent.append(
-            Events(
-                EventKind.DATA,
-                0,
-                chance.randrange(4),
-                chance.randrange(1, 10**9),
-                count,
-                size,
-                0,
-                0,
-                bytes(count * size),
-            )
-        )
+        stream, seq = chance.randrange(4), chance.randrange(1, 10**9)
+        sent.append(Events(EventKind.DATA, 0, stream, seq, count, size, 0, 0, bytes(count * size)))
     content = b"".join(bytes(part) for one in sent for part in CODEC.encode(one))
     (tmp_path / "content").write_bytes(content)
     capture = tmp_path / "host.pcap"
@@ -50,9 +40,8 @@ def test_messages_of_a_real_connection_come_out_as_they_were_sent(tmp_path: Path
     index = build_index(capture)
     assert index.problem is None
     assert index.sections[0].interfaces[0].units_per_s == 10**9
-    found: dict[str, list[dict[str, object]]] = {"messages": [], "gaps": [], "decoding": []}
-    host = HostCapture(str(capture), "host", "127.0.0.1", 7000)
-    extract_messages(host, CODEC, lambda table, rows: found[table].extend(rows.to_pylist()))
+    tables = extract(HostCapture(str(capture), "host", "127.0.0.1", 7000), CODEC)
+    found = {name: table.to_pylist() for name, table in tables.items()}
     assert [(row["stream"], row["first_seq"], row["count"]) for row in found["messages"]] == [
         (one.stream, one.first_seq, one.count) for one in sent
     ]

@@ -6,23 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.capture.pcap.files.index import load_index
-from analysis.capture.pcap.files.mapping import map_bytes
-from analysis.capture.pcap.files.record_batches import read_columns, spans_of
-from analysis.capture.pcap.streams import CaptureStreams, HostCapture, WaitLimits
-from analysis.capture.time_range import TimeRange
+from analysis.capture.pcap.streams import WaitLimits
 from node.protocols.sprinkler.messages import CODEC, Advertisement, Counter, Events, Subscribe, Unsubscribe
 from tests.analysis.capture.pcap import complete_capture as whole
-from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, segment, write_pcap
+from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN
 from tests.analysis.capture.pcap.complete_capture import Sent
+from tests.analysis.capture.pcap.reading import windowed
 
 KEYS = ("connection", "stream_offset")
-HEADERS_BYTES = 14 + 20 + 20
 EVER = WaitLimits(horizon_ns=1 << 60)
 AT_ONCE = WaitLimits(horizon_ns=0)
 
@@ -81,32 +76,6 @@ captures = (
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("windows") / "r0-proxy-0-eth0.pcap"
-
-
-def windowed(
-    path: Path, sent: list[Sent], cuts: list[int], patience: WaitLimits
-) -> dict[str, list[dict[str, Any]]]:
-    """Return the tables of a capture of these segments, read in windows that end at the given segments."""
-    records = [
-        Record(one.t_ns, segment(one.seq, one.payload, flags=one.flags)[: HEADERS_BYTES + one.captured],
-               HEADERS_BYTES + len(one.payload))
-        for one in sent
-    ]  # fmt: skip
-    write_pcap(path, records)
-    columns = [part for span in spans_of(path, load_index(path), TimeRange()) for part in read_columns(span)]
-    together = {name: np.concatenate([part[name] for part in columns]) for name in columns[0]}
-    found: dict[str, list[pa.RecordBatch]] = {"messages": [], "gaps": [], "decoding": []}
-    conversations = CaptureStreams(
-        map_bytes(path),
-        HostCapture(str(path), "r0-proxy-0", "10.0.0.2", 7000),
-        CODEC,
-        lambda table, batch: found[table].append(batch),
-        patience,
-    )
-    for first, following in pairwise([0, *cuts, len(sent)]):
-        conversations.take([{name: values[first:following] for name, values in together.items()}])
-    conversations.end()
-    return {name: [row for batch in batches for row in batch.to_pylist()] for name, batches in found.items()}
 
 
 def chosen(rows: list[dict[str, Any]], like: list[dict[str, Any]], leave: tuple[str, ...] = ()) -> list[Any]:

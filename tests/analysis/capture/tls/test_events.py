@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from analysis.capture.markers import MarkerSearch
-from analysis.capture.pcap.streams import HostCapture, extract_messages
+from analysis.capture.pcap.streams import HostCapture
 from analysis.capture.tls import sessions as sessions_module
 from analysis.capture.tls.events import NO_KEY_LOG, NO_KEYS, TlsConnections, TlsKeys
 from analysis.capture.tls.records import NO_BEGINNING
-from analysis.schemas import DECODING, GAPS, MESSAGES
 from node.core.marker import marked
+from tests.analysis.capture.pcap import reading
 from tests.analysis.capture.pcap.captures import START_NS, at_intervals, segment, write_pcap
 from tests.analysis.capture.tls.speaking import CLIENT, SERVER, certificate, records, spoken
 
@@ -33,13 +33,10 @@ def payload(seq: int, stream: int = 0) -> bytes:
 def extract(folder: Path, frames, keys: Path | None) -> dict[str, pa.Table]:
     path = write_pcap(folder / "r0-broker-0-eth0.pcap", at_intervals(frames, step_ns=STEP_NS))
     capture = HostCapture(str(path), "r0-broker-0", SERVER[0], None)
-    found: dict[str, list[pa.RecordBatch]] = {"messages": [], "gaps": [], "decoding": []}
     scratch = folder / "scratch"
     scratch.mkdir()
     with TlsConnections(MarkerSearch(SIZE, {CLIENT[0]: frozenset({0})}), TlsKeys(keys), scratch) as tls:
-        extract_messages(capture, MarkerSearch(SIZE), lambda table, rows: found[table].append(rows), tls)
-    schemas = {"messages": MESSAGES, "gaps": GAPS, "decoding": DECODING}
-    return {name: pa.Table.from_batches(rows, schemas[name]) for name, rows in found.items()}
+        return reading.extract(capture, MarkerSearch(SIZE), tls)
 
 
 def seqs(found: dict[str, pa.Table]) -> list[int]:

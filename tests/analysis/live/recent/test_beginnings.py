@@ -8,14 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from analysis.capture.pcap.files.byte_ranges import TcpSegments
-from analysis.capture.pcap.files.index import build_index
 from analysis.capture.pcap.files.mapping import map_bytes
-from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.pcap.streams import directions
-from analysis.capture.time_range import TimeRange
 from analysis.live.recent.beginnings import begin_at_message
 from node.protocols.sprinkler.messages import CODEC, Events, Request, Subscribe
 from tests.analysis.capture.pcap.captures import SYN, Record, segment, write_pcap
+from tests.analysis.capture.pcap.reading import packets
 
 PORT = 7000
 TYPES = frozenset(CODEC.by_type)
@@ -41,8 +39,7 @@ def begin(path: Path, segments: list[tuple[int, bytes]], *, flags: int = 0) -> t
 
 def begun(path: Path) -> tuple[TcpSegments, int | None]:
     """Return what remains of the only direction in a capture."""
-    columns = [each for span in spans_of(path, build_index(path), TimeRange()) for each in read_columns(span)]
-    [(_, segments)] = directions(columns, PORT)
+    [(_, segments)] = directions(packets(path), PORT)
     return begin_at_message(map_bytes(path), segments, TYPES)
 
 

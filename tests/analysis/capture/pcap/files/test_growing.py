@@ -16,7 +16,6 @@ from analysis.capture.pcap.files.index import load_index
 from analysis.capture.pcap.files.part import STRICT, Lenience
 from analysis.capture.pcap.files.record_batches import read_span, spans_of
 from analysis.capture.pcap.files.source import PcapPartition, PcapStreamReader
-from analysis.capture.time_range import TimeRange
 from analysis.errors import CaptureError
 from analysis.schemas import PACKETS, spark_schema
 from experiments.records import capture_parts
@@ -70,7 +69,7 @@ def rows_between(reader: PcapStreamReader, start: Place, end: Place) -> list[dic
 
 
 def core_rows(*captures: Path) -> list[dict[str, Any]]:
-    spans = (span for path in captures for span in spans_of(path, load_index(path), TimeRange()))
+    spans = (span for path in captures for span in spans_of(path, load_index(path)))
     return [
         row for span in spans for row in pa.Table.from_batches(read_span(span, PACKETS), PACKETS).to_pylist()
     ]

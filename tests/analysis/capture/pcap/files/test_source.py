@@ -67,7 +67,7 @@ def _small_splits(monkeypatch: pytest.MonkeyPatch, captures: Path) -> Iterator[N
 def core_rows(captures: Path, times: TimeRange | None = None) -> list[dict[str, object]]:
     found = []
     for path in sorted(captures.glob("*.pcap")):
-        for span in spans_of(path, load_index(path), TimeRange()):
+        for span in spans_of(path, load_index(path)):
             found += pa.Table.from_batches(read_span(span, PACKETS, times), PACKETS).to_pylist()
     return found
 
@@ -75,7 +75,7 @@ def core_rows(captures: Path, times: TimeRange | None = None) -> list[dict[str, 
 @pytest.mark.usefixtures("_small_splits")
 def test_spans_cover_a_capture_exactly_once(captures: Path) -> None:
     path = captures / "a.pcap"
-    spans = list(spans_of(path, load_index(path), TimeRange()))
+    spans = list(spans_of(path, load_index(path)))
     assert len(spans) > 10
     assert [span.start for span in spans] == [24, *[span.end for span in spans[:-1]]]
     assert spans[-1].end == path.stat().st_size
