@@ -55,10 +55,10 @@ def watched(plan: "Plan") -> "Plan":
     """
     if plan.programs is not None:
         return plan
+    from analysis.messages.marked import known_codec
     from experiments.declared import Trait
-    from node.systems import codec_of
 
-    if codec_of(plan.system) is None:
+    if known_codec(plan.declared) is None:
         raise InputError(OPTION, None, "", f"does not know the messages of {plan.system}")
     shown = {process.host for process in plan.having(Trait.SUBSCRIBER, Trait.PUBLISHER)}
     captures = tuple(

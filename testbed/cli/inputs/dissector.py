@@ -28,11 +28,11 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
     The info column then shows messages as in the papers, EVENTS s2 [48210..48341], and fields have names to
     filter by: sprinkler.stream == 2, sprinkler.type == 5, sprinkler.malformed.
     """
+    from analysis.messages.marked import known_codec
     from analysis.messages.table import markdown
     from analysis.messages.wireshark import dissector
-    from experiments.declared import programs_of
+    from experiments.declared import declared_by, programs_of
     from experiments.parameters import complete_parameters, known_systems
-    from node.systems import codecs
     from testbed.cli.output import write_or_print
 
     if system not in known_systems():
@@ -40,10 +40,11 @@ def command(system: str, form: str, port: int | None, output: Path | None) -> No
             f"no system {system!r}, but {', '.join(known_systems())}: `cutset --system-module FILE` adds one",
             param_hint="--system",
         )
-    if programs_of(system) is not None:
+    codec = known_codec(declared_by(system))
+    if programs_of(system) is not None or codec is None:
         raise click.BadParameter(f"the messages of {system} are not known here", param_hint="--system")
     if form == "markdown":
-        text = markdown(codecs()[system], system)
+        text = markdown(codec, system)
     else:
-        text = dissector(codecs()[system], system, port or complete_parameters(system, {})["port"])
+        text = dissector(codec, system, port or complete_parameters(system, {})["port"])
     write_or_print(output, text)
