@@ -5,7 +5,8 @@ if counts do not show what a subscriber must get, only the settle time is waited
 which events each client must have got (`analysis.timelines.delivery.expected`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from experiments.declared import Contract
 
@@ -31,3 +32,27 @@ def reached(published: Mapping[int, int], delivered: Iterable[Mapping[int, int]]
         for client in delivered
         for stream in (published if to_all else client)
     )
+
+
+def highest(published: Iterable[Mapping[int, int]]) -> dict[int, int]:
+    """Return the highest sequence number of each stream."""
+    found: dict[int, int] = {}
+    for each in published:
+        for stream, sequence in each.items():
+            found[stream] = max(sequence, found.get(stream, 0))
+    return found
+
+
+def lowest(delivered: Sequence[Mapping[int, int]], contract: Contract) -> dict[int, int]:
+    """Return the lowest sequence number of each stream that all clients have.
+
+    A client that must get the stream and has nothing of it counts as 0.
+    """
+    found: dict[int, int] = {}
+    having: Counter[int] = Counter()
+    for client in delivered:
+        having.update(client.keys())
+        for stream, sequence in client.items():
+            found[stream] = min(sequence, found.get(stream, sequence))
+    all_must = contract.audience == "all"
+    return {s: 0 if all_must and having[s] < len(delivered) else found[s] for s in sorted(found)}

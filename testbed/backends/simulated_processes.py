@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from experiments.declared import Declared, Trait
-from experiments.planned.draining import reached
+from experiments.planned.draining import highest, reached
 from experiments.planned.plan import Plan
 from experiments.records.observations import ProcessExit, ProcessRecord
 from node.core import machine as m
@@ -129,21 +129,17 @@ class SimulatedProcesses:
         """Return whether no acknowledgement is pending and each client has, in order, all acknowledged
         events.
         """
-        published = dict(self._published)
-        for node in self._network.nodes.values():
-            progress = node.machine.progress()
-            if not progress.silent and not node.finished:
-                return False
-            for stream, seq in progress.published.items():
-                published[stream] = max(seq, published.get(stream, 0))
+        nodes = self._network.nodes.values()
+        if not all(node.finished or node.machine.progress().silent for node in nodes):
+            return False
+        published = highest([self._published, *(node.machine.progress().published for node in nodes)])
         delivered = [client.machine.progress().delivered for client in self._clients()]
         return reached(published, delivered, self._declared.contract)
 
     def _note_published(self, name: str) -> None:
         """Record what a process has published before its generation ends, because it must be delivered."""
-        node = self._network.nodes.get(name)
-        for stream, seq in node.machine.progress().published.items() if node is not None else ():
-            self._published[stream] = max(seq, self._published.get(stream, 0))
+        if (node := self._network.nodes.get(name)) is not None:
+            self._published = highest([self._published, node.machine.progress().published])
 
     def delivered_per_client(self) -> float:
         """Return the number of delivered events per client, on average."""

@@ -80,15 +80,14 @@ class Simulator:
 
     def adapted(self, plan: Plan) -> Plan:
         """Return any plan of state machines, unchanged; see `Backend`."""
-        if plan.traffic:
-            problem = "needs real packets, which virtual time does not have: use --on local"
-            raise InputError(plan.experiment, None, "traffic", problem)
-        if plan.programs is not None:
-            problem = f"{plan.system} is a system of programs, which run on real processes: use --on local"
-            raise InputError(plan.experiment, None, "system", problem)
-        if any(fault.kind == "block" for fault in plan.faults):
-            problem = "virtual time has no packets that a block could drop: use --on local"
-            raise InputError(plan.experiment, None, "faults", problem)
+        blocks = any(fault.kind == "block" for fault in plan.faults)
+        for field, is_used, problem in (
+            ("traffic", plan.traffic, "needs real packets, which virtual time does not have"),
+            ("system", plan.programs, f"{plan.system} is a system of programs, which run on real processes"),
+            ("faults", blocks, "virtual time has no packets that a block could drop"),
+        ):
+            if is_used:
+                raise InputError(plan.experiment, None, field, f"{problem}: use --on local")
         check_virtual(plan)
         return plan
 

@@ -14,11 +14,10 @@ from typing import Any
 
 from experiments.declared import Contract
 from experiments.files.sanitize import sanitize
-from experiments.planned.draining import reached
+from experiments.planned.draining import highest, reached
 from experiments.records.run_record import Outcome, RunPhase
 from testbed.machines.supervisor_client import Events, SupervisorClient
 from testbed.runner.barrier import Barrier
-from testbed.runner.draining import highest
 from testbed.runner.run_control import Follow
 
 LEAD_NS = 1_000_000_000

@@ -5,13 +5,10 @@ The plan bounds the wait.
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
 
-from experiments.declared import Contract, Trait
-from experiments.planned.draining import reached, settles_by_time
+from experiments.declared import Trait
+from experiments.planned.draining import highest, lowest, reached, settles_by_time
 from experiments.records.run_record import RunPhase
-from testbed.processes import NodeProcess
 from testbed.runner.barrier import Barrier
 from testbed.runner.run_context import RunContext
 
@@ -50,8 +47,9 @@ async def _wait(context: RunContext, bound_s: float) -> None:
 
 async def _all_here(context: RunContext, bound_s: float) -> bool:
     def done() -> bool:
-        clients = context.having(Trait.SUBSCRIBER)
-        return everything_delivered(context.processes.history, clients, context.plan.declared.contract)
+        published = highest(node.published for node in context.processes.history)
+        delivered = [client.delivered for client in context.having(Trait.SUBSCRIBER)]
+        return reached(published, delivered, context.plan.declared.contract)
 
     return await context.processes.wait_progress(done, bound_s)
 
@@ -76,35 +74,3 @@ async def _report_counts(context: RunContext) -> None:
             reported = (published, delivered)
             context.record.tell("counts", published=published, delivered=delivered)
         await asyncio.sleep(TELL_PERIOD_S)
-
-
-def everything_delivered(
-    nodes: Iterable[NodeProcess], clients: Iterable[NodeProcess], contract: Contract
-) -> bool:
-    """Return whether each client has all events that it must get, published by any process generation."""
-    published = highest(node.published for node in nodes)
-    return reached(published, [client.delivered for client in clients], contract)
-
-
-def highest(published: Iterable[Mapping[int, int]]) -> dict[int, int]:
-    """Return the highest sequence number of each stream."""
-    found: dict[int, int] = {}
-    for each in published:
-        for stream, sequence in each.items():
-            found[stream] = max(sequence, found.get(stream, 0))
-    return found
-
-
-def lowest(delivered: Sequence[Mapping[int, int]], contract: Contract) -> dict[int, int]:
-    """Return the lowest sequence number of each stream that all clients have.
-
-    A client that must get the stream and has nothing of it counts as 0.
-    """
-    found: dict[int, int] = {}
-    having: Counter[int] = Counter()
-    for client in delivered:
-        having.update(client.keys())
-        for stream, sequence in client.items():
-            found[stream] = min(sequence, found.get(stream, sequence))
-    all_must = contract.audience == "all"
-    return {s: 0 if all_must and having[s] < len(delivered) else found[s] for s in sorted(found)}

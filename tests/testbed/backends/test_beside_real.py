@@ -8,26 +8,11 @@ import pytest
 from experiments.records.rundir import RunDirectory
 from node.core.deliveries import RecordKind, read_records
 from testbed.pytest_plugin.fixture import Cutset
+from tests.testbed.runner.live import TOPOLOGY, write_experiment
 
 pytestmark = pytest.mark.network
 
-TOPOLOGY = """
-name: two-regions
-regions:
-  r0: {lan: {delay: 80ms, rate: 1gbit}}
-  r1: {lan: {delay: 80ms, rate: 1gbit}}
-links:
-  - {between: [r0, r1], delay: 200ms, rate: 1gbit}
-"""
-EXPERIMENT = """
-name: tiny
-topology: ./two-regions.yaml
-system: sprinkler
-roles: {proxy: 1, driver: 1, client: 1}
-workload: {event_size: 10B, rate: 40/s}
-duration: 4s
-drain: 60s
-"""
+SLOW = {"workload.rate": "40/s", "duration": "4s", "drain": "60s"}
 NEAR_MS = 40.0
 """Half of the shortest way from one process to another: so no message may go a step more or a step less, but
 real processes, unlike simulated ones, may wait for a processor.
@@ -54,11 +39,11 @@ def latency_ms(run: RunDirectory, source: str, target: str) -> float:
 
 
 def test_latencies_are_those_of_real_processes(cutset: Cutset, tmp_path: Path) -> None:
-    (tmp_path / "two-regions.yaml").write_text(TOPOLOGY)
-    experiment = tmp_path / "tiny.yaml"
-    experiment.write_text(EXPERIMENT)
-    [real] = cutset.run(experiment, on="local", analyze=False).runs
-    [virtual] = cutset.run(experiment, on="simulator", analyze=False).runs
+    experiment = write_experiment(tmp_path)
+    far = TOPOLOGY.replace("delay: 1ms", "delay: 80ms").replace("delay: 5ms", "delay: 200ms")
+    (tmp_path / "two-regions.yaml").write_text(far)
+    [real] = cutset.run(experiment, on="local", set=SLOW, analyze=False).runs
+    [virtual] = cutset.run(experiment, on="simulator", set=SLOW, analyze=False).runs
     for source, target in (("r0", "r0"), ("r0", "r1"), ("r1", "r0")):
         expected_ms = latency_ms(real.directory, source, target)
         assert latency_ms(virtual.directory, source, target) == pytest.approx(expected_ms, abs=NEAR_MS)

@@ -60,9 +60,8 @@ async def main(directory: Path, what: str) -> None:
 
     make_interface()
     captures = TcpdumpCaptures(directory, root=os.getuid() == 0, on_problem=on_problem)
-    snaplen_bytes = 96 if what == "short" else None
     try:
-        await captures.start(_points(what), snaplen_bytes=snaplen_bytes)
+        await captures.start(_points(what), snaplen_bytes=None)
     except TestbedError as error:
         problems.append(str(error))
     else:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from experiments.child_python import python_command
@@ -62,20 +61,68 @@ def write_experiment(folder: Path, *, faults: str = "") -> Path:
     return path
 
 
-class LiveRun:
+class LiveCommand:
+    """A command that makes a run on the tiny network, with what it has said and what its run has made."""
+
+    process: subprocess.Popen[Any]
+    said: Sequence[str]
+
+    def __init__(self) -> None:
+        self._interfaces = host_interfaces()
+        self._namespaces: set[Namespace] = set()
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def directory(self) -> Path:
+        """The run's directory, once it was announced."""
+        found = re.search(r"^run (.*)$", "".join(self.said), re.MULTILINE)
+        assert found is not None, self.said
+        return Path(found[1].strip())
+
+    @property
+    def token(self) -> str:
+        """Return the token that all the run's processes carry."""
+        return self.directory.name
+
+    def pid(self, *beginning: str) -> int:
+        """Return the run's process whose command line begins like this; remember the current namespaces."""
+        pid = process_running(self.token, *beginning)
+        self._namespaces |= namespaces_of(self.token)
+        return pid
+
+    def kill(self, *beginning: str) -> None:
+        """SIGKILL for the run's process whose command line begins so, or for the command itself."""
+        pid = self.pid(*(beginning or PID_1))
+        os.kill(pid if beginning else self.process.pid, signal.SIGKILL)
+
+    def record(self) -> dict[str, Any]:
+        """Return the content of run.json."""
+        content: dict[str, Any] = json.loads((self.directory / "run.json").read_text())
+        return content
+
+    def assert_nothing_left(self) -> None:
+        """No process, namespace or interface of it."""
+        assert_nothing_left(self.token, self._namespaces, self._interfaces)
+
+
+class LiveRun(LiveCommand):
     """A `cutset run` that goes on. Leaving the context kills it if need be, and whatever it has made."""
+
+    said: list[str]
 
     def __init__(
         self, folder: Path, *options: str, faults: str = "", wrapper: Sequence[str] = (), **environment: str
     ) -> None:
+        super().__init__()
         experiment = write_experiment(folder, faults=faults)
         self.out = folder / "runs"
         arguments = ["run", str(experiment), "--out", str(self.out), "--no-analyze", *options]
         self._command = [*wrapper, *CUTSET, *arguments]
         self._environment = {**os.environ, "PYTHONPATH": _python_path(), **environment}
-        self.said: list[str] = []
-        self._interfaces = host_interfaces()
-        self._namespaces: set[Namespace] = set()
+        self.said = []
 
     def __enter__(self) -> Self:
         self.process = subprocess.Popen(
@@ -89,11 +136,8 @@ class LiveRun:
         )
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.process.kill()
-        self.process.wait()
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         assert self.process.stderr is not None
         self.process.stderr.close()
 
@@ -108,42 +152,16 @@ class LiveRun:
 
     @property
     def directory(self) -> Path:
-        """The run's directory, once it was announced."""
+        """The run's directory; waits until it is announced."""
         if not any(line.startswith("run ") for line in self.said):
             self.until("run ")
-        [announced] = [line for line in self.said if line.startswith("run ")]
-        return Path(announced.removeprefix("run ").strip())
-
-    @property
-    def token(self) -> str:
-        """Return the token that all the run's processes carry."""
-        return self.directory.name
-
-    def pid(self, *beginning: str) -> int:
-        """Return the run's process whose command line begins like this; remember the current namespaces."""
-        pid = process_running(self.token, *beginning)
-        self._namespaces |= namespaces_of(self.token)
-        return pid
-
-    def kill(self, *beginning: str) -> None:
-        """SIGKILL for the run's process whose command line begins so, or for the CLI itself."""
-        pid = self.pid(*(beginning or PID_1))
-        os.kill(pid if beginning else self.process.pid, signal.SIGKILL)
+        return super().directory
 
     def wait(self) -> int:
         """Wait for the end and return the exit code."""
         assert self.process.stderr is not None
         self.said += self.process.stderr.readlines()
         return self.process.wait(60)
-
-    def record(self) -> dict[str, Any]:
-        """Return the content of run.json."""
-        content: dict[str, Any] = json.loads((self.directory / "run.json").read_text())
-        return content
-
-    def assert_nothing_left(self) -> None:
-        """No process, namespace or interface of it."""
-        assert_nothing_left(self.token, self._namespaces, self._interfaces)
 
 
 def _python_path() -> str:

@@ -6,59 +6,52 @@ from types import SimpleNamespace
 from typing import Any
 
 from experiments.declared import Contract, default_declaration
-from experiments.planned.draining import reached
+from experiments.planned.draining import highest, lowest, reached
 from experiments.records.run_record import Times
 from testbed.processes import NodeProcess, Processes
-from testbed.runner.draining import drain, everything_delivered, highest, lowest
+from testbed.runner.draining import drain
 from testbed.runner.run_context import Termination
 
 ALL = Contract()
 TOPICS = Contract(audience="topic", since="subscription")
-DRIVERS = [
-    NodeProcess("r0/driver-0", "r0-driver-0", published={0: 100}),
-    NodeProcess("r0/driver-1", "r0-driver-1", published={0: 120}),
-    NodeProcess("r1/driver-0", "r1-driver-0", published={1: 50}),
-]
+PUBLISHED = highest([{0: 100}, {0: 120}, {1: 50}])
 
 
-def client(**delivered: int) -> NodeProcess:
-    return NodeProcess(
-        "r0/client-0", "r0-client-0", delivered={int(key[1:]): seq for key, seq in delivered.items()}
-    )
+def drained(*clients: dict[int, int], contract: Contract = ALL) -> bool:
+    return reached(PUBLISHED, clients, contract)
 
 
 def test_drained_when_each_client_has_each_stream_to_its_end() -> None:
-    assert everything_delivered(DRIVERS, [client(s0=120, s1=50), client(s0=120, s1=50)], ALL)
+    assert drained({0: 120, 1: 50}, {0: 120, 1: 50})
 
 
 def test_not_while_one_client_lacks_the_end_of_one_stream() -> None:
-    assert not everything_delivered(DRIVERS, [client(s0=120, s1=50), client(s0=119, s1=50)], ALL)
-    assert not everything_delivered(DRIVERS, [client(s0=120)], ALL)
+    assert not drained({0: 120, 1: 50}, {0: 119, 1: 50})
+    assert not drained({0: 120})
 
 
 def test_a_client_may_have_what_was_not_acknowledged_in_time() -> None:
-    assert everything_delivered(DRIVERS, [client(s0=121, s1=50)], ALL)
+    assert drained({0: 121, 1: 50})
 
 
 def test_a_subscriber_is_awaited_only_for_its_topics() -> None:
-    assert everything_delivered(DRIVERS, [client(s0=120), client(s1=50), client()], TOPICS)
-    assert not everything_delivered(DRIVERS, [client(s0=120), client(s1=49)], TOPICS)
+    assert drained({0: 120}, {1: 50}, {}, contract=TOPICS)
+    assert not drained({0: 120}, {1: 49}, contract=TOPICS)
     assert lowest([{0: 120}, {0: 119, 1: 50}], TOPICS) == {0: 119, 1: 50}
 
 
 def test_a_run_without_publications_and_listeners_is_drained() -> None:
-    assert everything_delivered([], [client()], ALL)
-    assert everything_delivered(DRIVERS, [], ALL)
+    assert reached({}, [{}], ALL)
+    assert drained()
 
 
 def test_the_slowest_clients_report_suffices() -> None:
-    published = highest(driver.published for driver in DRIVERS)
     for counts in (
         [{0: 120, 1: 50}, {0: 120, 1: 51}],
         [{0: 120, 1: 50}, {0: 119, 1: 50}],
         [{0: 120}, {1: 50}],
     ):
-        assert reached(published, [lowest(counts, ALL)], ALL) == reached(published, counts, ALL)
+        assert reached(PUBLISHED, [lowest(counts, ALL)], ALL) == reached(PUBLISHED, counts, ALL)
 
 
 class Draining:

@@ -1,26 +1,16 @@
 """Runs `cutset shell` on a tiny network as a user would, on a terminal of its own."""
 
-import json
 import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from tests.testbed.leftovers import (
-    Namespace,
-    assert_nothing_left,
-    host_interfaces,
-    namespaces_of,
-    process_running,
-)
-from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
+from tests.testbed.runner.live import CUTSET, PROJECT, LiveCommand, write_experiment
 
 PATIENCE_S = 180.0
 READ_BYTES = 65536
@@ -30,7 +20,7 @@ PLAIN = {"TERM": "dumb", "COLUMNS": "200", "LC_ALL": "C.UTF-8"}
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 
 
-class LiveShell:
+class LiveShell(LiveCommand):
     """A `cutset shell` at a terminal. Leaving the context kills it if need be, and whatever it has made."""
 
     def __init__(
@@ -42,14 +32,13 @@ class LiveShell:
         experiment: Path | None = None,
     ) -> None:
         """experiment: another one than the tiny one of our own."""
+        super().__init__()
         experiment = experiment or write_experiment(folder, faults=faults)
         arguments = ["shell", str(experiment), "--out", str(folder / "runs"), "--no-analyze", *options]
         # A session of its own whose controlling terminal is ours, so that Ctrl-C is the terminal's matter.
         self._command = ["setsid", "--ctty", *wrapper, *CUTSET, *arguments]
-        self.said = ""
+        self.said: str = ""
         self._seen = 0
-        self._interfaces = host_interfaces()
-        self._namespaces: set[Namespace] = set()
 
     def __enter__(self) -> Self:
         self._terminal, theirs = pty.openpty()
@@ -64,11 +53,8 @@ class LiveShell:
         os.close(theirs)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.process.kill()
-        self.process.wait()
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         os.close(self._terminal)
 
     def type(self, keys: str) -> None:
@@ -95,31 +81,6 @@ class LiveShell:
         while self._read(deadline):
             pass
         return self.process.wait(PATIENCE_S)
-
-    @property
-    def directory(self) -> Path:
-        """The run's directory, which is announced first."""
-        found = re.search(r"^run (.*)$", self.said, re.MULTILINE)
-        assert found is not None, self.said
-        return Path(found[1].strip())
-
-    def record(self) -> dict[str, Any]:
-        """Return the content of run.json."""
-        content: dict[str, Any] = json.loads((self.directory / "run.json").read_text())
-        return content
-
-    def remember(self, *beginning: str) -> int:
-        """Remember the namespaces that there are; the run's process whose command line begins so."""
-        self._namespaces |= namespaces_of(self.directory.name)
-        return process_running(self.directory.name, *beginning)
-
-    def kill(self) -> None:
-        """SIGKILL for the command itself."""
-        os.kill(self.process.pid, signal.SIGKILL)
-
-    def assert_nothing_left(self) -> None:
-        """No process, namespace or interface of it."""
-        assert_nothing_left(self.directory.name, self._namespaces, self._interfaces)
 
     def _read(self, deadline: float) -> bool:
         """Read what was said meanwhile; false at the end."""

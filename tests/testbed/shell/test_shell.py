@@ -86,7 +86,7 @@ def test_the_analysis_reports_manual_faults_and_their_recovery(provoked: LiveShe
 def test_hosts_are_commanded_and_keys_work_as_in_mininets_prompt_for_ordinary_users(tmp_path: Path):
     with LiveShell(tmp_path, wrapper=ordinary([], tmp_path)) as shell:
         shell.until(PROMPT)
-        shell.remember(*PID_1)
+        shell.pid(*PID_1)
         shell.type(f"r0-cl{TAB}")
         shell.until("r0-client-0 ")
         shell.type(f"ping -i 0.2 r1-pr{TAB}\n")  # for ever
@@ -131,7 +131,6 @@ def test_lines_from_a_pipe_are_answered_one_by_one_and_bad_ones_end_nothing(tmp_
 def test_messages_are_seen_crossing_and_lost_and_a_killed_shell_leaves_nothing_behind(tmp_path: Path):
     with LiveShell(tmp_path, "--with-faults", faults=OWN_FAULT) as shell:
         shell.until(PROMPT)
-        shell.remember(*PID_1)
         until(shell, lambda: "r0-r1 forward: delay 9 ms" in shell.line("status"))  # the experiment's own
         until(shell, lambda: crossing_ms(shell) >= 11)  # 9 between the regions, 1 in each
         shell.line("cut r0 r1")
