@@ -121,12 +121,8 @@ class SshBackend:
         need.
         """
         placement = place(plan, self._inventory)
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            check_disk(out, plan)
-            check_disk_space(plan, placement, self.examined)
-        except OSError as error:
-            raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
+        check_disk(out, plan)
+        check_disk_space(plan, placement, self.examined)
         archive = self._deploy(plan, placement)
         if plan.programs is not None:
             found = check_on_machines(plan, placement, self._connections, archive)

@@ -66,7 +66,7 @@ def prepare(
             run = directory()
         else:
             run = RunDirectory.create(out, plan.experiment, datetime.now(UTC), secrets.token_hex(3))
-        write_plan(run, plan, described)
+        write_record(run.run_json, planned_record(run, plan, described))
     except OSError as error:
         raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
     return run
@@ -79,21 +79,16 @@ def check_machine(out: Path, plan: Plan) -> None:
     check_needs(plan)
     check_generator(plan)
     congestion_control.check(plan)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        check_disk(out, plan)
-    except OSError as error:
-        raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
-
-
-def write_plan(run: RunDirectory, plan: Plan, described: dict[str, Any]) -> None:
-    """Write the first run.json, which holds the plan. Raises OSError."""
-    write_record(run.run_json, planned_record(run, plan, described))
+    check_disk(out, plan)
 
 
 def check_disk(out: Path, plan: Plan) -> None:
-    """Raise MachineError if the captures would not fit on the disk."""
-    free = shutil.disk_usage(out).free
+    """Create `out`. Raises MachineError if that fails, or if the captures would not fit on the disk."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(out).free
+    except OSError as error:
+        raise MachineError(f"cannot write the run below {out}: {error.strerror}") from error
     needed = disk_needed_bytes(plan) + DISK_RESERVE_BYTES
     if free < needed:
         raise MachineError(

@@ -19,7 +19,7 @@ from experiments.loader import load_experiment
 from experiments.records.rundir import RunDirectory
 from testbed.cli import main
 from testbed.planning import make_plan
-from testbed.runner.run_control import write_plan
+from testbed.runner.run_control import prepare
 from testbed.sweeps import plain
 from tests.testbed.campaign.repacking import repacked
 from tests.testbed.runner.live import CUTSET, PROJECT, write_experiment
@@ -414,7 +414,7 @@ def letters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
     plan = make_plan(experiment, topology, seed=None, links_kind="auto")
     run = RunDirectory(tmp_path / "made" / NAME)
     run.make()
-    write_plan(run, plan, {"experiment": plain(experiment), "topology": plain(topology)})
+    prepare(tmp_path, plan, {"experiment": plain(experiment), "topology": plain(topology)}, lambda: run)
     run.summary_json.write_text(json.dumps({"verdict": "passed"}))
     return run
 

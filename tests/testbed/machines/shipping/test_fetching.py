@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from testbed.machines.agent.files import STATE
 from testbed.machines.inventory import LEASE_US
 from testbed.machines.shipping.fetching import TIDY_END_S
 from testbed.planning import make_plan
-from testbed.runner.run_control import write_plan
+from testbed.runner.run_control import prepare
 from tests.run_json import set_run
 from tests.testbed.machines.lab import NEEDS_LAB, ControllerProcess, Lab
 from tests.testbed.machines.shipping.machines import noise, write_files
@@ -40,8 +39,7 @@ def run(pair: Lab, tmp_path: Path) -> RunDirectory:
     """Return a run whose controller died before shipping: only the plan and the machines are known here."""
     experiment = load_experiment(str(write_experiment(tmp_path)))
     plan = make_plan(experiment, load_topology(experiment.topology), seed=1, links_kind="auto")
-    run = RunDirectory.create(tmp_path, "tiny", datetime.now(UTC), "0123ab")
-    write_plan(run, plan, {"experiment": {}, "topology": {}})
+    run = prepare(tmp_path, plan, {"experiment": {}, "topology": {}})
     set_run(run, machines=[{"name": name, "hosts": [], "zero_ns": None} for name in pair.machines])
     for number, machine in enumerate(pair.machines.values()):
         write_files(folder(pair, run, machine.name), machine_files(run, number))
