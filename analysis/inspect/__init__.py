@@ -1,1 +1,1 @@
-"""Debugging views: messages as lines, the path of one event, space-time diagrams."""
+"""Debugging views: messages as lines, the path of one event."""

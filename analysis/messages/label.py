@@ -21,6 +21,12 @@ from node.core.message_layout import ADDRESS, KEY, KEY_SHOWN, SEQ, WIDTHS, Messa
 from node.systems import codec_of
 
 _VALUE = re.compile(r"\{(\w+)(?:\+(\w+))?(\?)?\}")
+LABEL_COLUMNS = (
+    "type", "within", "source", "target",
+    "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration", "key",
+    "covered", *ROWS_COLUMNS,
+)  # fmt: skip
+"""The columns of TRANSFERS that a label may show."""
 ROWS_SHOWN = 8  # fits one line
 MORE = "…"
 

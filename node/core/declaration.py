@@ -201,7 +201,7 @@ class Reading:
     its topic instead of its number. heartbeat: a message that only shows that its sender is alive, if it
     lists no counters. ranks: messages that are sent continuously, the least informative first; in diagrams,
     messages that carry events follow them, then all others. colours: of messages in diagrams, by the names of
-    `analysis.inspect.diagram.canvas`.
+    `analysis.pages.diagram.canvas`.
     """
 
     carries: tuple[str, ...] = ()

@@ -3,35 +3,30 @@
 Times are in seconds since time 0 of the run, durations in milliseconds.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from analysis.inspect.following.hops import EventHop, route_to
 from analysis.inspect.following.story import PathExplanation, regions_of
+from analysis.inspect.packets.lines import Paint, plain
 from analysis.schemas import LOST
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.files.sanitize import printable
 from node.core.epochs import format_seq
 
-Style = Callable[[str, str], str]
-"""Function from a text and its kind ("head", "lost", "again", "last") to the text, perhaps coloured."""
 Line = tuple[str, str]
 """A text and its kind; "" if it has no colour."""
 _INDENT = 2
 _TITLES = ("waited", "resent", "links", "queued", "rest", "total")
 
 
-def plain(text: str, _: str) -> str:
-    """Return the text without colour."""
-    return text
-
-
 def lines(
-    story: PathExplanation, metadata: RunMetadata, *, packets: bool = False, style: Style = plain
+    story: PathExplanation, metadata: RunMetadata, *, packets: bool = False, style: Paint = plain
 ) -> Iterator[str]:
     """Yield the lines of the report.
 
-    packets: also list each packet that carried the event, with place and time.
+    packets: also list each packet that carried the event, with place and time. style: function from a text
+    and its kind ("head", "lost", "again", "last") to the text, perhaps coloured.
     """
     for text, kind in _lines(story, metadata, packets=packets):
         shown = printable(text)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.dissect import dissect
 from analysis.inspect.packets.objects import CONNECTION, delay_ms, error_ms, seconds
-from analysis.messages.label import label
+from analysis.messages.label import LABEL_COLUMNS, label
 from analysis.schemas import ARRIVED, LOST
 from analysis.timelines.run_metadata import RunFault, RunMetadata
 from experiments.files.sanitize import printable
@@ -32,10 +32,7 @@ TIME, DELAY, BYTES = 12, 9, 7  # widths
 BAR = 7  # width of an error bound, if there are several clocks
 COLUMNS = (
     "t_ns", "sender", "receiver", "src", "sport", "dst", "dport", "length", "t_sent_ns", "t_arrived_ns",
-    "t_complete_ns", "fate", "retransmitted",
-    "type", "within", "source", "target",
-    "stream", "kind", "first_seq", "count", "request", "cnt", "next", "last", "configuration", "key",
-    "covered", "advertised", "hops", "members",
+    "t_complete_ns", "fate", "retransmitted", *LABEL_COLUMNS,
 )  # fmt: skip
 LABELS_MAX = 2
 _NTH, _OFFSET = 3, 12  # widths

@@ -20,12 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.diagram.drawing import diagram_svg
-from analysis.inspect.diagram.message_selection import DiagramQuery
-from analysis.inspect.diagram.ranks import Ranks, ranks_of
-from analysis.inspect.diagram.scene_builder import around_fault, fault_times, figure_name
 from analysis.jobs import transfers
 from analysis.messages.label import label
+from analysis.pages.diagram.drawing import diagram_svg
+from analysis.pages.diagram.message_selection import DiagramQuery
+from analysis.pages.diagram.ranks import Ranks, ranks_of
+from analysis.pages.diagram.scene_builder import around_fault, fault_times, figure_name
 from analysis.pages.report.charts.bands import bands, fault_label
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ARRIVED, TRANSFERS

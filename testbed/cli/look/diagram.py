@@ -9,8 +9,8 @@ import click
 from testbed.cli.options import once, run_argument
 
 if TYPE_CHECKING:
-    from analysis.inspect.diagram.message_selection import DiagramQuery
-    from analysis.inspect.diagram.scene_builder import TimeWindow
+    from analysis.pages.diagram.message_selection import DiagramQuery
+    from analysis.pages.diagram.scene_builder import TimeWindow
     from analysis.pages.report.run_reader import AnalysedRun
     from experiments.records.rundir import RunDirectory
 
@@ -52,9 +52,9 @@ def command(  # noqa: PLR0917 (click passes them by name)
     run, moment, fault or message, or not analysed yet.
     """
     from analysis.errors import check_messages, check_packets
-    from analysis.inspect.diagram.drawing import diagram_svg
-    from analysis.inspect.diagram.scene_builder import command as command_of
-    from analysis.inspect.diagram.scene_builder import figure_name, make_scene
+    from analysis.pages.diagram.drawing import diagram_svg
+    from analysis.pages.diagram.scene_builder import command as command_of
+    from analysis.pages.diagram.scene_builder import figure_name, make_scene
     from analysis.pages.report.run_reader import read_record
     from experiments.records.rundir import run_argument
     from testbed.cli.named_run import named_run
@@ -84,7 +84,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 def _moment(
     record: "AnalysedRun", from_s: float | None, to_s: float | None, fault: str | None, span_s: float | None
 ) -> "TimeWindow":
-    from analysis.inspect.diagram.scene_builder import TimeWindow, around
+    from analysis.pages.diagram.scene_builder import TimeWindow, around
 
     if fault is not None and (from_s, to_s) == (None, None):
         return around(record, fault, span_s)
@@ -103,8 +103,8 @@ def _wanted(
     stream: str | None,
 ) -> "DiagramQuery":
     """Return the query, with names checked as by `cutset packets`. Raises InputError."""
-    from analysis.inspect.diagram.message_selection import DiagramQuery
     from analysis.inspect.packets.filters import Query, codec_of, make_filter
+    from analysis.pages.diagram.message_selection import DiagramQuery
     from analysis.timelines.run_metadata import read_metadata
 
     metadata, known = read_metadata(record.run), codec_of(record.plan).by_name

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from analysis.inspect.diagram.ranks import HEARTBEAT, Ranks
-from analysis.inspect.diagram.scene import Arrow, Flight
+from analysis.pages.diagram.ranks import HEARTBEAT, Ranks
+from analysis.pages.diagram.scene import Arrow, Flight
 
 Row = Mapping[str, Any]
 Pair = tuple[str, str]

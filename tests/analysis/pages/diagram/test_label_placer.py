@@ -1,6 +1,6 @@
 """Labels stand at their arrows, and do not cover each other."""
 
-from analysis.inspect.diagram.label_placer import CHARACTER_WIDTH, LINE_HEIGHT, LabelPlacer
+from analysis.pages.diagram.label_placer import CHARACTER_WIDTH, LINE_HEIGHT, LabelPlacer
 
 LEVEL = ((100.0, 100.0), (500.0, 100.0))
 

@@ -5,7 +5,7 @@ All times are seconds since time 0 of the run. This module depends on neither ta
 
 from dataclasses import dataclass
 
-from analysis.inspect.diagram.ranks import Ranks
+from analysis.pages.diagram.ranks import Ranks
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from analysis.inspect.diagram.arrow_drawing import MEMBERS_DRAWN, MEMBERS_OF_PICTURE
-from analysis.inspect.diagram.canvas import OTHER, colours
-from analysis.inspect.diagram.drawing import diagram_svg
-from analysis.inspect.diagram.ranks import ranks_of
-from analysis.inspect.diagram.scene import Arrow, FaultBand, Flight, Lifeline, Scene
+from analysis.pages.diagram.arrow_drawing import MEMBERS_DRAWN, MEMBERS_OF_PICTURE
+from analysis.pages.diagram.canvas import OTHER, colours
+from analysis.pages.diagram.drawing import diagram_svg
+from analysis.pages.diagram.ranks import ranks_of
+from analysis.pages.diagram.scene import Arrow, FaultBand, Flight, Lifeline, Scene
 
 SVG = "{http://www.w3.org/2000/svg}"
 X, Y, Z = (Lifeline(f"{region}-proxy-0", region, "#0072B2") for region in "xyz")

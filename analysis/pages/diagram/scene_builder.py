@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.diagram.message_selection import DiagramQuery, ExtraMessages, select_messages
-from analysis.inspect.diagram.ranks import Ranks, ranks_of
-from analysis.inspect.diagram.scene import FaultBand, Lifeline, Scene
 from analysis.jobs import transfers
+from analysis.messages.label import LABEL_COLUMNS
+from analysis.pages.diagram.message_selection import DiagramQuery, ExtraMessages, select_messages
+from analysis.pages.diagram.ranks import Ranks, ranks_of
+from analysis.pages.diagram.scene import FaultBand, Lifeline, Scene
 from analysis.pages.report.charts.bands import bands
 from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun, Row
@@ -36,25 +37,8 @@ COLUMNS = (
     "t_sent_ns",
     "t_complete_ns",
     "fate",
-    "type",
-    "within",
-    "source",
-    "target",
-    "stream",
-    "kind",
-    "first_seq",
-    "count",
-    "request",
-    "cnt",
-    "next",
-    "last",
-    "configuration",
-    "key",
-    "covered",
     "retransmitted",
-    "advertised",
-    "hops",
-    "members",
+    *LABEL_COLUMNS,
 )
 LATE_S = 1.0  # messages sent before the window may arrive in it
 STREAMS_NAMED = 6

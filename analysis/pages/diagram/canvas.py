@@ -6,9 +6,9 @@ Its style sheet follows the viewer's light or dark mode and needs no scripts and
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from analysis.inspect.diagram.label_placer import LabelPlacer
-from analysis.inspect.diagram.ranks import Ranks
-from analysis.inspect.diagram.scene import Scene
+from analysis.pages.diagram.label_placer import LabelPlacer
+from analysis.pages.diagram.ranks import Ranks
+from analysis.pages.diagram.scene import Scene
 from topologies.palette import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, YELLOW
 from topologies.svg import SvgDrawing
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.inspect.diagram.message_selection import (
+from analysis.pages.diagram.message_selection import (
     ARROWS_MAX,
     LIFELINES_MAX,
     DiagramQuery,
@@ -15,7 +15,7 @@ from analysis.inspect.diagram.message_selection import (
     MessageSelection,
     select_messages,
 )
-from analysis.inspect.diagram.ranks import ranks_of
+from analysis.pages.diagram.ranks import ranks_of
 from tests.analysis.pages.report.report_scenario import ZERO_NS
 from tests.analysis.pages.report.synthetic_transfers import BATCH, Row, events, message
 

@@ -1,7 +1,7 @@
 """Which streams a moment disturbed."""
 
-from analysis.inspect.diagram.ranks import ranks_of
-from analysis.inspect.diagram.scene_builder import disturbed_streams
+from analysis.pages.diagram.ranks import ranks_of
+from analysis.pages.diagram.scene_builder import disturbed_streams
 from tests.analysis.pages.report.synthetic_transfers import events, message
 
 

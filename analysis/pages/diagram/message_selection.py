@@ -3,7 +3,7 @@
 Until the picture is readable, these steps run in order: runs of events become one arrow; routine messages
 within regions are left out; the least relevant hosts are left out if there are too many; runs of any kind
 become one arrow; kinds of messages are left out, the least informative first
-(`analysis.inspect.diagram.ranks`); the last messages are left out. Everything left out is counted and
+(`analysis.pages.diagram.ranks`); the last messages are left out. Everything left out is counted and
 reported.
 """
 
@@ -14,9 +14,9 @@ from enum import Enum, auto
 from functools import partial
 from typing import Any
 
-from analysis.inspect.diagram.merging import Merging, Row, TypicalDelays, arrows
-from analysis.inspect.diagram.ranks import Ranks
-from analysis.inspect.diagram.scene import Arrow
+from analysis.pages.diagram.merging import Merging, Row, TypicalDelays, arrows
+from analysis.pages.diagram.ranks import Ranks
+from analysis.pages.diagram.scene import Arrow
 from analysis.pages.report.formatting import count_of, number
 from analysis.schemas import LOST
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from analysis.inspect.diagram.merging import Merging, TypicalDelays, arrows
-from analysis.inspect.diagram.ranks import HEARTBEAT, ranks_of
-from analysis.inspect.diagram.scene import Arrow
+from analysis.pages.diagram.merging import Merging, TypicalDelays, arrows
+from analysis.pages.diagram.ranks import HEARTBEAT, ranks_of
+from analysis.pages.diagram.scene import Arrow
 from tests.analysis.pages.report.report_scenario import ZERO_NS
 from tests.analysis.pages.report.synthetic_transfers import BATCH, Row, events, message
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from analysis.inspect.diagram.canvas import Canvas
-from analysis.inspect.diagram.label_placer import PlacedLabel, Point
-from analysis.inspect.diagram.scene import Arrow, Flight
+from analysis.pages.diagram.canvas import Canvas
+from analysis.pages.diagram.label_placer import PlacedLabel, Point
+from analysis.pages.diagram.scene import Arrow, Flight
 from analysis.pages.report.formatting import number
 from analysis.schemas import ARRIVED, LOST
 from topologies.svg import Attributes, element, plain

@@ -1,7 +1,7 @@
 """Periodic messages of a protocol are recognized by their names."""
 
-from analysis.inspect.diagram.ranks import HEARTBEAT, Ranks, ranks_of
 from analysis.messages import label as labels
+from analysis.pages.diagram.ranks import HEARTBEAT, Ranks, ranks_of
 from node.systems import codecs
 from tests.analysis.messages.test_nested import CODEC
 

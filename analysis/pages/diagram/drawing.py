@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from analysis.inspect.diagram.arrow_drawing import draw_arrows, draw_end, draw_label, style_of
-from analysis.inspect.diagram.canvas import LEFT, STYLE, TOP, Canvas, canvas_of
-from analysis.inspect.diagram.label_placer import Point
-from analysis.inspect.diagram.scene import Arrow, Flight, Scene
+from analysis.pages.diagram.arrow_drawing import draw_arrows, draw_end, draw_label, style_of
+from analysis.pages.diagram.canvas import LEFT, STYLE, TOP, Canvas, canvas_of
+from analysis.pages.diagram.label_placer import Point
+from analysis.pages.diagram.scene import Arrow, Flight, Scene
 from analysis.pages.report.formatting import EN_DASH, count_of
 from analysis.schemas import ARRIVED, LOST, UNSEEN
 from topologies.svg import Attributes, document, element
