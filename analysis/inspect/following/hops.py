@@ -24,11 +24,11 @@ from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.compressed import capture_name
 from analysis.inspect.following.copies import EventCopy, EventTrace, StreamRequest
 from analysis.inspect.packets.wire import (
-    SEQUENCE_NUMBERS,
     Direction,
     direction_of,
     key_of,
     read_syns,
+    relative,
 )
 from analysis.schemas import PACKETS
 from analysis.timelines.run_metadata import RunMetadata
@@ -91,12 +91,10 @@ class MessagePackets:
         return () if begin is None else tuple(self._overlapping(begin, copy))
 
     def _overlapping(self, begin: int, copy: EventCopy) -> Iterator[Sighting]:
-        half = SEQUENCE_NUMBERS // 2
         for row in self._carrying.get(direction_of(copy.row), ()):
             if row["t_ns"] < copy.t_ns - BEFORE_NS:
                 continue
-            # Position of the payload relative to the message, within half of the sequence number space.
-            start = (row["seq"] - begin + half) % SEQUENCE_NUMBERS - half
+            start = relative(row["seq"], begin)
             first, last = max(start, 0), min(start + row["payload_length"], copy.row["length"]) - 1
             if first <= last:
                 name = str(row["capture"])
@@ -136,7 +134,7 @@ class EventHop:
     @property
     def resent_ns(self) -> int | None:
         """Time from the first sending to the one that arrived."""
-        return _between(self.copy.sent_ns, self._arriving_ns)
+        return _between(self.copy.sent_ns, self.arriving_ns)
 
     @property
     def link_ns(self) -> int:
@@ -181,10 +179,10 @@ class EventHop:
     @property
     def _crossed_ns(self) -> int | None:
         """Transit time of the sending that arrived."""
-        return _between(self._arriving_ns, self.copy.arrived_ns)
+        return _between(self.arriving_ns, self.copy.arrived_ns)
 
     @property
-    def _arriving_ns(self) -> int | None:
+    def arriving_ns(self) -> int | None:
         """Time when the first byte left in the sending that arrived. A link never delivers a packet early."""
         if self.copy.arrived_ns is None:
             return None

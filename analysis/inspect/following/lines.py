@@ -46,6 +46,9 @@ def _lines(story: PathExplanation, metadata: RunMetadata, *, packets: bool) -> I
     yield f"{'complete':>10}  {'message':<{names}}{titles}  ms", "head"
     for hop in story.hops:
         yield from _hop(hop, names, metadata)
+        if hop.copy.fate == LOST:
+            ended = _ended(story, hop.copy.sender, hop.copy.receiver, metadata)
+            yield from ((_indent(hop) + text, "") for text in ended)
         if packets:
             yield from ((text, "") for text in _packets(hop, metadata))
     yield "", ""
@@ -86,9 +89,19 @@ def _hop(hop: EventHop, names: int, metadata: RunMetadata) -> Iterator[Line]:
     text = f"{at}  {_endpoints(hop):<{names}}" + "".join(f"{_ms(part):>9}" for part in parts)
     kind = "lost" if copy.fate == LOST else ("again" if not hop.is_first else "hop")
     yield text.rstrip(), kind
-    indent = " " * (12 + _INDENT * (hop.depth + 1))
     for note in _notes(hop, metadata):
-        yield indent + note, ""
+        yield _indent(hop) + note, ""
+
+
+def _indent(hop: EventHop) -> str:
+    return " " * (12 + _INDENT * (hop.depth + 1))
+
+
+def _ended(story: PathExplanation, sender: str, receiver: str, metadata: RunMetadata) -> Iterator[str]:
+    ending = story.ended.get((sender, receiver))
+    if ending is not None:
+        at = _at(ending.t_ns, metadata).strip()
+        yield f"its connection to {receiver} was ended by {ending.how} of {ending.host} at {at}"
 
 
 def _ms(value_ns: int | None) -> str:
@@ -125,12 +138,11 @@ def _error_bound_ns(hop: EventHop, metadata: RunMetadata) -> float | None:
 
 def _packets(hop: EventHop, metadata: RunMetadata) -> Iterator[str]:
     """Yield every packet at every place where it was captured, with the time from the previous place."""
-    indent = " " * (12 + _INDENT * (hop.depth + 1))
     for number, seen in enumerate(hop.sightings):
         earlier = [one.t_ns for one in hop.sightings[:number] if one.is_before(seen, hop.copy.sender)]
         since = f"  +{(seen.t_ns - earlier[-1]) / 1e6:.3f} ms" if earlier else ""
         span = f"bytes {seen.first}..{seen.last}"
-        yield f"{indent}{metadata.seconds(seen.t_ns):.6f} s  {seen.place.name}  {span}{since}"
+        yield f"{_indent(hop)}{metadata.seconds(seen.t_ns):.6f} s  {seen.place.name}  {span}{since}"
 
 
 def _end(story: PathExplanation, metadata: RunMetadata) -> Iterator[Line]:
@@ -156,6 +168,11 @@ def _end(story: PathExplanation, metadata: RunMetadata) -> Iterator[Line]:
         yield f"expected by {named}", ""
     if story.missing:
         yield f"never seen at {', '.join(story.missing)}", "lost"
+    for hop in story.kept:
+        server = hop.copy.receiver
+        yield f"last at {server} at {_at(hop.copy.complete_ns, metadata).strip()}, never sent on", "lost"
+        for client in story.missing:
+            yield from ((f"  {text}", "") for text in _ended(story, server, client, metadata))
 
 
 def to_json(story: PathExplanation, metadata: RunMetadata) -> dict[str, Any]:
@@ -172,6 +189,12 @@ def to_json(story: PathExplanation, metadata: RunMetadata) -> dict[str, Any]:
         "detour": story.detour,
         "reasons": [{"took_ms": reason.took_ns / 1e6, "text": reason.text} for reason in story.reasons],
         "missing": list(story.missing),
+        "kept": [hop.copy.receiver for hop in story.kept],
+        "ended": [
+            {"from": sender, "to": receiver, "how": ending.how, "by": ending.host}
+            | {"s": _seconds(ending.t_ns, metadata)}
+            for (sender, receiver), ending in story.ended.items()
+        ],
         "clients": None if story.clients is None else sorted(story.clients),
     }
 

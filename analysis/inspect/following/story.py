@@ -4,17 +4,19 @@ For each hop on that path, only time beyond the links' delay counts as a reason;
 for the detour.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from analysis.inspect.following.copies import EventTrace
 from analysis.inspect.following.hops import EventHop, route_to
+from analysis.inspect.following.tcp_repair import TcpHistory, fault_at
 from analysis.schemas import LOST
 from analysis.timelines.delivery.content import ContentFiles
 from analysis.timelines.delivery.deliveries import required_sets
 from analysis.timelines.delivery.delivery_records import read_files
 from analysis.timelines.links.periods import period_at
 from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.tcp_connections import Ending
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 
@@ -27,6 +29,7 @@ class Reason:
 
     took_ns: int
     text: str
+    waits: EventHop | None = None  # the hop that waited at its sender or was sent again
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,9 @@ class PathExplanation:
     reasons: tuple[Reason, ...]  # the longest first
     missing: tuple[str, ...]  # clients that no captured message brought the event to
     clients: frozenset[str] | None = None  # clients that had to get it; None: all
+    kept: tuple[EventHop, ...] = ()  # hops to servers that never sent it on, if clients miss it
+    ended: Mapping[tuple[str, str], Ending] = field(default_factory=dict)
+    """How connections ended that should have carried it, by sender and receiver."""
 
     @property
     def published_ns(self) -> int | None:
@@ -57,10 +63,11 @@ def explain_path(
     all_hops: Sequence[EventHop],
     metadata: RunMetadata,
     expected: Collection[str] | None = None,
+    tcp: TcpHistory | None = None,
 ) -> PathExplanation:
     """Build the explanation. Clients that were absent for part of the run are not reported as missing.
 
-    expected: the clients that must get the event; None: all.
+    expected: the clients that must get the event; None: all. tcp: to explain waits, and what never arrived.
     """
     clients = set(metadata.clients)
     arrived = [hop for hop in all_hops if hop.is_first and not hop.copy.is_passing]
@@ -73,19 +80,49 @@ def explain_path(
     way = route_to(last.copy.receiver, all_hops) if last else []
     there = {hop.copy.receiver for hop in got}
     start_ns = _start(way)
+    missing = tuple(name for name in _missed(metadata, expected) if name not in there)
+    kept = tuple(_kept(arrived, all_hops, missing, metadata))
     return PathExplanation(
         found=found,
         hops=tuple(all_hops),
         last=last,
         detour=_detour(way, all_hops, metadata),
-        reasons=tuple(_reasons(way, metadata, start_ns)),
-        missing=tuple(name for name in _missed(metadata, expected) if name not in there),
+        reasons=tuple(_reasons(way, metadata, start_ns, tcp)),
+        missing=missing,
         clients=None if expected is None else frozenset(expected),
+        kept=kept,
+        ended=_ended(all_hops, kept, missing, tcp) if tcp else {},
     )
 
 
 def _missed(metadata: RunMetadata, expected: Collection[str] | None) -> list[str]:
     return [name for name in metadata.steady_clients if expected is None or name in expected]
+
+
+def _kept(
+    arrived: Sequence[EventHop], all_hops: Sequence[EventHop], missing: Sequence[str], metadata: RunMetadata
+) -> Iterator[EventHop]:
+    """Yield the hops to servers that never sent the event on, although a client of their region misses it."""
+    senders = {hop.copy.sender for hop in all_hops}
+    regions = {metadata.hosts[name].region for name in missing}
+    for hop in arrived:
+        host = metadata.hosts.get(hop.copy.receiver)
+        if host and host.region in regions and host.name not in senders and host.name not in metadata.clients:
+            yield hop
+
+
+def _ended(
+    all_hops: Sequence[EventHop], kept: Sequence[EventHop], missing: Sequence[str], tcp: TcpHistory
+) -> dict[tuple[str, str], Ending]:
+    """Return how the connections ended of lost copies, and from servers that kept the event to clients."""
+    lost = [hop.copy for hop in all_hops if hop.copy.fate == LOST]
+    ends = [((copy.sender, copy.receiver), copy) for copy in lost]
+    found = {pair: tcp.ending(pair, copy.t_ns, copy.row) for pair, copy in ends}
+    for hop in kept:
+        for client in missing:
+            pair = (hop.copy.receiver, client)
+            found[pair] = tcp.ending(pair, hop.copy.t_ns)
+    return {pair: ending for pair, ending in found.items() if ending is not None}
 
 
 def _start(way: Sequence[EventHop]) -> int:
@@ -155,14 +192,28 @@ def _state(state: str) -> str:
     return "cut" if state == "blackhole" else state
 
 
-def _reasons(way: Sequence[EventHop], metadata: RunMetadata, start_ns: int) -> Iterator[Reason]:
+def _reasons(
+    way: Sequence[EventHop], metadata: RunMetadata, start_ns: int, tcp: TcpHistory | None
+) -> Iterator[Reason]:
     if not way or way[-1].copy.complete_ns is None:
         return
     whole = way[-1].copy.complete_ns - start_ns
     found = [reason for hop in way for reason in _of_hop(hop, metadata)]
     for reason in sorted(found, key=lambda reason: -reason.took_ns):
         if reason.took_ns >= whole * MENTIONED_SHARE:
-            yield reason
+            repaired = _repaired(reason.waits, metadata, tcp) if reason.waits and tcp else ""
+            yield replace(reason, text=reason.text + repaired)
+
+
+def _repaired(hop: EventHop, metadata: RunMetadata, tcp: TcpHistory) -> str:
+    """Return the loss that TCP repaired during a wait; "" unless a fault dropped the first try."""
+    repair = tcp.repair_of(hop)
+    fault = repair and fault_at(hop.copy.sender, hop.copy.receiver, repair.first_ns, metadata)
+    if not repair or not fault:
+        return ""
+    first_s, last_s = (metadata.seconds(t_ns) for t_ns in (repair.first_ns, repair.t_ns))
+    through = f"try {repair.nth} at {last_s:.3f} s got through"
+    return f": try 1 at {first_s:.3f} s was lost during {fault}, {through}"
 
 
 def _of_hop(hop: EventHop, metadata: RunMetadata) -> Iterator[Reason]:
@@ -174,9 +225,9 @@ def _of_hop(hop: EventHop, metadata: RunMetadata) -> Iterator[Reason]:
         yield Reason(asked_ns, f"wait at {copy.sender} until the request of {copy.receiver} ({at})")
         yield Reason(copy.sent_ns - hop.asked.complete_ns, f"{way}: other events were sent first")
     elif hop.waited_ns:
-        yield Reason(hop.waited_ns, f"wait at {copy.sender} before sending to {copy.receiver}")
+        yield Reason(hop.waited_ns, f"wait at {copy.sender} before sending to {copy.receiver}", hop)
     if hop.resent_ns:
-        yield Reason(hop.resent_ns, f"{way}: retransmission ({len(hop.sent_again_ns)} x)")
+        yield Reason(hop.resent_ns, f"{way}: retransmission ({len(hop.sent_again_ns)} x)", hop)
     if hop.link_ns:
         yield Reason(hop.link_ns, f"{way}: link delay")
     if hop.queued_ns and hop.queued_ns > 0:

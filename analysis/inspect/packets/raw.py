@@ -19,19 +19,18 @@ from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.capture_files import CaptureFile, captures_of
 from analysis.inspect.packets.dissect import CapturedBytes
 from analysis.inspect.packets.wire import (
-    SEQUENCE_NUMBERS,
     ConnectionSyns,
     Direction,
     Ranges,
     direction_of,
     key_of,
     read_syns,
+    relative,
 )
 from experiments.records.rundir import RunDirectory
 
 Row = Mapping[str, Any]
 _SEGMENT = ("t_ns", "offset", "length", "seq", "payload_offset", "payload_length", *DIRECTION)
-_HALF = SEQUENCE_NUMBERS // 2
 
 COLUMNS = ("t_arrived_ns", "t_complete_ns", "t_sent_ns", "t_left_ns", "connection", "stream_offset")
 """Columns of a transfer that are needed in addition to those of a line."""
@@ -145,8 +144,7 @@ def _assemble(capture: str, segments: Iterable[_Segment], first: int, length: in
     data, known = np.zeros(length, np.uint8), np.zeros(length, np.bool_)
     packets = 0
     for segment in segments:
-        # position relative to the message, within half of the sequence number space
-        start = (segment.seq - first + _HALF) % SEQUENCE_NUMBERS - _HALF
+        start = relative(segment.seq, first)
         if start >= length or start + segment.length <= 0:
             continue
         packets += 1

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter, itemgetter
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Retransmission:
 
 
 @dataclass(slots=True)
-class _SeenBytes:
+class SeenBytes:
     """The bytes of a connection seen so far, as ascending disjoint ranges with first time and count."""
 
     starts: list[int] = field(default_factory=list)
@@ -111,7 +112,7 @@ class _MessagePositions:
     def sort(self) -> None:
         """Sort the messages; required before `find`."""
         for messages in self._by_direction.values():
-            messages.sort(key=_first)
+            messages.sort(key=itemgetter(0))
 
     def ranges(self) -> Ranges:
         """Return the bytes of all messages."""
@@ -127,17 +128,13 @@ class _MessagePositions:
         found: list[tuple[int, Row]] = []
         for turn in (0, SEQUENCE_NUMBERS, -SEQUENCE_NUMBERS):  # a message or the packet may wrap
             begin = packet["seq"] + turn
-            place = bisect_left(messages, begin + packet["payload_length"], key=_first) - 1
+            place = bisect_left(messages, begin + packet["payload_length"], key=itemgetter(0)) - 1
             while place >= 0 and begin < messages[place][0] + messages[place][1]["length"]:
                 first, row = messages[place]
                 found.append((row["stream_offset"] + begin - first, row))
                 place -= 1
         found.sort(key=lambda each: int(each[1]["stream_offset"]))
         return [row for _, row in found], found[0][0] if found else 0
-
-
-def _first(message: tuple[int, Row]) -> int:
-    return message[0]
 
 
 def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -> list[Retransmission]:
@@ -165,16 +162,12 @@ def retransmissions(run: RunDirectory, wanted: Filter, columns: Sequence[str]) -
         for again in join_sightings(of_connection)
         if wanted.times.meets(again.t_ns, again.t_ns)
     ]
-    return sorted(found, key=_time)
-
-
-def _time(again: Retransmission) -> int:
-    return again.t_ns
+    return sorted(found, key=attrgetter("t_ns"))
 
 
 def join_sightings(sights: Iterable[Retransmission]) -> list[Retransmission]:
     """Join sightings at both ends of one direction of a connection; return retransmissions by time."""
-    in_time = sorted(sights, key=_time)
+    in_time = sorted(sights, key=attrgetter("t_ns"))
     sent = [again for again in in_time if again.from_sender]
     arrived: dict[int, list[Retransmission]] = defaultdict(
         list
@@ -188,7 +181,7 @@ def join_sightings(sights: Iterable[Retransmission]) -> list[Retransmission]:
         replace(again, hosts=(*again.hosts, *arrived[place][0].hosts)) if place in arrived else again
         for place, again in enumerate(sent)
     ]
-    return sorted([*both, *unmatched], key=_time)
+    return sorted([*both, *unmatched], key=attrgetter("t_ns"))
 
 
 def _sending_of(
@@ -198,7 +191,7 @@ def _sending_of(
 
     Offloading may have split or joined it.
     """
-    for place in range(bisect_right(sent, again.t_ns, key=_time) - 1, -1, -1):
+    for place in range(bisect_right(sent, again.t_ns, key=attrgetter("t_ns")) - 1, -1, -1):
         if sent[place].t_ns < again.t_ns - _ON_THE_WAY_NS:
             return None
         if sent[place].overlaps(again) and not any(map(again.overlaps, arrived.get(place, ()))):
@@ -209,7 +202,7 @@ def _sending_of(
 def _seen_again(
     capture: CaptureFile, times: TimeRange, ranges: Ranges, carried: _MessagePositions
 ) -> Iterator[Retransmission]:
-    seen: dict[tuple[Direction, int], _SeenBytes] = defaultdict(_SeenBytes)
+    seen: dict[tuple[Direction, int], SeenBytes] = defaultdict(SeenBytes)
     for columns in capture.packets(times, _SEGMENT):
         for place in np.flatnonzero(ranges.carried_by(columns)).tolist():
             packet = {name: int(columns[name][place]) for name in _SEGMENT}

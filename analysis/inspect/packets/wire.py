@@ -56,6 +56,12 @@ def halves(address: str) -> tuple[int, int]:
     return high, low
 
 
+def relative(seq: int, first: int) -> int:
+    """Return the position of a sequence number after another, within half of all on either side."""
+    half = SEQUENCE_NUMBERS // 2
+    return (seq - first + half) % SEQUENCE_NUMBERS - half
+
+
 class RowKeys:
     """Finds rows by several integer columns at once, exactly and for whole arrays."""
 
@@ -93,14 +99,19 @@ class ConnectionSyns:
         for row in sorted(syns, key=lambda syn: int(syn["t_ns"])):
             self._begun[key_of(row)].append((row["t_ns"], row["seq"]))
 
-    def first_byte(self, row: Mapping[str, Any]) -> int | None:
-        """Return the sequence number of the first byte of a row of TRANSFERS.
+    def opened(self, row: Mapping[str, Any]) -> tuple[int, int] | None:
+        """Return when the connection of a row of TRANSFERS began, and its initial sequence number.
 
         Returns None if its SYN was not captured.
         """
         begun = self._begun.get(direction_of(row), [])
         place = bisect_right(begun, (row["t_ns"], SEQUENCE_NUMBERS)) - 1  # the last one before the message
-        return None if place < 0 else (begun[place][1] + 1 + int(row["stream_offset"])) % SEQUENCE_NUMBERS
+        return None if place < 0 else begun[place]
+
+    def first_byte(self, row: Mapping[str, Any]) -> int | None:
+        """Return the sequence number of the first byte of a row of TRANSFERS; None without its SYN."""
+        opened = self.opened(row)
+        return None if opened is None else (opened[1] + 1 + int(row["stream_offset"])) % SEQUENCE_NUMBERS
 
 
 def read_syns(run: RunDirectory) -> ConnectionSyns:

@@ -36,6 +36,7 @@ def command(
     from analysis.inspect.following.hops import MessagePackets, hops
     from analysis.inspect.following.lines import lines, to_json
     from analysis.inspect.following.story import expected_clients, explain_path
+    from analysis.inspect.following.tcp_repair import TcpHistory
     from analysis.inspect.packets.filters import stream_of
     from analysis.timelines.run_metadata import read_metadata
     from testbed.cli.named_run import named_run
@@ -57,6 +58,7 @@ def command(
         hops(found, metadata, MessagePackets(run, everything).sightings_of),
         metadata,
         expected_clients(run, metadata, found),
+        TcpHistory(run, metadata),
     )
     with reader_may_leave():
         if as_json:

@@ -26,9 +26,13 @@ class Scenario:
         self.packets: list[dict[str, Any]] = []
 
     def send(
-        self, name: str, sender: str, receiver: str, sent_ms: float, took_ms: float | None, **content: Any
-    ) -> None:
-        """Add a message of 3000 bytes that leaves `sent_ms` after the cut and is complete `took_ms` later."""
+        self, name: str, sender: str, receiver: str, sent_ms: float, took_ms: float | None, *,
+        opened_ms: float = 1, **content: Any,
+    ) -> None:  # fmt: skip
+        """Add a message of 3000 bytes that leaves `sent_ms` after the cut and is complete `took_ms` later.
+
+        opened_ms: time since the SYN of its connection.
+        """
         sent = CUT + int(sent_ms * MS) + ZERO
         arrived = None if took_ms is None else sent + int(took_ms * MS)
         src, dst = self.addresses[sender], self.addresses[receiver]
@@ -39,19 +43,24 @@ class Scenario:
             "fate": "lost" if arrived is None else "arrived", "type": name, "retransmitted": False,
         }  # fmt: skip
         self.transfers.append(row | content)
-        self.packet(sender, sent - MS, syn=True)
+        self.packet(sender, sent - int(opened_ms * MS), syn=True)
         self.packet(sender, sent)
         if arrived is not None:
             self.packet(receiver, arrived)
 
-    def packet(self, place: str, t_ns: int, *, syn: bool = False) -> None:
-        """Add the last message as one offloaded packet at this place and time, or its connection's SYN."""
+    def packet(self, place: str, t_ns: int, *, syn: bool = False, before: int = 0, flags: int = 16) -> None:
+        """Add the last message as one offloaded packet at this place and time, or its connection's SYN.
+
+        before: this number of bytes before the message instead. flags: without ACK alone, no data.
+        """
         last = self.transfers[-1]
         addresses = {f"{side}_lo": int(ip_address(last[side])) for side in ("src", "dst")}
+        seq = ISN if syn else (ISN + 1 + last["stream_offset"] - before) % 2**32
+        length = before or (last["length"] if flags == 16 and not syn else 0)
         row = dict.fromkeys(PACKETS.names, 0) | {
             "capture": place if "@" in place else f"{place}-eth0", "t_ns": t_ns, "proto": 6,
-            "sport": last["sport"], "dport": last["dport"], "seq": ISN if syn else (ISN + 1) % 2**32,
-            "flags": 2 if syn else 16, "payload_length": 0 if syn else last["length"],
+            "sport": last["sport"], "dport": last["dport"], "seq": seq,
+            "flags": 2 if syn else flags, "payload_length": length,
         }  # fmt: skip
         self.packets.append(row | addresses)
 

@@ -12,6 +12,7 @@ from analysis.inspect.following.copies import find
 from analysis.inspect.following.hops import MessagePackets, hops, route_to
 from analysis.inspect.following.lines import lines
 from analysis.inspect.following.story import explain_path
+from analysis.inspect.following.tcp_repair import TcpHistory
 from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.schemas import EVENTS
@@ -31,9 +32,8 @@ def story_of(run, stream=2, seq=SEQ):
     metadata = read_metadata(run.read_run())
     found = find(run, stream, seq, metadata)
     everything = [copy for copy in (found.publish, *found.repeated, *found.copies) if copy]
-    return explain_path(
-        found, hops(found, metadata, MessagePackets(run, everything).sightings_of), metadata
-    ), metadata
+    found_hops = hops(found, metadata, MessagePackets(run, everything).sightings_of)
+    return explain_path(found, found_hops, metadata, tcp=TcpHistory(run, metadata)), metadata
 
 
 def hop_of(story, sender, receiver):
@@ -114,6 +114,69 @@ def test_retransmission_time_does_not_count_as_queueing(tmp_path):
     (hop,) = story.hops
     assert (hop.resent_ns, hop.queued_ns, hop.link_ns) == (201 * MS, 2 * MS, 17 * MS)
     assert hop.sent_again_ns == (ZERO + CUT + 201 * MS,)
+
+
+BATCH = {"stream": 2, "first_seq": 101, "count": 10, "covered": 10}
+
+
+def test_a_wait_names_the_fault_and_the_retransmission_that_ended_it(tmp_path):
+    """The batch has to wait for 100 earlier bytes, which the cut lost and TCP sends three times."""
+    world = Scenario()
+    world.send("EVENTS", "r1-proxy-0", "r2-proxy-0", 0, 50, **BATCH)
+    world.send(
+        "EVENTS", "r2-proxy-0", "r3-proxy-0", 4_700, 20, opened_ms=5_700, **BATCH | {"stream_offset": 100}
+    )
+    for at_ms in (20, 300, 4_600):
+        world.packet("r2-proxy-0", ZERO + CUT + at_ms * MS, before=100)
+    world.packet("r3-proxy-0", ZERO + CUT + 4_620 * MS, before=100)
+    world.send("EVENTS", "r3-proxy-0", "r3-client-0", 4_725, 2, **BATCH)
+    story, _ = story_of(world.write(tmp_path / "run"))
+    assert [reason.text for reason in story.reasons] == [
+        "wait at r2-proxy-0 before sending to r3-proxy-0: try 1 at 5.020 s was lost during cut r2-r3,"
+        " try 3 at 9.600 s got through"
+    ]
+
+
+def test_a_retransmission_of_the_message_names_the_fault_that_lost_the_first_try(tmp_path):
+    world = Scenario()
+    world.send("EVENTS", "r2-proxy-0", "r3-client-0", 3_900, 220, **BATCH)
+    world.packet("r2-proxy-0", ZERO + CUT + 4_101 * MS)
+    story, _ = story_of(world.write(tmp_path / "run"))
+    assert story.reasons[0].text == (
+        "r2-proxy-0 -> r3-client-0: retransmission (1 x): try 1 at 8.900 s was lost during cut r2-r3,"
+        " try 2 at 9.101 s got through"
+    )
+
+
+def test_a_retransmission_without_a_fault_names_none(tmp_path):
+    world = Scenario()
+    world.send("EVENTS", "r2-proxy-0", "r3-client-0", -1_000, 220, **BATCH)
+    world.packet("r2-proxy-0", ZERO + CUT - 799 * MS)
+    story, _ = story_of(world.write(tmp_path / "run"))
+    assert story.reasons[0].text == "r2-proxy-0 -> r3-client-0: retransmission (1 x)"
+
+
+def test_servers_that_never_sent_an_event_on_are_named_with_the_end_of_the_connection(tmp_path, capsys):
+    world = Scenario()
+    world.send("NOTHING", "r2-proxy-0", "r2-client-0", 0, 2)
+    world.packet("r2-proxy-0", ZERO + CUT + 90 * MS, flags=1)
+    world.packet("r2-client-0", ZERO + CUT + 95 * MS, flags=4)
+    world.send("EVENTS", "r1-proxy-0", "r2-proxy-0", 50, 37, **BATCH)
+    run = world.write(tmp_path / "run")
+    assert cutset(["follow", str(run.path), "2", str(SEQ)]) == 0
+    assert capsys.readouterr().out.endswith(
+        "last at r2-proxy-0 at 5.087 s, never sent on\n"
+        "  its connection to r2-client-0 was ended by FIN of r2-proxy-0 at 5.090 s\n"
+    )
+
+
+def test_a_lost_copy_says_how_its_connection_ended(tmp_path):
+    world = Scenario()
+    world.send("EVENTS", "r2-proxy-0", "r3-proxy-0", 0, None, **BATCH)
+    world.packet("r2-proxy-0", ZERO + CUT + 900 * MS, flags=20)
+    story, metadata = story_of(world.write(tmp_path / "run"))
+    said = "its connection to r3-proxy-0 was ended by RST of r2-proxy-0 at 5.900 s"
+    assert said in [line.strip() for line in lines(story, metadata)]
 
 
 @pytest.mark.parametrize(
