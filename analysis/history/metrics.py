@@ -57,7 +57,9 @@ def headline(summary: Mapping[str, Any], *, everything: bool = False) -> list[Me
     also return figures that nights do not follow.
     """
     sections = _EVERYTHING if everything else _SECTIONS
-    found = [metric for name, known in sections.items() for metric in _measured(summary, name, known)]
+    found = [
+        metric for name, known in sections.items() for metric in _metrics(name, summary.get(name), known)
+    ]
     recovery = summary.get("recovery")
     for fault, figures in recovery.items() if isinstance(recovery, Mapping) else ():
         found += _metrics(f"recovery.{fault}", figures, _RECOVERY)
@@ -81,22 +83,11 @@ def unit_of(name: str) -> str:
     return next((unit for ending, unit in _ENDINGS.items() if last.endswith(ending)), _COUNTED)
 
 
-def better_of(name: str) -> Better:
-    """Return the better direction of a metric by its name."""
-    section, _, last = name.partition(".")
-    known = _RECOVERY if section == "recovery" else _SECTIONS.get(section, {})
-    return known.get(last.rsplit(".", 1)[-1], "")
-
-
 def _below(found: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the name and content of each mapping in a part of a summary."""
     for name, value in found.items() if isinstance(found, Mapping) else ():
         if isinstance(value, Mapping):
             yield name, value
-
-
-def _measured(summary: Mapping[str, Any], section: str, known: Mapping[str, Better]) -> Iterator[Metric]:
-    return _metrics(section, summary.get(section), known)
 
 
 def _metrics(path: str, figures: Any, known: Mapping[str, Better]) -> Iterator[Metric]:

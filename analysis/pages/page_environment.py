@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis.pages.charting.chart_page import chart_scripts, chart_styles, embedded, place
+from analysis.pages.report.formatting import number
 from experiments.records.rundir import RunDirectory
 
 REPORT = Path(__file__).parent / "report"
@@ -40,6 +41,7 @@ def environment(*pages: Path) -> Environment:
         "chart_scripts": chart_scripts,
         "chart_styles": chart_styles,
         "embedded": embedded,
+        "number": number,
         "place": place,
     }
     return made

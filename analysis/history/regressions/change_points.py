@@ -24,11 +24,10 @@ from typing import Final
 
 import numpy as np
 import ruptures
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
-Floats = NDArray[np.float64]
+from analysis.history.regressions.series import Floats
 
 EXACT_MAX: Final = 20
 """Largest size of the smaller group for the exact distribution; above, it is close to normal."""
@@ -101,7 +100,7 @@ def _exact_p(missing: int, few: int, many: int) -> float:
     return min(1.0, 2 * sum(ways) / math.comb(few + many, few))
 
 
-NIGHTS_MIN: Final = 5
+LEVEL_MIN: Final = 5
 """The shortest piece, in nights.
 
 Five nights of sixty can be distinguished from chance; four, among hundreds of series, cannot.
@@ -160,9 +159,9 @@ def normal_scores(values: Floats) -> Floats:
 
 
 def _proposed(values: Floats) -> list[int]:
-    if values.size < 2 * NIGHTS_MIN or np.ptp(values) == 0:
+    if values.size < 2 * LEVEL_MIN or np.ptp(values) == 0:
         return []
-    search = ruptures.KernelCPD(kernel="linear", min_size=NIGHTS_MIN).fit(normal_scores(values))
+    search = ruptures.KernelCPD(kernel="linear", min_size=LEVEL_MIN).fit(normal_scores(values))
     return [int(place) for place in search.predict(pen=_PENALTY)[:-1]]
 
 

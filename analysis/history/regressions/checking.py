@@ -164,10 +164,10 @@ def _days_before(night: str, days: int) -> str:
 
 
 Row = Mapping[str, Any]
-ExpectationResult = Mapping[tuple[str, str], Sequence[tuple[str, bool]]]
+ResultsByRun = Mapping[tuple[str, str], Sequence[tuple[str, bool]]]
 
 
-def verdicts_of(runs: Sequence[Row], expectations: ExpectationResult, night: str) -> list[EntryVerdict]:
+def verdicts_of(runs: Sequence[Row], expectations: ResultsByRun, night: str) -> list[EntryVerdict]:
     """Return the verdict of each entry that ran tonight, in the order of their start.
 
     runs: rows of the table `runs`, oldest first. expectations: by (night, run) each text and whether it held.
@@ -185,7 +185,7 @@ def verdicts_of(runs: Sequence[Row], expectations: ExpectationResult, night: str
 
 
 def _entry(
-    mine: Sequence[Row], before: Mapping[str, Sequence[Row]], expectations: ExpectationResult
+    mine: Sequence[Row], before: Mapping[str, Sequence[Row]], expectations: ResultsByRun
 ) -> EntryVerdict:
     good = [
         night for night, runs in sorted(before.items()) if all(run["verdict"] == "passed" for run in runs)
@@ -200,7 +200,7 @@ def _entry(
     )
 
 
-def _run(run: Row, expectations: ExpectationResult) -> RunVerdict:
+def _run(run: Row, expectations: ResultsByRun) -> RunVerdict:
     missed = [text for text, held in expectations.get((run["night"], run["run"]), ()) if not held]
     return RunVerdict(
         run=run["run"],

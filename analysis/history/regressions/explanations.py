@@ -7,13 +7,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from analysis.history.regressions.change_points import NIGHTS_BESIDE, Shift
-from analysis.history.regressions.change_points import NIGHTS_MIN as LEVEL_MIN
+from analysis.history.regressions.change_points import LEVEL_MIN, NIGHTS_BESIDE, Shift
 from analysis.history.regressions.circumstances import CIRCUMSTANCES, also_changed
 from analysis.history.regressions.findings import Direction, Kind, RegressionFinding
-from analysis.history.regressions.series import MetricSeries
+from analysis.history.regressions.series import Floats, MetricSeries
 from analysis.history.regressions.tonight import (
     AGREEING_MIN,
     LEVEL_NIGHTS,
@@ -22,8 +20,6 @@ from analysis.history.regressions.tonight import (
     MissingFigure,
 )
 from analysis.intervals import change_interval
-
-Floats = NDArray[np.float64]
 
 RUNS_SHOWN: Final = 6
 

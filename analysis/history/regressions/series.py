@@ -39,8 +39,8 @@ class Nights:
 class MetricSeries:
     """One metric of one entry over the nights.
 
-    dates: the nights that have it, as 2026-03-14. first: index of each night's first run in `values` and
-    `rows`, then the end of the last night. rows: rows of the table `runs`, for commits and names.
+    dates: the nights that have it, as 2026-03-14. first: index of each night's first run in `rows`,
+    then the end of the last night. rows: rows of the table `runs`, for commits and names.
     """
 
     suite: str
@@ -51,16 +51,11 @@ class MetricSeries:
     dates: tuple[str, ...]
     nights: Nights
     first: Ints
-    values: Floats
     rows: Ints
 
     def rows_of(self, night: int) -> Ints:
         """Return the rows of a night's runs in the table `runs`. night: its index."""
         return self.rows[self.first[night] : self.first[night + 1]]
-
-    def values_of(self, night: int) -> Floats:
-        """Return the single values of a night."""
-        return self.values[self.first[night] : self.first[night + 1]]
 
 
 def series_of(runs: pa.Table, metrics: pa.Table) -> list[MetricSeries]:
@@ -104,7 +99,6 @@ def series_of(runs: pa.Table, metrics: pa.Table) -> list[MetricSeries]:
                 dates,
                 _nights(mine, first),
                 first,
-                mine,
                 all_rows[begin:end],
             )
         )

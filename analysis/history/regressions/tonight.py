@@ -28,12 +28,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from analysis.history.regressions.series import MEASURED, MetricSeries, Nights
-
-Floats = NDArray[np.float64]
+from analysis.history.regressions.series import MEASURED, Floats, MetricSeries, Nights
 
 NIGHTS_MIN: Final = 10
 """The fewest nights that give a useful spread."""

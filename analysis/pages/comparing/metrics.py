@@ -9,6 +9,7 @@ from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import (
     EN_DASH,
     SMALL_CHANGE,
+    STATUS_OF_CHANGE,
     change_of,
     change_text,
     direction_of,
@@ -24,7 +25,6 @@ AUDIENCE_METRICS = ("throughput.",)
 
 If systems differ in that, less is not worse.
 """
-_STATUS = {"better": "good", "worse": "bad"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _measured(metric: Metric | None, known: Metric, first: float | None, *, judg
     direction = direction_of(metric.value - first, known.better) if clear and judged else ""
     sign = "+" if metric.value > first else "\u2212"
     difference = change_text(change) or sign + value_text(abs(metric.value - first), known.unit)
-    return MetricValue(text, metric.value, difference, _STATUS.get(direction, ""))
+    return MetricValue(text, metric.value, difference, STATUS_OF_CHANGE.get(direction, ""))
 
 
 def _size(first: float, value: float) -> float:

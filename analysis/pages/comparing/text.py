@@ -6,6 +6,7 @@ from analysis.pages.comparing.metrics import compared
 from analysis.pages.comparing.settings import Setting, settings
 from analysis.pages.comparing.sides import ComparedRun
 from analysis.pages.comparing.systems import systems
+from analysis.pages.report.formatting import aligned
 
 _VALUE_WIDTH_MAX = 44
 _ABSENT = "-"
@@ -14,9 +15,10 @@ _SIGNS = {"bad": "worse", "good": "better", "": ""}
 
 def lines(sides: Sequence[ComparedRun]) -> list[str]:
     """Return the whole comparison as lines without colour."""
-    output = [f"{side.letter}  {side.name}  {_verdict(side)}" for side in sides]
+    output = [f"{side.letter}  {side.name}  {side.record.verdict}" for side in sides]
     for side in sides:
-        output += [f"   {side.letter} is invalid: {reason}" for reason in _doubts(side)]
+        doubts = () if side.record.valid else side.record.reasons
+        output += [f"   {side.letter} is invalid: {reason}" for reason in doubts]
     found = settings(sides)
     output += ["", f"different settings ({found.same} are equal)"]
     output += _columns([_row(each) for each in (*found.asked, *found.ran)], sides) or ["  none"]
@@ -49,14 +51,6 @@ def _systems(sides: Sequence[ComparedRun]) -> list[str]:
     return ["", "systems side by side", *_columns(lines, sides)]
 
 
-def _verdict(side: ComparedRun) -> str:
-    return side.record.verdict
-
-
-def _doubts(side: ComparedRun) -> tuple[str, ...]:
-    return () if side.record.valid else side.record.reasons
-
-
 def _row(setting: Setting) -> tuple[str, ...]:
     return (setting.path, *(_cut(value or _ABSENT) for value in setting.values))
 
@@ -69,9 +63,4 @@ def _columns(rows: Sequence[Sequence[str]], sides: Sequence[ComparedRun]) -> lis
     """Return rows in aligned columns under the runs' letters; empty if there are no rows."""
     if not rows:
         return []
-    table = [("", *(side.letter for side in sides)), *rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    ]
+    return [f"  {line}" for line in aligned([("", *(side.letter for side in sides)), *rows])]

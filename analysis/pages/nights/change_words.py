@@ -9,11 +9,9 @@ from markupsafe import Markup
 from analysis.history.regressions.circumstances import in_short
 from analysis.history.regressions.findings import RegressionFinding
 from analysis.pages.nights.site_paths import Site, to_comparison, to_entry, to_run
-from analysis.pages.report.formatting import change_text, day_text, title_of, value_text
+from analysis.pages.report.formatting import STATUS_OF_CHANGE, change_text, day_text, title_of, value_text
 
 COMMIT_DIGITS = 10
-_STATUS = {"worse": "bad", "better": "good"}
-_NOTHING = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +54,10 @@ def finding_text(
         entry=finding.entry,
         entry_link=to_entry(finding.suite, finding.entry),
         title=title,
-        status=_STATUS[finding.direction],
+        status=STATUS_OF_CHANGE[finding.direction],
         size=size,
         before=value_text(finding.before, finding.unit),
-        after=value_text(finding.after, finding.unit) if finding.after is not None else _NOTHING,
+        after=value_text(finding.after, finding.unit) if finding.after is not None else "",
         interval=_interval(finding),
         since=_since(finding),
         last_good=_day(finding.last_good_night),
@@ -81,7 +79,7 @@ def size_of(finding: RegressionFinding) -> str:
 def commits(finding: RegressionFinding) -> str:
     """Return the range of commits in git's notation; empty if they are equal or unknown."""
     first, last = finding.last_good_commit[:COMMIT_DIGITS], finding.first_bad_commit[:COMMIT_DIGITS]
-    return f"{first}..{last}" if first and last and first != last else _NOTHING
+    return f"{first}..{last}" if first and last and first != last else ""
 
 
 def _commits_say(finding: RegressionFinding) -> str:

@@ -21,6 +21,7 @@ from analysis.pages.nights.site_paths import Site, report_of, to_comparison, to_
 from analysis.pages.nights.verdicts import SIGNS, WORDS, Strip, status_of, strip, verdict_text, worst
 from analysis.pages.report.formatting import (
     EN_DASH,
+    STATUS_OF_CHANGE,
     change_of,
     change_text,
     count_of,
@@ -37,7 +38,6 @@ _BETWEEN = "; "
 """Separator of reasons, as `analysis.history.regressions.findings` joins them."""
 OVER = "over"
 """The pattern of failures that have not recurred for a while."""
-_STATUS = {"worse": "bad", "better": "good"}
 _KINDS = {
     "expectation": "Failed",
     "fidelity": "Invalid",
@@ -220,7 +220,7 @@ def _value(
         what,
         value_text(value, series.unit),
         change_text(change_of(level, value)),
-        _STATUS[finding.direction] if finding else "",
+        STATUS_OF_CHANGE[finding.direction] if finding else "",
     )
 
 

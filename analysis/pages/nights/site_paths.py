@@ -1,14 +1,13 @@
 """Paths of the site's pages, and links between them and to the runs' reports."""
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
+from analysis.pages.page_environment import report_link
 from experiments.records.rundir import RunDirectory
 
 _OTHERS = re.compile(r"[^A-Za-z0-9._-]")
@@ -72,10 +71,7 @@ def to_comparison(run: str) -> str:
 
 def report_of(run: Mapping[str, Any], page: Path) -> str | None:
     """Return the address of a run's report relative to a page; None if it does not exist."""
-    if not run["path"]:
-        return None
-    report = RunDirectory(Path(run["path"])).report_html
-    return quote(os.path.relpath(report, page.parent)) if report.exists() else None
+    return report_link(RunDirectory(Path(run["path"])), page) if run["path"] else None
 
 
 def _file(name: str) -> str:

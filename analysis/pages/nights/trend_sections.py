@@ -19,7 +19,7 @@ from analysis.pages.charting.chart_model import Axis, Chart, ChartMark, ChartSer
 from analysis.pages.charting.chart_page import embedded
 from analysis.pages.nights.change_words import size_of
 from analysis.pages.nights.night_reader import NightSuiteEntry
-from analysis.pages.report.formatting import title_of
+from analysis.pages.report.formatting import STATUS_OF_CHANGE, title_of
 from experiments.records.summary import SECTION_TITLES
 from topologies.palette import BLUE
 
@@ -42,7 +42,6 @@ NIGHTS_SHOWN = 400
 _FIT_FROM = 0.5  # an axis does not start at 0 if the lowest value is above this fraction of the highest
 _DOTS = "color-mix(in oklab, var(--accent) 65%, var(--surface))"
 _LEVEL = "var(--ink)"
-_STATUS = {"better": "good", "worse": "bad"}
 _TWICE_THE_SAME_DAYS = 3  # days within which both methods found the same change
 
 
@@ -113,7 +112,7 @@ def trend(
             ChartMark(
                 size_of(finding),
                 as_day(date.fromisoformat(finding.first_bad_night)) - 0.5,
-                _STATUS.get(finding.direction, ""),
+                STATUS_OF_CHANGE.get(finding.direction, ""),
             )
             for finding in changes
             if finding.first_bad_night >= since.isoformat()

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import count_of, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import PageTable, label, quantity, table
+from analysis.pages.report.tables import ROWS_MAX, PageTable, label, quantity, table
 from analysis.timelines.recovering.convergence import SETTLED_NS
 from analysis.timelines.recovering.recovery_table import APART_S
-
-ROUTES_SHOWN = 400  # limit; there may be thousands of clients
 
 _FIRST = quantity(
     "First stream",
@@ -160,7 +158,7 @@ def _routes_table(record: AnalysedRun, rows: Sequence[Row]) -> PageTable:
         *(_SILENCE, _IMPAIRED),
     )
     ordered = sorted(rows, key=lambda row: -abs(_apart_s(row) or 0.0))
-    return table("routes", columns, ordered[:ROUTES_SHOWN])
+    return table("routes", columns, ordered[:ROWS_MAX])
 
 
 def _signed(time_s: float | None) -> str:

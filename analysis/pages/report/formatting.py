@@ -7,6 +7,7 @@ Also the titles of summary.json's headline numbers, and the text of their change
 """
 
 import math
+from collections.abc import Sequence
 from datetime import date
 
 from experiments.records.summary import METRICS, RECOVERY
@@ -26,6 +27,7 @@ _TITLES = {
     for name, figure in figures.items()
 }
 _OF_FAULTS = {name: figure.title[:1].lower() + figure.title[1:] for name, figure in RECOVERY.items()}
+STATUS_OF_CHANGE = {"better": "good", "worse": "bad"}
 MINUS, TIMES_SIGN = "\u2212", "\u00d7"
 
 
@@ -117,6 +119,14 @@ def count_of(number_of: int, noun: str) -> str:
     plural = noun[:-1] + "ies" if to_ies else noun + ("es" if noun.endswith("s") else "s")
     word = noun if number_of == 1 else plural
     return f"{number(number_of)}{_SPACE}{word}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines in columns of equal width."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
 
 
 def _significant(value: float, digits: int) -> float:

@@ -7,7 +7,7 @@ from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import NOT_MEASURED, number, precise_seconds, seconds, short_time
 from analysis.pages.report.paper import PaperSection, paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import PageTable, label, quantity, table
+from analysis.pages.report.tables import ROWS_MAX, PageTable, label, quantity, table
 from experiments.records.summary import RECOVERY
 
 TITLES = {key: figure.title for key, figure in RECOVERY.items()}
@@ -22,7 +22,6 @@ TERMS = {
 """Terms of the RFCs (docs/recovery.md); further figures are in `convergence`."""
 METHODS_FIELDS = " (rate_derived_s, loss_derived_s)"
 """Text that a note has after "by rates and losses"."""
-PAIRS_SHOWN = 400  # limit; there may be thousands of clients
 _WRONG = ("lost", "duplicated", "out_of_order")
 
 
@@ -144,7 +143,7 @@ def _pairs_table(record: AnalysedRun, fault: str, rows: list[Row]) -> PageTable:
         quantity("Lost", "lost", number, bad=True),
     )
     affected = sorted((row for row in rows if row["affected"]), key=_slowness)
-    return table(f"pairs-{fault}", columns, affected[:PAIRS_SHOWN])
+    return table(f"pairs-{fault}", columns, affected[:ROWS_MAX])
 
 
 def _slowness(row: Row) -> tuple[bool, float]:

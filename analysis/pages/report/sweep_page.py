@@ -10,7 +10,7 @@ from pathlib import Path
 from analysis.pages.page_environment import environment
 from analysis.pages.report.charts.figures import write_sweep_figures
 from analysis.pages.report.charts.sweep_charts import SweepChart
-from analysis.pages.report.formatting import count_of, large, number, with_unit
+from analysis.pages.report.formatting import count_of, large, with_unit
 from analysis.pages.report.page import short_commit
 from analysis.pages.report.story import HeadlineNumber
 from analysis.pages.report.tables import (
@@ -86,7 +86,6 @@ def render(sweep: SweepResults, charts: Sequence[SweepChart]) -> str:
         more_failures=max(0, len(failures) - PROBLEMS_SHOWN),
         runs=runs_table(sweep),
         facts=_facts(sweep),
-        number=number,
     )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from analysis.pages.report.run_reader import AnalysedRun, Row
 from experiments.records.observations import ProcessRecord, RoundTripProbe
 
 PROCESSES_SHOWN = 500
+ROWS_MAX = 400  # of streams and clients, the most affected first; there may be thousands
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from analysis.pages.page_environment import environment
 from analysis.pages.report.charts.figures import write_charts
 from analysis.pages.report.charts.sweep_charts import SweepChart
-from analysis.pages.report.formatting import number, scaled
+from analysis.pages.report.formatting import aligned, scaled
 from analysis.pages.study.results import PaperComparison, StudyResults
 from experiments.campaigns.studydir import StudyDirectory
 from experiments.files.whole_files import write_whole
@@ -61,14 +61,10 @@ def render(results: StudyResults, content: StudyContent) -> str:
         run=results.directory.path.name,
         content=content,
         facts=facts,
-        number=number,
     )  # fmt: skip
 
 
 def as_text(content: StudyContent) -> str:
     """Return the numbers as lines."""
-    width = max((len(each.what) for each in content.beside), default=0)
-    ours = max((len(each.ours) for each in content.beside), default=0)
-    lines = [f"{'':<{width}}  {'here':<{ours}}  in the paper"]
-    lines += [f"{each.what:<{width}}  {each.ours:<{ours}}  {each.paper}" for each in content.beside]
-    return "\n".join(lines)
+    rows = [(each.what, each.ours, each.paper) for each in content.beside]
+    return "\n".join(aligned([("", "here", "in the paper"), *rows]))

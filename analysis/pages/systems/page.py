@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jinja2 import Environment
 from matplotlib.figure import Figure as Drawing
 
 from analysis.pages.charting.chart_model import highest
@@ -41,7 +40,7 @@ def render(
     """Return the page for the location `page`; links to the runs' reports are relative to it."""
     experiment = sweeps[0].read().experiment
     return (
-        _environment()
+        environment(_HERE)
         .get_template("systems.html.j2")
         .render(
             name=experiment.get("name") or sweeps[0].name,
@@ -58,12 +57,6 @@ def render(
             doubtful=[system.name for system in systems if system.runs and not system.valid],
         )
     )
-
-
-def _environment() -> Environment:
-    made = environment(_HERE)
-    made.globals["number"] = number
-    return made
 
 
 def _picture(drawn: Sequence[SystemCharts]) -> Drawing:

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from analysis.pages.report.formatting import aligned
 from analysis.pages.systems.cut_story import story
 from analysis.pages.systems.numbers import systems_table
 from analysis.pages.systems.sides import ComparedSystem
@@ -15,9 +16,7 @@ def lines(systems: Sequence[ComparedSystem]) -> Iterator[str]:
     table = systems_table(systems)
     rows = [[column.title for column in table.columns]]
     rows += [[cell.text for cell in row] for row in table.rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    yield from aligned(rows)
     for system in systems:
         if system.left_out:
             yield f"{system.name} was left out: {system.left_out}"

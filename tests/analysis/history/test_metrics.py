@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.history import Metric, headline
-from analysis.history.metrics import better_of, unit_of
+from analysis.history.metrics import unit_of
 from experiments.records.summary import FAULT_FIELDS, METRICS, SECTIONS
 
 SUMMARY = {
@@ -57,5 +57,5 @@ def test_every_number_that_an_expectation_may_ask_for_is_followed() -> None:
 
 
 @pytest.mark.parametrize("metric", headline(SUMMARY), ids=lambda metric: metric.name)
-def test_unit_and_direction_follow_from_the_name(metric: Metric) -> None:
-    assert (unit_of(metric.name), better_of(metric.name)) == (metric.unit, metric.better)
+def test_the_unit_follows_from_the_name(metric: Metric) -> None:
+    assert unit_of(metric.name) == metric.unit

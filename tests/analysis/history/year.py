@@ -19,7 +19,9 @@ import pyarrow.parquet as pq
 from analysis.history import History
 from analysis.history.files import HistoryPartition
 from analysis.history.history_schemas import EXPECTATIONS, METRICS, RUNS, SCHEMA, SCHEMAS
-from analysis.history.metrics import better_of, unit_of
+from analysis.history.metrics import unit_of
+from experiments.records.summary import METRICS as SUMMARY_METRICS
+from experiments.records.summary import RECOVERY
 
 SUITE = "simulated"
 FIRST = date(2026, 1, 1)
@@ -212,7 +214,7 @@ def _experiment(
             {
                 "metric": list(values),
                 "unit": [unit_of(name) for name in values],
-                "better": [better_of(name) for name in values],
+                "better": [_better(name) for name in values],
             },
             {"value": np.column_stack(list(values.values()))},
         ),
@@ -226,6 +228,12 @@ def _experiment(
             },
         ),
     }
+
+
+def _better(name: str) -> str:
+    section, _, last = name.partition(".")
+    figures = RECOVERY if section == "recovery" else SUMMARY_METRICS[section]
+    return figures[last.rsplit(".", 1)[-1]].better
 
 
 def _values(

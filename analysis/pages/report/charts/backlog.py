@@ -22,12 +22,11 @@ from itertools import pairwise
 from analysis.pages.report.formatting import large, number, percent, scaled, seconds
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
-from analysis.pages.report.tables import Column, PageTable, figure, label, quantity, table
+from analysis.pages.report.tables import ROWS_MAX, Column, PageTable, figure, label, quantity, table
 from experiments.planned.changes import ENDING_KINDS, LinkDirectionName
 from experiments.planned.plan import LinkPlan
 
 BEFORE_S = 5.0  # averaging time before the fault for rates, as for the recovery's baselines
-SHOWN_MAX = 400  # limit of streams, the largest backlogs first; there may be thousands
 RESOLVED_FROM = 1.5  # times the new path's delay: a shorter catch-up only bounds the headroom
 LINK_SETS_PACE = 2.0  # within this factor of the link's headroom, the link is the bottleneck
 
@@ -93,7 +92,7 @@ def backlogs(record: AnalysedRun) -> tuple[StreamBacklog, ...]:
             key = (row["fault"], row["stream"], regions[row["client"]])
             if key not in worst or row["switch_s"] > worst[key]["switch_s"]:
                 worst[key] = row
-    largest = sorted(worst, key=lambda key: -worst[key]["backlog_events"])[:SHOWN_MAX]
+    largest = sorted(worst, key=lambda key: -worst[key]["backlog_events"])[:ROWS_MAX]
     return tuple(_backlog(record, key[2], worst[key]) for key in sorted(largest))
 
 

@@ -34,6 +34,5 @@ def as_of(series: MetricSeries, night: str) -> MetricSeries | None:
         dates=series.dates[:count],
         nights=Nights(old.medians[:count], old.lowest[:count], old.highest[:count], old.runs[:count]),
         first=series.first[: count + 1],
-        values=series.values[:end],
         rows=series.rows[:end],
     )

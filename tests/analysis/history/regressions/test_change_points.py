@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from analysis.history.regressions.change_points import NIGHTS_MIN, change_points, normal_scores
+from analysis.history.regressions.change_points import LEVEL_MIN, change_points, normal_scores
 from tests.analysis.history.regressions.noise import KINDS, nights
 
 AMONG_HUNDREDS = 0.05 / 800
@@ -86,7 +86,7 @@ def test_figures_in_whole_steps_can_change_and_can_stay() -> None:
 
 def test_constant_or_short_series_have_no_change_point() -> None:
     assert change_points(np.zeros(100)) == []
-    assert change_points(np.arange(2.0 * NIGHTS_MIN - 1)) == []
+    assert change_points(np.arange(2.0 * LEVEL_MIN - 1)) == []
     assert change_points(np.array([])) == []
 
 

@@ -22,9 +22,7 @@ def a_series(before: float = 100.0, after: float = 120.0, better: str = "lower")
     dates = tuple(f"2026-{1 + day // 28:02}-{1 + day % 28:02}" for day in range(NIGHTS))
     first = np.arange(NIGHTS + 1) * 2
     rows = np.arange(2 * NIGHTS)
-    return MetricSeries(
-        "quick", "cut", "latency.p95_ms", "ms", better, dates, nights, first, np.repeat(level, 2), rows
-    )
+    return MetricSeries("quick", "cut", "latency.p95_ms", "ms", better, dates, nights, first, rows)
 
 
 def a_table(**late: str) -> pa.Table:

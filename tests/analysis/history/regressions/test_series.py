@@ -47,7 +47,6 @@ def test_a_night_is_the_median_of_its_runs(tmp_path: Path) -> None:
     assert only.dates == ("2026-03-01", "2026-03-02")
     assert (list(only.nights.medians), list(only.nights.runs)) == ([3.0, 9.0], [3, 1])
     assert (list(only.nights.lowest), list(only.nights.highest)) == ([2.0, 9.0], [5.0, 9.0])
-    assert list(only.values_of(0)) == [2.0, 3.0, 5.0]
 
 
 def test_runs_that_are_invalid_or_crashed_do_not_count(tmp_path: Path) -> None:
@@ -58,7 +57,7 @@ def test_runs_that_are_invalid_or_crashed_do_not_count(tmp_path: Path) -> None:
         ("2026-03-02", "a", "crashed", 50.0),
     )
     assert only.dates == ("2026-03-01",)
-    assert list(only.values) == [5.0]
+    assert list(only.nights.medians) == [5.0]
 
 
 def test_figures_without_a_better_direction_are_no_series(tmp_path: Path) -> None:
@@ -92,5 +91,5 @@ def test_a_series_can_be_seen_as_it_was(tmp_path: Path) -> None:
     short = as_of(only, "2026-03-03")
     assert short is not None
     assert short.dates[-1] == "2026-03-03"
-    assert np.array_equal(short.values, [1.0, 2.0, 3.0])
+    assert np.array_equal(short.nights.medians, [1.0, 2.0, 3.0])
     assert as_of(only, "2026-02-01") is None
