@@ -61,7 +61,7 @@ def test_a_change_and_its_mending_are_two() -> None:
 
 def test_less_nights_than_a_piece_has_are_no_new_level() -> None:
     series = nights(THROUGHPUT, 200, np.random.default_rng(1)).medians
-    series[100 : 100 + NIGHTS_MIN - 2] *= 3
+    series[100 : 100 + LEVEL_MIN - 2] *= 3
     assert change_points(series) == []
 
 
