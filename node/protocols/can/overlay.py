@@ -10,11 +10,11 @@ failed nodes), `boundary` (unknown neighbours), `reachability` (liveness and rel
 processes what is delivered. Time and randomness come from outside.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 from node.core import machine as m
-from node.core.peers.peer_pool import Address, PeerEffect, SendTo, Unreachable
+from node.core.peers.peer_pool import Address, PeerEffect, SendTo
 from node.protocols.can import boundary, grants, joining, takeover
 from node.protocols.can.boundary import BoundaryWatch
 from node.protocols.can.claims import ZoneClaims, ZoneHolder
@@ -43,7 +43,7 @@ from node.protocols.can.replicas import Replicas
 from node.protocols.can.takeover import TakeoverProtocol
 from node.protocols.can.territory import Territory
 from node.protocols.can.zones import Point, Zone, whole_space
-from node.protocols.reachability.carrier import MessageDispatch, TakeMessage
+from node.protocols.reachability.carrier import RoutingNode, TakeMessage
 from node.protocols.reachability.messages import Ping, Pong, Routed
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.reachability import Reachability, Relays
@@ -55,7 +55,7 @@ TICK: m.Timer = ("can",)
 ACKNOWLEDGE: m.Timer = ("acknowledge",)
 
 
-class Can:
+class Can(RoutingNode[Route]):
     """One node of the overlay. `is_active`: it has a zone.
 
     `claims` is its knowledge: `claims.own.versions` its own zones, `claims.table` these and all neighbours'
@@ -73,11 +73,13 @@ class Can:
         application: CanApplication,
     ) -> None:
         """Create a node. own: with a different id in each process generation."""
+        super().__init__(
+            parameters, emit, application.receive, is_acknowledging=bool(parameters.heartbeat_us)
+        )
         self.own = own
         self.claims = ZoneClaims(own, dimensions)
         self.reach = Reachability(own, parameters, rng, emit, self)
         self._parameters = parameters
-        self._emit = emit
         self._application = application
         self.territory = Territory(
             self.claims, self.reach, application, emit, homeless=self._rejoin, failed=self.failed
@@ -107,9 +109,6 @@ class Can:
         self._givers: set[NodeHandle] = set()
         self._turn = self._ticks = 0
         self._taken: dict[Address, list[int]] = {}  # numbers to acknowledge
-        self._carrier = MessageDispatch[Route](
-            parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
-        )
         takes: dict[type, TakeMessage] = {
             Route: self._route,
             Join: lambda address, message, relays: self._join(address, message),
@@ -126,9 +125,8 @@ class Can:
             Report: lambda address, message, relays: self._takeover.report(address, message),
             Find: lambda address, message, relays: self._boundary.find(address, message),
             Ping: self._ping,
-            Pong: self.reach.ponged,
         }
-        self._carrier.takes(self.reach, takes)
+        self._dispatch(self.reach, takes)
 
     @property
     def is_active(self) -> bool:
@@ -194,25 +192,12 @@ class Can:
         """Route a message to the node whose zone contains its `CanApplication.point_of`."""
         self._pass_on(Route(0, 0, message))
 
-    def send(self, message: Any, address: Address) -> None:
-        """Send a message to a node, through relays if necessary."""
-        self.reach.send(address, message)
-
-    def neighbours(self, zone: Zone) -> Iterator[tuple[Zone, tuple[Address, ...]]]:
-        """Yield the zones that share a face with the given one, each with its owner and replicas."""
-        for holder, other in self.claims.beside(zone):
-            yield other, holder.addresses
-
     def miss(self, address: Address) -> None:
         """Probe a node from which the application expects something."""
         holder = self.claims.others.get(address)
         self.reach.probe(holder.node if holder else NodeHandle(0, address), is_missed=True)
 
     # --- Inputs
-
-    def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
-        """Process messages from an address, in order; none if only part of a long message has arrived."""
-        self._carrier.take(address, messages, now_us)
 
     def timer(self, timer: m.Timer, now_us: int) -> bool:
         """Process a timer; return whether it belongs to CAN."""
@@ -232,12 +217,8 @@ class Can:
         elif timer[0] == grants.TIMER:
             self._grants.timed_out(int(timer[1]))
         else:
-            return self._carrier.timer(timer)
+            return super().timer(timer, now_us)
         return True
-
-    def unreachable(self, given: Unreachable, now_us: int) -> None:
-        """Process a connection that was lost or could not be opened."""
-        self._carrier.unreachable(given, now_us)
 
     def _known(self, address: Address) -> NodeHandle | None:
         holder = self.claims.others.get(address)
@@ -245,17 +226,10 @@ class Can:
 
     # --- Routing
 
-    def _route(self, address: Address, route: Route, relays: Relays | None) -> None:
-        if route.number:
-            self._acknowledge(address, route.number, relays)
-            if not self._carrier.hops.is_new(address, route.number):
-                return
-        self._pass_on(Route(0, route.hops, route.message))
-
     def _acknowledge(self, address: Address, number: int, relays: Relays | None) -> None:
         """Acknowledge a message: soon, with other messages, or at once if it came through relays."""
         if relays is not None or not self._parameters.acknowledge_us:
-            self.reach.answer(address, relays, Routed(number))
+            super()._acknowledge(address, number, relays)
             return
         if not self._taken:
             self._emit(m.SetTimer(ACKNOWLEDGE, self.reach.now_us + self._parameters.acknowledge_us))
@@ -280,7 +254,7 @@ class Can:
             self._emit(m.Log("too_many_hops", {}, "warning"))
             return
         if not self.is_active and not (self._is_leaving and self.claims.others):
-            self._carrier.wait(route)
+            self._waiting.append(route)
             return
         if isinstance(route.message, Join):
             self._meet_joining(route.message)
@@ -289,7 +263,7 @@ class Can:
         if holder is not self.claims.own:
             self._pass_to(holder, route, is_last=zone.contains(point))
         elif not zone.contains(point):
-            self._carrier.wait(route)
+            self._waiting.append(route)
             self._boundary.doubt()
         elif isinstance(route.message, Join):
             self._joining.admit(route.message)
@@ -308,15 +282,9 @@ class Can:
                 nodes = (following, *holder.replicas)
                 following = nodes[self._turn % len(nodes)]
         if self.reach.is_suspect(following):
-            self._carrier.wait(route)
+            self._waiting.append(route)
         else:
             self._hand_to(following, route)
-
-    def _hand_to(self, following: NodeHandle, route: Route) -> None:
-        if self._parameters.heartbeat_us:
-            self._carrier.hand(following, route)
-        else:
-            self.reach.send(following.address, Route(0, route.hops + 1, route.message))
 
     # --- Joining
 
@@ -351,7 +319,7 @@ class Can:
                 self._joining.given(address)
             if is_joining or is_replica:
                 self.territory.drop_strangers()
-            self._carrier.pass_on_waiting()
+            self._pass_on_waiting()
 
     def _rejoin(self) -> None:
         """Join again after all zones went to other nodes; keep those nodes for routing."""
@@ -379,7 +347,7 @@ class Can:
         self.territory.hear(message, address, is_introduced=self._joining.is_given_by(address))
         if message.address == address:
             self._replicas.claimed(NodeHandle(message.id, address), message.count)
-        self._carrier.pass_on_waiting()
+        self._pass_on_waiting()
 
     def _heartbeat(self, address: Address, message: Heartbeat, relays: Relays | None) -> None:
         self._replicas.addressed(address)
@@ -425,19 +393,8 @@ class Can:
             self._boundary.doubt()
         self._grants.failed(node)
         self._application.failed(node)
-        self._carrier.hand_on_anew(node)
-        self._carrier.pass_on_waiting()
-
-    def answered(self) -> None:
-        """See `reachability.ReachabilityWatcher`."""
-        self._carrier.pass_on_waiting()
-
-    def settled(self) -> None:
-        """See `reachability.ReachabilityWatcher`."""
-        self._carrier.pass_on_waiting()
-
-    def measured(self, node: NodeHandle, rtt_us: int) -> None:
-        """See `reachability.ReachabilityWatcher`; CAN does not use distances."""
+        self._hand_on_anew(node)
+        self._pass_on_waiting()
 
     def _ping(self, address: Address, message: Ping, relays: Relays | None) -> None:
         self.reach.answer(address, relays, Pong(self.own.id, message.number, 0))
@@ -458,7 +415,7 @@ class Can:
             is_new = self.reach.now_us - since_us < silent_us
             if not is_new and self.reach.is_silent(node.address, silent_us):
                 self.reach.probe(node, is_missed=True)
-        self._carrier.pass_on_waiting()
+        self._pass_on_waiting()
         if self.claims.original is not None:
             return
         self._takeover.name_heirs()

@@ -9,11 +9,11 @@ Other modules of a node: `known_nodes` (next hop), `joining` (joins), `reachabil
 The application processes what is delivered. Time and randomness come from outside.
 """
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Protocol
 
 from node.core import machine as m
-from node.core.peers.peer_pool import Address, PeerEffect, Unreachable
+from node.core.peers.peer_pool import Address, PeerEffect
 from node.protocols.pastry import joining
 from node.protocols.pastry.candidates import LeafCandidates
 from node.protocols.pastry.joining import RingJoining
@@ -34,8 +34,8 @@ from node.protocols.pastry.messages import (
     RoutePhase,
 )
 from node.protocols.pastry.parameters import PastryParameters
-from node.protocols.reachability.carrier import MessageDispatch, TakeMessage
-from node.protocols.reachability.messages import Ping, Pong, Routed
+from node.protocols.reachability.carrier import RoutingNode, TakeMessage
+from node.protocols.reachability.messages import Ping, Pong
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.reachability.reachability import Reachability, Relays
 
@@ -64,7 +64,7 @@ class PastryApplication(Protocol):
         """Take note that a known node has failed."""
 
 
-class Pastry:
+class Pastry(RoutingNode[Route]):
     """One node of the overlay. `is_active`: it has joined, and its leaf set has answered."""
 
     def __init__(
@@ -78,11 +78,10 @@ class Pastry:
         self.is_active = False
         self._parameters = parameters
         self._rng = rng
-        self._emit = emit
         self._application = application
         self._considered: set[Address] = set()
-        self._carrier = MessageDispatch[Route](
-            parameters, emit, pass_on=self._pass_on, receive=application.receive, known=self._known
+        super().__init__(
+            parameters, emit, application.receive, is_acknowledging=bool(parameters.heartbeat_us)
         )
         self._set_id(own)
 
@@ -90,14 +89,14 @@ class Pastry:
         """Take this id and forget all known nodes."""
         parameters, rng, emit = self._parameters, self._rng, self._emit
         self.own = own
-        self.reach = Reachability(own, parameters, rng, emit, self)
-        self.nodes = KnownNodes(own, parameters, self.reach.is_suspect)
+        reach = Reachability(own, parameters, rng, emit, self)
+        self.nodes = KnownNodes(own, parameters, reach.is_suspect)
         self._memory = LastLeafSet(own, parameters.remember_us if parameters.heartbeat_us else 0)
-        self._candidates = LeafCandidates(self.nodes, parameters.leaf_set, self.reach)
+        self._candidates = LeafCandidates(self.nodes, parameters.leaf_set, reach)
         self._joining = RingJoining(
             self.nodes,
             self._candidates,
-            self.reach,
+            reach,
             self._become_active,
             parameters=parameters,
             rng=rng,
@@ -113,11 +112,10 @@ class Pastry:
             LeafProbe: self._leaf_probe,
             LeafAnswer: self._leaf_answer,
             Ping: self._ping,
-            Pong: self.reach.ponged,
             Heartbeat: lambda address, message, relays: None,  # receiving it is enough
-            Goodbye: lambda address, message, relays: self.reach.left(NodeHandle(message.id, address)),
+            Goodbye: lambda address, message, relays: reach.left(NodeHandle(message.id, address)),
         }
-        self._carrier.takes(self.reach, takes)
+        self._dispatch(reach, takes)
 
     def check(self) -> None:
         """Assert the invariants of the known nodes."""
@@ -154,16 +152,12 @@ class Pastry:
             return False
         phase = RoutePhase.LEAF_SET if self.leaf_set.covers(key) else RoutePhase.PREFIX
         following = others[self._rng.randrange(len(others))]
-        self._hand_to(following, Route(key, 0, 0, phase, message), phase)
+        self._forward(following, Route(key, 0, 0, phase, message), phase)
         return True
 
     def measure(self, node: NodeHandle, on_rtt: Callable[[int], None]) -> None:
         """Measure the round-trip time to a node in microseconds; without an answer `on_rtt` is not called."""
         self.reach.ping(node.address, on_rtt)
-
-    def send(self, message: Any, address: Address) -> None:
-        """Send a message to a node, through relays if necessary."""
-        self.reach.send(address, message)
 
     def leave(self, others: Iterable[Address] = ()) -> None:
         """Announce to all known nodes, and to the others given, that this node stops."""
@@ -181,10 +175,6 @@ class Pastry:
 
     # --- Inputs
 
-    def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
-        """Process messages from an address, in order; none if only part of a long message has arrived."""
-        self._carrier.take(address, messages, now_us)
-
     def timer(self, timer: m.Timer, now_us: int) -> bool:
         """Process a timer; return whether it belongs to Pastry."""
         self.reach.now_us = now_us
@@ -194,37 +184,26 @@ class Pastry:
             if not self.is_active:
                 self._joining.timed_out()
         else:
-            return self._carrier.timer(timer)
+            return super().timer(timer, now_us)
         return True
-
-    def unreachable(self, given: Unreachable, now_us: int) -> None:
-        """Process a connection that was lost or could not be opened."""
-        self._carrier.unreachable(given, now_us)
 
     def _known(self, address: Address) -> NodeHandle | None:
         return next((node for node in self.nodes if node.address == address), None)
 
     # --- Routing
 
-    def _route(self, address: Address, route: Route, relays: Relays | None) -> None:
-        if route.number:
-            self.reach.answer(address, relays, Routed(route.number))
-            if not self._carrier.hops.is_new(address, route.number):
-                return
-        self._pass_on(Route(route.key, 0, route.hops, route.phase, route.message))
-
     def _pass_on(self, route: Route) -> None:
         if route.hops >= HOPS_MAX:
             return
         if not self.is_active:
-            self._carrier.wait(route)
+            self._waiting.append(route)
             return
         join = route.message if isinstance(route.message, JoinRing) else None
         following, phase = self.nodes.following(route.key, route.phase)
         if join is not None and following.address == join.address:
             following, phase = self.nodes.before(following, route.key)
         if self.reach.is_suspect(following):
-            self._carrier.wait(route)
+            self._waiting.append(route)
             return
         if join is not None:
             route = self._joining.help(route, join, is_last=following is self.own)
@@ -232,19 +211,14 @@ class Pastry:
             self._application.deliver(route.message, route.key)
             return
         if following is not self.own:
-            self._hand_to(following, route, phase)
+            self._forward(following, route, phase)
 
-    def _hand_to(self, following: NodeHandle, route: Route, phase: int) -> None:
+    def _forward(self, following: NodeHandle, route: Route, phase: int) -> None:
         message = route.message
         if not isinstance(message, JoinRing):
             message = self._application.forward(message, route.key, following)
-            if message is None:
-                return
-        onward = Route(route.key, route.number, route.hops, phase, message)
-        if self._parameters.heartbeat_us:
-            self._carrier.hand(following, onward)
-        else:
-            self.reach.send(following.address, Route(route.key, 0, route.hops + 1, phase, message))
+        if message is not None:
+            self._hand_to(following, Route(route.key, route.number, route.hops, phase, message))
 
     # --- Joining
 
@@ -285,7 +259,7 @@ class Pastry:
         for node in set(self.nodes):
             self._consider(node)
         self._application.new_leafs(self.leaf_set)
-        self._carrier.pass_on_waiting()
+        self._pass_on_waiting()
 
     # --- The leaf set (MSPastry)
 
@@ -345,13 +319,13 @@ class Pastry:
             if self.is_active:
                 self._application.new_leafs(self.leaf_set)
         self._application.failed(node)
-        self._carrier.hand_on_anew(node)
+        self._hand_on_anew(node)
         self.answered()
 
     def answered(self) -> None:
         """See `reachability.ReachabilityWatcher`."""
         if self.is_active:
-            self._carrier.pass_on_waiting()
+            self._pass_on_waiting()
         else:
             self._become_active_if_joined()
 
@@ -361,7 +335,7 @@ class Pastry:
             self._failed.clear()
         if self.is_active:
             self._candidates.clear()
-            self._carrier.pass_on_waiting()
+            self._pass_on_waiting()
         else:
             self._become_active_if_joined()
 

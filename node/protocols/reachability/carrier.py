@@ -1,4 +1,4 @@
-"""Dispatch of the messages that reach an overlay node, directly or through relays, and queue of waiting ones.
+"""A node that routes messages: dispatch of what reaches it, acknowledgement of hops, waiting messages.
 
 Each message is for a layer of the overlay or for the application. A relayed message is processed like a
 direct one, with the relays for its answer. A routed message waits while its next node is being probed, and is
@@ -7,13 +7,14 @@ sent to another node if a hop times out.
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect, Unreachable
 from node.protocols.reachability import hops
 from node.protocols.reachability.hops import HopAcknowledgements, Routable
-from node.protocols.reachability.messages import Relay, Routed, Unheard
+from node.protocols.reachability.messages import Pong, Relay, Routed, Unheard
 from node.protocols.reachability.nodes import NodeHandle
 from node.protocols.reachability.parameters import ReachabilityParameters
 from node.protocols.reachability.reachability import Reachability, Relays
@@ -25,8 +26,11 @@ TakeMessage = Callable[[Address, Any, Relays | None], None]
 """Handler of a message: sender, message, and the relays through which it came."""
 
 
-class MessageDispatch(Generic[R]):
-    """Dispatch for one node. `takes` sets `reach` and the handlers."""
+class RoutingNode(Generic[R]):
+    """The part of a node that is the same in every overlay, which calls `_dispatch` first.
+
+    `reach` is how the node reaches others. It is also the node's `ReachabilityWatcher`, in part.
+    """
 
     reach: Reachability
 
@@ -34,32 +38,41 @@ class MessageDispatch(Generic[R]):
         self,
         parameters: ReachabilityParameters,
         emit: Callable[[PeerEffect], None],
-        *,
-        pass_on: Callable[[R], None],
         receive: Callable[[Address, Any], None],
-        known: Callable[[Address], NodeHandle | None],
+        *,
+        is_acknowledging: bool,
     ) -> None:
-        """Create a dispatcher without handlers.
+        """Create a node without handlers.
 
-        pass_on: forwards a routed message. receive: processes all messages for the application. known:
-        returns the node at an address, if it is known.
+        receive: processes all messages for the application. is_acknowledging: each hop is acknowledged.
         """
-        self.hops = HopAcknowledgements[R](parameters.probe_timeout_us, emit)
-        self.waiting: deque[R] = deque(maxlen=WAITING_MAX)
-        self._pass_on = pass_on
+        self._emit = emit
+        self._hops = HopAcknowledgements[R](parameters.probe_timeout_us, emit)
+        self._waiting: deque[R] = deque(maxlen=WAITING_MAX)
         self._receive = receive
-        self._known = known
+        self._is_acknowledging = is_acknowledging
         self._takes: dict[type, TakeMessage] = {}
 
-    def takes(self, reach: Reachability, takes: dict[type, TakeMessage]) -> None:
-        """Set how this node reaches others, and the handlers by message type."""
-        self.reach, self.hops.lateness = reach, reach.lateness
+    def _dispatch(self, reach: Reachability, takes: dict[type, TakeMessage]) -> None:
+        """Set how this node reaches others, and the overlay's handlers by message type."""
+        self.reach, self._hops.lateness = reach, reach.lateness
         self._takes = {
             Routed: self._routed,
             Relay: self._relay,
             Unheard: self._unheard,
+            Pong: reach.ponged,
             **takes,
         }
+
+    def _pass_on(self, route: R) -> None:
+        """Deliver a routed message, or forward it."""
+        raise NotImplementedError
+
+    def _known(self, address: Address) -> NodeHandle | None:
+        """Return the node at an address, if it is known."""
+        raise NotImplementedError
+
+    # --- Inputs
 
     def take(self, address: Address, messages: Sequence[Any], now_us: int) -> None:
         """Process messages from an address, in order; none if only part of a long message has arrived."""
@@ -79,7 +92,7 @@ class MessageDispatch(Generic[R]):
 
     def _relay(self, address: Address, message: Relay, relays: Relays | None) -> None:
         if message.target == self.reach.own.address:
-            way = self.reach.way_back(message)
+            way = message.way[::-1]
             self.reach.heard(message.source, way)
             self._take(message.source, message.message, way)
         else:
@@ -102,10 +115,11 @@ class MessageDispatch(Generic[R]):
         if node is not None:
             ask = self.reach.probe if given.is_refused else self.reach.probe_again
             ask(node)
-            self.hand_on_anew(node)
+            self._hand_on_anew(node)
 
-    def timer(self, timer: m.Timer) -> bool:
-        """Process a timer; return whether it belongs to a probe or a hop."""
+    def timer(self, timer: m.Timer, now_us: int) -> bool:
+        """Process a timer; return whether it belongs to the overlay."""
+        self.reach.now_us = now_us
         if timer[0] == "probe":
             self.reach.timed_out(int(timer[1]))
         elif timer[0] == hops.TIMER:
@@ -114,34 +128,62 @@ class MessageDispatch(Generic[R]):
             return False
         return True
 
+    def send(self, message: Any, address: Address) -> None:
+        """Send a message to a node, through relays if necessary."""
+        self.reach.send(address, message)
+
     # --- Messages in transit
 
-    def hand(self, node: NodeHandle, route: R) -> None:
-        """Send a message to the next node, with a number for its acknowledgement."""
-        self.reach.send(node.address, self.hops.hand(node, route, self.reach.now_us))
+    def _route(self, address: Address, route: R, relays: Relays | None) -> None:
+        if route.number:
+            self._acknowledge(address, route.number, relays)
+            if not self._hops.is_new(address, route.number):
+                return
+            route = replace(route, number=0)
+        self._pass_on(route)
+
+    def _acknowledge(self, address: Address, number: int, relays: Relays | None) -> None:
+        self.reach.answer(address, relays, Routed(number))
+
+    def _hand_to(self, following: NodeHandle, route: R) -> None:
+        """Send a message to the next node."""
+        if self._is_acknowledging:
+            onward = self._hops.hand(following, route, self.reach.now_us)
+        else:
+            onward = replace(route, hops=route.hops + 1)
+        self.reach.send(following.address, onward)
 
     def _routed(self, address: Address, message: Routed, relays: Relays | None) -> None:
-        self.hops.routed(address, message.number, self.reach.now_us, is_direct=relays is None)
+        self._hops.routed(address, message.number, self.reach.now_us, is_direct=relays is None)
 
     def _hop_is_late(self, number: int) -> None:
-        late = self.hops.late(number, self.reach.now_us, self.reach.is_coming)
+        late = self._hops.late(number, self.reach.now_us, self.reach.is_coming)
         if late is not None:
             self.reach.probe(late.node, is_missed=True)
             self._pass_on(late.route)
 
-    def hand_on_anew(self, node: NodeHandle) -> None:
+    def _hand_on_anew(self, node: NodeHandle) -> None:
         """Forward again all unacknowledged messages to a node that failed or whose connection is lost."""
-        for handed in self.hops.handed_to(node):
+        for handed in self._hops.handed_to(node):
             self._pass_on(handed.route)
 
-    def wait(self, route: R) -> None:
-        """Queue a message until `pass_on_waiting`."""
-        self.waiting.append(route)
-
-    def pass_on_waiting(self) -> None:
-        """Forward all queued messages; some may be queued again."""
-        if self.waiting:
-            waiting = list(self.waiting)
-            self.waiting.clear()
+    def _pass_on_waiting(self) -> None:
+        """Forward all waiting messages; some may wait again."""
+        if self._waiting:
+            waiting = list(self._waiting)
+            self._waiting.clear()
             for route in waiting:
                 self._pass_on(route)
+
+    # --- Results of probes
+
+    def answered(self) -> None:
+        """See `reachability.ReachabilityWatcher`."""
+        self._pass_on_waiting()
+
+    def settled(self) -> None:
+        """See `reachability.ReachabilityWatcher`."""
+        self._pass_on_waiting()
+
+    def measured(self, node: NodeHandle, rtt_us: int) -> None:
+        """See `reachability.ReachabilityWatcher`; most overlays do not use distances."""

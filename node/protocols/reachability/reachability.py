@@ -219,10 +219,6 @@ class Reachability:
         others = self._some_nodes(wanted, passed.union(known[:1] if fits else ()))
         return [*([known] if fits else ()), *((other,) for other in others)]
 
-    def way_back(self, relay: Relay) -> Relays:
-        """Return the relays of a received message in reverse order."""
-        return relay.way[::-1]
-
     def _some_nodes(self, count: int, without: Container[Address]) -> list[Address]:
         """Return random relays among the nodes that are reached directly."""
         known = sorted({node.address for node in self._watcher.relays()} - self.relays_of.keys())
