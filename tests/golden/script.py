@@ -20,6 +20,7 @@ Lines that begin with # are comments. `tests.golden.scenario` lists the commands
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 FOLLOWED = "    "
@@ -102,3 +103,10 @@ def with_followed(text: str, followed: Iterable[tuple[Command, list[str]]]) -> s
             continue
         written += [line, *(FOLLOWED + each for each in after.get(number, []))]
     return "".join(f"{line}\n" for line in written)
+
+
+def results_of(path: Path, *words: str) -> list[str]:
+    """Return a script's results, without times, on lines with any of these words."""
+    lines = path.read_text().splitlines()
+    said = [line.split(maxsplit=1)[1] for line in lines if line.startswith(FOLLOWED)]
+    return [line for line in said if any(word in line for word in words)]

@@ -68,8 +68,7 @@ class Broker:
             parameters, mail, space, self._reader, life=life, interest=interest, deliver=deliver
         )
         self._mail = mail
-        self._answering = self.waves, self.subscriber, self.keeping
-        self._answers = tuple(layer.answers for layer in self._answering)
+        self._answers = self.waves.answers, self.subscriber.answers, self.keeping.answers
         self.takes: dict[type, Callable[[Address, Any], None]] = {
             Event: self._event,
             Notify: self.subscriber.notify,
@@ -191,12 +190,11 @@ class Broker:
 
     def flush(self) -> None:
         """Send all collected answers."""
-        for layer in self._answering:
-            if layer.answers:
-                layer.flush()
+        for answers in self._answers:
+            answers.flush()
 
     def flush_to(self, address: Address) -> None:
         """Send the answers collected for a peer, together with other messages to it."""
-        for layer in self._answering:
-            if layer.answers:
-                layer.flush_to(address)
+        for answers in self._answers:
+            if answers:
+                answers.flush_to(address)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from node.core.declaration import Contract, Declared, ReplyTimeout, System, Trait
+from node.core.declaration import Contract, Declared, System, Trait
 from node.protocols.meghdoot.parameters import MeghdootParameters
+from node.protocols.overlay.declaration import roles_problem, waits
 
 EXACTLY_ONCE = Contract(
     published="sent-then-acknowledged",
@@ -36,15 +37,6 @@ def promise(parameters: Mapping[str, Any]) -> Contract:
     return replace(contract, settle_us=max(contract.settle_us, repaired_us, installed_us))
 
 
-def waits(parameters: Mapping[str, Any]) -> tuple[ReplyTimeout, ...]:
-    """Return the waits that must exceed the round-trip time.
-
-    A probe that times out before its answer can arrive marks all peers as failed.
-    """
-    probes, timeout_us = parameters["probes"], parameters["probe_timeout_us"]
-    return (ReplyTimeout("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
-
-
 def remembers(parameters: Mapping[str, Any]) -> int:
     """Return how long a subscriber may be silent without loss of its subscription.
 
@@ -52,13 +44,6 @@ def remembers(parameters: Mapping[str, Any]) -> int:
     """
     given = MeghdootParameters(**parameters)
     return min(given.gone_us, given.expire_us - given.refresh_us)
-
-
-def roles_problem(counts: Mapping[str, int]) -> str | None:
-    """Return why a region cannot have these numbers of processes per role, or None."""
-    if counts.get("publisher", 0) > 1:
-        return "a region can have one publisher, which numbers the events of its stream: publisher: 1"
-    return None
 
 
 SYSTEM = System(

@@ -15,18 +15,7 @@ from node.core.content import content_measures
 from node.core.content.content import attributes_of
 from node.core.content.event_values import EventValues
 from node.core.deliveries import RecordKind
-from node.core.framing import FRAME_LIMIT_BYTES
-from node.core.peers.peer_pool import (
-    Address,
-    PeerEffect,
-    PeerInput,
-    PeerPool,
-    ReceivedFrom,
-    SendTo,
-    Unreachable,
-    gathered,
-)
-from node.core.schedule import Schedule
+from node.core.peers.peer_pool import Address, PeerPool, SendTo, gathered
 from node.core.specification import NodeSpec
 from node.core.specification import PlannedSubscription as Asked
 from node.protocols.can.layers import Split
@@ -41,14 +30,13 @@ from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import payload_of
 from node.protocols.meghdoot.publishing.propagation import VisitCounts
 from node.protocols.meghdoot.publishing.transport import OverlayTransport, OverlayView
+from node.protocols.overlay.node import OverlayNode
 from node.protocols.reachability.nodes import ID_BITS, NodeHandle, id_of
 
-TICK: m.Timer = ("tick",)
 FLUSH: m.Timer = ("flush",)
 LEAVE_US = 5_000_000
 """Maximum time that a leaving peer waits until others have its data, in microseconds."""
 MEASURED_US = 1_000_000
-NEVER_US = 1 << 62
 PUBLISHER = "publisher"
 
 
@@ -58,23 +46,21 @@ def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
     return PeerPool(node, node.parameters.port)
 
 
-class MeghdootNode:
+class MeghdootNode(OverlayNode):
     """One process. told, confirmed: callbacks for events and for numbers of confirmed subscriptions."""
-
-    frame_limit_bytes = FRAME_LIMIT_BYTES
 
     def __init__(self, spec: NodeSpec, rng: m.Randomness) -> None:
         self.parameters = MeghdootParameters(**spec.parameters)
-        self._spec = spec
-        self._effects: list[PeerEffect] = []
-        self._schedule = Schedule(spec)
-        self._is_ready = self._is_flushing = False
+        super().__init__(
+            spec,
+            tick_interval_us=self.parameters.tick_us,
+            pause_us=max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us,
+        )
+        self._is_flushing = False
         self.told: Callable[[Notify], None] = lambda message: None
         self.confirmed: Callable[[int], None] = lambda number: None
         self._leaving_until_us: int | None = None
-        self._published = self._measured_us = self._tick_us = 0
-        self._pause_us = max(1, self.parameters.probes - 1) * self.parameters.probe_timeout_us
-        self._pause_at_us = NEVER_US
+        self._measured_us = 0
         self._delivered: Counter[int] = Counter()
         self._counts = VisitCounts()
         # each process generation has another id even with the same `rng`
@@ -92,47 +78,19 @@ class MeghdootNode:
             deliver=self._deliver,
         )
         self.broker.publisher.acknowledged = self._acknowledged
-        self.can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self)
-        self.post.can = self.can
+        can = Can(own, 2 * len(attributes), self.parameters, rng, emit=self._emit, application=self)
+        self.overlay = self.can = self.post.can = can
         view.watch_claims(self.can, self.broker.held.changed)
         streams = spec.published_by(spec) if spec.role == PUBLISHER else ()
         self._stream = streams[0] if streams else None
         self._values = EventValues.for_publisher(spec) if streams else None
 
-    def _emit(self, effect: PeerEffect) -> None:
-        self._effects.append(effect)
+    def _set_time(self, now_us: int) -> None:
+        super()._set_time(now_us)
+        self.post.now_us = now_us
 
-    def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """See `node.core.peers.peer_pool.PeerMachine`."""
-        self._effects = []
-        self.post.now_us = self.can.reach.now_us = now_us
-        if self._pause_at_us < now_us and self._pause_at_us + self.post.own_late_us < now_us:
-            self._wake(now_us)
-        match given:
-            case ReceivedFrom():
-                self.can.take(given.address, given.messages, now_us)
-            case m.TimerFired():
-                self._timer(given.timer, now_us)
-            case Unreachable():
-                self.can.unreachable(given, now_us)
-            case m.Started():
-                self._effects.append(m.Record(RecordKind.SESSION, 0, self._spec.start, 0, 0))
-                self._tick_again(now_us)
-                self.can.start(self._contacts(), now_us, is_direct=self.parameters.join == "by-load")
-            case m.Go():
-                self._schedule.begin(given)
-            case m.StopDrivers():
-                self._schedule.is_stopped = True
-            case m.Finish():
-                self._leave(now_us)
-        self._settle()
-        if self._leaving_until_us is not None:
-            self._finish_if_left(now_us)
-        self._gather()
-        if not self._is_ready and self.can.is_active:
-            self._is_ready = True
-            self._effects.append(m.Ready())
-        return self._effects
+    def _start(self, given: m.Started, now_us: int) -> None:
+        self.can.start(self._contacts(), now_us, is_direct=self.parameters.join == "by-load")
 
     def _leave(self, now_us: int) -> None:
         """Give away all zones first (4.3), unless all other peers stop as well."""
@@ -150,14 +108,11 @@ class MeghdootNode:
             self._leaving_until_us = None
             self._effects.append(m.Finished())
 
-    def act(self, now_us: int, do: Callable[[], Any]) -> Sequence[PeerEffect]:
-        """Call a function on this peer from outside; return the resulting effects."""
-        self._effects = []
-        self.post.now_us = self.can.reach.now_us = now_us
-        do()
+    def _complete(self, now_us: int) -> None:
         self._settle()
+        if self._leaving_until_us is not None:
+            self._finish_if_left(now_us)
         self._gather()
-        return self._effects
 
     def _settle(self) -> None:
         """Process messages of this peer to itself, and schedule the sending of answers."""
@@ -191,43 +146,31 @@ class MeghdootNode:
         self.broker.keeping.stores.check()
         assert not self.post.here, "a message of the peer to itself is unprocessed"
 
-    def _contacts(self) -> list[Address]:
-        """Return the peers to join through; none for the very first peer."""
-        return [int(IPv4Address(each.address)) for each in self._spec.members if each.name != self._spec.name]
-
     # --- Time
 
-    def _timer(self, timer: m.Timer, now_us: int) -> None:
-        if timer == TICK:
-            self._note_lateness(now_us)
-            self._tick_again(now_us)
-            if self.can.is_active:
-                for due in self._schedule.due_subscriptions(now_us):
-                    self.broker.subscribe(due)
-                self._publish(now_us)
-                self.broker.tick()
-                self._measure(now_us)
-        elif timer == FLUSH:
+    def _work(self, now_us: int) -> None:
+        for due in self._schedule.due_subscriptions(now_us):
+            self.broker.subscribe(due)
+        self._publish(now_us)
+        self.broker.tick()
+        self._measure(now_us)
+
+    def _timer(self, timer: m.Timer) -> None:
+        if timer == FLUSH:
             self._is_flushing = False
             self.broker.flush()
-        else:
-            self.can.timer(timer, now_us)
 
     def _tick_again(self, now_us: int) -> None:
-        self._ticks_at(now_us + self.parameters.tick_us)
-        self._effects.append(m.SetTimer(TICK, self._tick_us))
+        self._note_lateness(now_us)
+        super()._tick_again(now_us)
 
-    def _ticks_at(self, tick_us: int) -> None:
-        """Set the time of the next tick, and the time after which this peer counts as not having run."""
-        self._tick_us, self._pause_at_us = tick_us, tick_us + self._pause_us
+    def _has_paused(self, now_us: int) -> bool:
+        """See `OverlayNode`. Peers that know this one to be late wait longer."""
+        return super()._has_paused(now_us) and self._pause_at_us + self.post.own_late_us < now_us
 
     def _wake(self, now_us: int) -> None:
-        """Process that this peer did not run for almost as long as it takes to be considered failed.
-
-        Peers that know it to be late wait longer.
-        """
         self._note_lateness(now_us)
-        self._ticks_at(now_us)
+        super()._wake(now_us)
         if self.can.is_active and self.parameters.heartbeat_us:
             self._emit(m.Log("woke", {}))
             self.broker.woke()
@@ -235,7 +178,7 @@ class MeghdootNode:
     def _note_lateness(self, now_us: int) -> None:
         """Record a tick that is late by more than the tick interval: this peer lacks processor time."""
         late_us = now_us - self._tick_us
-        if late_us > self.parameters.tick_us:
+        if self._tick_us and late_us > self.parameters.tick_us:
             self.post.lateness.note(late_us, now_us)
             self.can.reach.lateness.note(late_us, now_us)
 

@@ -1,17 +1,13 @@
 """Meghdoot for applications, on a peer of its own: subscribe to ranges of values, publish values (3.1).
 
-    stocks = (Attribute("symbol", "string", 0, 26, length=1), Attribute("price", "real", 0, 500))
-    alice = MeghdootPeer("alice", "127.0.0.1", attributes=stocks, rng=Random(1))
-    number = alice.subscribe(print, symbol="a", price=(10, 20))
-    alice.publish({"symbol": "a", "price": 12.5}, b"a hint")
-    alice.unsubscribe(number)
-
-It is a machine like any other: `node.tcp.peer` runs it over TCP, `node.sim.flat_network` in virtual time.
-Requests from outside an input are executed with its next one; `wake` is called to trigger it.
+stocks = (Attribute("symbol", "string", 0, 26, length=1), Attribute("price", "real", 0, 500))
+alice = MeghdootPeer("alice", "127.0.0.1", attributes=stocks, rng=Random(1))
+number = alice.subscribe(print, symbol="a", price=(10, 20))
+alice.publish({"symbol": "a", "price": 12.5}, b"a hint")
+alice.unsubscribe(number)
 """
 
 import struct
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -20,12 +16,13 @@ from typing import Any
 from node.core import machine as m
 from node.core.content.content import NOUNS, UNSPECIFIED, ContentAttribute, Range, event_ranges, matches
 from node.core.framing import refuse_longer
-from node.core.peers.peer_pool import PeerEffect, PeerInput
-from node.core.specification import Member, NodeSpec, PlannedSubscription
+from node.core.specification import PlannedSubscription
 from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.node import MeghdootNode
 from node.protocols.meghdoot.parameters import MeghdootParameters
-from node.protocols.reachability.nodes import ID_BITS, NodeHandle
+from node.protocols.overlay.node import unplanned_spec
+from node.protocols.overlay.peer import OverlayPeer
+from node.protocols.reachability.nodes import ID_BITS
 
 STREAM_BITS = 32
 Wanted = float | str | tuple[float | str | None, float | str | None]
@@ -47,7 +44,7 @@ class PeerEvent:
 Handler = Callable[[PeerEvent], None]
 
 
-class MeghdootPeer:
+class MeghdootPeer(OverlayPeer[MeghdootNode]):
     """A peer and the requests of an application.
 
     contacts: addresses of existing peers; without any this is the first one. attributes: the schema, the same
@@ -72,59 +69,19 @@ class MeghdootPeer:
         names = [each.name for each in attributes]
         if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
             raise ValueError(f"duplicate attribute {twice!r:.40}")
-        members = tuple(Member(each, each, "", "peer", 0, each) for each in contacts)
         workload = {"attributes": [asdict(each) for each in attributes]}
-        spec = NodeSpec(
-            name, name, "", "peer", 0, 0, "meghdoot", members, address, parameters, workload, start=life
+        given = {"workload": workload, "start": life}
+        spec = unplanned_spec(
+            "meghdoot", "peer", name, address, contacts=contacts, parameters=parameters, **given
         )
-        self.wake: Callable[[], None] = lambda: None
+        node = MeghdootNode(spec, rng)
+        super().__init__(node, node.parameters.port)
         self.confirmed: Callable[[int], None] = lambda number: None
         self._attributes = tuple(attributes)
         self._values = struct.Struct(f">{len(self._attributes)}d")
-        self._node = MeghdootNode(spec, rng)
         self._node.told, self._node.confirmed = self._on_notify, self._confirmed
         self._handlers: dict[int, tuple[tuple[Range, ...], Handler]] = {}
         self._asked = 0
-        self._requests: deque[Callable[[], Any]] = deque()
-        self._is_busy = False
-        self.port = self._node.parameters.port
-        self.frame_limit_bytes = self._node.frame_limit_bytes
-
-    @property
-    def node(self) -> NodeHandle:
-        """Id and address of this peer; each process generation has another id."""
-        return self._node.can.own
-
-    @property
-    def layers(self) -> MeghdootNode:
-        """The layers below, for inspection."""
-        return self._node
-
-    # --- A machine (`node.core.peers.peer_pool.PeerMachine`)
-
-    def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """See `node.core.peers.peer_pool.PeerMachine`."""
-        self._is_busy = True
-        try:
-            effects = list(self._node.handle(given, now_us))
-            for _ in range(len(self._requests) if self._node.can.is_active else 0):
-                effects += self._node.act(now_us, self._requests.popleft())
-            return effects
-        finally:
-            self._is_busy = False
-
-    def progress(self) -> m.NodeProgress:
-        """See `node.core.peers.peer_pool.PeerMachine`."""
-        return self._node.progress()
-
-    def check(self) -> None:
-        """See `node.core.machine.Machine`."""
-        self._node.check()
-
-    def _ask(self, request: Callable[[], Any]) -> None:
-        self._requests.append(request)
-        if not self._is_busy:
-            self.wake()
 
     # --- Meghdoot (3)
 

@@ -13,6 +13,7 @@ from node.core.deliveries import RecordKind
 from node.core.epochs import epoch_of
 from node.core.peers.peer_pool import Address
 from node.core.specification import PlannedSubscription as Asked
+from node.protocols.meghdoot.collected_answers import CollectedAnswers
 from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import EventName, Notified, Notify, Store, StorePurpose, UpdateName
 from node.protocols.meghdoot.parameters import MeghdootParameters
@@ -23,7 +24,6 @@ from node.protocols.meghdoot.subscriptions import Packing, SubscriptionStore, Su
 
 DELIVERED_MAX = 1 << 20
 """Events of a stream that are remembered as delivered, if publishers do not report what is settled."""
-ROWS_MAX = 1_000
 AGAIN_MAX = 8
 """Maximum interval of repetitions, in units of `retransmit`."""
 FIRST, LEAST, MOST = 8, 1, 64
@@ -97,7 +97,7 @@ class MeghdootSubscriber:
         self._unanswered: dict[int, int] = {}
         self._window = CongestionWindow(FIRST, LEAST, MOST)
         self._known: dict[tuple[int, int], PublisherHistory] = {}
-        self.answers: dict[Address, list[EventName]] = {}
+        self.answers = CollectedAnswers(mail, Notified)  # for received events
 
     # --- Subscriptions
 
@@ -191,9 +191,7 @@ class MeghdootSubscriber:
     def notify(self, sender: Address, message: Notify) -> None:
         """Process an event."""
         if self._parameters.is_confirming:
-            self.answers.setdefault(sender, []).append(
-                EventName(message.stream, message.first_seq, message.life)
-            )
+            self.answers.add(sender, Notified, EventName(message.stream, message.first_seq, message.life))
         if message.life == self._life and self._is_new(message) and self._is_wanted(message):
             life = message.stream, epoch_of(message.first_seq)
             self._known[life].delivered[message.first_seq] = None
@@ -223,14 +221,3 @@ class MeghdootSubscriber:
             if has_asked and (own.ended_us is None or published_us <= own.ended_us + LATE_US):
                 return True
         return False
-
-    def flush(self) -> None:
-        """Acknowledge all received events."""
-        for address in list(self.answers):
-            self.flush_to(address)
-
-    def flush_to(self, address: Address) -> None:
-        """Acknowledge events to one sender, together with other messages to it."""
-        names = self.answers.pop(address, ())
-        for first in range(0, len(names), ROWS_MAX):
-            self._mail.send(address, Notified(tuple(names[first : first + ROWS_MAX])))

@@ -8,6 +8,7 @@ Tables are arrays at first and become a node's own on first access (`LazyRouting
 thousand idle nodes need little memory.
 """
 
+from bisect import bisect
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from node.protocols.pastry.ids import closest
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.pastry.routing_table import RoutingTable, Row
@@ -131,6 +133,11 @@ class DirectOverlay:
         count, handles = len(self.handles), self.handles
         near = range(1, min(self._half, count - 1) + 1)
         return [handles[place - step] for step in near], [handles[(place + step) % count] for step in near]
+
+    def closest(self, key: int) -> NodeHandle:
+        """Return the node that is closest to a key."""
+        place = bisect(self.handles, key, key=lambda each: each.id)
+        return closest(key, (self.handles[place - 1], self.handles[place % len(self.handles)]))
 
     def settle(self, pastry: Pastry) -> None:
         """Give a node the state that it would have after its join."""

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from node.core.declaration import Contract, Declared, ReplyTimeout, System, Trait
+from node.core.declaration import Contract, Declared, System, Trait
+from node.protocols.overlay.declaration import roles_problem, waits
 from node.protocols.scribe.parameters import ScribeParameters
 
 EXACTLY_ONCE = Contract(
@@ -23,23 +24,6 @@ BEST_EFFORT = replace(EXACTLY_ONCE, published="sent", order="none", delivery="be
 def promise(parameters: Mapping[str, Any]) -> Contract:
     """Return the contract of Scribe with these parameters."""
     return BEST_EFFORT if ScribeParameters(**parameters).is_best_effort else EXACTLY_ONCE
-
-
-def waits(parameters: Mapping[str, Any]) -> tuple[ReplyTimeout, ...]:
-    """Return the waits that must exceed the round-trip time.
-
-    A probe that times out before its answer can arrive marks all nodes as failed, and leads to ever more
-    probes.
-    """
-    probes, timeout_us = parameters["probes"], parameters["probe_timeout_us"]
-    return (ReplyTimeout("probe_timeout_us", probes * timeout_us, probes, is_relayed=True),)
-
-
-def roles_problem(counts: Mapping[str, int]) -> str | None:
-    """Return why a region cannot have these numbers of processes per role, or None."""
-    if counts.get("publisher", 0) > 1:
-        return "a region can have one publisher, which numbers the events of its streams: publisher: 1"
-    return None
 
 
 SYSTEM = System(

@@ -1,12 +1,14 @@
 """Interfaces between the trees of a node and its other layers."""
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address
+from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.reachability.nodes import NodeHandle
-from node.protocols.scribe.messages import Join, Multicast, Position, Publish
+from node.protocols.scribe.messages import Join, Multicast, Position, Publish, Right
 from node.protocols.scribe.topic import Topic
 
 
@@ -74,17 +76,25 @@ class AccessPolicy(Protocol):
         """Return whether this node may be a member of the tree; if not, end its membership."""
 
 
-class Upcalls(Protocol):
-    """The papers' three handlers, by which an application may change messages in transit (2002, III.D)."""
+@dataclass(slots=True)
+class Handlers:
+    """Upcalls that an application may set; each may call the peer.
 
-    def forward_handler(self, topic: Topic, batch: Multicast) -> Multicast:
-        """Return the batch for the children, possibly with another payload."""
+    Pastry's are deliver(message, key), forward(message, key, next node), which returns the message or None to
+    drop it, and new_leafs(leaf set). Scribe's are forward_handler(content), which returns the content for the
+    children, join_handler(JOIN), and fault_handler(JOIN), which returns the JOIN to send (2002, III.D).
+    joined, created and denied report the result of a request.
+    """
 
-    def join_handler(self, topic: Topic, join: Join) -> None:
-        """Take note of an added child."""
-
-    def fault_handler(self, topic: Topic, join: Join) -> Join:
-        """Return the join to send after a parent seems to have failed, possibly changed."""
+    deliver: Callable[[Any, int], None] = lambda message, key: None
+    forward: Callable[[Any, int, NodeHandle], Any | None] = lambda message, key, following: message
+    new_leafs: Callable[[LeafSet], None] = lambda leaf_set: None
+    forward_handler: Callable[[bytes], bytes] = lambda content: content
+    join_handler: Callable[[Join], None] = lambda join: None
+    fault_handler: Callable[[Join], Join] = lambda join: join
+    joined: Callable[[int], None] = lambda topic: None
+    created: Callable[[int], None] = lambda topic: None
+    denied: Callable[[int, Right], None] = lambda topic, right: None
 
 
 class EventTransfer(Protocol):

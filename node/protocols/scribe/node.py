@@ -3,21 +3,20 @@
 Every node is part of the overlay, whatever its role; the plan determines what it publishes and subscribes to.
 """
 
-from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
-from typing import Any, Protocol
+from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
-from node.core.framing import FRAME_LIMIT_BYTES
-from node.core.peers.peer_pool import Address, PeerEffect, PeerInput, PeerPool, ReceivedFrom, Unreachable
-from node.core.schedule import Schedule
+from node.core.peers.peer_pool import Address, PeerPool, Unreachable
 from node.core.specification import NodeSpec
+from node.protocols.overlay.node import OverlayNode
 from node.protocols.pastry.leaf_set import LeafSet
 from node.protocols.pastry.overlay import Pastry
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.access import AccessControl
 from node.protocols.scribe.balancing.balance import TreeBalance
+from node.protocols.scribe.layers import Handlers
 from node.protocols.scribe.messages import (
     Create,
     Join,
@@ -37,8 +36,6 @@ from node.protocols.scribe.succession import RootSuccession
 from node.protocols.scribe.topic import Topic
 from node.protocols.scribe.tree import TopicTrees
 
-TICK: m.Timer = ("tick",)
-
 
 def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
     """Return a node for a network with connections."""
@@ -46,20 +43,11 @@ def pooled(spec: NodeSpec, rng: m.Randomness) -> PeerPool:
     return PeerPool(node, node.parameters.port)
 
 
-class ScribeApplication(Protocol):
-    """An application on a node besides the plan (`scribe.peer`): upcalls of Pastry and of Scribe."""
+class ScribeApplication:
+    """The application on a node besides the plan (`scribe.peer`); this one does nothing."""
 
-    def work(self) -> None:
-        """Execute pending requests of the application, after each input of the node."""
-
-    def deliver(self, message: Any, key: int) -> None:
-        """Process an application message, routed by its key or sent to this node."""
-
-    def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
-        """See `overlay.PastryApplication`."""
-
-    def new_leafs(self, leaf_set: LeafSet) -> None:
-        """See `overlay.PastryApplication`."""
+    def __init__(self) -> None:
+        self.handlers = Handlers()
 
     def on_event(self, topic: Topic, batch: Multicast) -> None:
         """See `layers.TreeListener`."""
@@ -74,82 +62,56 @@ class ScribeApplication(Protocol):
         """See `access.AccessListener`."""
 
 
-class ScribeNode:
+class ScribeNode(OverlayNode):
     """A Scribe node: one process."""
 
-    frame_limit_bytes = FRAME_LIMIT_BYTES
-
-    def __init__(self, spec: NodeSpec, rng: m.Randomness, node_id: int | None = None) -> None:
+    def __init__(
+        self,
+        spec: NodeSpec,
+        rng: m.Randomness,
+        node_id: int | None = None,
+        application: ScribeApplication | None = None,
+    ) -> None:
         self.parameters = ScribeParameters(**spec.parameters)
-        self._spec, self._rng = spec, rng
-        self._effects: list[PeerEffect] = []
-        self._schedule = Schedule(spec)
-        self._is_ready = False
-        self._published = 0
-        self._tick_us = 0  # time of the next tick
-        self.application: ScribeApplication | None = None
+        super().__init__(
+            spec,
+            tick_interval_us=self.parameters.tick_us,
+            pause_us=self.parameters.heartbeat_timeout_us,
+        )
+        self._application = application or ScribeApplication()
+        self._handlers = self._application.handlers
         # by topic key and stream: whether the subscription is confirmed
         self._following: dict[int, dict[int, bool]] = {}
         self._unplaced: set[int] = set()  # subscribed streams whose first number is not known yet
         self._publishers = spec.workload.get("publishers", 1)  # per topic
-        self.trees = TopicTrees(self.parameters, rng, self._emit, self)
+        self.trees = TopicTrees(self.parameters, rng, self._emit, self, self._handlers)
         events = self.trees.events = Replay(self.parameters, self.trees, self._emit, self)
         self._succession = RootSuccession(self.parameters, self.trees, events, self._emit)
         self.trees.succession = self._succession
         self.roots = Roots(self.parameters, self.trees, events, self._succession)
         self.publisher = ScribePublisher(self.parameters, spec.start)
         own = NodeHandle(id_of(spec.name) if node_id is None else node_id, int(IPv4Address(spec.address)))
-        self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
+        self.overlay = self.pastry = Pastry(own, self.parameters, rng, self._emit, self)
         self.trees.pastry = self.roots.pastry = self.publisher.pastry = self.pastry
         self.access = AccessControl(self.parameters, self.trees, self, self._emit)
         self.trees.balance = TreeBalance(self.parameters, self.trees, rng, self._emit)
 
-    def _emit(self, effect: PeerEffect) -> None:
-        self._effects.append(effect)
+    def _start(self, given: m.Started, now_us: int) -> None:
+        self.pastry.start(self._contacts(), now_us, given.stored)
+        self.trees.start()
 
-    def handle(self, given: PeerInput, now_us: int) -> Sequence[PeerEffect]:
-        """See `node.core.peers.peer_pool.PeerMachine`."""
-        self._effects = []
-        self.pastry.reach.now_us = now_us
-        if 0 < self._tick_us < now_us - self.parameters.heartbeat_timeout_us:
-            self._tick_us = now_us
-            self._succession.woke()
-        match given:
-            case ReceivedFrom():
-                self.pastry.take(given.address, given.messages, now_us)
-            case m.TimerFired():
-                self._timer(given.timer, now_us)
-            case Unreachable():
-                self.roots.lost(given.address)
-                self.pastry.unreachable(given, now_us)
-            case m.Started():
-                self._effects.append(m.Record(RecordKind.SESSION, 0, self._spec.start, 0, 0))
-                self._effects.append(m.SetTimer(TICK, now_us + self.parameters.tick_us))
-                self.pastry.start(self._contacts(), now_us, given.stored)
-                self.trees.start()
-            case m.Go():
-                self._schedule.begin(given)
-            case m.StopDrivers():
-                self._schedule.is_stopped = True
-            case m.Nudge():
-                pass  # the application has requests
-            case m.Finish():
-                if not self._schedule.is_stopped:  # otherwise all nodes stop
-                    self.pastry.leave(self.trees.neighbours())
-                self._effects.append(m.Finished())
-        if self.application is not None:
-            self.application.work()
-        if self.pastry.is_active and not self._is_ready:
-            self._is_ready = True
-            self._effects.append(m.Ready())
-        return self._effects
+    def _leave(self, now_us: int) -> None:
+        if not self._schedule.is_stopped:  # otherwise all nodes stop
+            self.pastry.leave(self.trees.neighbours())
+        self._emit(m.Finished())
 
-    def act(self, now_us: int, do: Callable[[], Any]) -> Sequence[PeerEffect]:
-        """Call a function on this node from outside; return the resulting effects."""
-        self._effects = []
-        self.pastry.reach.now_us = now_us
-        do()
-        return self._effects
+    def _unreachable(self, given: Unreachable, now_us: int) -> None:
+        self.roots.lost(given.address)
+        super()._unreachable(given, now_us)
+
+    def _wake(self, now_us: int) -> None:
+        super()._wake(now_us)
+        self._succession.woke()
 
     def progress(self) -> m.NodeProgress:
         """See `node.core.machine.Machine`."""
@@ -174,25 +136,18 @@ class ScribeNode:
         self.roots.check()
         self.publisher.check()
 
-    def _contacts(self) -> list[Address]:
-        """Return the nodes to join through; none for the very first node."""
-        return [int(IPv4Address(each.address)) for each in self._spec.members if each.name != self._spec.name]
-
     # --- Time
 
-    def _timer(self, timer: m.Timer, now_us: int) -> None:
-        if timer == TICK:
-            self._tick_us = now_us + self.parameters.tick_us
-            self._effects.append(m.SetTimer(TICK, self._tick_us))
-            if self.pastry.is_active:
-                self._follow(now_us)
-                self._publish(now_us)
-                self.trees.tick()
-                self.publisher.tick(now_us)
-                self.roots.tick(now_us)
-                self.access.tick()
-        elif not self.pastry.timer(timer, now_us):
-            self.trees.timer(timer)
+    def _work(self, now_us: int) -> None:
+        self._follow(now_us)
+        self._publish(now_us)
+        self.trees.tick()
+        self.publisher.tick(now_us)
+        self.roots.tick(now_us)
+        self.access.tick()
+
+    def _timer(self, timer: m.Timer) -> None:
+        self.trees.timer(timer)
 
     def _follow(self, now_us: int) -> None:
         for due in self._schedule.due_subscriptions(now_us):
@@ -283,8 +238,8 @@ class ScribeNode:
             self.roots.replicate(self.trees.topic(message.topic), sender, message)
         elif isinstance(message, Replicated):
             self.roots.replicated(self.trees.topic(message.topic), sender, message)
-        elif not self.trees.receive(sender, message) and self.application is not None:
-            self.application.deliver(message, self.pastry.own.id)
+        elif not self.trees.receive(sender, message):
+            self._handlers.deliver(message, self.pastry.own.id)
 
     def deliver(self, message: Any, key: int) -> None:
         """See `overlay.PastryApplication`."""
@@ -294,21 +249,20 @@ class ScribeNode:
             self.access.deliver(topic, message)
         elif isinstance(message, (Join, Publish)):
             self.trees.deliver(message, key)
-        elif self.application is not None:
-            self.application.deliver(message, key)
+        else:
+            self._handlers.deliver(message, key)
 
     def forward(self, message: Any, key: int, following: NodeHandle) -> Any | None:
         """See `overlay.PastryApplication`."""
-        if self.application is not None and not isinstance(message, (Create, Join, Publish)):
-            return self.application.forward(message, key, following)
-        return self.trees.forward(message, key, following)
+        if isinstance(message, (Create, Join, Publish)):
+            return self.trees.forward(message, key, following)
+        return self._handlers.forward(message, key, following)
 
     def new_leafs(self, leaf_set: LeafSet) -> None:
         """See `overlay.PastryApplication`."""
         self.roots.new_leafs()
         self._succession.new_leafs(leaf_set)
-        if self.application is not None:
-            self.application.new_leafs(leaf_set)
+        self._handlers.new_leafs(leaf_set)
 
     def failed(self, node: NodeHandle) -> None:
         """See `overlay.PastryApplication`."""
@@ -327,8 +281,8 @@ class ScribeNode:
                 self._unplaced.discard(batch.stream)
                 self._record(RecordKind.SUBSCRIBED, batch.stream, batch.first_seq)
             self._emit(_batch(RecordKind.DELIVERED, batch))
-        if self.application is not None and topic.is_member:
-            self.application.on_event(topic, batch)
+        if topic.is_member:
+            self._application.on_event(topic, batch)
 
     def on_joined(self, topic: Topic) -> None:
         """See `layers.TreeListener`."""
@@ -339,13 +293,11 @@ class ScribeNode:
             self._record(RecordKind.SUBSCRIBED, stream, place)
             if not place:
                 self._unplaced.add(stream)
-        if self.application is not None:
-            self.application.on_joined(topic)
+        self._application.on_joined(topic)
 
     def on_created(self, key: int) -> None:
         """See `access.AccessListener`."""
-        if self.application is not None:
-            self.application.on_created(key)
+        self._application.on_created(key)
 
     def on_denied(self, key: int, right: Right) -> None:
         """See `access.AccessListener`: end a denied subscription, so that no event counts as lost."""
@@ -356,8 +308,7 @@ class ScribeNode:
             for stream in self._following.pop(key, {}):
                 self._record(RecordKind.UNSUBSCRIBING, stream)
                 self._record(RecordKind.UNSUBSCRIBED, stream)
-        if self.application is not None:
-            self.application.on_denied(key, right)
+        self._application.on_denied(key, right)
 
     def _record(self, kind: RecordKind, stream: int, seq: int = 0) -> None:
         self._effects.append(m.Record(kind, stream, seq, 0, 0))

@@ -5,18 +5,15 @@ their joins of the ring are left out (`node.protocols.pastry.direct`), and their
 happens unrequested. Nodes are numbered in the order of their ids, and these numbers are their addresses.
 """
 
-from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address
 from typing import Any
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.peers.peer_pool import Address
-from node.core.specification import NodeSpec
+from node.protocols.overlay.node import unplanned_spec
 from node.protocols.pastry.direct import DirectOverlay, Proximity
-from node.protocols.pastry.ids import closest
 from node.protocols.reachability.messages import Ping
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.messages import Multicast, topic_key
@@ -74,10 +71,8 @@ class Population:
         used = {**QUIET, **(parameters or {})}
         names = sorted((f"node-{number}" for number in range(count)), key=id_of)
         self.handles = [NodeHandle(id_of(name), address) for address, name in enumerate(names)]
-        self._ids = [handle.id for handle in self.handles]
         for handle, name in zip(self.handles, names, strict=True):
-            address = str(IPv4Address(handle.address))
-            spec = NodeSpec(name, name, "", "member", 0, 0, "scribe", (), address, used)
+            spec = unplanned_spec("scribe", "member", name, handle.address, parameters=used)
             self.nodes.append(ScribeNode(spec, rng))
         pastry = self.nodes[0].parameters
         self.overlay = DirectOverlay(self.handles, proximity, pastry.b, pastry.leaf_set)
@@ -88,9 +83,7 @@ class Population:
 
     def root_of(self, stream: int) -> Address:
         """Return the node that is closest to a stream's topic."""
-        key = topic_key(stream)
-        at = bisect(self._ids, key)
-        return closest(key, (self.handles[at - 1], self.handles[at % len(self.handles)])).address
+        return self.overlay.closest(topic_key(stream)).address
 
     def join(self, stream: int, members: Sequence[Address], batch: int = 0) -> None:
         """Make nodes join a topic, `batch` at a time (0: all), and wait until they have."""
@@ -99,7 +92,7 @@ class Population:
         step = batch or max(1, len(members))
         for first in range(0, len(members), step):
             for address in members[first : first + step]:
-                self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.follow(stream)))
+                self._do(address, lambda node: node.follow(stream))
             self.settle()
         self.network.watch = None
 
@@ -117,7 +110,7 @@ class Population:
         while self.network.sent != before:
             before = self.network.sent
             for address in self._contacted:
-                self.network.call(address, lambda node, now_us: node.act(now_us, lambda: node.tend(key)))
+                self._do(address, lambda node: node.tend(key))
             self.settle()
 
     def multicast(self, stream: int) -> MulticastResult:
@@ -125,13 +118,13 @@ class Population:
         tree = self._tree = MulticastResult(self.root_of(stream))
         self._began_us = self.network.clock.now_us
         self.network.watch = self._on_multicast
-        self.network.call(
-            tree.root,
-            lambda node, now_us: node.act(now_us, lambda: node.publish(stream, 1, EVENT, now_us)),
-        )
+        self._do(tree.root, lambda node: node.publish(stream, 1, EVENT, self._began_us))
         self.settle()
         self.network.watch, self._tree = None, None
         return tree
+
+    def _do(self, address: Address, what: Callable[[ScribeNode], None]) -> None:
+        self.network.call(address, lambda node, now_us: node.act(now_us, lambda: what(node)))
 
     def children(self) -> tuple[list[int], list[int]]:
         """Return per node the number of its nonempty children tables, and of their entries."""

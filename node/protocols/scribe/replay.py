@@ -7,6 +7,7 @@ replica has more than itself requests the rest: so two trees of a partitioned ne
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from node.core import machine as m
 from node.core.peers.peer_pool import Address, PeerEffect
@@ -49,14 +50,15 @@ class Replay:
     def _pass_on(self, topic: Topic, batches: Iterable[Multicast]) -> None:
         for batch in batches:
             topic.state(batch.stream).told_us = self._trees.now_us
-            onward = self._onward(topic, batch)
+            onward = self._onward(batch)
             for child in topic.children.values():
                 if child.waiting is None:
                     self._trees.pastry.send(onward, child.node.address)
             self._listener.on_event(topic, batch)
 
-    def _onward(self, topic: Topic, batch: Multicast) -> Multicast:
-        return batch if self._trees.upcalls is None else self._trees.upcalls.forward_handler(topic, batch)
+    def _onward(self, batch: Multicast) -> Multicast:
+        content = self._trees.handlers.forward_handler(batch.payload)
+        return batch if content is batch.payload else replace(batch, payload=content)
 
     def fetch_from(self, topic: Topic, *addresses: Address) -> None:
         """See `layers.EventTransfer`."""
@@ -85,7 +87,7 @@ class Replay:
             state = topic.streams.get(stream)
             for batch in reversed(state.since(1)) if state is not None else ():
                 if batch.first_seq < before:
-                    self._trees.pastry.send(self._onward(topic, batch), sender)
+                    self._trees.pastry.send(self._onward(batch), sender)
 
     def _fetch(self, topic: Topic, sender: Address, message: Fetch) -> None:
         asking = NodeHandle(message.id, message.address)
@@ -116,7 +118,7 @@ class Replay:
             if wanted < state.first:
                 missing.append(Position(stream, wanted))
             for batch in state.since(wanted):
-                self._trees.pastry.send(self._onward(topic, batch), to.address)
+                self._trees.pastry.send(self._onward(batch), to.address)
         if missing and topic.parent is not None and topic.parent != to:
             self._trees.pastry.send(
                 Fetch(topic.key, to.id, to.address, 0, tuple(missing)), topic.parent.address

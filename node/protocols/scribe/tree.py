@@ -21,9 +21,9 @@ from node.protocols.scribe.layers import (
     AccessPolicy,
     Balance,
     EventTransfer,
+    Handlers,
     SuccessionPolicy,
     TreeListener,
-    Upcalls,
 )
 from node.protocols.scribe.messages import (
     Adopted,
@@ -59,13 +59,14 @@ class TopicTrees:
         rng: m.Randomness,
         emit: Callable[[PeerEffect], None],
         listener: TreeListener,
+        handlers: Handlers,
     ) -> None:
         self.pastry: Pastry
         self.balance: Balance
         self.access: AccessPolicy
         self.events: EventTransfer
         self.succession: SuccessionPolicy
-        self.upcalls: Upcalls | None = None
+        self.handlers = handlers
         self.topics: dict[int, Topic] = {}
         self._parameters = parameters
         self._rng = rng
@@ -149,8 +150,8 @@ class TopicTrees:
             avoided = ()
         topic.is_astray = False
         join = self._join_of(topic)
-        if is_fault and self.upcalls is not None:
-            join = self.upcalls.fault_handler(topic, join)
+        if is_fault:
+            join = self.handlers.fault_handler(join)
         if avoided is None:
             self.pastry.route(join, topic.key)
         elif not self.pastry.route_aside(join, topic.key, avoided):
@@ -232,8 +233,7 @@ class TopicTrees:
         )
         if topic.is_attached:
             self._welcome(topic, topic.children[child.address])
-        if self.upcalls is not None:
-            self.upcalls.join_handler(topic, join)
+        self.handlers.join_handler(join)
         self.balance.adopted()
         return True
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from node.core.peers.peer_pool import Address
+from node.protocols.meghdoot.collected_answers import CollectedAnswers
 from node.protocols.meghdoot.layers import MessageTransport
 from node.protocols.meghdoot.messages import (
     Confirm,
@@ -32,7 +33,6 @@ from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.region import PRIME
 
 WAVES_MAX = 65_536
-ROWS_MAX = 1_000
 Key = tuple[int, int, int, int]
 """A wave at a zone: origin, number, attempt, zone."""
 Again = Callable[[Address, int, int], None]
@@ -75,7 +75,7 @@ class Wave:
 
 
 class Waves:
-    """All pending waves of a peer. answers: collected answers by receiver, for `flush`."""
+    """All pending waves of a peer. answers: to those that forwarded them."""
 
     def __init__(self, parameters: MeghdootParameters, mail: MessageTransport) -> None:
         self._parameters = parameters
@@ -84,7 +84,7 @@ class Waves:
         self._waves: dict[Key, Wave] = {}
         self._senders: dict[Key, Wave] = {}  # by the child's key
         self._waiting: dict[tuple[Address, int, int], list[Wave]] = {}  # by subscriber and event
-        self.answers: dict[tuple[Address, bool], list[Visited]] = {}
+        self.answers = CollectedAnswers(mail, Confirm, RootConfirm)
 
     def answer(self, wave: Wave) -> None:
         """Queue the answer to the peer that forwarded the wave."""
@@ -93,7 +93,7 @@ class Waves:
         late_us = max(wave.late_us, self._mail.own_late_us)
         doubts = min(wave.doubts, 65_535)
         visited = Visited(origin, number, attempt, zone, points, wave.undelivered, doubts, late_us)
-        self.answers.setdefault((wave.parent, wave.is_root), []).append(visited)
+        self.answers.add(wave.parent, RootConfirm if wave.is_root else Confirm, visited)
 
     def is_open(self, key: Key, parent: Address) -> bool:
         """Return whether a wave that this parent forwarded is pending, so that an answer will follow."""
@@ -207,21 +207,3 @@ class Waves:
         for child in wave.children:
             self._senders.pop((origin, number, attempt, child), None)
         wave.children.clear()
-
-    def flush(self) -> None:
-        """Send all answers, one message per peer."""
-        while self.answers:
-            address, is_root = key = next(iter(self.answers))
-            self._send(address, self.answers.pop(key), is_root=is_root)
-
-    def flush_to(self, address: Address) -> None:
-        """Send the answers for one peer, together with other messages to it."""
-        for is_root in (False, True):
-            rows = self.answers.pop((address, is_root), None)
-            if rows:
-                self._send(address, rows, is_root=is_root)
-
-    def _send(self, address: Address, rows: list[Visited], *, is_root: bool) -> None:
-        for first in range(0, len(rows), ROWS_MAX):
-            part = tuple(rows[first : first + ROWS_MAX])
-            self._mail.send(address, RootConfirm(part) if is_root else Confirm(part))

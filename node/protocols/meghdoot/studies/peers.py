@@ -5,16 +5,15 @@ is quiet between two actions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from ipaddress import IPv4Address
 from typing import Any
 
 from node.core.content.content import Range
 from node.core.machine import Randomness
 from node.core.peers.peer_pool import Address
-from node.core.specification import Member, NodeSpec
 from node.core.specification import PlannedSubscription as Asked
 from node.protocols.meghdoot.messages import Notify
 from node.protocols.meghdoot.node import MeghdootNode
+from node.protocols.overlay.node import unplanned_spec
 from node.sim.flat_network import EffectObserver, FlatNetwork
 
 HOP_US = 1_000
@@ -64,11 +63,8 @@ class Peers:
         contacts = (self.anyone(),) if self.nodes else ()
         self._came += 1
         address = self._came
-        own, known = _member(address), tuple(map(_member, contacts))
-        spec = NodeSpec(
-            own.name, "", "", own.role, 0, 0, "meghdoot", known, own.address, self._parameters,
-            workload=self._workload,
-        )  # fmt: skip
+        name, given = f"peer-{address}", {"parameters": self._parameters, "workload": self._workload}
+        spec = unplanned_spec("meghdoot", "peer", name, address, contacts=contacts, **given)
         node = MeghdootNode(spec, self._rng)
         if not self._notified:
             node.post.unsent = frozenset({Notify})
@@ -120,7 +116,3 @@ class Peers:
     def settle(self, us: int = 0) -> None:
         """Run until all pending work has ended, or for the given time."""
         self.network.run(self.network.clock.now_us + (us or self._quiet_us))
-
-
-def _member(address: Address) -> Member:
-    return Member(f"peer-{address}", "", "", "peer", 0, str(IPv4Address(address)))

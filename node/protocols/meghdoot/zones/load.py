@@ -111,6 +111,8 @@ class KnownLoads:
         old_us = self._mail.now_us - OLD * self._parameters.load_us
         for address in [address for address, heard in self.most.items() if heard.at_us < old_us]:
             del self.most[address]
+        around = set(self._held.around)
+        self._neighbours = {each: load for each, load in self._neighbours.items() if each in around}
 
     def heard(self, sender: Address, message: Load) -> None:
         """Process a neighbour's report of its own load and of others'.

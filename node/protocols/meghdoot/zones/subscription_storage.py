@@ -17,6 +17,7 @@ from operator import attrgetter
 from node.core.peers.peer_pool import Address
 from node.protocols.can.zone_table import Floats
 from node.protocols.can.zones import Point, Zone
+from node.protocols.meghdoot.collected_answers import CollectedAnswers
 from node.protocols.meghdoot.layers import MessageTransport, Overlay
 from node.protocols.meghdoot.messages import Store, StoreAt, Stored, StorePurpose, Subscribed, UpdateName
 from node.protocols.meghdoot.parameters import MeghdootParameters
@@ -27,7 +28,6 @@ from node.protocols.meghdoot.zones.mirror import copy_place
 from node.protocols.meghdoot.zones.stores import SubscriptionBatches
 from node.protocols.reachability.nodes import NodeHandle
 
-ROWS_MAX = 1_000
 REPLACED_MAX = 256
 """Maximum of copies that are placed again at a time, and of subscriptions that are moved."""
 PENDING_MAX = 65_536
@@ -74,7 +74,7 @@ class SubscriptionStorage:
         self._overlay = overlay
         self._held = held
         self._installing: dict[Key, Installation] = {}
-        self.answers: dict[Address, list[UpdateName]] = {}
+        self.answers = CollectedAnswers(mail, Subscribed)  # for installed updates
         self._placed: dict[Key, Point] = {}
         self._replicated: dict[NodeHandle, Copying] = {}
         self.is_settled = True  # whether all data are where they belong
@@ -201,7 +201,7 @@ class SubscriptionStorage:
         key = installation.subscriber, installation.word.number
         if not installation.waits and self._installing.get(key) is installation:
             del self._installing[key]
-            self.answers.setdefault(installation.subscriber, []).append(installation.word)
+            self.answers.add(installation.subscriber, Subscribed, installation.word)
 
     # --- Changes of zones
 
@@ -347,14 +347,3 @@ class SubscriptionStorage:
         for late in self.subscriptions.expire(now_us - self._parameters.expire_us):
             self._placed.pop(late.key, None)
         self.copies.expire(now_us - self._parameters.expire_us)
-
-    def flush(self) -> None:
-        """Notify subscribers of installed updates."""
-        for address in list(self.answers):
-            self.flush_to(address)
-
-    def flush_to(self, address: Address) -> None:
-        """Notify one subscriber, together with other messages to it."""
-        words = self.answers.pop(address, ())
-        for first in range(0, len(words), ROWS_MAX):
-            self._mail.send(address, Subscribed(tuple(words[first : first + ROWS_MAX])))

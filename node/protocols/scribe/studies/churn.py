@@ -12,7 +12,6 @@ Both variants of repair are run: exactly-once, with positions in joins and repli
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from ipaddress import IPv4Address
 from typing import Any
 
 import numpy as np
@@ -20,19 +19,18 @@ import numpy as np
 from node.core import machine as m
 from node.core.deliveries import RecordKind
 from node.core.peers.peer_pool import Address, PeerEffect
-from node.core.specification import Member, NodeSpec
 from node.core.study import RouterPaths, StudyContext
+from node.protocols.overlay.node import unplanned_spec
 from node.protocols.pastry.direct import DirectOverlay
 from node.protocols.pastry.messages import Route
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.messages import Multicast, Publish, Published, Replicate, Replicated
 from node.protocols.scribe.node import ScribeNode
-from node.protocols.scribe.studies.parameters import ChurnParameters
+from node.protocols.scribe.studies.parameters import LAN_US, ChurnParameters
 from node.sim.flat_network import FlatNetwork
 from node.sim.proximity import Routers
 from node.sim.quiet import cyclic_gc_disabled
 
-LAN_US = 1_000
 SECOND_US = 1_000_000
 MINUTE_S = 60
 WARM_S = 30
@@ -138,19 +136,15 @@ class Scenario:
             self._network.start(address, self._machines[address])
 
     def _make(self, address: Address, contact: Address | None, topics: Sequence[int]) -> None:
-        known = () if contact is None else (self._member(contact),)
-        own = self._member(address)
-        spec = NodeSpec(own.name, "", "", own.role, 0, 0, "scribe", known, own.address, self._settings)
+        contacts = () if contact is None else (contact,)
+        name = f"node-{address}"
+        spec = unplanned_spec("scribe", "member", name, address, contacts=contacts, parameters=self._settings)
         self._machines[address] = ScribeNode(spec, self._given.rng)
         self._topics[address] = topics
         self._born_s[address] = self._now_s
         self._joining.append(address)
         if self._minutes and address >= self._parameters.topics:  # publishers stay
             self._death_s[address] = self._now_s + self._rng.exponential(self._minutes * MINUTE_S)
-
-    @staticmethod
-    def _member(address: Address) -> Member:
-        return Member(f"node-{address}", "", "", "member", 0, str(IPv4Address(address)))
 
     @property
     def _now_s(self) -> int:

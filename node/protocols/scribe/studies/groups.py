@@ -12,11 +12,10 @@ import numpy as np
 
 from node.core.study import Ints, RouterPaths, StudyContext
 from node.protocols.scribe.population import MulticastResult, Population
-from node.protocols.scribe.studies.parameters import GROUP_MIN, GroupsParameters
+from node.protocols.scribe.studies.parameters import GROUP_MIN, LAN_US, GroupsParameters
 from node.sim.proximity import Routers
 from node.sim.quiet import cyclic_gc_disabled
 
-LAN_US = 1_000
 FLUSH = 100
 """Number of groups after which results are written."""
 

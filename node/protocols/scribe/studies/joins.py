@@ -5,37 +5,32 @@ one, as the papers assume (2002, II). The number of simultaneous joins makes the
 in the time that a join takes. No node fails, and no heartbeats are sent.
 """
 
-from bisect import bisect
 from collections.abc import Mapping
-from ipaddress import IPv4Address
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from node.core.peers.peer_pool import Address
-from node.core.specification import Member, NodeSpec
 from node.core.study import StudyContext
+from node.protocols.overlay.node import unplanned_spec
 from node.protocols.pastry.direct import DirectOverlay
-from node.protocols.pastry.ids import closest
 from node.protocols.pastry.messages import RoutePhase
 from node.protocols.pastry.overlay import HOPS_MAX, Pastry
 from node.protocols.reachability.nodes import NodeHandle, id_of
 from node.protocols.scribe.node import ScribeNode
-from node.protocols.scribe.population import QUIET
-from node.protocols.scribe.studies.parameters import JoinsParameters
+from node.protocols.scribe.population import LONG_US, QUIET
+from node.protocols.scribe.studies.parameters import LAN_US, JoinsParameters
 from node.sim.flat_network import FlatNetwork
 from node.sim.proximity import Routers
 from node.sim.quiet import cyclic_gc_disabled
 
-LAN_US = 1_000
 JOIN_US = 5_000_000
 """Longer than a join takes, in microseconds."""
 GROWTH = 20
 """One of this many nodes is joining at a time."""
 ATTEMPTS = 5
 """Number of times that a join may be repeated at the end."""
-LONG_US = 3_600_000_000
 PARAMETERS: Mapping[str, Any] = {
     **QUIET,
     "join_timeout_us": 4 * JOIN_US,
@@ -63,7 +58,6 @@ class _Joins:
         names = sorted((f"node-{number}" for number in range(count)), key=id_of)
         self._names = names
         self._handles = [NodeHandle(id_of(name), address) for address, name in enumerate(names)]
-        self._ids = [handle.id for handle in self._handles]
         self._network = FlatNetwork(self._proximity.delay_between())
         self._nodes: dict[Address, ScribeNode] = {}
 
@@ -92,13 +86,10 @@ class _Joins:
         self._network.start(address, self._nodes[address])
 
     def _node(self, address: Address, contact: Address | None = None) -> ScribeNode:
-        known = () if contact is None else (self._member(contact),)
-        own = self._member(address)
-        spec = NodeSpec(own.name, "", "", own.role, 0, 0, "scribe", known, own.address, PARAMETERS)
+        contacts = () if contact is None else (contact,)
+        name = self._names[address]
+        spec = unplanned_spec("scribe", "member", name, address, contacts=contacts, parameters=PARAMETERS)
         return ScribeNode(spec, self._given.rng)
-
-    def _member(self, address: Address) -> Member:
-        return Member(self._names[address], "", "", "member", 0, str(IPv4Address(address)))
 
     # --- Comparison
 
@@ -119,7 +110,7 @@ class _Joins:
             self._given.write("routes", {"made": [made] * len(ways), **columns})
             entries = [len(pastry.nodes.table) for pastry in nodes]
             self._given.write("tables", {"made": [made] * len(nodes), "entries": entries})
-            missed = sum(self._root_of(key) != way[-1] for way, key in zip(ways, keys, strict=True))
+            missed = sum(overlay.closest(key).address != way[-1] for way, key in zip(ways, keys, strict=True))
             self._given.put(**{f"missed_{made.replace(' ', '_')}": missed})
         wrong = sum(
             (one.leaf_set.smaller, one.leaf_set.larger) != (other.leaf_set.smaller, other.leaf_set.larger)
@@ -132,10 +123,6 @@ class _Joins:
         delay_us = self._proximity.delay_between()
         took = [sum(delay_us(a, b) for a, b in pairwise(way)) for way in ways]
         return took, [delay_us(way[0], way[-1]) if len(way) > 1 else 0 for way in ways]
-
-    def _root_of(self, key: int) -> Address:
-        at = bisect(self._ids, key)
-        return closest(key, (self._handles[at - 1], self._handles[at % len(self._handles)])).address
 
 
 def _way(nodes: list[Pastry], start: Address, key: int) -> list[Address]:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 GROUP_MIN = 11
+LAN_US = 1_000
+"""Delay between a node and its router, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.golden import overlay_scenario
-from tests.golden.script import FOLLOWED
+from tests.golden.script import results_of
 
 GOLDEN = Path(overlay_scenario.__file__).parent / "scribe"
 SCRIPTS = sorted(GOLDEN.glob("*.txt"))
 
 
 def followed(name, *words):
-    """Return a script's results, without times, on lines with any of these words."""
-    lines = (GOLDEN / f"{name}.txt").read_text().splitlines()
-    said = [line.split(maxsplit=1)[1] for line in lines if line.startswith(FOLLOWED)]
-    return [line for line in said if any(word in line for word in words)]
+    return results_of(GOLDEN / f"{name}.txt", *words)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
