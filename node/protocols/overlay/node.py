@@ -22,7 +22,7 @@ NEVER_US = 1 << 62
 
 
 class Overlay(Protocol):
-    """What a node uses of its overlay. is_active: it takes part."""
+    """The part of an overlay that a node uses."""
 
     own: NodeHandle
     reach: Reachability

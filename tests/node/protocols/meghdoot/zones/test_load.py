@@ -12,7 +12,7 @@ from node.core.content.event_values import EventValues
 from node.core.content.subscription_draws import SubscriptionDraws
 from node.protocols.can.zones import Zone, whole_space
 from node.protocols.meghdoot.admission import halving_cut
-from node.protocols.meghdoot.messages import Load, Loaded
+from node.protocols.meghdoot.messages import Climb, Load, Loaded
 from node.protocols.meghdoot.parameters import MeghdootParameters
 from node.protocols.meghdoot.publishing.event import EventContent
 from node.protocols.meghdoot.space import Space
@@ -162,3 +162,14 @@ def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
             books[3 - own].heard(own, Load(1.0, rows))
             book.tick()
     assert all(book.most.get(9, ReportedLoad(0.0, 0)).load < 1.0 for book in books.values())
+
+
+def test_the_load_of_a_former_neighbour_is_forgotten():
+    """Otherwise a search for the highest load would still go there, by a report of long ago."""
+    parameters, held = MeghdootParameters(), SimpleNamespace(by_id={}, around=())
+    book = KnownLoads(parameters, Silent(1), held)
+    book.heard(9, Load(1_000.0, ()))
+    book._mail.now_us = parameters.load_us
+    book.tick()
+    held.around = (9,)
+    assert book.climb(8, Climb(5, 5, 0, 0, 0.0)) is None
