@@ -25,8 +25,18 @@ LOSING_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut")
 """The kinds that are permanent with `stays: connected`."""
 USUAL: tuple[Kind, ...] = ("cut", "one-way-cut", "delay", "loss", "crash", "pause")
 FAULTS_MAX = 200
-STEP_US = 1_000  # times are whole milliseconds
+STEP_US = 1_000  # drawn times are whole milliseconds; times after a trigger are in microseconds
 Ends = tuple[str, str]
+
+
+def whole_ms(us: int) -> int:
+    """Return a time without its part of a millisecond, in microseconds."""
+    return us // STEP_US * STEP_US
+
+
+def ms_text(us: int) -> str:
+    """Return a time as in a file: in milliseconds if it is whole ones."""
+    return f"{us}us" if us % STEP_US else f"{us // STEP_US}ms"
 
 
 class CountRange(StrictModel):

@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep_expectations import Result, SweepExpectation
 from experiments.campaigns.sweepdir import SweepDirectory, SweepRecord, SweepRun, runs
 from experiments.model import Experiment
@@ -31,19 +30,19 @@ class Points:
     """The experiment and topology of each combination of a sweep, read once each."""
 
     def __init__(self, chosen: RunSelection) -> None:
-        self._chosen = chosen
+        self.chosen = chosen
         self._made: dict[int, tuple[Experiment, Topology]] = {}
 
     def inputs_of(self, run: SweepRun) -> tuple[Experiment, Topology]:
         """Return the experiment and topology of this run's combination. Raises InputError."""
         if run.number not in self._made:
-            experiment = self._chosen.file.point(run.values)
+            experiment = self.chosen.file.point(run.values)
             self._made[run.number] = (experiment, load_topology(experiment.topology))
         return self._made[run.number]
 
     def digest(self) -> str:
         """Return a digest of everything that determines what runs."""
-        chosen = self._chosen
+        chosen = self.chosen
         combinations = {run.number: run for run in runs_of(chosen)}
         content = {
             "links": chosen.links,
@@ -66,10 +65,9 @@ def digest_of(content: Any) -> str:
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
-def new_record(
-    directory: SweepDirectory, chosen: RunSelection, points: Points, commit: str | None
-) -> SweepRecord:
+def new_record(directory: SweepDirectory, points: Points, commit: str | None) -> SweepRecord:
     """Return the content of sweep.json before any run."""
+    chosen = points.chosen
     return SweepRecord(
         sweep=directory.name,
         experiment=plain(chosen.file.experiment),
@@ -84,49 +82,29 @@ def new_record(
     )
 
 
-def refuse_changed(
-    record: SweepRecord, chosen: RunSelection, points: Points, directory: SweepDirectory
-) -> None:
-    """Raise InputError unless `chosen` is what this sweep began with."""
-    name = chosen.file.experiment.name
-    if record.digest == points.digest():
-        return
-    before = record.experiment.get("name")
-    options = {
-        "--on": (record.backend, chosen.backend),
-        "--links": (record.links, chosen.links),
-        "--seed": (record.seed, chosen.seed),
-        "--repeat": (record.repeat, chosen.repeat),
-    }
-    for option, (was, now) in options.items():
-        if was != now:
-            raise InputError(
-                f"--resume {directory.path}", None, "", f"the sweep began with {option} {was}, not {now}"
-            )
-    what = f"{name} or its topology has changed" if before == name else f"it is a sweep of {before}"
-    raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {what}")
+def record_to_resume(record: SweepRecord, points: Points, directory: SweepDirectory) -> SweepRecord:
+    """Return the record to resume, in which runs that were not completed are pending again.
 
-
-def record_to_resume(record: SweepRecord, chosen: RunSelection, directory: SweepDirectory) -> SweepRecord:
-    """Return the record to resume: completed runs keep their results, all others are to be made.
-
-    Damaged and crashed runs are made again. All options that determine what runs and where are those of
-    `chosen`, whatever the record says. Raises InputError if the record has other runs.
+    All options that determine what runs and where are those of `points`, whatever the record says. Raises
+    InputError if the sweep began with others, or the record has other runs.
     """
-    record = record.going_on(runs_of(chosen), f"--resume {directory.path}")
-    again = (
-        planned if run.state is not RunState.DONE else run
-        for planned, run in zip(runs_of(chosen), record.runs, strict=True)
-    )
-    return replace(
-        record,
-        experiment=plain(chosen.file.experiment),
-        backend=chosen.backend,
-        links=chosen.links,
-        seed=chosen.seed,
-        repeat=chosen.repeat,
-        runs=tuple(again),
-    )
+    where = f"--resume {directory.path}"
+    now = new_record(directory, points, record.commit)
+    if record.digest != now.digest:
+        raise InputError(where, None, "", _difference(record, now))
+    runs = record.runs_to_resume(now.runs, where)
+    return replace(now, started_ns=record.started_ns, expectations=record.expectations, runs=runs)
+
+
+def _difference(record: SweepRecord, now: SweepRecord) -> str:
+    """Return why a sweep cannot go on, which began with something else."""
+    for option in ("backend", "links", "seed", "repeat"):
+        was, given = getattr(record, option), getattr(now, option)
+        if was != given:
+            return f"the sweep began with --{'on' if option == 'backend' else option} {was}, not {given}"
+    before, name = record.experiment.get("name"), now.experiment["name"]
+    what = f"{name} or its topology has changed" if before == name else f"it is a sweep of {before}"
+    return f"cannot go on: {what}"
 
 
 def with_expectations_judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:

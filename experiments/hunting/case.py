@@ -62,7 +62,6 @@ FAULTS: Mapping[Kind, str] = {
 }
 """The kind of fault that a disturbance is, if the names differ."""
 DISTURBANCES_MAX = 60
-STEP_US = 1_000  # drawn times are whole milliseconds; times after a trigger are in microseconds
 
 TimeUs = Annotated[int, Field(ge=0, le=24 * 3600 * 1_000_000)]
 Direction = Literal["both", "forward", "backward"]

@@ -17,12 +17,12 @@ from experiments.hunting.case import (
     AT_ONCE,
     ON_LINKS,
     ON_REGIONS,
-    STEP_US,
     Direction,
     HuntDisturbance,
     Kind,
 )
 from experiments.hunting.targets import HuntTargets
+from experiments.nemesis import STEP_US, whole_ms
 
 ATTEMPTS = 40  # to find a place for a disturbance; then there is one fewer
 NARROW: tuple[Direction, ...] = ("forward", "backward")
@@ -125,7 +125,7 @@ def ended_servers(
         kind = rng.choice(fitting)
         begin_us = min(at_us + rng.randint(0, within_us), ground.last_us - ground.nemesis.shortest_us)
         for_us = length(rng, ground, min(ground.longest_us, ground.last_us - begin_us))
-        each = HuntDisturbance(kind, _step(begin_us), 0 if kind in AT_ONCE else _step(for_us), (name,))
+        each = HuntDisturbance(kind, whole_ms(begin_us), 0 if kind in AT_ONCE else whole_ms(for_us), (name,))
         if unsurvivable_reason([*others, *found, each], ground) is None:
             found.append(each)
         if len(found) == most:
@@ -147,7 +147,7 @@ def span(
     if edges and (beside is not None or rng.random() < 0.3):
         near = rng.choice(edges) + rng.choice((0, STEP_US, rng.randint(-for_us, for_us)))
         begin_us = min(max(near, ground.first_us), latest_us)
-    return _step(begin_us), _step(for_us)
+    return whole_ms(begin_us), whole_ms(for_us)
 
 
 def length(rng: Random, ground: HuntTargets, longest_us: int) -> int:
@@ -189,7 +189,7 @@ def _on_processes(rng: Random, kind: Kind, over: tuple[int, int], group: Sequenc
     at_us, for_us = over
     chosen = tuple(sorted(group))
     if kind == "slow-disk":
-        slower_us = max(STEP_US, _step(for_us // rng.choice(SYNCS)))
+        slower_us = max(STEP_US, whole_ms(for_us // rng.choice(SYNCS)))
         return HuntDisturbance(kind, at_us, for_us, chosen, amount=slower_us)
     return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
 
@@ -240,7 +240,7 @@ def _on_links(
             rest = rng.sample(rest, rng.randint(1, len(rest)))
         return HuntDisturbance(kind, at_us, for_us, tuple(sorted(side)), tuple(sorted(rest)))
     if kind == "flap":
-        down_us = _step(max(STEP_US, for_us // rng.randint(2, 8)))
+        down_us = whole_ms(max(STEP_US, for_us // rng.randint(2, 8)))
         return HuntDisturbance(kind, at_us, for_us, link, amount=down_us)
     amount = 0
     if kind == "delay":
@@ -265,7 +265,3 @@ def _size(rng: Random, count: int) -> int:
             return count // 2 + 1
         case _:
             return count
-
-
-def _step(us: int) -> int:
-    return us // STEP_US * STEP_US

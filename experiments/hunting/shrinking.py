@@ -14,9 +14,9 @@ from itertools import pairwise
 
 from experiments.hunting import networks
 from experiments.hunting.bounds import is_valid
-from experiments.hunting.case import ON_PROCESSES, STEP_US, HuntCase, HuntDisturbance
+from experiments.hunting.case import ON_PROCESSES, HuntCase, HuntDisturbance
 from experiments.model import Experiment
-from experiments.nemesis import Nemesis
+from experiments.nemesis import Nemesis, whole_ms
 from experiments.roles import DEFAULT
 from topologies.quantities import DURATION, EVENT_RATE
 
@@ -192,7 +192,7 @@ class CaseShrinking:
         """Yield cases with shorter disturbances, down to the nemesis's shortest."""
         for at, each in enumerate(case.disturbances):
             for part in (4, 2):
-                for_us = each.for_us // part // STEP_US * STEP_US
+                for_us = whole_ms(each.for_us // part)
                 if for_us >= self.nemesis.shortest_us:
                     yield _with_one(case, at, replace(each, for_us=for_us))
 

@@ -16,12 +16,11 @@ from experiments.hunting.case import (
     ON_LINKS,
     ON_PROCESSES,
     ON_REGIONS,
-    STEP_US,
     Kind,
 )
 from experiments.hunting.written import with_settings
 from experiments.model import Experiment
-from experiments.nemesis import Nemesis
+from experiments.nemesis import STEP_US, Nemesis
 from experiments.parameters import is_durable
 from experiments.planned.nemesis_schedule import all_roles, regions_of, victims
 from experiments.workloads.stream import StreamWorkload

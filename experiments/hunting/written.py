@@ -5,9 +5,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from experiments.campaigns.sweep import OF_MANY_RUNS
 from experiments.expectations import Expectation
-from experiments.hunting.case import FOR_GOOD, ON_LINKS, ON_REGIONS, STEP_US, HuntCase, HuntDisturbance
+from experiments.hunting.case import (
+    AT_ONCE,
+    FAULTS,
+    FOR_GOOD,
+    ON_LINKS,
+    ON_REGIONS,
+    HuntCase,
+    HuntDisturbance,
+)
 from experiments.model import Experiment
+from experiments.nemesis import ms_text
 from experiments.overrides import with_value
 from experiments.parameters import is_durable
 from experiments.planned.nemesis_schedule import regions_of
@@ -25,7 +35,6 @@ HUNTED = "hunt"
 LOOKED_AT = ("events.", "subscriptions.", "streams.")
 """Prefixes of expectations that a hunt checks."""
 LOST, TWICE = "lost", "duplicated"
-OF_MANY_RUNS = ("sweep", "variants", "repeat", "expect_sweep")
 
 
 def hunt_base(experiment: Experiment) -> Experiment:
@@ -33,7 +42,7 @@ def hunt_base(experiment: Experiment) -> Experiment:
     data = experiment.to_json()
     for field in (*OF_MANY_RUNS, "nemesis", "faults", "arrivals", "departures"):
         data.pop(field, None)
-    data["expect"] = [each for each in data.get("expect", ()) if _counts(str(each))]
+    data["expect"] = [each for each in data.get("expect", ()) if str(each).startswith(LOOKED_AT)]
     return Experiment.model_validate(_shorter(data))
 
 
@@ -111,51 +120,33 @@ def named_disturbances(disturbances: tuple[HuntDisturbance, ...]) -> Iterator[tu
 
 def faults_of(name: str, each: HuntDisturbance, of_region: Mapping[str, Sequence[str]]) -> Iterator[Given]:
     """Yield the faults of a disturbance in order of time. of_region: the processes of each region."""
-    at, lasting = _text(each.at_us), _text(each.for_us)
-    over = {"name": name, "at": at, "for": lasting}
-    if each.kind in {*ON_LINKS, "separate"} and each.after is not None:
-        over = {"name": name, **_begin(each)}
-        if each.kind not in FOR_GOOD:
-            yield {"name": f"{name}-end", "at": _text(each.end_us), "restore": name}
+    over: Given = {"name": name, **_begin(each)}
+    if each.after is None and each.kind not in AT_ONCE:
+        over["for"] = ms_text(each.for_us)
+    elif each.after is not None and each.kind in {*ON_LINKS, "separate"} - {*FOR_GOOD}:
+        yield {"name": f"{name}-end", "at": ms_text(each.end_us), "restore": name}
     match each.kind:
-        case "cut":
+        case "cut" | "sever":
             yield {**over, "cut": list(each.target), "direction": each.direction}
-        case "sever":
-            yield {"name": name, **_begin(each), "cut": list(each.target), "direction": each.direction}
         case "isolate":
             yield {**over, "isolate": each.target[0], "direction": each.direction}
         case "partition":
             yield {**over, "partition": [list(each.target), list(each.others)], "direction": each.direction}
         case "flap":
-            yield {**over, "flap": list(each.target), "down": _text(each.amount), "up": _text(each.amount)}
+            down_or_up = ms_text(each.amount)
+            yield {**over, "flap": list(each.target), "down": down_or_up, "up": down_or_up}
         case "delay":
-            yield {**over, "set": list(each.target), "direction": each.direction, "delay": _text(each.amount)}
+            delay = ms_text(each.amount)
+            yield {**over, "set": list(each.target), "direction": each.direction, "delay": delay}
         case "loss":
             loss = f"{each.amount / 10:g}%"
             yield {**over, "set": list(each.target), "direction": each.direction, "loss": loss}
         case "separate":
             yield {**over, "separate": each.target[0], "from": list(each.others), "direction": each.direction}
-        case "reset":
+        case "reset" | "join" | "depart" | "die" | "fill" | "slow-disk":
+            sync = {"sync": ms_text(each.amount)} if each.kind == "slow-disk" else {}
             for process, one in _each(each, name):
-                yield {"name": one, **_begin(each), "reset": process}
-        case "join" | "depart":
-            for process, one in _each(each, name):
-                yield {"name": one, "at": at, "join" if each.kind == "join" else "leave": process}
-        case "die":
-            for process, one in _each(each, name):
-                yield {"name": one, **_begin(each), "kill": process}
-        case "fill":
-            for process, one in _each(each, name):
-                yield {"name": one, "at": at, "for": lasting, "fill": process}
-        case "slow-disk":
-            for process, one in _each(each, name):
-                yield {
-                    "name": one,
-                    "at": at,
-                    "for": lasting,
-                    "slow-disk": process,
-                    "sync": _text(each.amount),
-                }
+                yield {**over, "name": one, FAULTS.get(each.kind, each.kind): process, **sync}
         case _:
             yield from _of_processes(each, name, of_region)
 
@@ -174,31 +165,26 @@ def _of_processes(
     if each.kind in ON_REGIONS:
         (region,) = each.target
         if len(of_region) > 1:  # drop packets silently, so that no connection is reset
-            yield {"name": name, "at": _text(each.at_us), "for": _text(each.for_us), "isolate": region}
+            yield {"name": name, "at": ms_text(each.at_us), "for": ms_text(each.for_us), "isolate": region}
         processes = ((process, f"{name}-{process.replace('/', '-')}") for process in of_region[region])
     for process, one in processes:
         yield {"name": one, **_begin(each), first: process}
-        yield {"name": f"{one}-end", "at": _text(each.end_us), then: process}
+        yield {"name": f"{one}-end", "at": ms_text(each.end_us), then: process}
 
 
 def _begin(each: HuntDisturbance) -> Given:
     """Return the fields that start a fault: its time, or its trigger."""
     after = each.after
     if after is None:
-        return {"at": _text(each.at_us)}
+        return {"at": ms_text(each.at_us)}
     when = {"process": after.process, "sends": after.sends, "times": after.times}
-    return {"at": _text(after.since_us), "when": when}
+    return {"at": ms_text(after.since_us), "when": when}
 
 
 def _each(each: HuntDisturbance, name: str) -> Iterator[tuple[str, str]]:
     """Yield its processes, each with the name of its fault."""
     for process in each.target:
         yield process, name if len(each.target) == 1 else f"{name}-{process.replace('/', '-')}"
-
-
-def _counts(expectation: str) -> bool:
-    """Return whether a hunt checks the expectation."""
-    return expectation.startswith(LOOKED_AT)
 
 
 def _shorter(data: dict[str, Any]) -> dict[str, Any]:
@@ -213,7 +199,3 @@ def _validated(data: Any) -> Experiment:
         return Experiment.model_validate(data)
     except ValidationError as error:
         raise InputError(HUNTED, None, "", error.errors()[0]["msg"]) from None
-
-
-def _text(us: int) -> str:
-    return f"{us}us" if us % STEP_US else f"{us // STEP_US}ms"

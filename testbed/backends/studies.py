@@ -89,23 +89,6 @@ class StudyTables:
             self._writers.popitem()[1].close()
 
 
-@dataclass(frozen=True, slots=True)
-class StudyTask:
-    """One seed of a study, as a task of `analysis.jobs.work`."""
-
-    directory: Path
-    seed: int
-
-    def run(self) -> int:
-        """Run the seed and return it."""
-        execute(StudyDirectory(self.directory), self.seed, _ignore_progress)
-        return self.seed
-
-
-def _ignore_progress(seed: int, doing: str, done: float) -> None:
-    """Ignore progress reports: a Spark task has no follower."""
-
-
 def execute(directory: StudyDirectory, seed: int, on_progress: ProgressCallback) -> None:
     """Run one seed of a study in this process."""
     record = directory.read()

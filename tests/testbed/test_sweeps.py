@@ -10,9 +10,10 @@ from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.loader import read_experiment
 from testbed import sweeps
 from testbed.run_selection import RunSelection
-from testbed.sweeps import Points, new_record, record_to_resume, refuse_changed, runs_of
+from testbed.sweeps import Points, new_record, record_to_resume, runs_of
 from topologies.errors import InputError
 
+DIRECTORY = SweepDirectory(Path("runs/x"))
 SWEPT = ["sweep={roles.driver: [1, 2]}", "repeat=2"]
 
 
@@ -67,49 +68,44 @@ def test_a_point_has_its_values_and_no_sweep():
     ],
 )
 def test_a_changed_sweep_is_refused(again: RunSelection, said: str) -> None:
-    directory = SweepDirectory(Path("runs/x"))
-    record = new_record(directory, chosen(), Points(chosen()), None)
-    refuse_changed(record, chosen(), Points(chosen()), directory)
+    record = new_record(DIRECTORY, Points(chosen()), None)
+    record_to_resume(record, Points(chosen()), DIRECTORY)
     with pytest.raises(InputError) as error:
-        refuse_changed(record, again, Points(again), directory)
+        record_to_resume(record, Points(again), DIRECTORY)
     assert str(error.value) == f"--resume runs/x: {said}"
 
 
 def test_a_sweep_goes_on_with_the_plans_runs_whatever_its_record_says_of_them() -> None:
-    directory = SweepDirectory(Path("runs/x"))
-    record = new_record(directory, chosen(), Points(chosen()), None)
+    record = new_record(DIRECTORY, Points(chosen()), None)
     ended = replace(record.runs[0], state=RunState.DONE, verdict="passed")
     changed = replace(ended, seed=99, values={"workload.rate": "1/s"}, repetition=7)
-    assert record_to_resume(record.with_run(changed), chosen(), directory).runs[0] == ended
+    assert record_to_resume(record.with_run(changed), Points(chosen()), DIRECTORY).runs[0] == ended
     others = replace(record, runs=(replace(record.runs[0], name="precious"), *record.runs[1:]))
     for listed in (others, replace(record, runs=record.runs[1:])):
         with pytest.raises(InputError, match="it lists other runs"):
-            record_to_resume(listed, chosen(), directory)
+            record_to_resume(listed, Points(chosen()), DIRECTORY)
 
 
 def test_a_sweep_goes_on_where_it_is_asked_to_whatever_its_record_says() -> None:
     """Forge the record: its digest is no protection, because its author can compute it."""
-    directory = SweepDirectory(Path("runs/x"))
-    record = new_record(directory, chosen(), Points(chosen()), None)
+    record = new_record(DIRECTORY, Points(chosen()), None)
     led_away = replace(record, backend="runs/x/points/lab.yaml", links="relay", seed=7, experiment={})
-    refuse_changed(led_away, chosen(), Points(chosen()), directory)
-    assert record_to_resume(led_away, chosen(), directory) == record
+    assert record_to_resume(led_away, Points(chosen()), DIRECTORY) == record
 
 
 def test_completed_runs_are_not_repeated_but_crashed_ones_are():
-    directory = SweepDirectory(Path("runs/x"))
-    record = new_record(directory, chosen(), Points(chosen()), None)
+    record = new_record(DIRECTORY, Points(chosen()), None)
     first, second, *_ = record.runs
     record = record.with_run(replace(first, state=RunState.DONE, verdict="failed"))
     record = record.with_run(replace(second, state=RunState.FAILED, problem="the sandbox ended"))
-    again = record_to_resume(record, chosen(), directory)
+    again = record_to_resume(record, Points(chosen()), DIRECTORY)
     assert [run.name for run in again.pending] == ["2-driver-2-r0", "1-driver-1-r1", "2-driver-2-r1"]
     assert again.pending[0].problem is None
     assert not record.passed
 
 
 def test_a_sweep_passed_only_if_every_run_did():
-    record = new_record(SweepDirectory(Path("runs/x")), chosen(), Points(chosen()), None)
+    record = new_record(DIRECTORY, Points(chosen()), None)
     for run in record.runs:
         assert not record.passed
         record = record.with_run(replace(run, state=RunState.DONE, verdict="passed"))

@@ -17,7 +17,7 @@ from experiments.hunting.case import ON_LINKS, ON_REGIONS, HuntCase, HuntDisturb
 from experiments.hunting.written import forgetting_regions
 from experiments.model import Experiment
 from testbed.backends.in_memory import RunInMemory
-from testbed.campaign.hunting.oracle import EXAMPLES_MAX, AffectedClient, Violation
+from testbed.campaign.hunting.oracle import EXAMPLES_MAX, Violation, affected
 
 UNSHARED = "unshared"
 
@@ -46,7 +46,7 @@ def unshared(run: RunInMemory, case: HuntCase, experiment: Experiment) -> Iterat
                 has = got(other, stream, placeholders=False)
                 missing = has - got(name, stream, placeholders=True)
                 if missing:
-                    found.append(_example(name, stream, len(missing), metadata))
+                    found.append(affected(name, stream, len(missing), metadata))
     if found:
         found.sort(key=lambda each: -each.count)
         text = f"{found[0].client} lacks {found[0].count} events of stream {found[0].stream} that others have"
@@ -84,8 +84,3 @@ def _is_in_between(each: HuntDisturbance, hops: Set[frozenset[str]], ends: Set[s
     if each.kind == "partition":
         return any(frozenset(pair) in hops for pair in product(each.target, each.others))
     return frozenset(each.target) in hops
-
-
-def _example(host: str, stream: int, count: int, metadata: RunMetadata) -> AffectedClient:
-    process = next(name for name, its in metadata.host_of.items() if its == host)
-    return AffectedClient(process, metadata.hosts[host].role, metadata.stream_names[stream], count)

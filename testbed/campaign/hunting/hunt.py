@@ -21,8 +21,8 @@ from testbed.campaign.hunting.agreement import UNSHARED
 from testbed.campaign.hunting.counts import ReplayCounts
 from testbed.campaign.hunting.diagram import diagram, kept_us
 from testbed.campaign.hunting.finding import HuntFinding, write_finding
-from testbed.campaign.hunting.pool import HuntPool, JobResult
 from testbed.campaign.hunting.sentence import most_serious, sentence
+from testbed.campaign.jobs.pool import Job, JobPool, JobResult
 
 SEEDS_PER_HUNT = 1_000_000
 """Cases of hunts with different seeds differ."""
@@ -59,7 +59,7 @@ class Hunt:
         nemesis: Nemesis,
         drawing: CaseGenerator,
         directory: HuntDirectory,
-        pool: HuntPool,
+        pool: JobPool,
         *,
         limits: HuntLimits,
         seed: int,
@@ -115,12 +115,12 @@ class Hunt:
             if self._limits.runs is not None and self._given >= self._limits.runs:
                 return
             case = self._drawing.case(self._seed * SEEDS_PER_HUNT + self._given)
-            self._pool.give((self._given, case), {**_request("try", case), "keep": True})
+            self._pool.give(Job((self._given, case), {**_request("try", case), "keep": True}))
             self._given += 1
 
     def _take(self, done: JobResult) -> None:
         """Record the outcome of a run."""
-        number, case = done.job
+        number, case = done.subject
         progress, answer = self.progress, done.answer
         if answer is None:
             progress.unfinished += 1

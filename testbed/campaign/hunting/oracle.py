@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from analysis.errors import AnalysisError
-from analysis.timelines.arrays import ints
+from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.delivery.confirmations import summary as confirmations_summary
 from analysis.timelines.delivery.outputs import findings_of, last_published_ns
 from analysis.timelines.event_figures import event_figures, stream_figures
@@ -105,7 +106,7 @@ def judge(run: RunInMemory) -> OracleResult:
         and not is_behind
         and not settles_by_time(metadata.declared.contract)
     ):
-        missing = tuple(_missing(found, metadata))
+        missing = _missing(found, metadata)
         violations.append(
             Violation("stalled", len(missing), "not all events had arrived in the end", missing)
         )
@@ -125,47 +126,45 @@ def _violation(
 ) -> Violation:
     section, *_, name = expectation.path.split(".")
     value = value_at(summary, expectation.path)
-    examples = tuple(_examples(expectation.path, found, metadata)) if section != "subscriptions" else ()
+    examples = _examples(expectation.path, found, metadata) if section != "subscriptions" else ()
     return Violation(name, int(value or 0), f"{expectation.text} does not hold: {value}", examples)
 
 
-def _examples(path: str, found: RunFindings, metadata: RunMetadata) -> Iterator[AffectedClient]:
-    """Yield the most affected clients. path: of `events`, or of one of `streams`."""
+def _examples(path: str, found: RunFindings, metadata: RunMetadata) -> tuple[AffectedClient, ...]:
+    """Return the most affected clients. path: of `events`, or of one of `streams`."""
     table, (section, *_, name) = found.deliveries, path.split(".")
     if table is None or name not in table.column_names:
-        return
+        return ()
     counts = ints(table, name)
     if section == "streams":
         numbers = [at for at, its in metadata.stream_names.items() if path == f"streams.{its}.{name}"]
         counts = np.where(np.isin(ints(table, "stream"), numbers), counts, 0)
-    order = [index for index in np.argsort(-counts, kind="stable").tolist() if counts[index] > 0]
-    for index in order[:EXAMPLES_MAX]:
-        client, stream = (table.column(each)[index].as_py() for each in ("client", "stream"))
-        yield AffectedClient(
-            _process(client, metadata),
-            metadata.hosts[client].role,
-            metadata.stream_names.get(stream, str(stream)),
-            int(counts[index]),
-        )
+    return _with_most(counts, table, metadata)
 
 
-def _missing(found: RunFindings, metadata: RunMetadata) -> Iterator[AffectedClient]:
-    """Yield the clients that lack most of a stream, as examples of missing events."""
+def _missing(found: RunFindings, metadata: RunMetadata) -> tuple[AffectedClient, ...]:
+    """Return the clients that lack most of a stream, as examples of missing events."""
     table = found.deliveries
     if table is None:
-        return
-    counts = ints(table, "published") - ints(table, "covered")
+        return ()
+    return _with_most(ints(table, "published") - ints(table, "covered"), table, metadata)
+
+
+def _with_most(counts: Ints, table: pa.Table, metadata: RunMetadata) -> tuple[AffectedClient, ...]:
+    """Return the clients of the rows with the largest counts. table: the deliveries."""
     order = [index for index in np.argsort(-counts, kind="stable").tolist() if counts[index] > 0]
-    for index in order[:EXAMPLES_MAX]:
-        client, stream = (table.column(each)[index].as_py() for each in ("client", "stream"))
-        name = metadata.stream_names.get(stream, str(stream))
-        yield AffectedClient(
-            _process(client, metadata), metadata.hosts[client].role, name, int(counts[index])
-        )
+    rows = [(index, table.column("client")[index].as_py()) for index in order[:EXAMPLES_MAX]]
+    return tuple(
+        affected(client, table.column("stream")[index].as_py(), int(counts[index]), metadata)
+        for index, client in rows
+    )
 
 
-def _process(host: str, metadata: RunMetadata) -> str:
-    return next((name for name, its in metadata.host_of.items() if its == host), host)
+def affected(host: str, stream: int | None, count: int, metadata: RunMetadata) -> AffectedClient:
+    """Return the process of a host as an example. stream: None: no stream in particular."""
+    name = "" if stream is None else metadata.stream_names.get(stream, str(stream))
+    process = next((name for name, its in metadata.host_of.items() if its == host), host)
+    return AffectedClient(process, metadata.hosts[host].role, name, count)
 
 
 def _crashed_at(run: RunInMemory) -> tuple[AffectedClient, ...]:
@@ -206,10 +205,6 @@ def _silent(run: RunInMemory, metadata: RunMetadata) -> Iterator[Violation]:
     times = {name: last_published_ns(run.hosts, name) for name in publishers}
     silent = [name for name, t_ns in times.items() if t_ns is not None and t_ns < since_ns]
     if silent:
-        examples = tuple(_as_example(name, metadata) for name in silent[:EXAMPLES_MAX])
+        examples = tuple(affected(name, None, 1, metadata) for name in silent[:EXAMPLES_MAX])
         text = f"{examples[0].client} published nothing in the last {SILENT_US / 1e6:g} s"
         yield Violation("silent", len(silent), text, examples)
-
-
-def _as_example(host: str, metadata: RunMetadata) -> AffectedClient:
-    return AffectedClient(_process(host, metadata), metadata.hosts[host].role, "", 1)

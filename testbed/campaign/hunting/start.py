@@ -7,6 +7,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,9 @@ from experiments.records.rundir import RUNS
 from testbed.backends.backend import LocalBackend
 from testbed.campaign import exit_codes
 from testbed.campaign.hunting.hunt import Hunt, HuntLimits
-from testbed.campaign.hunting.pool import HuntPool, LocalPool
+from testbed.campaign.hunting.worker import MODULE
 from testbed.campaign.in_use import sole_writer
+from testbed.campaign.jobs.pool import JobPool, LocalPool
 from testbed.errors import MachineError
 from testbed.interrupts import handling, interrupt
 from testbed.planning import make_plan
@@ -38,6 +40,10 @@ BEFORE: Mapping[str, Any] = {"place": SIMULATOR}
 """Fields that old hunt.json files lack, with the only value that was possible then."""
 CLUSTER = re.compile(r"(spark|k8s)://|(yarn|local)$|local\[")
 """The forms of a Spark master URL."""
+CASE_S_MAX = 300.0
+"""Seconds of this machine's time for one case in virtual time."""
+DEATHS_MAX = 6
+"""If more cases in a row get no answer, the hunt is ended as defective."""
 REAL_FACTOR, REAL_S = 2.0, 240.0
 """The time limit of a case on real processes: this factor times its duration and drain, plus the seconds."""
 
@@ -108,7 +114,7 @@ def hunt(request: HuntRequest) -> int:
             seed=request.seed,
             is_certain=request.place == SIMULATOR,
             command=shlex.join(request.command),
-            say=lambda text: click.echo(text, err=True),
+            say=partial(click.echo, err=True),
         )
         try:
             hunting.execute()
@@ -120,25 +126,25 @@ def hunt(request: HuntRequest) -> int:
     return _summed_up(directory, before)
 
 
-def _pool(
-    request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory
-) -> HuntPool:
+def _pool(request: HuntRequest, setup: dict[str, Any], base: Experiment, directory: HuntDirectory) -> JobPool:
     """Return the pool that runs cases: on real processes one at a time by default, since each uses the
     machine.
 
     Raises InputError, and MachineError if the machine lacks what runs need.
     """
     if request.master is not None:
-        from testbed.campaign.hunting.spark_pool import SparkPool  # few have a cluster
+        from testbed.campaign.jobs.spark_pool import SparkPool  # few have a cluster
 
-        return SparkPool(setup, request.master, lambda text: click.echo(text, err=True))
+        say = partial(click.echo, err=True)
+        return SparkPool(MODULE, setup, request.master, say, within_s=CASE_S_MAX, deaths_max=DEATHS_MAX)
     if request.place == SIMULATOR:
-        return LocalPool(setup, request.workers)
+        return LocalPool(MODULE, setup, request.workers, within_s=CASE_S_MAX, deaths_max=DEATHS_MAX)
     backend = LocalBackend()
     plan = make_plan(base, load_topology(base.topology), seed=request.seed, links_kind="auto")
     backend.check(directory.runs, backend.adapted(plan))
     most_s = REAL_FACTOR * (base.duration_us + base.drain_us) / 1e6 + REAL_S
-    return LocalPool(setup, request.workers or 1, case_s=most_s, gently=True)
+    workers = request.workers or 1
+    return LocalPool(MODULE, setup, workers, within_s=most_s, gently=True, deaths_max=DEATHS_MAX)
 
 
 def _directory(request: HuntRequest) -> HuntDirectory:

@@ -1,16 +1,11 @@
-"""A process of a hunt: reads cases from stdin, a JSON object per line, and writes a line with each result.
+"""A worker that runs the cases of a hunt.
 
-It ends with its input, and leaves nothing behind when it is killed. The first line is the setup:
-`experiment`; `modules` that declare further systems; `build`, the function that makes the machines; `place`,
-simulator or local; and `runs`, a folder for runs on real processes. It ignores interrupts, because the parent
-handles them and ends the workers.
+Its setup has `experiment`; `modules` that declare further systems; `build`, the function that makes the
+machines; `place`, simulator or local; and `runs`, a folder for runs on real processes.
 """
 
-import gc
-import json
-import signal
-import sys
-from contextlib import suppress
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +13,21 @@ from experiments.backend_names import SIMULATOR
 from experiments.hunting.case import case_from_json
 from experiments.model import Experiment
 from testbed.campaign.hunting.trials import Trials
+from testbed.campaign.jobs.serving import serve
 from testbed.errors import TestbedError
 from topologies.errors import InputError
 
+MODULE = "testbed.campaign.hunting.worker"
 DEFAULT_BUILD = "node.systems:build_machine"
 
 
-def main() -> None:
-    """Serve until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    setup = json.loads(sys.stdin.readline())
+def begin(setup: dict[str, Any]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Return the function that answers requests."""
     for module in setup["modules"]:
         from experiments.declared import add_module
 
         add_module(Path(module))
-    trials = trials_at(setup["place"], setup)
-    gc.collect()
-    gc.freeze()  # imported modules need no scan after each case, which leaves cycles behind
-    with suppress(KeyboardInterrupt):  # the parent ended a run on real processes
-        for line in sys.stdin:
-            sys.stdout.write(json.dumps(answer(trials, json.loads(line))) + "\n")
-            sys.stdout.flush()
+    return partial(answer, trials_at(setup["place"], setup))
 
 
 def trials_at(place: str, setup: dict[str, Any]) -> Trials:
@@ -65,4 +54,4 @@ def answer(trials: Trials, request: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    serve(begin)

@@ -14,7 +14,6 @@ from experiments.files.whole_files import write_whole
 from experiments.suite import FOLDER, read_suite
 from testbed.campaign.nights.night_options import NightOptions
 from testbed.errors import MachineError
-from testbed.nightly.hooks import check_hooks
 from testbed.nightly.planning import check_jobs
 from testbed.nightly.units import WAIT_H, NightSchedule, units
 
@@ -26,7 +25,6 @@ def schedule(suite: str, at: time, options: NightOptions, *, system: bool) -> Ni
     """Return when and how a suite runs. Raises InputError if nights with these options could not start."""
     file = read_suite(suite)
     check_jobs(options.jobs, file)
-    check_hooks((*options.hooks, *options.hooks_always))
     named = suite if (FOLDER / f"{suite}.yaml").is_file() else str(Path(suite).absolute())
     return NightSchedule(
         suite=file.suite.suite,

@@ -58,7 +58,7 @@ def make_one(night: Night, run: NightRun, backend_of: BackendOf) -> bool:
 
     def work(follow: Follower, began_s: float) -> NightRun:
         started = prepared(night, run, backend_of)
-        done = make(_directory(night, started), backend_of(run.backend), follow)
+        done = make(directory_of(night, started), backend_of(run.backend), follow)
         return concluded(started, done, time.monotonic() - began_s)
 
     return _limited(night, run, work, budget_left_s(run, night.record, night.file))
@@ -69,7 +69,7 @@ def finish_one(night: Night, run: NightRun) -> bool:
 
     def finish(follow: Follower, began_s: float) -> NightRun:
         again = night.note(replace(run, tries=run.tries + 1))
-        directory = _directory(night, run)
+        directory = directory_of(night, run)
         with sole_writer(directory.path, OTHERS_S):
             if directory.summary_json.exists():
                 write_page(directory, follow)
@@ -200,7 +200,8 @@ def failed(night: Night, run: NightRun, error: Exception, took_s: float) -> Nigh
     return broken(night.record.named(run.name), text, took_s)
 
 
-def _directory(night: Night, run: NightRun) -> RunDirectory:
+def directory_of(night: Night, run: NightRun) -> RunDirectory:
+    """Return the directory of a run that was begun."""
     made = night.directory.run_of(run)
     assert made is not None
     return made

@@ -15,7 +15,7 @@ SITE = "site"
 
 @dataclass(frozen=True, slots=True)
 class NightOptions:
-    """The options of nights, without the suite and the date."""
+    """The options of nights, without the suite and the date. Raises InputError if a night could not start."""
 
     jobs: int
     out: Path
@@ -24,6 +24,12 @@ class NightOptions:
     hooks: tuple[str, ...]
     hooks_always: tuple[str, ...]
     keep: str | None = None  # None: no limit
+
+    def __post_init__(self) -> None:
+        from testbed.nightly.hooks import check_hooks
+
+        check_hooks((*self.hooks, *self.hooks_always))
+        _ = self.keep_bytes  # raises InputError if it is invalid
 
     @property
     def page_folder(self) -> Path:

@@ -39,7 +39,6 @@ from testbed.campaign.nights.night_options import NightOptions
 from testbed.campaign.nights.night_text import show_planned
 from testbed.errors import MachineError
 from testbed.interrupts import sigterm_like_ctrl_c
-from testbed.nightly.hooks import check_hooks
 from testbed.nightly.planning import DurationEstimate, check_jobs, digest, new_record
 from testbed.runner.versions import commit
 from topologies.errors import InputError
@@ -63,7 +62,6 @@ class NightRequest:
 
 def run_night(request: NightRequest) -> int:
     """Make a night and return the exit code. Raises InputError, MachineError, TestbedError, AnalysisError."""
-    check_hooks((*request.options.hooks, *request.options.hooks_always))
     if not request.resume:  # it may have to wait past midnight
         request = replace(request, night=request.night or today())
     with contextlib.ExitStack() as stack:
@@ -113,7 +111,6 @@ def _make_and_end(night: Night, request: NightRequest, sigterm_came: Callable[[]
 
 def show_dry(request: NightRequest) -> int:
     """Print the runs that the night would make, and return the exit code."""
-    check_hooks((*request.options.hooks, *request.options.hooks_always))
     file = _read(request)
     night = request.night or today()
     record = new_record(file, night, commit=None, started_ns=0)
@@ -131,7 +128,6 @@ def today() -> date:
 def _read(request: NightRequest) -> SuiteFile:
     file = read_suite(request.suite)
     check_jobs(request.options.jobs, file)
-    _ = request.options.keep_bytes  # raises InputError if it is invalid
     for entry in file.suite.entries:
         check_backend(file.place(entry))
     return file

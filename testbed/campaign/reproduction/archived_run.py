@@ -9,7 +9,8 @@ if they equal the programs of the system of that name here, or if the user trust
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -86,12 +87,18 @@ class ArchivedRun:
         return digest_of(content)
 
 
-def read_archive(archive: Path, name: str, point: str | None, *, trust: bool) -> ArchivedRun:
-    """Read the run in an archive, unpacked into a temporary folder. See `read_run` for the others."""
-    with scratch(".reproducing-", Path.cwd()) as folder:
+@contextmanager
+def opened_archive(archive: Path) -> Iterator[RunDirectory | SweepDirectory]:
+    """Yield what an archive contains, unpacked into a temporary folder. Raises InputError."""
+    with scratch(".unpacked-", Path.cwd()) as folder:
         path, _ = unpacked(archive, folder)
-        sweep = SweepDirectory(path)
-        found = SweepDirectory.open(path) if sweep.sweep_json.is_file() else RunDirectory.open(path)
+        is_sweep = SweepDirectory(path).sweep_json.is_file()
+        yield SweepDirectory.open(path) if is_sweep else RunDirectory.open(path)
+
+
+def read_archive(archive: Path, name: str, point: str | None, *, trust: bool) -> ArchivedRun:
+    """Read the run in an archive. See `read_run` for the parameters."""
+    with opened_archive(archive) as found:
         return read_run(found, name, point, trust=trust, packed=True)
 
 

@@ -23,7 +23,7 @@ from experiments.records.run_record import Outcome, RunRecord
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.one_run import RunRequest, planned
+from testbed.campaign.one_run import planned
 from testbed.campaign.reproduction.archived_run import ArchivedRun, digest_of_file
 from testbed.campaign.reproduction.reproduction_text import (
     ReproductionResult,
@@ -102,22 +102,6 @@ class ReproductionRequest:
         return self.archived if self.seed is None else self.archived.with_seed(run.seed)
 
 
-class Reproduction(RunningSweep):
-    """The repeats of an archived run. Missing programs are an error of each run."""
-
-    def __init__(self, directory: SweepDirectory, record: SweepRecord, wanted: ReproductionRequest) -> None:
-        super().__init__(directory, record)
-        self._wanted = wanted
-
-    def leave_out_missing(self) -> Iterator[str]:
-        """Leave out nothing, because there is only one system."""
-        return iter(())
-
-    def request(self, run: SweepRun) -> RunRequest:
-        """Return the inputs of a repeat; see `ReproductionRequest`."""
-        return self._wanted.request(run)
-
-
 def reproduce(wanted: ReproductionRequest, out: Path) -> int:
     """Repeat a run and judge its claims; return the exit code.
 
@@ -131,7 +115,7 @@ def reproduce(wanted: ReproductionRequest, out: Path) -> int:
     directory = new_directory(out, name) if resume is None else SweepDirectory.open(resume)
     with sole_writer(directory.path):
         record = _begun(directory, wanted) if resume is None else _resumed(directory, wanted)
-        sweep = Reproduction(directory, record, wanted)
+        sweep = RunningSweep(directory, record, wanted.request)
         if record.pending:
             outcome = execute(sweep, analyze=True)
             if outcome is Outcome.INTERRUPTED:
@@ -173,12 +157,7 @@ def _resumed(directory: SweepDirectory, wanted: ReproductionRequest) -> SweepRec
         is_other = (record.backend, record.repeat, record.seed) == now
         problem = f"it is not a reproduction of {wanted.archived.name}" if is_other else began
         raise InputError(f"--resume {directory.path}", None, "", f"cannot go on: {problem}")
-    record = record.going_on(wanted.runs, f"--resume {directory.path}")
-    again = (
-        planned if run.state is not RunState.DONE else run
-        for planned, run in zip(wanted.runs, record.runs, strict=True)
-    )
-    return replace(record, runs=tuple(again))
+    return replace(record, runs=record.runs_to_resume(wanted.runs, f"--resume {directory.path}"))
 
 
 def _found(directory: SweepDirectory, record: SweepRecord, wanted: ReproductionRequest) -> ReproductionResult:

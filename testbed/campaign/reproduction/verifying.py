@@ -6,7 +6,6 @@ and the tables of timelines. Pages and pictures are not compared. Hashes are not
 damage, not forgery.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,6 @@ from analysis.errors import AnalysisError, check_measured
 from analysis.pipeline import analyze
 from experiments.archives.crate import CLAIMS, CRATE, packed_files
 from experiments.archives.packing import check_captures
-from experiments.archives.unpacking import unpacked
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.files.sanitize import sanitize
 from experiments.files.scratch import scratch
@@ -30,6 +28,7 @@ from experiments.records.json_files import read_json
 from experiments.records.rundir import INDEX, POINTS, RunDirectory
 from testbed.campaign import exit_codes
 from testbed.campaign.in_use import reading
+from testbed.campaign.reproduction.archived_run import digest_of_file, opened_archive
 from testbed.campaign.texts.progress import follower
 from topologies.errors import InputError
 
@@ -38,7 +37,6 @@ NAMED_MAX: Final = 20
 _MADE: Final = ("analysis", "figures", "summary.json", "report.html", "comparison.html", CRATE, CLAIMS)
 """Files and folders of a run's directory that are derived from the rest."""
 _OF_SWEEPS: Final = ("systems.html", "systems.png", "systems.svg")
-_READ_BYTES: Final = 1 << 20
 
 
 def verify_archive(archive: Path, name: str) -> int:
@@ -46,11 +44,8 @@ def verify_archive(archive: Path, name: str) -> int:
 
     name: as the user gave it.
     """
-    with scratch(".verifying-", Path.cwd()) as folder:
-        path, _ = unpacked(archive, folder)
-        sweep = SweepDirectory(path)
-        found = sweep if sweep.sweep_json.is_file() else RunDirectory.open(path)
-        if not (path / CRATE).is_file():
+    with opened_archive(archive) as found:
+        if not (found.path / CRATE).is_file():
             click.echo(f"{name}: has no hashes: an older version packed it, or they were removed")
             click.echo("not verified: see above")
             return exit_codes.FAILED
@@ -192,13 +187,7 @@ def _all_files(directory: Path) -> Iterator[Path]:
 
 
 def _sha256(path: Path) -> str:
-    if path.is_symlink() or not path.is_file():
-        return ""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while content := stream.read(_READ_BYTES):
-            digest.update(content)
-    return digest.hexdigest()
+    return "" if path.is_symlink() or not path.is_file() else digest_of_file(path)
 
 
 def _line(each: BrokenClaim) -> str:

@@ -60,7 +60,7 @@ def make_runs(chosen: RunSelection, out: Path, *, analyze: bool, follow: Followe
     points = Points(chosen)
     with open_backend(chosen.backend, follow.say) as backend:
         for run in runs_of(chosen):
-            yield _made(run, (chosen, points), backend, out, analyze=analyze, follow=follow)
+            yield _made(run, points, backend, out, analyze=analyze, follow=follow)
 
 
 def write_report(made: MadeRun, follow: Follower) -> None:
@@ -76,14 +76,14 @@ def write_report(made: MadeRun, follow: Follower) -> None:
 
 def _made(
     run: SweepRun,
-    of: tuple[RunSelection, Points],
+    points: Points,
     backend: Backend,
     out: Path,
     *,
     analyze: bool,
     follow: Follower,
 ) -> MadeRun:
-    chosen, points = of
+    chosen = points.chosen
     directory = prepare(ExperimentRunRequest(*points.inputs_of(run), run.seed, chosen.links), backend, out)
     follow.show(f"run {directory.path}")
     try:

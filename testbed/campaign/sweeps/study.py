@@ -1,8 +1,7 @@
-"""Execution of a study: its seeds one after another, or in parallel as Spark tasks, and its page."""
+"""Execution of a study: its seeds one after another, or several at once, and its page."""
 
 import secrets
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,16 +12,15 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from analysis.jobs.spark import Executors
+from analysis.errors import AnalysisError
 from analysis.pages.study.results import StudyResults
 from analysis.pages.study.study_page import as_text, content_of, write_study_report
-from analysis.session import spark_context
 from experiments.campaigns.studydir import StudyDirectory, StudyRecord
-from testbed.backends.studies import StudyTask, execute, side_by_side
+from testbed.backends.studies import execute, side_by_side
 from testbed.campaign import exit_codes
+from testbed.campaign.jobs.pool import Job, LocalPool
+from testbed.campaign.jobs.serving import serve
 from testbed.campaign.printable_streams import unfiltered
-
-LOOK_S = 5.0
 
 
 def run_study(system: str, study: str, parameters: Mapping[str, Any], seeds: Sequence[int], out: Path) -> int:
@@ -58,24 +56,22 @@ def go_on(directory: StudyDirectory) -> int:
 
 
 def _side_by_side(directory: StudyDirectory, seeds: Sequence[int], at_once: int) -> None:
-    click.echo(f"{len(seeds)} seeds, {at_once} at a time, as Spark tasks", err=True)
-    executors = Executors(spark_context(f"local[{at_once}]"))
-    ended = threading.Event()
+    click.echo(f"{len(seeds)} seeds, {at_once} at a time", err=True)
+    jobs = [Job(seed, {"study": str(directory.path.absolute()), "seed": seed}) for seed in seeds]
+    with LocalPool("testbed.campaign.sweeps.study", {}, at_once) as pool:
+        for number, result in enumerate(pool.results(jobs), 1):
+            if problem := result.problem or (result.answer or {}).get("problem"):
+                raise AnalysisError(f"seed {result.subject} of the study failed: {problem}")
+            click.echo(f"seed {result.subject} is done ({number} of {len(seeds)})", err=True)
 
-    def look() -> None:
-        shown: set[int] = set()
-        while not ended.wait(LOOK_S):
-            for seed in set(directory.done(seeds)) - shown:
-                shown.add(seed)
-                click.echo(f"seed {seed} is done ({len(shown)} of {len(seeds)})", err=True)
 
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
+def _execute(request: dict[str, Any]) -> dict[str, Any]:
+    """Run a seed in a worker. Never raises: the answer has an error as `problem`."""
     try:
-        executors.execute([StudyTask(directory.path, seed) for seed in seeds], "the study")
-    finally:
-        ended.set()
-        watcher.join()
+        execute(StudyDirectory(Path(request["study"])), request["seed"], lambda *_: None)
+    except Exception as error:  # noqa: BLE001 - the command reports it
+        return {"problem": f"{type(error).__name__}: {error}"}
+    return {"problem": None}
 
 
 @contextmanager
@@ -107,3 +103,7 @@ def _progress() -> Iterator[Any]:
             bar.update(tasks[seed], completed=done, description=doing)
 
         yield show
+
+
+if __name__ == "__main__":
+    serve(lambda setup: _execute)

@@ -1,7 +1,7 @@
 """A running sweep: the result of each run is recorded at once, and shown in one line."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from experiments.campaigns.campaign import RunState
@@ -15,16 +15,21 @@ from testbed.campaign.one_run import ExperimentRunRequest, RunRequest, prepare
 from testbed.campaign.texts.campaign_text import run_line
 from testbed.errors import MachineError
 from testbed.programs import lacking_of
-from testbed.sweeps import Points, with_expectations_judged
+from testbed.sweeps import with_expectations_judged
+
+Request = Callable[[SweepRun], RunRequest]
+"""Returns the inputs of a run. Raises InputError."""
 
 
 class RunningSweep(Campaign[SweepRecord]):
-    """A sweep and its directory. points: the inputs of its runs; None if it is only analysed."""
+    """A sweep and its directory. request: of its runs; None if it is only analysed."""
 
-    def __init__(self, directory: SweepDirectory, record: SweepRecord, points: Points | None = None) -> None:
+    def __init__(
+        self, directory: SweepDirectory, record: SweepRecord, request: Request | None = None
+    ) -> None:
         super().__init__(record, directory.write)
         self.directory = directory
-        self._points = points
+        self._request = request
         self._began_s = time.monotonic()
         self._noted = 0
 
@@ -33,13 +38,14 @@ class RunningSweep(Campaign[SweepRecord]):
 
         They are recorded as skipped, and checked again on resumption. Raises MachineError if no run remains.
         """
-        assert self._points is not None
         lacking: dict[str, str] = {}
         for run in self.record.pending:
             variant = run.values.get(VARIANT)
             if variant is None:
                 continue
-            system = self._points.inputs_of(run)[0].system
+            request = self._request_of(run)
+            assert isinstance(request, ExperimentRunRequest)  # no other sweep has variants
+            system = request.experiment.system
             if variant not in lacking and (problem := lacking_of(system, programs_of(system))):
                 lacking[variant] = problem
             if variant in lacking:
@@ -51,14 +57,12 @@ class RunningSweep(Campaign[SweepRecord]):
     def make_run(self, run: SweepRun, backend: Backend) -> SweepRun:
         """Prepare a run and return it with its directory. Raises MachineError, InputError."""
         made = prepare(
-            self.request(run), backend, self.directory.path, directory=lambda: self.directory.make_run(run)
+            self._request_of(run),
+            backend,
+            self.directory.path,
+            directory=lambda: self.directory.make_run(run),
         )
         return replace(run, run=str(made.path.relative_to(self.directory.path)), started_ns=time.time_ns())
-
-    def request(self, run: SweepRun) -> RunRequest:
-        """Return the inputs of a run. Raises InputError."""
-        assert self._points is not None
-        return ExperimentRunRequest(*self._points.inputs_of(run), run.seed, self.record.links)
 
     def end_run(self, run: SweepRun) -> str:
         """Record the result of a run; return the line to show."""
@@ -75,3 +79,7 @@ class RunningSweep(Campaign[SweepRecord]):
     def end(self, outcome: Outcome) -> None:
         """Record how the sweep ended."""
         self.update(replace(self.record, outcome=outcome, ended_ns=time.time_ns()))
+
+    def _request_of(self, run: SweepRun) -> RunRequest:
+        assert self._request is not None
+        return self._request(run)

@@ -2,7 +2,7 @@
 
 The record is written after each run, so that Ctrl-C or a crash of the machine loses only the current run:
 `--resume` continues there. Real runs go one after another and share one Spark session; those in virtual time
-are spread over Spark tasks (`testbed.campaign.sweeps.sweep_tasks`).
+are side by side (`testbed.campaign.jobs.simulated_run`).
 """
 
 import secrets
@@ -21,17 +21,17 @@ from experiments.records.run_record import Outcome
 from testbed.campaign import exit_codes
 from testbed.campaign.backend_selection import open_backend
 from testbed.campaign.in_use import sole_writer
-from testbed.campaign.one_run import make
+from testbed.campaign.jobs.simulated_run import simulated, simulation_job, simulation_pool
+from testbed.campaign.one_run import ExperimentRunRequest, make
 from testbed.campaign.run_results import broken, concluded
-from testbed.campaign.sweeps.sweep import RunningSweep
+from testbed.campaign.sweeps.sweep import Request, RunningSweep
 from testbed.campaign.sweeps.sweep_outcome import show_sweep
-from testbed.campaign.sweeps.sweep_tasks import run_in_tasks
 from testbed.campaign.texts.campaign_text import position, title
 from testbed.campaign.texts.progress import Follower, follower
 from testbed.errors import MachineError, TestbedError
 from testbed.run_selection import RunSelection
 from testbed.runner.versions import commit
-from testbed.sweeps import Points, new_record, record_to_resume, refuse_changed
+from testbed.sweeps import Points, new_record, record_to_resume
 
 if TYPE_CHECKING:
     from testbed.backends.backend import Backend
@@ -67,7 +67,7 @@ def execute(sweep: RunningSweep, *, analyze: bool) -> Outcome:
     click.echo(f"{len(sweep.record.pending)} of {len(sweep.record.runs)} runs to go", err=True)
     outcome = Outcome.CRASHED
     try:
-        make_runs = run_in_tasks if sweep.record.backend == SIMULATOR else _one_by_one
+        make_runs = _side_by_side if sweep.record.backend == SIMULATOR else _one_by_one
         make_runs(sweep, analyze=analyze)
         outcome = Outcome.COMPLETED
     except KeyboardInterrupt:
@@ -106,18 +106,38 @@ def new_directory(out: Path, name: str) -> SweepDirectory:
 def new_sweep(directory: SweepDirectory, chosen: RunSelection) -> RunningSweep:
     """Begin a sweep and write its first record. Raises InputError."""
     points = Points(chosen)
-    record = new_record(directory, chosen, points, commit())
+    record = new_record(directory, points, commit())
     directory.write(record)
-    return RunningSweep(directory, record, points)
+    return RunningSweep(directory, record, _requests(points))
 
 
 def _resumed(directory: SweepDirectory, chosen: RunSelection) -> RunningSweep:
-    points, record = Points(chosen), directory.read()
-    refuse_changed(record, chosen, points, directory)
-    sweep = RunningSweep(directory, record_to_resume(record, chosen, directory), points)
+    points = Points(chosen)
+    record = record_to_resume(directory.read(), points, directory)
+    sweep = RunningSweep(directory, record, _requests(points))
     if sweep.code_changed:
         click.echo("note: the code has changed since the sweep began", err=True)
     return sweep
+
+
+def _requests(points: Points) -> Request:
+    links = points.chosen.links
+    return lambda run: ExperimentRunRequest(*points.inputs_of(run), run.seed, links)
+
+
+def _side_by_side(sweep: RunningSweep, *, analyze: bool) -> None:
+    """Make the pending runs in virtual time. Raises MachineError, InputError, KeyboardInterrupt."""
+    pending = sweep.record.pending
+    with (
+        follower(terse=f"{len(pending)} runs in virtual time") as follow,
+        open_backend(SIMULATOR, follow.say) as backend,
+        simulation_pool(None) as pool,
+    ):
+        runs = [sweep.make_run(run, backend) for run in pending]
+        jobs = [simulation_job(run, sweep.directory.run_of(run), analyze=analyze) for run in runs]
+        for result in pool.results(jobs, lambda: follow({})):
+            made = sweep.directory.run_of(result.subject)
+            follow.show(sweep.end_run(simulated(result.subject, made, result)))
 
 
 def _one_by_one(sweep: RunningSweep, *, analyze: bool) -> None:

@@ -34,7 +34,7 @@ def command(  # noqa: PLR0917 (click passes them by name)
 ) -> int | None:
     """Run a study at a paper's size, and show its numbers beside the paper's.
 
-    Without STUDY, list the studies. With --repeat, seeds run in parallel as Spark tasks, as many as fit into
+    Without STUDY, list the studies. With --repeat, seeds run in parallel, as many as fit into
     memory. `--set nodes=2000` makes one that takes seconds. Ctrl-C keeps the seeds that are done.
     """
     from experiments.campaigns.studies import chosen_study, listed_studies

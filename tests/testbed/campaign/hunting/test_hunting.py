@@ -22,7 +22,8 @@ from testbed.campaign import exit_codes
 from testbed.campaign.hunting import start
 from testbed.campaign.hunting.finding import HuntFinding, write_finding
 from testbed.campaign.hunting.hunt import Hunt, HuntLimits
-from testbed.campaign.hunting.pool import JobResult
+from testbed.campaign.hunting.worker import MODULE
+from testbed.campaign.jobs.pool import Job, JobResult, LocalPool
 from testbed.cli import main
 
 SMALL = ["--set", "nemesis.vary=null", "--set", "duration=14s", "--set", "workload.rate=10/s"]
@@ -126,11 +127,11 @@ def test_a_hunt_of_which_no_run_was_of_use_has_not_passed(tmp_path, monkeypatch,
 
         size, idle, busy = 1, 1, 0
 
-        def give(self, job, _request):
+        def give(self, job):
             self.job = job
 
         def wait(self, _seconds):
-            return [JobResult(self.job, answer)]
+            return [JobResult(self.job.subject, answer)]
 
     monkeypatch.setattr(start, "_pool", lambda *_: contextlib.nullcontext(Answering()))
     assert hunt(tmp_path, *LITTLE, "--runs", "2") == exit_codes.MACHINE
@@ -143,13 +144,13 @@ class Breaking:
 
     size, idle, busy = 1, 1, 0
 
-    def give(self, job, _request):
+    def give(self, job):
         self.job = job
 
     def wait(self, _seconds):
         examples = [{"client": "r0/client-0", "role": "client", "stream": "r0", "count": 1}]
         violation = {"kind": "lost", "count": 1, "said": "lost", "examples": examples}
-        return [JobResult(self.job, {"violations": [violation]})]
+        return [JobResult(self.job.subject, {"violations": [violation]})]
 
 
 def test_a_full_disk_ends_the_hunt_in_one_line(tmp_path, monkeypatch, capsys):
@@ -321,10 +322,8 @@ def test_ctrl_c_ends_it_and_its_processes_and_what_was_seen_is_kept(tmp_path):
 @pytest.mark.slow
 def test_a_hunts_processes_run_its_own_code(tmp_path):
     """A changed copy of the code is hunted by running its command: `python -m testbed.cli.main hunt …`."""
-    from testbed.campaign.hunting.pool import LocalPool
-
-    setup = {"experiment": {}, "build": None, "modules": [], "place": "simulator"}
-    with LocalPool(setup, 1) as pool:
+    with LocalPool(MODULE, {}, 1) as pool:
+        pool.give(Job(None, {}))
         (pid,) = [worker.process.pid for worker in pool._workers]
         while not (environment := Path(f"/proc/{pid}/environ").read_bytes()):
             assert Path(f"/proc/{pid}").exists()  # has none while it becomes another program
