@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,23 @@ def test_an_experiment_that_was_changed_is_refused(
     assert capsys.readouterr().err == (
         f"cutset: --resume {directory.path}: cannot go on: tiny or its topology has changed\n"
     )
+
+
+def test_chosen_variants_are_resumed_with_the_same_choice_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several = "variants: {slow: {}, fast: {workload.rate: 200/s}, other: {}}\n"
+    experiment = write_experiment(tmp_path, faults=several + "on: simulator\ncaptures: none\n")
+    chosen = ("--variant", "slow", "--variant", "fast", "--no-analyze")
+    assert run(tmp_path, experiment, *chosen) == 0
+    directory = the_sweep(tmp_path)
+    record = directory.read()
+    directory.write(record.with_run(replace(record.named("2-variant-fast-r0"), state=RunState.FAILED)))
+    capsys.readouterr()
+    assert run(tmp_path, experiment, *chosen, "--resume", str(directory.path)) == 0
+    assert capsys.readouterr().err.splitlines()[1] == "1 of 2 runs to go"
+    assert directory.read().complete
+    assert run(tmp_path, experiment, "--no-analyze", "--resume", str(directory.path)) == 2
 
 
 @pytest.mark.slow

@@ -67,7 +67,6 @@ def test_a_night_runs_its_suite_and_leaves_results_history_and_page(nights, tmp_
 
 
 @pytest.mark.slow
-@pytest.mark.spark
 def test_a_whole_sweep_is_one_run_of_a_night_with_what_is_expected_of_it(nights, capsys):
     swept = "sweep: {roles.client: [1, 2]}, repeat: 2"
     held, missed = "max(latency.p99_ms) by roles.client <= 60000", "min(events.published) >= 1e9"

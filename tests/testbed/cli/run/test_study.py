@@ -14,10 +14,10 @@ SMALL = ["--set", "nodes=300"]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Run a study of two seeds on one processor; return its directory and output."""
+    """Run a study of two seeds at once; return its directory."""
     out = tmp_path_factory.mktemp("studies")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("testbed.campaign.sweeps.study.side_by_side", lambda nodes: 1)
+        patch.setattr("testbed.campaign.sweeps.study.side_by_side", lambda nodes: 2)
         assert run(["study", "scribe-groups", *SMALL, "--repeat", "2", "--out", str(out)]) == 0
     [directory] = out.iterdir()
     return directory

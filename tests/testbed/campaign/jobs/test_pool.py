@@ -1,0 +1,19 @@
+"""A pool replaces a worker that gives no answer in time, and does the other jobs."""
+
+from pathlib import Path
+
+import pytest
+
+from testbed.campaign.jobs.pool import Job
+from testbed.campaign.jobs.simulated_run import simulation_pool
+
+
+@pytest.mark.slow
+def test_a_late_job_has_no_answer_and_the_next_one_has(tmp_path: Path) -> None:
+    request = {"run": str(tmp_path / "nowhere"), "analyze": False, "page": False}
+    with simulation_pool(1) as pool:
+        late, here = pool.results([Job("late", request, within_s=0.001), Job("here", request)])
+    assert (late.subject, late.answer, late.is_late) == ("late", None, True)
+    assert late.problem == "no answer within 0.001 s"
+    assert here.answer is not None
+    assert "FileNotFoundError" in here.answer["problem"]
