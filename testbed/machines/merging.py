@@ -49,7 +49,7 @@ def merged(base: RunRecord, parts: Mapping[str, RunRecord], order: Sequence[str]
     known = {name: parts[name] for name in order if name in parts}
     said = [f"{name}: {sanitize(text)}" for name, part in known.items() for text in part.problems]
     earlier = [line for line in base.problems if not line.endswith(UNENDED)]
-    said += [f"{name}: {UNENDED}" for name in order if name not in known or known[name].outcome is None]
+    said += [f"{name}: {UNENDED}" for name, part in known.items() if part.outcome is None]
     zeros = {machine.name: machine.zero_ns or 0 for machine in base.machines}
     changes = [replace(each, machine=name) for name, part in known.items() for each in part.changes]
     record = replace(
