@@ -66,7 +66,18 @@ class Cluster:
 
         Raises as `workers_for`.
         """
-        return self._connected(progress, modules)
+        if self._context is None:
+            settings = _settings(self._master)
+            progress(f"starting Spark on {self._master}")
+            with ExitStack() as stack:
+                context = spark_context(self._master, settings)
+                stack.callback(context.stop)
+                folder = stack.enter_context(scratch("cutset-modules-", Path(tempfile.gettempdir())))
+                context.addPyFile(str(modules(folder / MODULES)))
+                _wait_for_executors(context, self._master)
+                self._open = stack.pop_all()
+            self._context = context
+        return self._context
 
     @contextmanager
     def workers_for(self, run: RunDirectory, progress: Callable[[str], None]) -> Iterator[Workers]:
@@ -75,7 +86,7 @@ class Cluster:
         Raises InputError if the master's URL is invalid, AnalysisError if the cluster cannot be reached or
         its executors cannot do the work.
         """
-        context = self._connected(progress, write_modules)
+        context = self.context(progress, write_modules)
         number = _number_of_executors(context)
         seen = _sees(context, run)
         if self._captures == SHARED and not seen:
@@ -90,20 +101,6 @@ class Cluster:
             progress(f"sending the run's files to {number} executors")
             with RemoteWorkers(context, run) as workers:
                 yield workers
-
-    def _connected(self, progress: Callable[[str], None], modules: Callable[[Path], Path]) -> SparkContext:
-        if self._context is None:
-            settings = _settings(self._master)
-            progress(f"starting Spark on {self._master}")
-            with ExitStack() as stack:
-                context = spark_context(self._master, settings)
-                stack.callback(context.stop)
-                folder = stack.enter_context(scratch("cutset-modules-", Path(tempfile.gettempdir())))
-                context.addPyFile(str(modules(folder / MODULES)))
-                _wait_for_executors(context, self._master)
-                self._open = stack.pop_all()
-            self._context = context
-        return self._context
 
 
 def _settings(master: str) -> dict[str, str]:

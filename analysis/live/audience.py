@@ -17,8 +17,15 @@ import pyarrow.compute as pc
 from analysis.timelines import schemas
 from analysis.timelines.delivery import deliveries
 from analysis.timelines.delivery.content import ContentFiles, ContentRecords, content_of
-from analysis.timelines.delivery.delivery_records import HostRecords, as_table, read_rows, sessions_of
-from analysis.timelines.delivery.expected import SUBSCRIPTIONS, all_events_due_to_all
+from analysis.timelines.delivery.delivery_records import (
+    SUBSCRIPTIONS,
+    HostRecords,
+    as_table,
+    read_rows,
+    sessions_of,
+)
+from analysis.timelines.delivery.expected import all_events_due_to_all
+from analysis.timelines.delivery.stream_pieces import Sets
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
@@ -78,7 +85,7 @@ class RequiredDeliveries:
         if self._content is not None:
             self._content.read(from_ns)
 
-    def must_get(self, streams: Sequence[int], metadata: RunMetadata) -> Mapping[int, deliveries.Sets] | None:
+    def must_get(self, streams: Sequence[int], metadata: RunMetadata) -> Mapping[int, Sets] | None:
         """Return the recent events of these streams that each client must get; None: all of them."""
         if all_events_due_to_all(metadata):
             return None

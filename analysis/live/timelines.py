@@ -7,7 +7,7 @@ afterwards only its reported percentiles remain.
 
 Latency is the time from publication until every client that must get an event has it
 (`analysis.live.audience`). A stream's sequence numbers settle in order: those before the first one that some
-client lacks are taken, cut into intervals by `analysis.timelines.delivery.sequence_intervals`, and
+client lacks are taken, cut into pieces by `analysis.timelines.delivery.stream_pieces`, and
 discarded. Waiting batches are bounded: if more than WAITING_MAX batches of a stream wait (some client lost
 one), the oldest is skipped. If the contract permits loss, a client's missing event is no longer awaited
 once a later event of the stream has been there for PASSED_NS.
@@ -17,6 +17,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +26,9 @@ import pyarrow.compute as pc
 from analysis.live.audience import RequiredDeliveries
 from analysis.live.decoder import EventBatch
 from analysis.timelines import latency, schemas, throughput
-from analysis.timelines.arrays import Ints, ints
-from analysis.timelines.delivery.deliveries import Sets
-from analysis.timelines.delivery.sequence_intervals import NEVER, Batches, SequenceIntervals, cut_stream
-from analysis.timelines.delivery.stream_groups import with_wanted
+from analysis.timelines.arrays import NEVER, Ints, ints
+from analysis.timelines.delivery.sequence_intervals import Batches
+from analysis.timelines.delivery.stream_pieces import Sets, StreamPieces, cut_stream
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
 
@@ -80,17 +80,21 @@ class Latencies:
         passed_before_ns: events missing before one that arrived earlier than this are lost; None: await them.
         """
         hosts = metadata.clients if wanted is None else dict.fromkeys((*self._arrived, *wanted[0]))
-        arrived = {host: _batches(self._arrived.get(host, [])) for host in hosts}
-        whole = with_wanted(cut_stream(_batches(self._published), arrived), wanted)
+        arrived = [self._arrived.get(host, []) for host in hosts]
+        host = np.repeat(np.arange(len(arrived)), [len(rows) for rows in arrived])
+        came = _batches(list(chain.from_iterable(arrived)))
+        whole = cut_stream(_batches(self._published), came, host, tuple(hosts), wanted)
         awaited = whole if passed_before_ns is None else _without_passed(whole, passed_before_ns)
-        came = latency.completed_ns(awaited, metadata) != NEVER
-        done = int(np.argmin(np.append((whole.published_ns < before_ns) & came, False)))
+        complete = latency.completed_ns(awaited, metadata) != NEVER
+        done = int(np.argmin(np.append((whole.published_ns < before_ns) & complete, False)))
         if done:
             self._forget(int(whole.first_seq[done - 1] + whole.count[done - 1]))
         elif max(map(len, (self._published, *self._arrived.values()))) > WAITING_MAX:
             self.given_up += 1
             self._forget(int(whole.first_seq[0] + whole.count[0]))
-        return latency.samples(self._stream, whole.first(done), metadata)
+        settled = np.arange(len(whole.count)) < done
+        known = replace(whole, published_ns=np.where(settled, whole.published_ns, NEVER))
+        return latency.samples(self._stream, known, metadata)
 
     def _forget(self, settled: int) -> None:
         self._settled = settled
@@ -100,11 +104,14 @@ class Latencies:
         }
 
 
-def _without_passed(whole: SequenceIntervals, before_ns: int) -> SequenceIntervals:
-    """Return the intervals with missing ones as arrived if the client had a later one before this time."""
-    early = np.where(whole.arrived_ns < before_ns, np.arange(len(whole.count)), -1)
-    passed = np.arange(len(whole.count)) < early.max(axis=1, initial=-1)[:, None]
-    return replace(whole, arrived_ns=np.where(passed & (whole.arrived_ns == NEVER), -1, whole.arrived_ns))
+def _without_passed(whole: StreamPieces, before_ns: int) -> StreamPieces:
+    """Return the pieces without those that a client need not get: it had a later one before this time."""
+    host, piece = whole.split(whole.arrived[whole.arrived_ns < before_ns])
+    last = np.full(len(whole.hosts), -1)
+    np.maximum.at(last, host, piece)
+    wanted = whole.wanted_pairs()
+    host, piece = whole.split(wanted)
+    return replace(whole, wanted=wanted[piece >= last[host]])
 
 
 def _after(rows: list[_Row], settled: int) -> list[_Row]:

@@ -9,8 +9,14 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import rows, rows_of_roles
-from analysis.timelines.delivery.sequence_intervals import common, digest, total, union
-from analysis.timelines.delivery.stream_groups import batches, by_host
+from analysis.timelines.delivery.sequence_intervals import (
+    batches,
+    common,
+    digest,
+    runs_by_host,
+    total,
+    union,
+)
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from experiments.planned.plan import GATEWAY_ROLE, TRAFFIC_ROLE
@@ -43,11 +49,11 @@ def coverage(stream: int, events: pa.Table, got: pa.Table, metadata: RunMetadata
     events in their own records count in their packets; a publisher's delivery to itself appears in no packet.
     """
     arrived = rows_of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SUBSCRIBER))
-    runs = {host: union(mine) for host, mine in by_host(arrived, metadata.clients).items()}
+    runs = runs_by_host(arrived, metadata.clients)
     if metadata.by_host:
         events_got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
-        recorded = by_host(events_got, metadata.clients)
-        runs = {host: common(have, union(recorded[host])) for host, have in runs.items()}
+        recorded = runs_by_host(events_got, metadata.clients)
+        runs = {host: common(have, recorded[host]) for host, have in runs.items()}
     else:
         runs[PUBLISHED] = union(batches(rows(events, kind="published")))
     everything = metadata.declared.contract.audience == "all"

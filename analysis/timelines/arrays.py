@@ -1,6 +1,7 @@
-"""Conversions between Arrow columns and NumPy arrays, and selection of rows by value."""
+"""Conversions between Arrow columns and NumPy arrays, selection of rows by value, and grouping."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,10 @@ import pyarrow.compute as pc
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Values = TypeVar("Values", Ints, Floats)
+NS_PER_S = 1_000_000_000
+NEVER = np.iinfo(np.int64).max
+"""Time of an event that did not happen."""
 
 
 def ints(table: pa.Table, name: str) -> Ints:
@@ -44,3 +49,30 @@ def decoded_values(places: Ints, values: list[str]) -> pa.Array:
 def concatenated(tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
     """Concatenate tables of one schema; without tables the result is empty."""
     return pa.concat_tables([schema.empty_table(), *tables])
+
+
+def looked_up(keys: Ints, values: Mapping[int, int]) -> Ints:
+    """Return the value of each key, or -1."""
+    distinct, places = np.unique(keys, return_inverse=True)
+    found: Ints = np.array([values.get(key, -1) for key in distinct.tolist()], np.int64)[places]
+    return found
+
+
+def places(values: Ints, among: list[int]) -> Ints:
+    """Return the index of each value in a list, or -1."""
+    return looked_up(values, {value: place for place, value in enumerate(among)})
+
+
+def begins(*columns: npt.NDArray[Any]) -> Bools:
+    """Return which rows begin a group of equal rows; columns are parallel, and grouped already."""
+    found = np.zeros(len(columns[0]), bool)
+    found[:1] = True
+    for column in columns:
+        found[1:] |= column[1:] != column[:-1]
+    return found
+
+
+def offsets(counts: Ints) -> Ints:
+    """Return the position of each row within its group, for groups of these sizes one after the other."""
+    found: Ints = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, codes, concatenated, decoded_values, ints, rows
+from analysis.timelines.arrays import Ints, begins, codes, concatenated, decoded_values, ints, rows
 from analysis.timelines.coded_texts import coded_schema, one_text
 from analysis.timelines.recovering.passing import end_hosts, own_and_forwarded, without_ends
 from analysis.timelines.run_metadata import Host, RunMetadata, check_planned_streams
@@ -118,8 +118,7 @@ def _published(messages: pa.Table, host: Host, metadata: RunMetadata, types: tup
     known = np.flatnonzero(answer >= 0)
     first_seq = ints(answered, "first_seq")[answer[known]]
     order = np.lexsort((t_ns[known], first_seq, stream[known]))
-    key = np.stack((stream[known], first_seq))[:, order]
-    once = order[np.append(True, (key[:, 1:] != key[:, :-1]).any(axis=0))] if len(order) else order
+    once = order[begins(stream[known][order], first_seq[order])]
     chosen = known[once]
     return _table(
         host,
@@ -138,8 +137,7 @@ def _numbered(asked: pa.Table, host: Host, metadata: RunMetadata) -> pa.Table:
     """Return the first arrivals of publications that publishers numbered themselves."""
     stream, first_seq = ints(asked, "stream"), ints(asked, "first_seq")
     order = np.lexsort((ints(asked, "t_complete_ns"), first_seq, stream))
-    same = (np.diff(stream[order]) == 0) & (np.diff(first_seq[order]) == 0)
-    chosen = np.sort(order[np.append(True, ~same)[: len(order)]])
+    chosen = np.sort(order[begins(stream[order], first_seq[order])])
     once = asked.take(pa.array(chosen))
     return _table(
         host,

@@ -22,9 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, ints
-from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
-from analysis.timelines.delivery.sparse_intervals import SparseIntervals
+from analysis.timelines.arrays import NEVER, Ints, begins, ints
+from analysis.timelines.delivery.stream_pieces import StreamPieces
 from analysis.timelines.percentiles import grouped, weighted
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.schemas import BIN_NS
@@ -41,13 +40,13 @@ LIKENESS = 256
 NAMES = ("p50_ms", "p95_ms", "p99_ms", "max_ms")
 
 
-def completed_ns(cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata) -> Ints:
+def completed_ns(cut: StreamPieces, metadata: RunMetadata) -> Ints:
     """Return when every client had each piece; NEVER: some client never had it, -1: no client must get it."""
     steady = [number for number, client in enumerate(cut.hosts) if client not in metadata.disturbed]
     return cut.last_ns(steady or list(range(len(cut.hosts))))
 
 
-def samples(stream: int, cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata) -> pa.Table:
+def samples(stream: int, cut: StreamPieces, metadata: RunMetadata) -> pa.Table:
     """Return `schemas.SAMPLES` of one stream, from its pieces at all clients."""
     came_ns = completed_ns(cut, metadata)
     known = (cut.published_ns != NEVER) & (came_ns != NEVER) & (came_ns >= 0)
@@ -73,8 +72,7 @@ def merge_similar(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
     like = octave.astype(np.int64) * 4 * LIKENESS + np.floor(part * 2 * LIKENESS).astype(np.int64)
     key = np.stack((like, _phase(published_ns, metadata), (published_ns - metadata.zero_ns) // BIN_NS))
     order = np.lexsort(key)
-    key = key[:, order]
-    starts = np.flatnonzero(np.append(True, (key[:, 1:] != key[:, :-1]).any(axis=0)))
+    starts = np.flatnonzero(begins(*key[:, order]))
     first_ns = np.minimum.reduceat(published_ns[order], starts)
     total = np.add.reduceat(count[order], starts)
     sums = np.add.reduceat((latency_ns.astype(float) * count)[order], starts)
@@ -83,9 +81,7 @@ def merge_similar(collected: pa.Table, metadata: RunMetadata) -> pa.Table:
     return pa.table([stream, first_ns, mean_ns, total], schema=schemas.SAMPLES)
 
 
-def untimed(
-    stream: int, cut: SequenceIntervals | SparseIntervals, metadata: RunMetadata, samples: int
-) -> pa.Table:
+def untimed(stream: int, cut: StreamPieces, metadata: RunMetadata, samples: int) -> pa.Table:
     """Return `schemas.UNTIMED` of one stream: events that arrived but were due to no client with a known
     latency.
 

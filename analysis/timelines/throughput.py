@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints, rows
+from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints, looked_up, rows
 from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import in_group_spans, repeats
 from analysis.timelines.links.periods import LinkDirection
@@ -204,7 +204,7 @@ def _shares(arrived: pa.Table, metadata: RunMetadata, number_of: Mapping[Name, i
     of_region = [metadata.hosts[name].region for name in metadata.clients]
     clients = np.bincount([regions.index(name) for name in of_region], minlength=len(regions))
     at_client = arrived.column("at_client").to_numpy()
-    stream = _looked_up(
+    stream = looked_up(
         ints(arrived, "stream"), {s: number_of.get(("stream", f"s{s}", None), -1) for s in metadata.owner}
     )
     links = {
@@ -212,7 +212,7 @@ def _shares(arrived: pa.Table, metadata: RunMetadata, number_of: Mapping[Name, i
         for (a, b), direction in metadata.link_of.items()
         if ("link", *direction) in number_of
     }
-    link = np.where(there >= 0, _looked_up(there * len(regions) + here, links), -1)
+    link = np.where(there >= 0, looked_up(there * len(regions) + here, links), -1)
     first, second = np.where(at_client, here, link), np.where(at_client, stream, -1)
     among = np.where(at_client, clients[here], 1)
     number, events = ints(arrived, "bin"), ints(arrived, "events").astype(float)
@@ -236,7 +236,7 @@ def _divide_streams(
         found[rows_of] /= max(1, len(metadata.clients))
         return
     bins = found.shape[1]
-    place = _looked_up(ints(followed, "stream"), {s: at for at, s in enumerate(metadata.owner)})
+    place = looked_up(ints(followed, "stream"), {s: at for at, s in enumerate(metadata.owner)})
     change = np.zeros((len(rows_of), bins + 1), np.int64)
     first, end = (np.clip(ints(followed, name), -1, bins) for name in ("first_bin", "last_bin"))
     np.add.at(change, (place, np.maximum(first, 0)), ints(followed, "clients"))
@@ -250,13 +250,6 @@ def _wires(carried: pa.Table, number_of: Mapping[Name, int]) -> _Shares:
     name = np.array([number_of.get(("link", *direction), -1) for direction in directions], np.int64)
     size = ints(carried, "bytes").astype(float)
     return _Shares(name, ints(carried, "bin"), size, size)
-
-
-def _looked_up(keys: Ints, values: Mapping[int, int]) -> Ints:
-    """Return the value of each key, or -1."""
-    distinct, places = np.unique(keys, return_inverse=True)
-    found: Ints = np.array([values.get(int(key), -1) for key in distinct], np.int64)[places]
-    return found
 
 
 def _columns(names: Sequence[Name]) -> list[list[str | None]]:

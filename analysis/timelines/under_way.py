@@ -8,9 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from analysis.timelines.arrays import Ints
-from analysis.timelines.delivery.sequence_intervals import NEVER
-from analysis.timelines.run_metadata import RunFault, RunMetadata
+from analysis.timelines.arrays import NEVER, Ints
+from analysis.timelines.run_faults import RunFault
+from analysis.timelines.run_metadata import RunMetadata
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from analysis.timelines.arrays import Bools, Ints
+from analysis.timelines.arrays import Bools, Ints, begins, offsets
 from analysis.timelines.delivery.epochs import EpochLayout
 from node.core.collection_marks import COLLECTS, HAS_KEYS, HEAD, KEY_BYTES
 
@@ -46,12 +46,11 @@ def marks_in(files: Iterable[bytes]) -> CollectionMarks:
     """Return the marks in the contents of such files."""
     marks = [mark for data in files for mark in _marks(data)]
     counts = np.array([mark[2] for mark in marks], np.int64)
-    offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     stream, first, collects = (
         np.repeat(np.array([mark[at] for mark in marks], np.int64), counts) for at in (0, 1, 3)
     )
     keys = np.concatenate([np.zeros(0, np.uint64), *(mark[4] for mark in marks)])
-    return CollectionMarks(stream, first + offset, collects.astype(bool), keys)
+    return CollectionMarks(stream, first + offsets(counts), collects.astype(bool), keys)
 
 
 def _marks(data: bytes) -> Iterator[Mark]:
@@ -73,10 +72,10 @@ def collectable(marks: CollectionMarks) -> Bools:
     order = np.lexsort((marks.seq, marks.keys))
     keys, collects = marks.keys[order], marks.collects[order]
     place = np.arange(len(order))
-    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(order)])
+    starts = np.flatnonzero(begins(keys))
     found = np.zeros(len(order), bool)
     if len(order):
-        last = np.maximum.reduceat(np.where(collects, place, -1), begins)
-        sizes = np.diff(np.append(begins, len(order)))
+        last = np.maximum.reduceat(np.where(collects, place, -1), starts)
+        sizes = np.diff(np.append(starts, len(order)))
         found[order] = place < np.repeat(last, sizes)
     return found

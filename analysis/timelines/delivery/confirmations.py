@@ -19,10 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, ints, rows
+from analysis.timelines.arrays import NEVER, Ints, ints, rows
 from analysis.timelines.delivery.content import ContentRecords
 from analysis.timelines.delivery.expected import by_topic, excused_times
-from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.under_way import mended_ns
 from experiments.declared import Trait

@@ -19,9 +19,9 @@ import numpy as np
 
 from analysis.capture.clocks.machine_clocks import MachineClocks
 from analysis.errors import AnalysisError
-from analysis.timelines.arrays import Bools, Floats, Ints
+from analysis.timelines.arrays import NEVER, Bools, Floats, Ints
+from analysis.timelines.delivery.delivery_records import SUBSCRIPTIONS
 from analysis.timelines.delivery.epochs import EpochLayout
-from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.measures import Rows, read_measures
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.under_way import InFlightSpans
@@ -32,13 +32,6 @@ from node.core.content.content_matching import EventIndex
 from node.core.content.content_measures import EVENT, INTEREST
 from node.core.declaration import Contract
 from node.core.deliveries import RecordKind
-
-KINDS = (
-    RecordKind.SUBSCRIBING,
-    RecordKind.SUBSCRIBED,
-    RecordKind.UNSUBSCRIBING,
-    RecordKind.UNSUBSCRIBED,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +61,8 @@ class ContentRecords:
     """All events, and all subscriptions of some clients.
 
     domains: lowest and highest value of each attribute. values: a row per attribute. number: the client's own
-    number of the subscription. times_ns: a row per kind in `KINDS` (NEVER: not recorded). low, high: rows of
-    lowest and highest values.
+    number of the subscription. times_ns: a row per kind in `SUBSCRIPTIONS` (NEVER: not recorded).
+    low, high: rows of lowest and highest values.
     """
 
     domains: tuple[Range, ...]
@@ -87,7 +80,7 @@ class ContentRecords:
     @property
     def confirmed_ns(self) -> Ints:
         """When each subscription was confirmed; NEVER if it was not."""
-        found: Ints = self.times_ns[KINDS.index(RecordKind.SUBSCRIBED)]
+        found: Ints = self.times_ns[SUBSCRIPTIONS.index(RecordKind.SUBSCRIBED)]
         return found
 
     def laid_out(self, epochs: EpochLayout) -> "ContentRecords":
@@ -199,8 +192,8 @@ def _subscriptions(client: int, t_ns: Ints, rows: Floats) -> _OneClient | None:
     keys, which, subscription = np.unique(
         np.stack((session, number)), axis=1, return_index=True, return_inverse=True
     )
-    times_ns = np.full((len(KINDS), keys.shape[1]), NEVER, np.int64)
-    for place, wanted in enumerate(KINDS):
+    times_ns = np.full((len(SUBSCRIPTIONS), keys.shape[1]), NEVER, np.int64)
+    for place, wanted in enumerate(SUBSCRIPTIONS):
         chosen = kind == wanted
         np.minimum.at(times_ns[place], subscription.ravel()[chosen], t_ns[chosen])
     attributes = (len(rows) - 3) // 2
@@ -209,7 +202,7 @@ def _subscriptions(client: int, t_ns: Ints, rows: Floats) -> _OneClient | None:
 
 
 def _nothing(attributes: int) -> _OneClient:
-    return _NONE, _NONE, _NONE, np.zeros((len(KINDS), 0), np.int64), *(np.zeros((attributes, 0)),) * 2
+    return _NONE, _NONE, _NONE, np.zeros((len(SUBSCRIPTIONS), 0), np.int64), *(np.zeros((attributes, 0)),) * 2
 
 
 def _later(t_ns: Ints, by_ns: int) -> Ints:

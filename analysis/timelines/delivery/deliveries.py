@@ -10,28 +10,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, codes, ints, rows
+from analysis.timelines.arrays import NEVER, Ints, codes, ints, places, rows
 from analysis.timelines.delivery.collecting import CollectionMarks
 from analysis.timelines.delivery.content import NOTHING, ContentRecords, EventMatches
-from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
+from analysis.timelines.delivery.delivery_records import (
+    SUBSCRIPTIONS,
+    RecordedDeliveries,
+    RecordedPublications,
+)
 from analysis.timelines.delivery.epochs import EpochLayout, epoch_layout
 from analysis.timelines.delivery.expected import (
-    SUBSCRIPTIONS,
     ClientSessions,
-    Runs,
     SubscriptionRecords,
     Windows,
     all_events_due_to_all,
     expected,
-    runs_difference,
     subscriptions,
 )
 from analysis.timelines.delivery.sequence_intervals import (
-    NEVER,
     SPAN,
     SPAN_BITS,
     Batches,
+    Runs,
     check_groups,
+    difference,
     digest,
     in_group_spans,
     repeats,
@@ -40,6 +42,7 @@ from analysis.timelines.delivery.sequence_intervals import (
     union,
     within,
 )
+from analysis.timelines.delivery.stream_pieces import Sets
 from analysis.timelines.delivery.wrong_deliveries import wrong_deliveries
 from analysis.timelines.recovering.finality import unexplained
 from analysis.timelines.run_metadata import RunMetadata, check_planned_streams
@@ -102,7 +105,7 @@ def delivery_table(
     unjustified = unexplained(got, known, metadata, marks)
     covered = union(in_group_spans(got.group, got.first, got.reach))
     accounted = union(_accounted(batches, got, unjustified))
-    early = got.t_ns <= (metadata.stopped_ns or np.iinfo(np.int64).max)
+    early = got.t_ns <= (metadata.stopped_ns or NEVER)
     columns = {
         "client": pa.array(clients, pa.string()).take(pa.array(arranged.client)),
         "stream": np.array(streams, np.int64)[stream],
@@ -135,10 +138,6 @@ def _table(columns: Mapping[str, Any]) -> pa.Table:
         for field in schemas.DELIVERIES
     ]
     return pa.Table.from_arrays(arrays, schema=schemas.DELIVERIES)
-
-
-Sets = tuple[Mapping[str, Runs], Mapping[str, Runs]]
-"""Maximal runs of numbers of one stream, by client: the events it must get, and the events due to it."""
 
 
 def required_sets(
@@ -186,7 +185,7 @@ def recorded_publications(records: pa.Table, metadata: RunMetadata) -> RecordedP
     """Return the drivers' published batches of the run's streams, ordered by stream and sequence number."""
     table = rows(records, kind=int(RecordKind.PUBLISHED))
     streams = list(metadata.owner)
-    stream = _places(ints(table, "stream"), streams)
+    stream = places(ints(table, "stream"), streams)
     mine = np.flatnonzero(stream >= 0)
     batches = _in_spans(table, streams)
     order = np.argsort(batches.first_seq, kind="stable")
@@ -205,7 +204,7 @@ def recorded_publications(records: pa.Table, metadata: RunMetadata) -> RecordedP
 
 def _in_spans(table: pa.Table, streams: list[int]) -> Batches:
     """Return the batches in rows of these streams, in the streams' spans."""
-    stream = _places(ints(table, "stream"), streams)
+    stream = places(ints(table, "stream"), streams)
     mine = np.flatnonzero(stream >= 0)
     return in_group_spans(stream[mine], ints(table, "first_seq")[mine], ints(table, "count")[mine])
 
@@ -222,7 +221,7 @@ def _unacknowledged(records: pa.Table, metadata: RunMetadata) -> Runs:
     sent = rows(records, kind=int(RecordKind.PUBLISHED))
     died = ints(sent, "session") < last[codes(sent.column("host"), hosts)]
     taken = _in_spans(rows(records, kind=int(RecordKind.ACKNOWLEDGED)), streams)
-    return runs_difference(union(_in_spans(sent.filter(pa.array(died)), streams)), union(taken))
+    return difference(union(_in_spans(sent.filter(pa.array(died)), streams)), union(taken))
 
 
 def _arranged(
@@ -238,7 +237,7 @@ def _arranged(
     last = np.array([metadata.starts.get(name, 1) - 1 for name in clients], np.int64)
     session = ints(records, "session")
     np.maximum.at(last, client[client >= 0], session[client >= 0])
-    kind, stream = ints(records, "kind"), _places(ints(records, "stream"), streams)
+    kind, stream = ints(records, "kind"), places(ints(records, "stream"), streams)
     there = (client >= 0) & (stream >= 0)
     mine = np.flatnonzero(np.isin(kind, _DELIVERIES) & there)
     asked = np.flatnonzero(np.isin(kind, SUBSCRIPTIONS) & there)
@@ -250,7 +249,7 @@ def _arranged(
     np.maximum.at(last, matched.client, matched.session)
     most = int(last.max(initial=0)) + 1
     key = (client * len(streams) + stream) * most + session
-    for_content = matched.client * len(streams) + _places(matched.stream, streams)
+    for_content = matched.client * len(streams) + places(matched.stream, streams)
     for_content = for_content * most + matched.session
     if metadata.declared.contract.audience == "all":
         pairs = np.repeat(np.arange(len(clients) * len(streams)), np.repeat(last + 1, len(streams)))
@@ -313,7 +312,7 @@ def _reached(batches: Batches, sessions: int) -> Ints:
     return reached
 
 
-def _lost(covered: tuple[Ints, Ints], sessions: ClientSessions, wanted: Runs, groups: int) -> Ints:
+def _lost(covered: Runs, sessions: ClientSessions, wanted: Runs, groups: int) -> Ints:
     """Return the events that were expected in each session and are not accounted for, summed by group."""
     first, end = wanted
     accounted = within(covered, first, end)
@@ -337,7 +336,7 @@ def _accounted(batches: Batches, got: RecordedDeliveries, unjustified: Ints) -> 
     return Batches(batches.first_seq, batches.count - np.minimum(gone, batches.count), batches.t_ns)
 
 
-def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: EpochLayout) -> Ints:
+def _digests(runs: Runs, streams: list[int], epochs: EpochLayout) -> Ints:
     """Return `sequence_intervals.digest` of each group's runs, in sequence numbers. streams: the stream of
     each group.
     """
@@ -349,11 +348,3 @@ def _digests(runs: tuple[Ints, Ints], streams: list[int], epochs: EpochLayout) -
         seqs = epochs.original(streams[group], first[a:b])
         found.append(digest((seqs, seqs + length[a:b])))
     return np.array(found, np.int64)
-
-
-def _places(values: Ints, among: list[int]) -> Ints:
-    """Return the index of each value in a list, or -1."""
-    found: Ints = pc.fill_null(
-        pc.index_in(pa.array(values), value_set=pa.array(among, pa.int64())), -1
-    ).to_numpy()
-    return found.astype(np.int64)

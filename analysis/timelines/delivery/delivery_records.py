@@ -34,6 +34,12 @@ _MOST = {
     "time_ns": (1 << 62) - 1,
 }
 """Largest valid value of fields that have more bits."""
+SUBSCRIPTIONS = (
+    RecordKind.SUBSCRIBING,
+    RecordKind.SUBSCRIBED,
+    RecordKind.UNSUBSCRIBING,
+    RecordKind.UNSUBSCRIBED,
+)
 ROWS_TOGETHER = 16_384
 """Rows per row group of a file sorted by stream: the least that following one stream reads."""
 

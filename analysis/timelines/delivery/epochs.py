@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines.arrays import Ints, ints
+from analysis.timelines.delivery.sequence_intervals import reach
 from node.core.epochs import NUMBER_BITS
 
 
@@ -56,14 +57,15 @@ def epoch_layout(tables: Sequence[pa.Table]) -> EpochLayout:
     stream, seq = (
         np.concatenate([ints(table, name) for table in tables]) for name in ("stream", "first_seq")
     )
-    reach = np.concatenate([_reach(table) for table in tables])
+    # One more than the numbers that each row covers, so that epochs are not adjacent.
+    length_of_row = np.concatenate([reach(table) + 1 for table in tables])
     if not len(seq) or int(seq.max()) >> NUMBER_BITS == 0:
         nothing = np.zeros(0, np.int64)
         return EpochLayout(nothing, nothing, nothing)
     keys = _keys(stream, seq >> NUMBER_BITS)
     known, which = np.unique(keys, return_inverse=True)
     length = np.zeros(len(known), np.int64)
-    np.maximum.at(length, which, (seq & ((1 << NUMBER_BITS) - 1)) + reach)
+    np.maximum.at(length, which, (seq & ((1 << NUMBER_BITS) - 1)) + length_of_row)
     before = np.cumsum(length) - length
     streams = known >> EPOCH_BITS
     first_of_stream = np.searchsorted(streams, streams)
@@ -76,10 +78,3 @@ EPOCH_BITS = 63 - NUMBER_BITS
 def _keys(stream: Ints, epoch: Ints) -> Ints:
     """Return keys ordered by stream, then epoch."""
     return (stream << EPOCH_BITS) | epoch
-
-
-def _reach(table: pa.Table) -> Ints:
-    """Return one more than the numbers that each row covers, so that epochs are not adjacent."""
-    count = ints(table, "count")
-    reach: Ints = np.maximum(count, ints(table, "covered")) if "covered" in table.column_names else count
-    return reach + 1

@@ -24,13 +24,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints, codes, ints
-from analysis.timelines.delivery.delivery_records import RecordedPublications
+from analysis.timelines.arrays import NEVER, Bools, Ints, codes, ints, offsets
+from analysis.timelines.delivery.delivery_records import SUBSCRIPTIONS, RecordedPublications
 from analysis.timelines.delivery.sequence_intervals import (
-    NEVER,
     SPAN,
     SPAN_BITS,
     Batches,
+    Runs,
+    difference,
     in_group_spans,
     union,
 )
@@ -38,14 +39,6 @@ from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.under_way import InFlightSpans, mended_ns
 from node.core.deliveries import RecordKind
 
-Runs = tuple[Ints, Ints]
-"""Firsts and ends (exclusive) of maximal runs, in order, in the spans of `sequence_intervals`."""
-SUBSCRIPTIONS = (
-    RecordKind.SUBSCRIBING,
-    RecordKind.SUBSCRIBED,
-    RecordKind.UNSUBSCRIBING,
-    RecordKind.UNSUBSCRIBED,
-)
 _CLOSING = (RecordKind.UNSUBSCRIBING, RecordKind.UNSUBSCRIBED)
 
 
@@ -113,10 +106,10 @@ def expected(
     streams = len(metadata.owner)
     count = len(sessions.group)
     excused = _excused(known, metadata, streams)
-    promised = runs_difference(known.runs, known.unacknowledged)
+    promised = difference(known.runs, known.unacknowledged)
     published, unacknowledged = (
-        runs_difference(promised, excused),
-        runs_difference(known.unacknowledged, excused),
+        difference(promised, excused),
+        difference(known.unacknowledged, excused),
     )
     limit = np.where(sessions.lasted, SPAN - 1, reached)
     if contract.since == "beginning":
@@ -155,27 +148,10 @@ def within_windows(windows: Windows, stream_of: Ints, published: Runs) -> Runs:
     high = np.searchsorted(published[0], base + np.maximum(end, first), side="left")
     sizes = np.maximum(high - low, 0)
     window = np.repeat(np.arange(len(session)), sizes)
-    run = np.repeat(low, sizes) + np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    run = np.repeat(low, sizes) + offsets(sizes)
     begins = np.maximum(published[0][run] - base[window], first[window])
     ends = np.minimum(published[1][run] - base[window], end[window])
     return union(in_group_spans(session[window], begins, np.maximum(ends - begins, 0), size_max=int(SPAN)))
-
-
-def runs_difference(runs: Runs, others: Runs) -> Runs:
-    """Return the numbers in some maximal runs that are not in others; all in spans."""
-    if not len(others[0]) or not len(runs[0]):
-        return runs
-    edges = np.unique(np.concatenate((*runs, *others)))
-    first = edges[:-1]
-
-    def inside(some: Runs) -> Bools:
-        at = np.searchsorted(some[0], first, side="right") - 1
-        held: Bools = (at >= 0) & (first < some[1][np.maximum(at, 0)])
-        return held
-
-    kept = inside(runs) & ~inside(others)
-    sizes = np.diff(edges)[kept]
-    return union(Batches(first[kept], sizes, np.zeros(len(sizes), np.int64)))
 
 
 class _PublicationClock:

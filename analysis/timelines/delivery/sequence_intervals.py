@@ -1,9 +1,4 @@
-"""One stream cut into pieces: runs of sequence numbers with the same times of publication and arrival.
-
-Batches of a stream are intervals of sequence numbers with a time. All their ends together cut the stream into
-pieces, and all events of a piece have the same history. So every property of events (latency, loss) is
-computed once per piece and weighted by its count. An event that arrived more than once counts at its first
-arrival. Nothing here processes single events, or assumes that batches keep their publisher's boundaries.
+"""Intervals of sequence numbers as arrays: batches, maximal runs, and operations on them.
 
 Intervals of many groups are processed at once, without a loop over groups. A group is any unit to be
 processed separately: a stream at one client, or in one session of it. Each group has its own span of numbers,
@@ -11,18 +6,18 @@ far enough from the others that no interval reaches the next span; operations on
 thousands at once.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 
 from analysis.errors import AnalysisError
-from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.run_window import RunWindow
+from analysis.timelines.arrays import Bools, Ints, begins, codes, ints, offsets
 
-NEVER = np.iinfo(np.int64).max
-"""Time of an event that did not happen."""
+Runs = tuple[Ints, Ints]
+"""Firsts and ends (exclusive) of maximal runs of sequence numbers, in order."""
 SPAN_BITS = 40
 """A span of 10^12 events is longer than a run's stream; and 2^23 groups fit into 64 bits."""
 SPAN = np.int64(1) << SPAN_BITS
@@ -45,100 +40,30 @@ class Batches:
 NONE = Batches(*(np.zeros(0, np.int64) for _ in range(3)))
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceIntervals:
-    """The pieces of one stream, sorted by sequence number.
-
-    `arrived_ns` has a row per host of `hosts`; NEVER if a piece did not arrive. `wanted`: which pieces each
-    host must get, `due`: which it would have to get if no fault were an excuse; None: all.
-    """
-
-    first_seq: Ints
-    count: Ints
-    published_ns: Ints
-    hosts: tuple[str, ...]
-    arrived_ns: Ints
-    wanted: Bools | None = None
-    due: Bools | None = None
-
-    def wanted_at(self, host: str) -> Bools:
-        """Return which pieces `host` must get."""
-        if self.wanted is None:
-            return np.ones(len(self.count), bool)
-        row: Bools = self.wanted[self.hosts.index(host)]
-        return row
-
-    def first(self, pieces: int) -> "SequenceIntervals":
-        """Return the first `pieces` pieces only."""
-        return SequenceIntervals(
-            self.first_seq[:pieces],
-            self.count[:pieces],
-            self.published_ns[:pieces],
-            self.hosts,
-            self.arrived_ns[:, :pieces],
-            None if self.wanted is None else self.wanted[:, :pieces],
-            None if self.due is None else self.due[:, :pieces],
-        )
-
-    def last_ns(self, hosts: Sequence[int]) -> Ints:
-        """Return when the last of these hosts had each piece that it must get.
-
-        NEVER: some host never had it, -1: no host has to get it. hosts: indices among `hosts`.
-        """
-        arrived_ns = self.arrived_ns[hosts]
-        if self.wanted is not None:  # ignore hosts that need not get it
-            arrived_ns = np.where(self.wanted[hosts], arrived_ns, -1)
-        found: Ints = arrived_ns.max(axis=0, initial=-1)
-        return found
-
-    @property
-    def came(self) -> Bools:
-        """Which pieces arrived at any host."""
-        found: Bools = (self.arrived_ns != NEVER).any(axis=0)
-        return found
-
-    def at(self, host: str) -> Ints:
-        """Return when each piece arrived at `host`."""
-        row: Ints = self.arrived_ns[self.hosts.index(host)]
-        return row
+def batches(table: pa.Table) -> Batches:
+    """Return the rows of a table of events or records as batches of one place, with everything they cover."""
+    return Batches(ints(table, "first_seq"), reach(table), ints(table, "t_ns"))
 
 
-def cut_stream(published: Batches, arrived: Mapping[str, Batches]) -> SequenceIntervals:
-    """Cut a stream at every batch's ends. Pieces that were neither published nor received are omitted."""
-    everything = [published, *arrived.values()]
-    together = Batches(
-        *(np.concatenate([getattr(each, name) for each in everything]) for name in Batches.__slots__)
-    )
-    edges = distinct(np.concatenate((together.first_seq, together.end_seq)))
-    place = np.repeat(np.arange(len(everything)), [len(batches.count) for batches in everything])
-    times = _first_times(edges, together, place, len(everything))
-    published_ns, arrived_ns = times[0], times[1:]
-    known = (published_ns != NEVER) | (arrived_ns != NEVER).any(axis=0)
-    return SequenceIntervals(
-        first_seq=edges[:-1][known],
-        count=np.diff(edges)[known],
-        published_ns=published_ns[known],
-        hosts=tuple(arrived),
-        arrived_ns=arrived_ns[:, known],
-    )
+def reach(table: pa.Table) -> Ints:
+    """Return how many numbers each row of a table of events or records covers."""
+    count = ints(table, "count")
+    return np.maximum(count, ints(table, "covered")) if "covered" in table.column_names else count
 
 
-def without_misdated(intervals: SequenceIntervals, window: RunWindow) -> SequenceIntervals:
-    """Treat pieces with a time outside the run as never published.
-
-    Nothing is measured from them, and no host counts as missing them.
-    """
-    happened = intervals.arrived_ns != NEVER
-    misdated = happened & ~window.holds(intervals.arrived_ns)
-    undated = misdated.any(axis=0) | ~window.holds(intervals.published_ns)
-    return replace(
-        intervals,
-        published_ns=np.where(undated, NEVER, intervals.published_ns),
-        arrived_ns=np.where(misdated, NEVER, intervals.arrived_ns),
-    )
+def runs_by_host(table: pa.Table, hosts: Sequence[str]) -> dict[str, Runs]:
+    """Return the numbers that each of `hosts` has, in that order; none for a host without rows."""
+    host = codes(table.column("host"), list(hosts))
+    order = np.argsort(host, kind="stable")
+    ends = np.searchsorted(host[order], np.arange(len(hosts) + 1))
+    every = batches(table)
+    found = {}
+    for name, mine in zip(hosts, np.split(order, ends)[1:], strict=False):  # without rows of other hosts
+        found[name] = union(Batches(every.first_seq[mine], every.count[mine], every.t_ns[mine]))
+    return found
 
 
-def union(batches: Batches) -> tuple[Ints, Ints]:
+def union(batches: Batches) -> Runs:
     """Return a place's sequence numbers as the firsts and ends (exclusive) of maximal runs, in order."""
     filled = batches.count > 0
     order = np.argsort(batches.first_seq[filled], kind="stable")
@@ -158,28 +83,44 @@ def repeats(batches: Batches) -> Ints:
     edges = distinct(np.concatenate((batches.first_seq, batches.end_seq)))
     piece, batch = incidences(edges, batches)
     order = np.argsort(piece, kind="stable")  # batches of one piece keep the given order
-    again = np.append(False, piece[order][1:] == piece[order][:-1]) if len(order) else np.zeros(0, bool)
+    again = ~begins(piece[order])
     sizes = np.diff(edges)[piece[order][again]]
     found = np.bincount(batch[order][again], sizes, minlength=len(batches.count))
     return found.astype(np.int64)
 
 
-def common(some: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    """Return the sequence numbers that two sets of maximal runs share, as maximal runs."""
+def common(some: Runs, others: Runs) -> Runs:
+    """Return the sequence numbers that two sets of maximal runs share."""
+    return _combined(some, others, shared=True)
+
+
+def difference(some: Runs, others: Runs) -> Runs:
+    """Return the sequence numbers in some maximal runs that are not in others."""
+    if not len(others[0]):
+        return some
+    return _combined(some, others, shared=False)
+
+
+def _combined(some: Runs, others: Runs, *, shared: bool) -> Runs:
     edges = distinct(np.concatenate((*some, *others)))
-    held = np.ones(max(len(edges) - 1, 0), bool)
-    for first, end in (some, others):
-        at = np.searchsorted(first, edges[:-1], side="right") - 1
-        held &= (at >= 0) & (edges[:-1] < end[np.maximum(at, 0)]) if len(first) else False
-    return union(Batches(edges[:-1][held], np.diff(edges)[held], np.zeros(int(held.sum()), np.int64)))
+    first = edges[:-1]
+    chosen = _held(some, first) & (_held(others, first) == shared)
+    return union(Batches(first[chosen], np.diff(edges)[chosen], np.zeros(int(chosen.sum()), np.int64)))
 
 
-def total(runs: tuple[Ints, Ints]) -> int:
+def _held(runs: Runs, numbers: Ints) -> Bools:
+    """Return which numbers are in maximal runs."""
+    run = np.searchsorted(runs[0], numbers, side="right") - 1
+    found: Bools = numbers < np.append(runs[1], -1)[run]  # -1: before the first run
+    return found
+
+
+def total(runs: Runs) -> int:
     """Return how many sequence numbers maximal runs have."""
     return int((runs[1] - runs[0]).sum())
 
 
-def digest(runs: tuple[Ints, Ints]) -> int:
+def digest(runs: Runs) -> int:
     """Return a checksum of a set of sequence numbers: CRC-32 over the ends of its maximal runs."""
     return crc32(np.concatenate(runs).astype(">i8").tobytes())
 
@@ -189,26 +130,15 @@ def distinct(values: Ints) -> Ints:
     values.
     """
     ordered = np.sort(values)
-    distinct: Ints = ordered[np.append(ordered[1:] != ordered[:-1], True)[: len(ordered)]]
-    return distinct
-
-
-def _first_times(edges: Ints, batches: Batches, place: Ints, places: int) -> Ints:
-    """Return, for each place and piece between two edges, the earliest time of a batch that covers it
-    there.
-    """
-    times = np.full((places, max(len(edges) - 1, 0)), NEVER, np.int64)
-    piece, batch = incidences(edges, batches)
-    np.minimum.at(times, (place[batch], piece), batches.t_ns[batch])
-    return times
+    found: Ints = ordered[begins(ordered)]
+    return found
 
 
 def incidences(edges: Ints, batches: Batches) -> tuple[Ints, Ints]:
     """Return which pieces between the edges each batch covers, as pairs of indices, batch by batch."""
     low = np.searchsorted(edges, batches.first_seq)
     spans = np.searchsorted(edges, batches.end_seq) - low
-    within = np.arange(spans.sum()) - np.repeat(np.cumsum(spans) - spans, spans)
-    return np.repeat(low, spans) + within, np.repeat(np.arange(len(low)), spans)
+    return np.repeat(low, spans) + offsets(spans), np.repeat(np.arange(len(low)), spans)
 
 
 def check_groups(count: int) -> None:
@@ -231,17 +161,17 @@ def sums(group: Ints, values: Ints, groups: int) -> Ints:
     return found
 
 
-def totals(runs: tuple[Ints, Ints], groups: int) -> Ints:
+def totals(runs: Runs, groups: int) -> Ints:
     """Return how many sequence numbers each group's maximal runs have."""
     return sums(runs[0] >> SPAN_BITS, runs[1] - runs[0], groups)
 
 
-def within(known: tuple[Ints, Ints], first: Ints, end: Ints) -> Ints:
+def within(known: Runs, first: Ints, end: Ints) -> Ints:
     """Return how many numbers of each interval are in the maximal runs; all in spans."""
     return _held_before(known, end) - _held_before(known, first)
 
 
-def _held_before(known: tuple[Ints, Ints], at: Ints) -> Ints:
+def _held_before(known: Runs, at: Ints) -> Ints:
     starts, ends = known
     if not len(starts):
         return np.zeros(len(at), np.int64)

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from analysis.timelines.arrays import Ints
+from analysis.timelines.arrays import Ints, begins, codes, ints, rows, rows_of_roles
 from analysis.timelines.run_metadata import RunMetadata
+from experiments.declared import Trait
 from topologies.routes import Hop
 
 
@@ -32,10 +34,26 @@ class SourceHistory:
 
 def changes(t_ns: Ints, names: npt.NDArray[np.object_]) -> SourceHistory:
     """Return the sources in arrivals sorted by time, without repetitions."""
-    if not len(t_ns):
-        return SourceHistory(np.zeros(0, np.int64), ())
-    new = np.concatenate(([True], names[1:] != names[:-1]))
+    new = begins(names)
     return SourceHistory(t_ns[new], tuple(names[new]))
+
+
+def sources(events: pa.Table, metadata: RunMetadata) -> dict[str, SourceHistory]:
+    """Return each region's sources of the stream, from batches that arrived at its proxies from other
+    regions.
+    """
+    proxies = [metadata.hosts[name] for name in metadata.having(Trait.SERVER)]
+    arrived = rows_of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SERVER))
+    names = [host.name for host in proxies]
+    regions = np.array([*(host.region for host in proxies), ""], object)  # the last entry is for other hosts
+    here, there = (regions[codes(arrived.column(column), names)] for column in ("host", "peer"))
+    t_ns = ints(arrived, "t_ns")
+    found: dict[str, SourceHistory] = {}
+    for region in dict.fromkeys(host.region for host in proxies):
+        mine = np.flatnonzero((here == region) & (there != region) & (there != ""))
+        order = mine[np.argsort(t_ns[mine], kind="stable")]
+        found[region] = changes(t_ns[order], there[order])
+    return found
 
 
 def path_to(

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Floats, Ints, codes, ints
+from analysis.timelines.arrays import Bools, Floats, Ints, begins, codes, ints
 from analysis.timelines.delivery.epochs import epoch_layout
 from analysis.timelines.delivery.sequence_intervals import (
     SPAN_BITS,
@@ -161,10 +161,7 @@ def _medians(group: Ints, values: Floats, groups: int) -> Floats:
 
 def _behind(session: Ints, group: Ints, place: Ints) -> Bools:
     """Return which arrivals come, in their session, after one of their group with a later position."""
-    order = np.lexsort((np.arange(len(place)), group, session))
-    apart = np.append(0, np.cumsum((np.diff(group[order]) != 0) | (np.diff(session[order]) != 0)))[
-        : len(place)
-    ]
+    order, apart = _grouped(session, group)
     lifted = place[order] + apart * (int(place.max(initial=0)) + 1)
     found = np.zeros(len(place), bool)
     found[order] = lifted < np.maximum.accumulate(lifted)
@@ -174,5 +171,4 @@ def _behind(session: Ints, group: Ints, place: Ints) -> Bools:
 def _grouped(session: Ints, group: Ints) -> tuple[Ints, Ints]:
     """Return the order that groups by session and group, and the number of each such set, from 0."""
     order = np.lexsort((np.arange(len(group)), group, session))
-    begins = (np.diff(session[order], prepend=-1) != 0) | (np.diff(group[order], prepend=-1) != 0)
-    return order, np.cumsum(begins) - 1
+    return order, np.cumsum(begins(session[order], group[order])) - 1

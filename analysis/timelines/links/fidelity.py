@@ -26,10 +26,9 @@ import pyarrow as pa
 
 from analysis.intervals import rate_interval
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints
-from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.arrays import NEVER, Floats, Ints
 from analysis.timelines.links.link_behaviour import Behaviour, measure
-from analysis.timelines.links.link_flow import GUARD_NS, Floats
+from analysis.timelines.links.link_flow import GUARD_NS
 from analysis.timelines.links.link_segments import link_side
 from analysis.timelines.links.periods import LinkDirection, Period
 from analysis.timelines.run_metadata import RunMetadata

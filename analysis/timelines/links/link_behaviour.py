@@ -5,11 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.timelines.arrays import Ints
-from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.arrays import NEVER, NS_PER_S, Floats, Ints
 from analysis.timelines.links.link_flow import (
     GUARD_NS,
-    Floats,
     Flow,
     Losses,
     bounds,
@@ -20,7 +18,7 @@ from analysis.timelines.links.link_flow import (
     slack,
     strays_of,
 )
-from analysis.timelines.links.link_replay import NS_PER_S, Transit, queue_limit
+from analysis.timelines.links.link_replay import Transit, queue_limit
 from analysis.timelines.links.link_segments import LinkSide
 from analysis.timelines.links.periods import Period
 from analysis.timelines.percentiles import weighted

@@ -15,10 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.arrays import NEVER, Bools, Floats, Ints
 from analysis.timelines.links.link_replay import (
     Transit,
     ns_per_byte,
@@ -32,8 +30,6 @@ from analysis.timelines.links.link_segments import LinkSide, SegmentMatch, match
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve
 from topologies.link_parameters import ETHERNET_BYTES
-
-Floats = npt.NDArray[np.float64]
 
 GUARD_NS = 10_000_000
 """A change takes effect, and ends, within 10 ms of its applied time."""

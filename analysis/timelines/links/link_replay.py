@@ -16,18 +16,14 @@ from the packets; the replay checks whether each of them, and each of the others
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 
-from analysis.timelines.arrays import Bools, Floats, Ints
+from analysis.timelines.arrays import NEVER, NS_PER_S, Bools, Floats, Ints, Values, begins
 from analysis.timelines.links.link_segments import LinkSide
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve, delays_ns, rates_in_force
 from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
-
-NS_PER_S = 1_000_000_000
-Values = TypeVar("Values", Ints, Floats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +144,7 @@ def _change(state: _State, period: Period, *, retimes: bool) -> None:
     if not period.up:
         in_flight = state.alive & (state.release_ns > now_ns)
         if period.state == "down":  # segments due while the interface is down are refused
-            in_flight &= state.release_ns < (period.end_ns or np.iinfo(np.int64).max)
+            in_flight &= state.release_ns < (period.end_ns or NEVER)
         else:
             state.busy_until_ns = state.latest_ns = 0
         state.dropped_in_flight |= in_flight
@@ -265,12 +261,12 @@ def _pieces(near: LinkSide, mine: Ints, period: Period) -> Ints:
     The rate splits a run of one frame's segments without losses in between.
     """
     frame = near.frame[mine]
-    begins = np.concatenate(([True], (np.diff(frame) != 0) | (np.diff(mine) != 1)))
+    starts = begins(frame, mine - np.arange(len(mine)))
     if period.rate_bits_per_s:
-        run = np.cumsum(begins) - 1
-        position = np.arange(len(mine)) - np.flatnonzero(begins)[run]
-        begins |= position % step(period) == 0
-    return np.cumsum(begins) - 1
+        run = np.cumsum(starts) - 1
+        position = np.arange(len(mine)) - np.flatnonzero(starts)[run]
+        starts |= position % step(period) == 0
+    return np.cumsum(starts) - 1
 
 
 def _fill(state: _State, near: LinkSide, periods: Sequence[Period], which: Ints) -> None:

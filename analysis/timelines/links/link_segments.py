@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.timelines.arrays import Bools, Ints, ints
+from analysis.timelines.arrays import Bools, Ints, begins, ints, offsets
 from topologies.link_parameters import ETHERNET_BYTES
 
 PROTO_TCP = 6
@@ -69,7 +69,7 @@ def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> LinkSegments:
     segment = np.maximum(mtu_bytes + ETHERNET_BYTES - header, 1)
     intervals = np.where(data, -(-payload // segment), 1)
     row = np.repeat(np.arange(len(intervals)), intervals)
-    number = np.arange(len(row)) - np.repeat(np.cumsum(intervals) - intervals, intervals)
+    number = offsets(intervals)
     size = np.minimum(segment[row], payload[row] - number * segment[row])
     flow = [packets[name][row].astype(np.int64) for name in ("src_lo", "dst_lo", "sport", "dport")]
     seq = (packets["seq"][row] + number * segment[row]) % SEQUENCE_NUMBERS
@@ -112,7 +112,7 @@ def _same(near: Ints, far: Ints) -> tuple[Ints, Ints, Bools]:
     hashes = _hashes(np.concatenate((near, far)))
     order = np.argsort(hashes, kind="stable")  # so that near comes first
     ordered = hashes[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(order) else order
+    starts = np.flatnonzero(begins(ordered))
     sizes = np.diff(np.append(starts, len(order)))
     pairs = starts[sizes == 2]
     first, second = order[pairs], order[pairs + 1] - len(near)

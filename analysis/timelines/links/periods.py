@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
+from experiments.planned.plan import Plan
 from experiments.records.run_record import RunRecord
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, TraceSteps
+from topologies.routes import Hop
 
 Json = Mapping[str, Any]
 LinkDirection = tuple[str, str]
@@ -66,17 +68,22 @@ class Period:
         return self.state == LinkState.UP
 
 
+def wan_hops(plan: Plan) -> dict[LinkDirection, Hop]:
+    """Return the regions between which each direction of each WAN link leads."""
+    found: dict[LinkDirection, Hop] = {}
+    for link in plan.links:
+        if link.kind == "wan":
+            found[link.name, LinkDirectionName.FORWARD] = (link.a, link.b)
+            found[link.name, LinkDirectionName.BACKWARD] = (link.b, link.a)
+    return found
+
+
 def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
     """Return the periods of every direction of every WAN link, in order."""
-    starts: dict[LinkDirection, list[_Start]] = {}
-    for link in record.plan.links:
-        if link.kind == "wan":
-            starts[link.name, LinkDirectionName.FORWARD] = [(None, LinkState.UP, link.forward)]
-            starts[link.name, LinkDirectionName.BACKWARD] = [(None, LinkState.UP, link.backward)]
-    traces: dict[LinkDirection, LinkTrace] = {
-        (link.name, direction): link.trace(direction) or NO_TRACE
-        for link in record.plan.links
-        for direction in LinkDirectionName
+    links = {link.name: link for link in record.plan.links}
+    starts: dict[LinkDirection, list[_Start]] = {
+        (name, direction): [(None, LinkState.UP, links[name].towards(direction))]
+        for name, direction in wan_hops(record.plan)
     }
     held = [
         (applied.applied_ns, change)
@@ -87,7 +94,10 @@ def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
         if applied_ns is not None and (change.link, change.direction) in starts:
             starts[change.link, change.direction].append((applied_ns, change.state, change.parameters))
     zero_ns = record.times.zero_ns
-    return {direction: _periods(rows, traces[direction], zero_ns) for direction, rows in starts.items()}
+    return {
+        (name, direction): _periods(rows, links[name].trace(direction) or NO_TRACE, zero_ns)
+        for (name, direction), rows in starts.items()
+    }
 
 
 def period_at(periods: tuple[Period, ...], t_ns: int) -> Period:

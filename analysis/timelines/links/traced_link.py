@@ -7,16 +7,13 @@ values: `spread` chooses its lowest or highest.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
 
 import numpy as np
 
-from analysis.timelines.arrays import Floats, Ints
+from analysis.timelines.arrays import NS_PER_S, Floats, Ints, Values
 from analysis.timelines.links.periods import Period
 from topologies.link_trace import STEP_US, TraceSteps, edges_ns
 
-NS_PER_S = 1_000_000_000
-Values = TypeVar("Values", Ints, Floats)
 NEAR_NS, LATE_NS = 200_000, 10_000_000
 """Largest difference between a packet's time stamp and the emulator's; largest delay of a step in netem."""
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from analysis.capture.pcap.segments import TCP
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, ints, rows
+from analysis.timelines.arrays import Ints, ints, looked_up, rows
 from analysis.timelines.links.link_segments import KEY_COLUMNS, LinkSegments, segments
 from analysis.timelines.links.periods import LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
@@ -101,15 +101,9 @@ def _entries(packets: pa.Table, metadata: RunMetadata) -> Ints:
     senders = _addresses(metadata, (each.host for each in metadata.traffic))
     takers = _addresses(metadata, (each.target for each in metadata.traffic))
     for near, far, port in ((source, target, "dport"), (target, source, "sport")):
-        entry = _looked_up(ints(packets, port), ports)
+        entry = looked_up(ints(packets, port), ports)
         mine = (entry >= 0) & (near == senders[entry]) & (far == takers[entry])
         found = np.where(mine, entry, found)
-    return found
-
-
-def _looked_up(keys: Ints, values: Mapping[int, int]) -> Ints:
-    distinct, places = np.unique(keys, return_inverse=True)
-    found: Ints = np.array([values.get(int(key), -1) for key in distinct], np.int64)[places]
     return found
 
 

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines.arrays import Bools, Ints, ints
-from analysis.timelines.links.periods import LinkDirection
-from experiments.planned.changes import LinkDirectionName
+from analysis.timelines.links.periods import LinkDirection, wan_hops
 from experiments.planned.plan import Plan
 from experiments.planned.plan_routes import hops
 
@@ -42,16 +41,11 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
     }
     between = hops(plan)
     found = []
-    for link in plan.links:
-        name, a, b = link.name, link.a, link.b
-        if link.kind == "wan" and (name, a) in sides and (name, b) in sides:
-            for direction, sender, taker in (
-                (LinkDirectionName.FORWARD, a, b),
-                (LinkDirectionName.BACKWARD, b, a),
-            ):
-                ends = [pair for pair, route in between.items() if (sender, taker) in route]
-                pairs = tuple((addresses[source], addresses[target]) for source, target in ends)
-                found.append(LinkTraversal((name, direction), sides[name, sender], sides[name, taker], pairs))
+    for (name, direction), (sender, taker) in wan_hops(plan).items():
+        if (name, sender) in sides and (name, taker) in sides:
+            ends = [pair for pair, route in between.items() if (sender, taker) in route]
+            pairs = tuple((addresses[source], addresses[target]) for source, target in ends)
+            found.append(LinkTraversal((name, direction), sides[name, sender], sides[name, taker], pairs))
     return found
 
 

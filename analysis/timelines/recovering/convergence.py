@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.arrays import NEVER, Bools, Ints
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
 from analysis.timelines.recovering.recovery import DeliveryHistory
 from analysis.timelines.run_metadata import RunMetadata

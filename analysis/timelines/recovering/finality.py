@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.timelines.arrays import Ints
+from analysis.timelines.arrays import NEVER, Ints
 from analysis.timelines.delivery.collecting import CollectionMarks, collectable
 from analysis.timelines.delivery.delivery_records import RecordedDeliveries, RecordedPublications
 from analysis.timelines.delivery.sequence_intervals import SPAN, SPAN_BITS, in_group_spans, within
@@ -160,7 +160,7 @@ def _first_seen(got: RecordedDeliveries, stream: int, first: Ints) -> Ints:
     mine = np.flatnonzero((got.stream == stream) & (got.events > 0))
     last = (got.first + got.reach - 1)[mine]
     order = np.argsort(last, kind="stable")
-    seen = np.append(got.t_ns[mine][order], np.iinfo(np.int64).max)
+    seen = np.append(got.t_ns[mine][order], NEVER)
     found: Ints = np.minimum.accumulate(seen[::-1])[::-1][np.searchsorted(last[order], first)]
     return found
 

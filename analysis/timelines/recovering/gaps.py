@@ -19,15 +19,13 @@ from typing import Self
 
 import numpy as np
 
-from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.arrays import NEVER, Bools, Ints
+from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.schemas import BIN_NS
 
 FACTOR = 3
 BEYOND_NS = BIN_NS
 CALM_NS = 1_000_000_000
-CELLS_MAX = 1 << 21
-"""Largest number of clients times pieces processed at once: about 100 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class ClientWaits:
     end_ns: Ints
 
     @classmethod
-    def from_intervals(cls, cut: SequenceIntervals, clients: Sequence[int], until_ns: int) -> Self:
+    def from_intervals(cls, cut: ClientPieces, clients: Sequence[int], until_ns: int) -> Self:
         """Return the waits of some clients of a stream while it was published.
 
         clients: indices among the hosts of `cut`. until_ns: when publishing stopped.

@@ -29,13 +29,14 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Bools, Ints
-from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.arrays import NEVER, Bools, Ints
 from analysis.timelines.delivery.stream_paths import SourceHistory, change_times, length_us, path_to
-from analysis.timelines.recovering.gaps import CELLS_MAX, ClientWaits
+from analysis.timelines.delivery.stream_pieces import CELLS_MAX, ClientPieces
+from analysis.timelines.recovering.gaps import ClientWaits
 from analysis.timelines.recovering.host_paths import hops_of, hosts_to
 from analysis.timelines.recovering.recovery_times import PairPieces, PairTimes, benchmark, measure
-from analysis.timelines.run_metadata import RunFault, RunMetadata
+from analysis.timelines.run_faults import RunFault
+from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from topologies.routes import Hop
 
@@ -53,7 +54,7 @@ class DeliveryHistory:
 
     metadata: RunMetadata
     stream: int
-    cut: SequenceIntervals
+    cut: ClientPieces
     seen: Mapping[str, SourceHistory]
 
     @property
@@ -326,7 +327,7 @@ def path_ns(history: DeliveryHistory, place: str, came_ns: Ints, fault_ns: int) 
     return found
 
 
-def _known(cut: SequenceIntervals) -> Bools:
+def _known(cut: ClientPieces) -> Bools:
     """Return which pieces are known to be published."""
     found: Bools = cut.published_ns != NEVER
     return found

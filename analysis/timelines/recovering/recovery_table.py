@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines import schemas
-from analysis.timelines.arrays import Ints, codes, ints, rows
-from analysis.timelines.delivery.sequence_intervals import NEVER
+from analysis.timelines.arrays import NEVER, Ints, codes, ints, rows
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind, reactions_to_fault
 from analysis.timelines.recovering.recovery import UNKNOWN
-from analysis.timelines.run_metadata import RunFault, RunMetadata
+from analysis.timelines.run_faults import RunFault
+from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 
 APART_S = 0.4

@@ -1,6 +1,6 @@
 """Tasks that follow streams through all hosts: latency, recovery, and coverage of each client."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,13 +10,11 @@ import pyarrow.compute as pc
 from analysis.timelines import agreement, latency, schemas
 from analysis.timelines.arrays import ints
 from analysis.timelines.coded_texts import read_coded
-from analysis.timelines.delivery import deliveries, sparse_intervals
+from analysis.timelines.delivery import deliveries, stream_pieces
 from analysis.timelines.delivery.content import ContentFiles
 from analysis.timelines.delivery.delivery_records import by_stream
-from analysis.timelines.delivery.sequence_intervals import SequenceIntervals, without_misdated
-from analysis.timelines.delivery.sparse_intervals import SparseIntervals
-from analysis.timelines.delivery.stream_groups import COLUMNS, intervals, records_pieces, sources
-from analysis.timelines.delivery.stream_paths import SourceHistory
+from analysis.timelines.delivery.stream_paths import SourceHistory, sources
+from analysis.timelines.delivery.stream_pieces import Sets
 from analysis.timelines.links import wan
 from analysis.timelines.recovering import convergence, recovery
 from analysis.timelines.recovering.host_paths import host_sources
@@ -24,6 +22,9 @@ from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.tasks.records import RecordFiles
 from analysis.timelines.tasks.results import concatenate_results
 from experiments.declared import Trait
+
+COLUMNS = ("stream", "host", "role", "kind", "peer", "via", "first_seq", "count", "t_ns")
+"""Columns of `schemas.EVENTS` that are needed here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class FollowStreams:
         stream: int,
         events: pa.Table,
         records: tuple[pa.Table, pa.Table, pa.Table],
-        wanted: deliveries.Sets | None,
+        wanted: Sets | None,
         clients: Sequence[str],
     ) -> dict[str, pa.Table]:
         seen: Mapping[str, SourceHistory] = {}
@@ -89,13 +90,18 @@ class FollowStreams:
             seen = host_sources(within, metadata) if metadata.by_host else sources(within, metadata)
         if not any(source.names for source in seen.values()):  # packets show no sources
             seen = self.logged.get(stream, {})
-        pieces, blocks = self._cut(events, records, wanted, clients)
-        found = [_client_results(recovery.DeliveryHistory(metadata, stream, block, seen)) for block in blocks]
+        if self.events is None or metadata.by_host:
+            cut = stream_pieces.from_records(*records, clients, wanted)
+        else:
+            cut = stream_pieces.from_events(events, clients, wanted)
+        pieces = stream_pieces.without_misdated(cut, metadata.window)
+        histories = [recovery.DeliveryHistory(metadata, stream, block, seen) for block in pieces.blocks()]
         samples = latency.samples(stream, pieces, metadata)
         return {
             "samples": latency.merge_similar(samples, metadata),
             "untimed": latency.untimed(stream, pieces, metadata, samples.num_rows),
-            **concatenate_results(found),
+            "pairs": pa.concat_tables(map(recovery.pairs, histories)),
+            "convergence": pa.concat_tables(map(convergence.flows, histories)),
             **(
                 {}
                 if self.events is None
@@ -106,30 +112,8 @@ class FollowStreams:
             ),
         }
 
-    def _cut(
-        self,
-        events: pa.Table,
-        records: tuple[pa.Table, pa.Table, pa.Table],
-        wanted: deliveries.Sets | None,
-        clients: Sequence[str],
-    ) -> tuple[SequenceIntervals | SparseIntervals, Iterable[SequenceIntervals]]:
-        """Return a stream's pieces at all clients, and as blocks for some clients at a time."""
-        window = self.metadata.window
-        by_records = self.events is None or self.metadata.by_host
-        if wanted is None:
-            cut = records_pieces(*records, clients) if by_records else intervals(events, clients)
-            pieces = without_misdated(cut, window)
-            return pieces, [pieces]
-        sparse = (
-            sparse_intervals.from_records(*records, clients, wanted)
-            if by_records
-            else sparse_intervals.from_events(events, clients, wanted)
-        )
-        sparse = sparse_intervals.without_misdated_pairs(sparse, window)
-        return sparse, sparse.blocks()
-
     def _concerned(
-        self, events: pa.Table, got: pa.Table, wanted: deliveries.Sets | None, order: Mapping[str, int]
+        self, events: pa.Table, got: pa.Table, wanted: Sets | None, order: Mapping[str, int]
     ) -> Sequence[str]:
         """Return the clients that a stream concerns, in their order."""
         if self.metadata.declared.contract.audience == "all":
@@ -137,8 +121,3 @@ class FollowStreams:
         there = {*events.column("host").unique().to_pylist(), *got.column("host").unique().to_pylist()}
         there |= {client for runs in wanted or () for client in runs}
         return sorted(there & order.keys(), key=order.__getitem__)
-
-
-def _client_results(history: recovery.DeliveryHistory) -> dict[str, pa.Table]:
-    """Return the results for each client separately."""
-    return {"pairs": recovery.pairs(history), "convergence": convergence.flows(history)}

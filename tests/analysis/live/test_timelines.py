@@ -12,8 +12,7 @@ from analysis.live import timelines as live_timelines
 from analysis.live.decoder import EventBatch
 from analysis.live.timelines import BINS_TOLD_MAX, IDLE_NS, Intervals, Latencies, LiveTimelines
 from analysis.timelines import latency, throughput
-from analysis.timelines.delivery.deliveries import Sets
-from analysis.timelines.delivery.stream_groups import intervals
+from analysis.timelines.delivery.stream_pieces import Sets, from_events
 from analysis.timelines.run_metadata import RunMetadata
 from tests.analysis.timelines.world import END, MS, ZERO, S, World, facts_of, simulate
 
@@ -66,7 +65,7 @@ def test_bins_are_those_of_the_analysis(world: World, metadata: RunMetadata, eve
         if row["scope"] == "region":
             assert rates[row["name"]][round(row["start_s"], 3)] == [row["events_per_s"]]
     samples = [
-        latency.samples(n, intervals(world.stream(n), metadata.clients), metadata) for n in metadata.owner
+        latency.samples(n, from_events(world.stream(n), metadata.clients), metadata) for n in metadata.owner
     ]
     expected = latency.table(pa.concat_tables(samples), metadata).to_pylist()
     assert expected

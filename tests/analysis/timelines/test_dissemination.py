@@ -4,7 +4,8 @@ import pyarrow as pa
 
 from analysis.schemas import MESSAGES
 from analysis.timelines import events, schemas, throughput
-from analysis.timelines.delivery.stream_groups import intervals, sources
+from analysis.timelines.delivery.stream_paths import sources
+from analysis.timelines.delivery.stream_pieces import from_events
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 
 FACTS = facts_of()
@@ -35,8 +36,8 @@ def test_events_from_a_neighbour_count_like_those_from_the_proxy():
         arrived("r1-client-0", "r1-proxy-0", 1, 10, 0), arrived("r1-client-0", "r1-client-1", 11, 10, 1)
     )
     assert sums(found) == [("r1", 10), (None, 10)]  # a neighbour's are no server's
-    cut = intervals(found, ("r1-client-0",))
-    assert cut.at("r1-client-0").tolist() == [ZERO, ZERO + MS]
+    cut = from_events(found, ("r1-client-0",))
+    assert cut.arrived_ns.tolist() == [ZERO, ZERO + MS]
 
 
 def test_arrivals_stay_in_order_for_any_number_of_pieces():
@@ -59,7 +60,7 @@ def test_tombstones_cover_their_events_but_bring_none():
         arrived("r1-client-0", "r1-proxy-0", 1001, 4, 1, type_="SPARSE_EVENTS", covered=10),
     )
     assert sums(found) == [("r1", 4)]
-    cut = intervals(found, ("r1-client-0",))
+    cut = from_events(found, ("r1-client-0",))
     assert cut.count.tolist() == [1000, 10]
 
 

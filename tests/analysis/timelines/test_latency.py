@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from analysis.timelines import latency, schemas
-from analysis.timelines.arrays import ints
-from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
-from analysis.timelines.delivery.sparse_intervals import SparseIntervals
+from analysis.timelines.arrays import NEVER, ints
+from analysis.timelines.delivery.stream_pieces import ClientPieces, StreamPieces
 from analysis.timelines.recovering import convergence
 from analysis.timelines.recovering.recovery import DeliveryHistory
 from node.core.declaration import Contract
@@ -37,22 +36,17 @@ def table_of(events):
     wanted = np.stack(((kinds == MUST) | (kinds == LOST), none))
     ones, numbers = np.ones(len(events), np.int64), np.arange(1, len(events) + 1)
     arrived_ns = np.stack((came_ns, np.full(len(events), NEVER)))
-    return SequenceIntervals(numbers, ones, published_ns, HOSTS, arrived_ns, wanted, wanted)
+    return ClientPieces(numbers, ones, published_ns, HOSTS, arrived_ns, wanted, wanted)
 
 
 def pairs_of(events):
-    """Return the same events as pairs of client and interval."""
+    """Return the same events as pairs of client and piece."""
     whole = table_of(events)
     arrived, wanted = np.flatnonzero(whole.arrived_ns != NEVER), np.flatnonzero(whole.wanted)
     t_ns = whole.arrived_ns.ravel()[arrived]
-    return SparseIntervals(
+    return StreamPieces(
         whole.first_seq, whole.count, whole.published_ns, HOSTS, arrived, t_ns, wanted, wanted
     )
-
-
-@pytest.fixture(params=[table_of, pairs_of])
-def cut_of(request):
-    return request.param
 
 
 def said(cut, metadata):
@@ -60,8 +54,8 @@ def said(cut, metadata):
     return latency.notes(collected, latency.untimed(0, cut, metadata, collected.num_rows), metadata)
 
 
-def test_optional_deliveries_are_not_measured_and_that_is_reported(metadata, cut_of):
-    cut = cut_of([MAY, MUST, UNDELIVERED, MAY, LOST, MAY])
+def test_optional_deliveries_are_not_measured_and_that_is_reported(metadata):
+    cut = pairs_of([MAY, MUST, UNDELIVERED, MAY, LOST, MAY])
     assert ints(latency.samples(0, cut, metadata), "latency_ns").tolist() == [DELAY]
     assert latency.untimed(0, cut, metadata, 1).to_pylist() == [{"stream": 0, "count": 3, "samples": 1}]
     assert said(cut, metadata) == [
@@ -70,18 +64,18 @@ def test_optional_deliveries_are_not_measured_and_that_is_reported(metadata, cut
     ]
 
 
-def test_events_due_only_to_a_killed_client_are_not_measured(metadata, cut_of):
+def test_events_due_only_to_a_killed_client_are_not_measured(metadata):
     killed = replace(metadata, disturbed=frozenset({HOSTS[0]}))
-    [row] = latency.untimed(0, cut_of([MUST, LOST]), killed, 0).to_pylist()
+    [row] = latency.untimed(0, pairs_of([MUST, LOST]), killed, 0).to_pylist()
     assert row == {"stream": 0, "count": 1, "samples": 0}
 
 
-def test_complete_measurements_need_no_note(metadata, cut_of):
-    assert said(cut_of([MUST, UNDELIVERED, LOST]), metadata) == []
+def test_complete_measurements_need_no_note(metadata):
+    assert said(pairs_of([MUST, UNDELIVERED, LOST]), metadata) == []
 
 
-def test_without_deliveries_no_latency_is_called_unmeasured(metadata, cut_of):
-    assert said(cut_of([UNDELIVERED, LOST]), metadata) == [latency.NO_LATENCY]
+def test_without_deliveries_no_latency_is_called_unmeasured(metadata):
+    assert said(pairs_of([UNDELIVERED, LOST]), metadata) == [latency.NO_LATENCY]
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,24 @@ from analysis.timelines import agreement, events, latency, schemas, throughput
 from analysis.timelines.arrays import ints
 from analysis.timelines.delivery import deliveries
 from analysis.timelines.delivery.expected import followed_spans
-from analysis.timelines.delivery.stream_groups import intervals, records_pieces, sources
+from analysis.timelines.delivery.stream_pieces import from_events, from_records
 from analysis.timelines.links import fidelity
 from analysis.timelines.links.traversals import sides, traversals
 from analysis.timelines.recovering import recovery
 from analysis.timelines.run_metadata import read_metadata
 from node.core.deliveries import RecordKind
-from tests.analysis.timelines.world import BATCH, LAN, MS, WAN, ZERO, S, hop_ns, run_record, simulate
+from tests.analysis.timelines.world import (
+    BATCH,
+    LAN,
+    MS,
+    WAN,
+    ZERO,
+    S,
+    history_of,
+    hop_ns,
+    run_record,
+    simulate,
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +53,7 @@ def samples_of(rows, metadata):
     return pa.concat_tables(
         latency.samples(
             stream,
-            intervals(everything.filter(ints(everything, "stream") == stream), metadata.clients),
+            from_events(everything.filter(ints(everything, "stream") == stream), metadata.clients),
             metadata,
         )
         for stream in range(4)
@@ -238,9 +249,7 @@ def test_throughput_counts_events_per_client_and_per_link(world, metadata):
 
 def test_pairs_are_listed_for_every_fault_stream_and_client(world, metadata):
     group = world.stream(2)
-    history = recovery.DeliveryHistory(
-        metadata, 2, intervals(group, metadata.clients), sources(group, metadata)
-    )
+    history = history_of(group, metadata, 2)
     found = {(row["fault"], row["client"]): row for row in recovery.pairs(history).to_pylist()}
     assert len(found) == 2 * 8
     assert found["cut", "r3-client-0"]["switch_ns"] == 1_002 * MS
@@ -391,18 +400,18 @@ def test_packets_cross_a_link_on_their_way_from_and_to_regions_further_away(tmp_
     assert metadata.crossed([("n", "w")]) == {("n", "hub"), ("hub", "w")}
 
 
-def from_records(world, metadata, taken=()):
+def samples_of_records(world, metadata, taken=()):
     """Stream 0's samples from records alone."""
     published, got = (
         table([row for row in world.records if row["host"] in hosts and row["stream"] == 0], schemas.RECORDS)
         for hosts in (metadata.having("publisher"), metadata.clients)
     )
-    cut = records_pieces(published, table(taken, schemas.RECORDS), got, metadata.clients)
+    cut = from_records(published, table(taken, schemas.RECORDS), got, metadata.clients)
     return latency.samples(0, cut, metadata)
 
 
 def test_without_captures_the_records_replace_events(world, metadata):
-    samples = from_records(world, metadata)
+    samples = samples_of_records(world, metadata)
     assert ints(samples, "count").sum() == 700 * BATCH
     farthest = WAN["r0", "r3"] * MS + 2 * LAN
     assert set(ints(samples, "latency_ns").tolist()) == {farthest}  # from the acknowledgement on
@@ -412,7 +421,7 @@ def test_a_proxys_record_of_what_it_took_dates_publications_better_than_acknowle
     acknowledged = [row for row in world.records if row["host"] == "r0-driver-0"]
     taken = [row | {"host": "r0-proxy-0", "t_ns": row["t_ns"] - 2 * LAN} for row in acknowledged]
     never = taken[-1] | {"first_seq": 700 * BATCH + 1}  # lost with its head before any advertisement
-    samples = from_records(world, metadata, [*taken, never])
+    samples = samples_of_records(world, metadata, [*taken, never])
     assert ints(samples, "count").sum() == 700 * BATCH
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN}
 
@@ -422,7 +431,7 @@ def test_delivered_events_count_as_published_before_their_acknowledgement(world,
         row | {"t_ns": row["t_ns"] + 900 * MS} if row["host"] == "r0-driver-0" else row
         for row in world.records
     ]
-    samples = from_records(replace(world, records=slow), metadata)
+    samples = samples_of_records(replace(world, records=slow), metadata)
     first_has_it = 2 * LAN  # the owner's own clients, after the proxy
     assert set(ints(samples, "latency_ns").tolist()) == {WAN["r0", "r3"] * MS + 4 * LAN - first_has_it}
 

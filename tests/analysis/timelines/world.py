@@ -14,6 +14,9 @@ from zlib import crc32
 import pyarrow as pa
 
 from analysis.timelines import schemas
+from analysis.timelines.delivery.stream_paths import sources
+from analysis.timelines.delivery.stream_pieces import from_events
+from analysis.timelines.recovering.recovery import DeliveryHistory
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.loader import load_experiment
 from experiments.planned.plan import plan_to_json
@@ -115,6 +118,12 @@ def run_record(*overrides: str, **fields: Any) -> RunRecord:
 def facts_of(*overrides: str, **fields: Any) -> RunMetadata:
     """RunMetadata of such a run."""
     return read_metadata(run_record(*overrides, **fields))
+
+
+def history_of(events: pa.Table, metadata: RunMetadata, stream: int) -> DeliveryHistory:
+    """Return the history of a stream from its rows of `schemas.EVENTS`."""
+    [block] = from_events(events, metadata.clients).blocks()
+    return DeliveryHistory(metadata, stream, block, sources(events, metadata))
 
 
 @dataclass

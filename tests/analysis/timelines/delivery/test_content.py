@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK
 from analysis.jobs.sending import pack
-from analysis.timelines.delivery.content import KINDS, ContentFiles, ContentRecords
+from analysis.timelines.arrays import NEVER
+from analysis.timelines.delivery.content import ContentFiles, ContentRecords
+from analysis.timelines.delivery.delivery_records import SUBSCRIPTIONS
 from analysis.timelines.delivery.selectivity import selectivity
-from analysis.timelines.delivery.sequence_intervals import NEVER
 from analysis.timelines.tasks.records import CheckClients
 from analysis.timelines.under_way import InFlightSpans
 from node.core.content.content import UNSPECIFIED
@@ -51,7 +52,7 @@ def read(folder, events, asked):
             [
                 (t * S, interest(kind, 0, PlannedSubscription(0, number, ranges=tuple(map(tuple, wanted)))))
                 for number, (when, wanted) in enumerate(mine)
-                for t, kind in zip(when, KINDS, strict=False)
+                for t, kind in zip(when, SUBSCRIPTIONS, strict=False)
             ],
         )
         for client, mine in enumerate(asked)

@@ -1,14 +1,13 @@
-"""Pieces say of every event what looking at every event by itself says."""
+"""Sets of sequence numbers as intervals say the same as sets of numbers."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.timelines.delivery.sequence_intervals import (
-    NEVER,
     Batches,
     common,
-    cut_stream,
+    difference,
     digest,
     repeats,
     total,
@@ -27,36 +26,29 @@ def earliest(rows):
     found = {}
     for first, count, t in rows:
         for seq in range(first, first + count):
-            found[seq] = min(t, found.get(seq, NEVER))
+            found[seq] = min(t, found.get(seq, t))
     return found
 
 
-@given(BATCHES, BATCHES, BATCHES)
-def test_every_event_has_the_times_of_its_piece(published, at_a, at_b):
-    cut_ = cut_stream(batches(published), {"a": batches(at_a), "b": batches(at_b)})
-    found = {
-        seq: (int(cut_.published_ns[i]), int(cut_.at("a")[i]), int(cut_.at("b")[i]))
-        for i in range(len(cut_.count))
-        for seq in range(cut_.first_seq[i], cut_.first_seq[i] + cut_.count[i])
-    }
-    sources = [earliest(rows) for rows in (published, at_a, at_b)]
-    wanted = {seq: tuple(source.get(seq, NEVER) for source in sources) for seq in set().union(*sources)}
-    assert found == wanted
+def numbers(runs):
+    return [seq for a, b in zip(*runs, strict=True) for seq in range(a, b)]
 
 
 @given(BATCHES)
 def test_union_holds_each_sequence_number_once_in_maximal_runs(rows):
     first, end = union(batches(rows))
-    members = [seq for a, b in zip(first, end, strict=True) for seq in range(a, b)]
+    members = numbers((first, end))
     assert members == sorted(earliest(rows))
     assert all(b < a for a, b in zip(first[1:], end[:-1], strict=True))
     assert total((first, end)) == len(members)
 
 
 @given(BATCHES, BATCHES)
-def test_common_holds_the_sequence_numbers_of_both(some, others):
-    found = common(union(batches(some)), union(batches(others)))
-    assert total(found) == len(set(earliest(some)) & set(earliest(others)))
+def test_sets_of_sequence_numbers_are_compared(some, others):
+    sets = union(batches(some)), union(batches(others))
+    one, other = set(earliest(some)), set(earliest(others))
+    assert numbers(common(*sets)) == sorted(one & other)
+    assert numbers(difference(*sets)) == sorted(one - other)
 
 
 @given(BATCHES)

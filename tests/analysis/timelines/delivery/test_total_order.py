@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from analysis.timelines import schemas
 from analysis.timelines.delivery.total_order import disorder, with_disorder
-from analysis.timelines.run_metadata import Host, RunFault, RunMetadata
+from analysis.timelines.run_faults import RunFault
+from analysis.timelines.run_metadata import Host, RunMetadata
 from node.core.deliveries import RecordKind
 
 S = 1_000_000_000

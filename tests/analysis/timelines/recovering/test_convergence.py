@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
-from analysis.timelines.delivery.stream_groups import intervals, sources
+from analysis.timelines.arrays import NEVER
+from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.convergence import SETTLED_NS, flows, headline
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
 from analysis.timelines.recovering.recovery import DeliveryHistory, pairs
 from analysis.timelines.run_metadata import RunMetadata
-from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, hop_ns, simulate
+from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, history_of, hop_ns, simulate
 
 ONLY_CUT = "[{name: cut, at: 5s, cut: [r2, r3]}]"
 
@@ -21,11 +21,11 @@ def with_faults(faults: str) -> RunMetadata:
     return facts_of(f"faults={faults}", "expect=[]")
 
 
-def flows_of(cut: SequenceIntervals, metadata: RunMetadata) -> pa.Table:
+def flows_of(cut: ClientPieces, metadata: RunMetadata) -> pa.Table:
     return flows(DeliveryHistory(metadata, 0, cut, {}))
 
 
-def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> SequenceIntervals:
+def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> ClientPieces:
     """Return a stream of single events; times since time 0."""
 
     def at(times: list[int | None]) -> np.ndarray:
@@ -33,7 +33,7 @@ def stream_of(came_ms: dict[str, list[int | None]], published_ms: list[int]) -> 
 
     count = len(published_ms)
     arrived = np.array([at(times) for times in came_ms.values()])
-    return SequenceIntervals(
+    return ClientPieces(
         np.arange(count), np.ones(count, np.int64), at([*published_ms]), tuple(came_ms), arrived
     )
 
@@ -56,8 +56,7 @@ def test_the_last_change_of_any_fault_counts_or_time_0():
 def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(metadata):
     world = simulate()
     group = world.stream(2)
-    cut, seen = intervals(group, metadata.clients), sources(group, metadata)
-    history = DeliveryHistory(metadata, 2, cut, seen)
+    history = history_of(group, metadata, 2)
     flowing = {row["client"]: row["flows_ns"] for row in flows(history).to_pylist()}
     switched = {row["client"]: row for row in pairs(history).to_pylist()}
     affected = [client for client, row in switched.items() if row["affected"]]
@@ -70,7 +69,7 @@ def test_a_pair_flows_again_when_recovery_says_that_it_has_switched(metadata):
 def test_the_paths_delay_is_known_separately(metadata):
     world = simulate()
     group = world.stream(2)
-    history = DeliveryHistory(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
+    history = history_of(group, metadata, 2)
     rows = {row["client"]: row for row in flows(history).to_pylist()}
     assert rows["r2-client-0"]["way_ns"] == 0
     assert rows["r0-client-0"]["way_ns"] == hop_ns("r2", "r0")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from analysis.timelines.delivery.sequence_intervals import NEVER, SequenceIntervals
+from analysis.timelines.arrays import NEVER
+from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.gaps import ClientWaits
 
 MS = 1_000_000
@@ -18,7 +19,7 @@ def stream(came_ns=None, *, due=None):
     arrived_ns = published_ns + TAKES if came_ns is None else came_ns(published_ns)
     count = np.ones(len(published_ns), np.int64)
     numbers = np.arange(len(published_ns)) + 1
-    return SequenceIntervals(numbers, count, published_ns, ("client",), arrived_ns[np.newaxis], None, due)
+    return ClientPieces(numbers, count, published_ns, ("client",), arrived_ns[np.newaxis], None, due)
 
 
 def gap_of(cut, fault_ns=CUT, **around):
@@ -74,9 +75,7 @@ def test_a_publisher_that_pauses_makes_none():
     whole = stream()
     there = (whole.published_ns < CUT) | (whole.published_ns > CUT + 1_000 * MS)
     columns = (whole.first_seq, whole.count, whole.published_ns)
-    paused = SequenceIntervals(
-        *(column[there] for column in columns), whole.hosts, whole.arrived_ns[:, there]
-    )
+    paused = ClientPieces(*(column[there] for column in columns), whole.hosts, whole.arrived_ns[:, there])
     assert gap_of(paused) is False
 
 

@@ -9,7 +9,7 @@ import pytest
 from analysis.schemas import MESSAGES
 from analysis.timelines import schemas
 from analysis.timelines.agreement import compare, coverage
-from analysis.timelines.delivery.stream_groups import records_pieces
+from analysis.timelines.delivery.stream_pieces import from_records
 from analysis.timelines.events import from_messages
 from analysis.timelines.recovering import recovery
 from analysis.timelines.recovering.failover_events import (
@@ -21,7 +21,7 @@ from analysis.timelines.recovering.failover_events import (
     sources,
 )
 from analysis.timelines.recovering.host_paths import hops_of, host_sources, hosts_to
-from analysis.timelines.run_metadata import RunFault
+from analysis.timelines.run_faults import RunFault
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.declaration import Reading
@@ -141,7 +141,7 @@ def affected(metadata=METADATA) -> dict[tuple[str, str], str]:
         )
         for rows in (published, [], got)
     ]
-    cut = records_pieces(*records, clients)
+    [cut] = from_records(*records, clients).blocks()
     history = recovery.DeliveryHistory(metadata, STREAM, cut, host_sources(table(in_tree()), metadata))
     return {
         (row["fault"], row["client"]): row["affected_by"]

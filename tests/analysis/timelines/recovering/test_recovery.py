@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.timelines.delivery.sequence_intervals import NEVER
-from analysis.timelines.delivery.stream_groups import intervals, sources
-from analysis.timelines.recovering.recovery import DeliveryHistory, pairs
+from analysis.timelines.arrays import NEVER
+from analysis.timelines.recovering.recovery import pairs
 from analysis.timelines.recovering.recovery_times import PairPieces, measure
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.records.run_record import record_from_json
@@ -24,6 +23,7 @@ from tests.analysis.timelines.world import (
     ZERO,
     S,
     facts_of,
+    history_of,
     hop_ns,
     published_ns,
     run_json,
@@ -41,9 +41,7 @@ def world():
 
 def pairs_of(world, metadata: RunMetadata, stream: int):
     group = world.stream(stream)
-    rows = pairs(
-        DeliveryHistory(metadata, stream, intervals(group, metadata.clients), sources(group, metadata))
-    ).to_pylist()
+    rows = pairs(history_of(group, metadata, stream)).to_pylist()
     return {(row["fault"], row["client"]): row for row in rows}
 
 
@@ -141,9 +139,7 @@ def test_never_switching_is_null_with_a_reason(world):
     cut_off = [row["host"] == "r3-client-0" and row["t_ns"] > ZERO + CUT for row in group.to_pylist()]
     group = group.filter(~np.array(cut_off))
     metadata = facts_of()
-    rows = pairs(
-        DeliveryHistory(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
-    ).to_pylist()
+    rows = pairs(history_of(group, metadata, 2)).to_pylist()
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))
     assert (row["switch_ns"], row["catch_up_ns"], row["settled_ns"], row["backlog_events"]) == (None,) * 4
     assert "switch_s: no event published after the fault ever arrived" in row["reasons"]
@@ -184,9 +180,7 @@ def test_lost_events_count_for_the_fault_before_the_loss_shows(world):
         for row in group.to_pylist()
     ]
     group = group.filter(np.array(keep))
-    rows = pairs(
-        DeliveryHistory(metadata, 2, intervals(group, metadata.clients), sources(group, metadata))
-    ).to_pylist()
+    rows = pairs(history_of(group, metadata, 2)).to_pylist()
     lost = {(row["fault"], row["client"]): row["lost"] for row in rows if row["lost"]}
     assert lost == {("cut", "r3-client-0"): 40}
     (row,) = (row for row in rows if (row["fault"], row["client"]) == ("cut", "r3-client-0"))

@@ -4,13 +4,23 @@ import pyarrow as pa
 import pytest
 
 from analysis.timelines import schemas
-from analysis.timelines.delivery.stream_groups import intervals, sources
-from analysis.timelines.recovering.recovery import DeliveryHistory, pairs
+from analysis.timelines.recovering.recovery import pairs
 from analysis.timelines.recovering.recovery_table import table
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.records.run_record import record_from_json
 from tests.analysis.timelines.recovering.test_recovery_table import pair
-from tests.analysis.timelines.world import CUT, LAN, MS, SWITCHED, ZERO, S, facts_of, run_json, simulate
+from tests.analysis.timelines.world import (
+    CUT,
+    LAN,
+    MS,
+    SWITCHED,
+    ZERO,
+    S,
+    facts_of,
+    history_of,
+    run_json,
+    simulate,
+)
 
 BOTH = (
     "faults=[{name: one, at: 5s, cut: [r2, r3], for: 4s},"
@@ -21,9 +31,7 @@ APART = "faults=[{name: one, at: 5s, cut: [r2, r3]}, {name: two, at: 5s, set: [r
 
 def rows_of(metadata: RunMetadata, stream: int):
     group = simulate().stream(stream)
-    found = pairs(
-        DeliveryHistory(metadata, stream, intervals(group, metadata.clients), sources(group, metadata))
-    )
+    found = pairs(history_of(group, metadata, stream))
     return {(row["fault"], row["client"]): row for row in found.to_pylist()}
 
 
