@@ -33,7 +33,7 @@ from node.programs.host_view import enter_view
 from node.programs.launch import Launch
 from node.programs.output import ProgramOutput
 from node.programs.readiness import NotReadyError, ReadyWatch
-from node.tcp.child import PR_SET_PDEATHSIG, enter_host, log_line, open_append
+from node.tcp.child import PR_SET_PDEATHSIG, enter_host, log_line, open_append, send_to_launcher
 from node.tcp.privileges import OF_PROGRAMS, drop_capabilities, limit_bounding_set
 from node.tcp.process import MESSAGE_BYTES_MAX, progress_reports
 
@@ -226,13 +226,7 @@ class Minder:
         task.add_done_callback(self._tasks.discard)
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        """Send to the launcher. If it does not read, the message is lost: progress is cumulative and the log
-        has the rest.
-        """
-        with contextlib.suppress(BlockingIOError, ConnectionError):
-            self._control.send(
-                json.dumps({**message, "name": self._spec.name}, separators=(",", ":")).encode()
-            )
+        send_to_launcher(self._control, self._spec.name, message)
 
 
 def child_setup(program: Program) -> Callable[[], None]:

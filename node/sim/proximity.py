@@ -25,7 +25,7 @@ class Routers:
         self.routers = routers
         self._delays_us = delays_us
         self._lan_us = 2 * lan_us
-        self._rng = rng
+        self.rng = rng
 
     def delays_us(self, nodes: Ints, others: Ints) -> Ints:
         """Return the delay between each node and the one at the same position in `others`."""
@@ -45,13 +45,9 @@ class Routers:
         step = max(1, BLOCK // len(there))
         parts = (here[at : at + step] for at in range(0, len(here), step))
         best = np.concatenate([self._delays_us[np.ix_(part, there)].argmin(axis=1) for part in parts])[asking]
-        chosen: Ints = starts[best] + (self._rng.random(len(nodes)) * counts[best]).astype(np.int64)
+        chosen: Ints = starts[best] + (self.rng.random(len(nodes)) * counts[best]).astype(np.int64)
         found: Ints = ordered[chosen]
         return found
-
-    def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
-        """Return `count` random numbers, to put nodes in a random order."""
-        return self._rng.random(count)
 
 
 class Plane:
@@ -60,7 +56,7 @@ class Plane:
     def __init__(self, points: npt.NDArray[np.float64], side_us: int, rng: np.random.Generator) -> None:
         self._points = points
         self._side_us = side_us
-        self._rng = rng
+        self.rng = rng
 
     def delays_us(self, nodes: Ints, others: Ints) -> Ints:
         """Return the delay between each node and the one at the same position in `others`."""
@@ -82,7 +78,3 @@ class Plane:
         """Return the nearest candidate for each node."""
         found: Ints = candidates[cKDTree(self._points[candidates]).query(self._points[nodes])[1]]
         return found
-
-    def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
-        """Return `count` random numbers, to put nodes in a random order."""
-        return self._rng.random(count)

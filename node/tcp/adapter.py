@@ -45,6 +45,26 @@ class NodeOutputs(Protocol):
         """Report that the node fulfils its role."""
 
 
+class ApplicationOutputs:
+    """Outputs of a machine within an application: no files, because an application has its own log."""
+
+    def __init__(self) -> None:
+        self.is_ready = asyncio.Event()
+
+    def log(self, line: m.Log) -> None:
+        """Ignore the line."""
+
+    def record(self, data: bytes) -> None:
+        """Ignore the records."""
+
+    def beside(self, suffix: str, data: bytes) -> None:
+        """Ignore marks and measures."""
+
+    def ready(self) -> None:
+        """Note that the machine fulfils its role."""
+        self.is_ready.set()
+
+
 def now_us() -> int:
     """Return the time of the machine's clock: CLOCK_MONOTONIC in microseconds."""
     return time.monotonic_ns() // 1000

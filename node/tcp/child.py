@@ -1,10 +1,13 @@
-"""Functions shared by the launcher's children: they enter their host, and open files that outlive them."""
+"""Functions of the launcher's children: they enter their host, report, and open files that outlive them."""
 
+import contextlib
 import ctypes
 import json
 import os
 import signal
+import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,14 @@ def enter_host(spec: NodeSpec) -> None:
     libc.prctl(PR_SET_NAME, spec.name.encode()[:NAME_BYTES_MAX])
     if spec.netns is not None:
         enter(spec.netns)
+
+
+def send_to_launcher(control: socket.socket, name: str, message: Mapping[str, Any]) -> None:
+    """Send a message of this node. If the launcher does not read, the message is lost: progress is cumulative
+    and the log has the rest.
+    """
+    with contextlib.suppress(BlockingIOError, ConnectionError):
+        control.send(json.dumps({**message, "name": name}, separators=(",", ":")).encode())
 
 
 def log_line(line: Log) -> bytes:

@@ -21,30 +21,10 @@ from node.core.specification import NodeSpec
 from node.protocols.sprinkler.messages import CODEC, Predicate
 from node.protocols.sprinkler.region.application import DeliveredEvent, Rejection
 from node.protocols.sprinkler.region.client import Client
-from node.tcp.adapter import Adapter
+from node.tcp.adapter import Adapter, ApplicationOutputs
 
 Waiting = tuple[int, asyncio.Future[None]]
 """Number of a request, and the future that waits for it."""
-
-
-class Quiet:
-    """Environment of a client within an application: no files."""
-
-    def __init__(self) -> None:
-        self.connected = asyncio.Event()
-
-    def log(self, line: m.Log) -> None:
-        """Ignore the line: an application has its own log."""
-
-    def record(self, data: bytes) -> None:
-        """Ignore the record."""
-
-    def beside(self, suffix: str, data: bytes) -> None:
-        """Ignore marks and measures."""
-
-    def ready(self) -> None:
-        """Note that the proxy has answered."""
-        self.connected.set()
 
 
 class SprinklerClient:
@@ -130,14 +110,14 @@ class SprinklerClient:
 async def connect(spec: NodeSpec, seed: int = 0) -> AsyncIterator[SprinklerClient]:
     """Join the region of `spec` (role "client"): its neighbours reach it at its own address."""
     machine = Client(spec, Random(seed), keeps_events=True)  # noqa: S311 - spreads retries, no secret
-    quiet = Quiet()
+    outputs = ApplicationOutputs()
     address = next((member.address for member in spec.members if member.name == spec.name), "")
-    adapter = Adapter(machine, CODEC, address, quiet)
+    adapter = Adapter(machine, CODEC, address, outputs)
     client = SprinklerClient(machine, adapter)
     adapter.after_input = client.looked
     adapter.give(m.Started())
     try:
-        await quiet.connected.wait()
+        await outputs.is_ready.wait()
         yield client
     finally:
         adapter.give(m.Finish())

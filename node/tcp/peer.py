@@ -7,7 +7,6 @@ Each peer needs an address of its own, by which the others know it; on one host,
 127.0.0.2 and so on.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,7 +15,7 @@ from typing import Protocol
 from node.core import machine as m
 from node.core.message_layout import Codec
 from node.core.peers.peer_pool import PeerMachine, PeerPool
-from node.tcp.adapter import Adapter
+from node.tcp.adapter import Adapter, ApplicationOutputs
 
 
 class ServedPeer(PeerMachine, Protocol):
@@ -26,35 +25,15 @@ class ServedPeer(PeerMachine, Protocol):
     wake: Callable[[], None]
 
 
-class _Silent:
-    """Environment without files: an application has its own."""
-
-    def __init__(self) -> None:
-        self.is_ready = asyncio.Event()
-
-    def log(self, line: m.Log) -> None:
-        """Ignore the line: an application has its own log."""
-
-    def record(self, data: bytes) -> None:
-        """Ignore the record."""
-
-    def beside(self, suffix: str, data: bytes) -> None:
-        """Ignore measures."""
-
-    def ready(self) -> None:
-        """Note that the machine has joined."""
-        self.is_ready.set()
-
-
 @asynccontextmanager
 async def serve(peer: ServedPeer, codec: Codec, address: str) -> AsyncIterator[None]:
     """Run a peer during the context, which is entered when the peer has joined the others."""
-    surroundings = _Silent()
-    adapter = Adapter(PeerPool(peer, peer.port), codec, address, surroundings, dials_from_address=True)
+    outputs = ApplicationOutputs()
+    adapter = Adapter(PeerPool(peer, peer.port), codec, address, outputs, dials_from_address=True)
     peer.wake = partial(adapter.give, m.Nudge())
     adapter.start()
     try:
-        await surroundings.is_ready.wait()
+        await outputs.is_ready.wait()
         yield
     finally:
         peer.wake = lambda: None

@@ -24,7 +24,7 @@ from node.core.message_layout import Codec
 from node.core.specification import NodeSpec
 from node.systems import build_machine, codec_of
 from node.tcp.adapter import Adapter, now_us
-from node.tcp.child import enter_host, log_line, open_append
+from node.tcp.child import enter_host, log_line, open_append, send_to_launcher
 from node.tcp.privileges import drop_capabilities_keeping_access
 from node.tcp.watching import Watching
 
@@ -181,15 +181,7 @@ class _Node:
             self._send(report)
 
     def _send(self, message: dict[str, Any]) -> None:
-        """Send to the launcher. If it does not read, the message is lost: progress is cumulative and the log
-        has the rest.
-        """
-        try:
-            self._control.send(
-                json.dumps({**message, "name": self._spec.name}, separators=(",", ":")).encode()
-            )
-        except (BlockingIOError, ConnectionError):
-            return
+        send_to_launcher(self._control, self._spec.name, message)
 
     def _send_reliably(self, message: dict[str, Any]) -> bool:
         """Send the launcher a message that must not be lost; return False if it does not read."""

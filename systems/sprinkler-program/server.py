@@ -11,12 +11,11 @@ from random import Random
 from node.core import machine as m
 from node.core.specification import NodeSpec
 from node.systems import build_machine, codec_of
-from node.tcp.adapter import Adapter
-from node.tcp.client import Quiet
+from node.tcp.adapter import Adapter, ApplicationOutputs
 from node.tcp.process import new_event_loop
 
 
-class Speaking(Quiet):
+class Speaking(ApplicationOutputs):
     """Prints log lines and readiness to standard output."""
 
     def log(self, line):

@@ -25,10 +25,10 @@ from analysis.live.decoder import LiveDecoder
 from analysis.live.payloads import Payloads
 from analysis.live.query import MASTER, SESSION, LiveQuery, warm_up
 from analysis.session import spark_session
-from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import Host
 from experiments.records import capture_parts
 from node.protocols.sprinkler.messages import CODEC
+from node.protocols.sprinkler.reading import READING
 from node.systems import default_declaration
 from tests.bench.traffic import PORT, Flow, events, write_capture
 

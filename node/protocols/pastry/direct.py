@@ -32,6 +32,8 @@ TOP_BITS = 64
 class Proximity(Protocol):
     """Distances between nodes, which are numbered in the order of their ids."""
 
+    rng: np.random.Generator  # decides between equally near nodes
+
     def nearest(self, nodes: NodeIndexes, candidates: NodeIndexes) -> NodeIndexes:
         """Return for each node the nearest candidate; a random one of several equally near ones."""
 
@@ -40,9 +42,6 @@ class Proximity(Protocol):
 
     def delay_between(self) -> Callable[[int, int], int]:
         """Return a function that returns the one-way delay between two nodes in microseconds."""
-
-    def in_any_order(self, count: int) -> npt.NDArray[np.float64]:
-        """Return random numbers that decide between equally near nodes."""
 
 
 class DirectOverlay:
@@ -96,7 +95,7 @@ class DirectOverlay:
         rows = (TOP_BITS - bits) // self._b
         shift = (TOP_BITS - self._b * (rows + 1)).astype(np.uint64)
         columns = ((self._top[other] >> shift) & np.uint64((1 << self._b) - 1)).astype(np.int64)
-        chance = self._proximity.in_any_order(len(owner))
+        chance = self._proximity.rng.random(len(owner))
         order = np.lexsort((chance, self._proximity.delays_us(owner, other), columns, rows, owner))
         slots = np.stack((owner, rows, columns))[:, order]
         first = np.ones(len(order), bool)

@@ -45,7 +45,7 @@ SYSTEM = System(
     waits=waits,
     roles_problem=roles_problem,
     codec="node.protocols.scribe.messages:CODEC",
-    reading="analysis.systems.scribe:READING",
+    reading="node.protocols.scribe.reading:READING",
     report="analysis.systems.scribe_report:report",
     studies="node.protocols.scribe.studies.declaration:STUDIES",
 )

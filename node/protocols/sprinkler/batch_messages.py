@@ -176,6 +176,10 @@ class Published:
     first_seq: Annotated[int, Field("Q", SEQ, "sequence number of its first event")]
     count: Annotated[int, Field("I", "events", "events in the batch")]
 
+    def check(self) -> None:
+        """Raise RemoteProtocolError for a sequence number beyond the limit."""
+        check_number("PUBLISHED", self.first_seq, SEQ_MAX)
+
 
 def check_predicate(name: str, kind: int, predicate: int) -> None:
     """Raise RemoteProtocolError unless garbage collection events, and only those, have a known predicate."""

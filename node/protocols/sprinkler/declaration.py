@@ -45,7 +45,7 @@ SYSTEM = System(
         "configuration": "node.protocols.sprinkler.chain.configuration_service:ConfigurationService",
     },
     codec="node.protocols.sprinkler.messages:CODEC",
-    reading="analysis.systems.sprinkler:READING",
+    reading="node.protocols.sprinkler.reading:READING",
     roles_problem=roles_problem,
     is_durable=is_durable,
     event_limit_bytes=lambda parameters: int(parameters["batch_limit_bytes"]),

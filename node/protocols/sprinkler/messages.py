@@ -13,14 +13,10 @@ from typing import Annotated, ClassVar
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import Codec, Field, MessageLayout, TailField
 from node.protocols.sprinkler.batch_messages import (
-    REACHES,
-    SIZES,
     Events,
     Publish,
     Published,
     SparseEvents,
-    check_payload,
-    check_predicate,
     event_sizes,
 )
 from node.protocols.sprinkler.chain.chain_messages import (
@@ -65,10 +61,7 @@ from node.protocols.sprinkler.stream_messages import (
 __all__ = [
     "CODEC",
     "FINAL_REFUSALS",
-    "NAME_LIMIT_BYTES",
     "NUMBER_MAX",
-    "REACHES",
-    "SIZES",
     "THE_PROXY",
     "U32_BYTES",
     "Advertisement",
@@ -104,8 +97,6 @@ __all__ = [
     "View",
     "Whole",
     "check_number",
-    "check_payload",
-    "check_predicate",
     "event_sizes",
 ]
 

@@ -2,6 +2,7 @@
 region-level protocol (paper 3.2): views, notifications, requests and their answers.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -23,6 +24,12 @@ class Counter:
     cnt: Annotated[int, Field("Q", SEQ, "sequence number of the last event that the sender has")]
 
 
+def check_counters(name: str, counters: Iterable[Counter]) -> None:
+    """Raise RemoteProtocolError for a counter beyond the limit."""
+    for counter in counters:
+        check_number(name, counter.cnt, SEQ_MAX)
+
+
 @value
 class Advertisement:
     """The sender's progress on each stream, and its heartbeat (paper 3.1).
@@ -36,8 +43,7 @@ class Advertisement:
 
     def check(self) -> None:
         """Raise RemoteProtocolError for a counter beyond the limit."""
-        for counter in self.counters:
-            check_number("ADVERTISEMENT", counter.cnt, SEQ_MAX)
+        check_counters("ADVERTISEMENT", self.counters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +132,10 @@ class Notify:
 
     counters: Annotated[tuple[Counter, ...], TailField("rows", "streams that have grown", Counter)]
 
+    def check(self) -> None:
+        """Raise RemoteProtocolError for a counter beyond the limit."""
+        check_counters("NOTIFY", self.counters)
+
 
 @value
 class Request:
@@ -143,6 +153,7 @@ class Request:
         """Raise RemoteProtocolError for an invalid interval."""
         if not 0 < self.next <= self.cnt:
             raise RemoteProtocolError(f"REQUEST for {self.next} to {self.cnt}")
+        check_number("REQUEST", self.cnt, SEQ_MAX)
 
 
 @value
@@ -155,3 +166,7 @@ class Answered:
     next: Annotated[int, Field("Q", SEQ, "next of the REQUEST")]
     last: Annotated[int, Field("Q", SEQ, "the last event of the answer: cnt of the REQUEST, or less")]
     cnt: Annotated[int, Field("Q", SEQ, "the sender's own cnt")]
+
+    def check(self) -> None:
+        """Raise RemoteProtocolError for a sequence number beyond the limit."""
+        check_number("ANSWERED", max(self.next, self.last, self.cnt), SEQ_MAX)

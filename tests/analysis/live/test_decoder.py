@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from analysis.capture.pcap.streams import HostCapture, extract_messages
 from analysis.live.decoder import EventBatch, LiveDecoder
 from analysis.live.payloads import Payloads
-from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import Host
 from experiments.declared import Declared, Trait
 from experiments.records import capture_parts
@@ -28,6 +27,7 @@ from node.protocols.sprinkler.messages import (
     Published,
     SparseEvents,
 )
+from node.protocols.sprinkler.reading import READING
 from node.systems import default_declaration
 from tests.analysis.capture.pcap.captures import (
     ACK,

@@ -6,7 +6,6 @@ from ipaddress import IPv4Address
 import pytest
 
 from analysis.pages.report.run_reader import AnalysedRun
-from analysis.systems.meghdoot import READING
 from analysis.systems.meghdoot_report import report
 from analysis.systems.meghdoot_slices import slices, through
 from analysis.systems.meghdoot_way import pairs_of
@@ -17,6 +16,7 @@ from node.core.content.content import attributes_of
 from node.protocols.can.territory import logged
 from node.protocols.can.zones import Zone, whole_space
 from node.protocols.meghdoot.messages import CODEC
+from node.protocols.meghdoot.reading import READING
 from tests.analysis.timelines.world import ZERO, S, run_record
 
 OVERRIDES = (

@@ -10,8 +10,8 @@ from node.core.errors import LocalProtocolError
 from node.protocols.sprinkler.messages import CODEC, EventKind, Predicate
 from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.region.client import KEPT_BATCHES
-from node.tcp.adapter import Adapter
-from node.tcp.client import Quiet, connect
+from node.tcp.adapter import Adapter, ApplicationOutputs
+from node.tcp.client import connect
 from tests.node.tcp.launched import loopback_specs
 
 
@@ -19,7 +19,7 @@ async def with_proxy(tmp_path, use):
     """One proxy in this process; `use` gets the specification of its client."""
     quick = {"restore_wait_us": 1}
     specs = loopback_specs(tmp_path, regions=1, clients=2, parameters=quick)
-    proxy = Adapter(Proxy(specs[0], Random(1)), CODEC, "127.0.0.1", Quiet())
+    proxy = Adapter(Proxy(specs[0], Random(1)), CODEC, "127.0.0.1", ApplicationOutputs())
     proxy.give(m.Started())
     try:
         await asyncio.wait_for(use(replace(specs[0], name="r0/client-0", role="client"), proxy), 60)

@@ -7,7 +7,7 @@ import uvloop
 
 from node.core import machine as m
 from node.protocols.sprinkler.messages import CODEC
-from node.tcp.adapter import Adapter
+from node.tcp.adapter import Adapter, ApplicationOutputs
 
 LIMIT_S = 30
 MINUTE_US = 60_000_000
@@ -50,19 +50,12 @@ class Dialler:
         return asked
 
 
-class Quiet:
-    """Surroundings of a machine that says nothing."""
-
-    def log(self, line):
-        """Nothing."""
-
-
 async def dial_too_late():
     """Dial with a late connection; return the machine's inputs. It closes the connection as silent."""
     server = await asyncio.start_server(lambda reader, writer: None, ADDRESS, 0)
     port = server.sockets[0].getsockname()[1]
     machine = Dialler()
-    adapter = Adapter(machine, CODEC, ADDRESS, Quiet())
+    adapter = Adapter(machine, CODEC, ADDRESS, ApplicationOutputs())
     adapter._loop = TooLate(adapter._loop)
     machine.asked = [m.Connect("peer", ADDRESS, port, MINUTE_US)]
     adapter.start()

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from node.core.content.value import value
+from node.core.epochs import SEQ_MAX
 from node.core.errors import RemoteProtocolError
 from node.core.message_layout import SEQ, Field, TailField
 from node.protocols.sprinkler.message_values import DiskState, Standing, check_number
-from node.protocols.sprinkler.stream_messages import Counter
+from node.protocols.sprinkler.stream_messages import Counter, check_counters
 
 
 @value
@@ -28,6 +29,10 @@ class Publication:
     incarnation: Annotated[int, Field("Q", "", "of its publisher")]
     name: Annotated[str, TailField("text", "its publisher")]
 
+    def check(self) -> None:
+        """Raise RemoteProtocolError for a sequence number beyond the limit."""
+        check_number("PUBLICATION", self.first_seq, SEQ_MAX)
+
 
 @dataclass(frozen=True, slots=True)
 class Follow:
@@ -42,6 +47,10 @@ class Follow:
     configuration: Annotated[int, Field("Q", "", "number of the configuration")]
     counters: Annotated[tuple[Counter, ...], TailField("rows", "cnt of each stream", Counter)]
 
+    def check(self) -> None:
+        """Raise RemoteProtocolError for a counter beyond the limit."""
+        check_counters("FOLLOW", self.counters)
+
 
 @value
 class Stored:
@@ -50,6 +59,10 @@ class Stored:
     reads: ClassVar = ("{counters}",)
 
     counters: Annotated[tuple[Counter, ...], TailField("rows", "streams that have grown", Counter)]
+
+    def check(self) -> None:
+        """Raise RemoteProtocolError for a counter beyond the limit."""
+        check_counters("STORED", self.counters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +139,10 @@ class Status:
     configuration: Annotated[int, Field("Q", "", "the last configuration of this state; 0: none")]
     cnt: Annotated[int, Field("Q", SEQ, "sum of the committed counters of the region's own streams")]
     disk: Annotated[int, Field("B", "", "whether more can be stored", DiskState)]
+
+    def check(self) -> None:
+        """Raise RemoteProtocolError for a counter beyond the limit."""
+        check_number("STATUS", self.cnt, SEQ_MAX)
 
     @property
     def is_full(self) -> bool:

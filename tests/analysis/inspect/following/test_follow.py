@@ -13,9 +13,9 @@ from analysis.inspect.following.hops import MessagePackets, hops, route_to
 from analysis.inspect.following.lines import lines
 from analysis.inspect.following.story import explain_path
 from analysis.inspect.following.tcp_repair import TcpHistory
-from analysis.systems.sprinkler import READING
 from analysis.timelines.run_metadata import read_metadata
 from analysis.timelines.schemas import EVENTS
+from node.protocols.sprinkler.reading import READING
 from testbed.cli.main import run as cutset
 from tests.analysis.inspect.following.scenario import REQUEST, SEQ, Scenario, around_the_cut
 from tests.analysis.timelines.world import CUT, MS, ZERO, facts_of
