@@ -6,20 +6,24 @@ receives all paths when it opens, and again when one has changed.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from node.protocols.sprinkler.messages import Hop, Paths, Role
-from node.protocols.sprinkler.publishing.channel import SprinklerChannel
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
 from node.protocols.sprinkler.region.expects import Path
 
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.proxy import Proxy
+
+class RegionPathsContext(Process, Protocol):
+    """Methods of the replica that its paths use."""
+
+    def is_ours(self, name: str) -> bool:
+        """Return whether this process belongs to the own region."""
 
 
 class RegionPaths:
     """The paths of one region as one of its replicas knows them."""
 
-    def __init__(self, node: "Proxy") -> None:
+    def __init__(self, node: RegionPathsContext) -> None:
         self._node = node
         self._paths = message_of({})
         self._changed = False

@@ -91,7 +91,7 @@ class Proxy(Participant):
             tuple[SprinklerChannel, int], Publish
         ] = {}  # by stream, the first temporarily refused publication
         self.tail = Tail(self, spec)
-        self.position = ChainPosition(self, spec, sources)
+        self._position = ChainPosition(self, spec, sources)
         self._paths = RegionPaths(self)
         self._samples = HistorySamples()
         self.takes = {
@@ -146,7 +146,7 @@ class Proxy(Participant):
             return
         if self.chains.learn(region, message):
             if region == self.region:
-                self.position.take()
+                self._position.take()
             self._connect()
         if region == self.region:
             self._send_status()
@@ -190,9 +190,19 @@ class Proxy(Participant):
         if not forgotten and self.publications.forgotten:
             self.log("publisher_forgotten", "warning", publishers_limit=self.parameters.publishers_limit)
 
+    def taken_back(self) -> None:
+        """Record that the region's streams are complete, on disk, too."""
+        self._position.taken_back()
+
     def _receive_publication(self, channel: SprinklerChannel, message: Publication) -> None:
         if self.chain.receive_publication(channel, message):
             self.journal.write(message)
+
+    def whole_at(self) -> Mapping[int, int] | None:
+        """Return the counters of the region's streams when they became complete; None: not known to be
+        complete.
+        """
+        return self._position.whole_at()
 
     def _receive_whole(self, channel: SprinklerChannel, message: Whole) -> None:
         """Handle WHOLE: the predecessor has sent everything that the region's streams had when they became
@@ -200,7 +210,7 @@ class Proxy(Participant):
         """
         chain = self.chain.chain
         if self.chain.comes_from_predecessor(channel) and message.configuration == chain.number:
-            self.position.taken_back()
+            self.taken_back()
 
     # --- Events and subscriptions
 
@@ -264,7 +274,7 @@ class Proxy(Participant):
     def restored(self, stored: Iterable[m.StoredSegment]) -> None:
         """Restore Hist and publications from disk."""
         self.journal.restore(stored)
-        self.position.restored()
+        self._position.restored()
 
     def synced(self, appended: int) -> None:
         """Handle that more events are durable."""
@@ -283,7 +293,7 @@ class Proxy(Participant):
         """Listen; without a service, take the position in the chain at once."""
         self.emit(m.Listen(self.parameters.port))
         if self.chains.service(self.region) is None:
-            self.position.take()
+            self._position.take()
 
     def opened(self, channel: SprinklerChannel) -> None:
         """Handle a new connection; disconnect proxies that do not belong to the run."""
@@ -406,7 +416,7 @@ class Proxy(Participant):
         return self.channels.get(self.chains.service(self.region) or "")
 
     def proxy_channel(self) -> SprinklerChannel | None:
-        """Return None: this is the proxy."""
+        """Return None: this is the proxy (see `dissemination.DisseminationContext`)."""
         return None
 
     def view_changed(self) -> None:
@@ -423,4 +433,4 @@ class Proxy(Participant):
         if service is not None:
             cnt = min(sum([self.history.streams[stream].committed for stream in self.own]), SEQ_MAX)
             disk = DiskState.FULL if self.journal.has_failed else DiskState.WORKS
-            self.send(service, Status(self.position.belonged, cnt, disk))
+            self.send(service, Status(self._position.belonged, cnt, disk))

@@ -11,18 +11,35 @@ long as there are any.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from node.protocols.sprinkler.chain.crossing import EpochTransition, with_rest
 from node.protocols.sprinkler.messages import Counter
+from node.protocols.sprinkler.parameters import SprinklerParameters
 from node.protocols.sprinkler.region.expects import Expects, Offer, Path, SwitchReason, choose
 from node.protocols.sprinkler.storage.batches import Batch
 from node.protocols.sprinkler.storage.history import EventHistory
 
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.proxy import Proxy
-
 AN_ADVERTISEMENT_AGO = 0.9  # periods: advertisements are punctual except for variations of the delay
+
+
+class SourcesContext(Protocol):
+    """Methods and state of the proxy that `StreamSources` uses."""
+
+    parameters: SprinklerParameters
+
+    @property
+    def others(self) -> int:
+        """Number of other regions."""
+
+    def subscribe(self, proxy: str, stream: int, cnt: int) -> None:
+        """Send SUBSCRIBE to this proxy, for its events after `cnt`."""
+
+    def unsubscribe(self, proxy: str, stream: int) -> None:
+        """Send UNSUBSCRIBE to this proxy."""
+
+    def source_switched(self, switch: "Switch") -> None:
+        """Log a change of source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +87,9 @@ class StreamSource:
 class StreamSources:
     """The sources of all streams that the proxy takes from others. `region`: its own, as in paths."""
 
-    def __init__(self, history: EventHistory, region: int, period_us: int, surroundings: "Proxy") -> None:
+    def __init__(
+        self, history: EventHistory, region: int, period_us: int, surroundings: SourcesContext
+    ) -> None:
         self.paths_changed = True  # since the last call of `paths`
         self._history = history
         self._region = region

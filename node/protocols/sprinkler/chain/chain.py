@@ -18,8 +18,8 @@ A removed replica keeps committed events and drops the rest, because the chain m
 if the chain has been re-formed from a member that lost its state, it drops everything.
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from node.protocols.sprinkler.chain.configurations import ReplicaChain
 from node.protocols.sprinkler.messages import (
@@ -32,20 +32,43 @@ from node.protocols.sprinkler.messages import (
     Token,
     Whole,
 )
-from node.protocols.sprinkler.publishing.channel import SprinklerChannel
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
+from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.region.subscribers import Subscribers
-
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.proxy import Proxy
+from node.protocols.sprinkler.storage.history import EventHistory
 
 PUBLICATIONS_AT_ONCE = 256  # sent to the successor before its room is checked again
 PUBLICATION_BYTES = 512  # room for one of them, with the name of its publisher
 
 
+class ReplicationContext(Process, Protocol):
+    """Methods and state of the replica that its chain links use."""
+
+    history: EventHistory
+    publications: Publications
+
+    def service_channel(self) -> SprinklerChannel | None:
+        """Return the channel to the region's configuration service, if connected."""
+
+    def stored(self, stream: int) -> int:
+        """Return the last durable event of a stream in this replica."""
+
+    def committed(self, stream: int) -> None:
+        """Handle that the whole chain has more of this stream."""
+
+    def followed(self, channel: SprinklerChannel) -> None:
+        """Handle that the successor follows this replica from now on."""
+
+    def whole_at(self) -> Mapping[int, int] | None:
+        """Return the counters of the region's streams when they became complete; None: not known to be
+        complete.
+        """
+
+
 class Replication:
     """A replica's links to predecessor and successor. `chain`: the region's present configuration."""
 
-    def __init__(self, node: "Proxy", chain: ReplicaChain) -> None:
+    def __init__(self, node: ReplicationContext, chain: ReplicaChain) -> None:
         self.chain = chain
         self.follows = False  # the predecessor has answered FOLLOW
         self._node = node
@@ -226,7 +249,7 @@ class Replication:
             self._node.log("token_passed", to=channel.name, configuration=self.chain.number)
 
     def _send_whole(self, channel: SprinklerChannel) -> None:
-        whole_at = self._node.position.whole_at()
+        whole_at = self._node.whole_at()
         if whole_at is None or not self._cursors.have_passed(channel, whole_at):
             return
         assert self.successor is channel, "WHOLE for a replica that does not follow"

@@ -4,23 +4,38 @@ Each configuration determines which parts of a replica are active. A returning o
 events that the chain may lack: all of them if the chain continued without it, else the uncommitted ones.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from node.core.specification import NodeSpec
-from node.protocols.sprinkler.chain.configurations import ReplicaChain, with_role
+from node.protocols.sprinkler.chain.chain import Replication
+from node.protocols.sprinkler.chain.configurations import Chains, ReplicaChain, with_role
 from node.protocols.sprinkler.chain.head import Head
+from node.protocols.sprinkler.chain.head import HeadContext as HeadSurroundings
+from node.protocols.sprinkler.chain.tail import Tail
 from node.protocols.sprinkler.messages import Whole
 from node.protocols.sprinkler.sources import StreamSources
 
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.proxy import Proxy
+
+class ChainPositionContext(HeadSurroundings, Protocol):
+    """Methods and state of the replica that its position uses, besides those that its head uses."""
+
+    incarnation: int
+    region: str
+    own: Sequence[int]
+    chains: Chains
+    chain: Replication
+    head: Head | None
+    tail: Tail
+
+    def begin_anew(self) -> None:
+        """Drop the whole Hist."""
 
 
 class ChainPosition:
     """The present position of one replica, and its transitions."""
 
-    def __init__(self, proxy: "Proxy", spec: NodeSpec, sources: type[StreamSources]) -> None:
+    def __init__(self, proxy: ChainPositionContext, spec: NodeSpec, sources: type[StreamSources]) -> None:
         """Create the position. sources: of the head, while the replica is the head."""
         self._proxy = proxy
         self._starts = spec.start  # earlier starts of this process, counted by its launcher

@@ -12,8 +12,8 @@ events that only failed processes had is permitted; two contents under one numbe
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.deliveries import RecordKind
@@ -30,15 +30,15 @@ from node.protocols.sprinkler.messages import (
     Refusal,
     SparseEvents,
 )
-from node.protocols.sprinkler.publishing.channel import SprinklerChannel
-from node.protocols.sprinkler.publishing.publications import Publisher, publisher_of
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
+from node.protocols.sprinkler.publishing.publications import Publications, Publisher, publisher_of
 from node.protocols.sprinkler.region.expects import Path
+from node.protocols.sprinkler.sources import SourcesContext as SourcesSurroundings
 from node.protocols.sprinkler.sources import StreamSources
 from node.protocols.sprinkler.storage.batches import cut_before, epoch_mark, last_seq
-from node.protocols.sprinkler.storage.journal import FULL_REASON
-
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.proxy import Proxy
+from node.protocols.sprinkler.storage.history import EventHistory
+from node.protocols.sprinkler.storage.journal import FULL_REASON, Volatile
+from node.protocols.sprinkler.stream_clock import StreamClock
 
 RESTORE: m.Timer = ("restore",)
 HELD_LIMIT_BYTES = 67_108_864  # of publications during a recovery
@@ -48,10 +48,31 @@ Pending = OrderedDict[tuple[Publisher, int], tuple[int, SprinklerChannel | None,
 """Uncommitted publications of a stream, by publisher and request: last number, channel, acknowledgement."""
 
 
+class HeadContext(Process, SourcesSurroundings, Protocol):
+    """Methods and state of the replica that its head uses."""
+
+    history: EventHistory
+    publications: Publications
+    journal: Volatile
+    stream_clocks: Mapping[int, StreamClock]
+
+    def put_off(self, channel: SprinklerChannel, message: Publish, code: Refusal, reason: str) -> None:
+        """Refuse a publication that may be repeated, and those sent after it."""
+
+    def store(self, batch: Batch) -> None:
+        """Store a batch in Hist, and forward it down the chain."""
+
+    def publication_taken(self, publication: Publication) -> None:
+        """Forward a publication down the chain, before its events."""
+
+    def taken_back(self) -> None:
+        """Handle the completion of the region's streams."""
+
+
 class Head:
     """The head's part of a replica. `own`: its region's streams; `region`: its number in paths."""
 
-    def __init__(self, node: "Proxy", sources: StreamSources, own: Sequence[int], region: int) -> None:
+    def __init__(self, node: HeadContext, sources: StreamSources, own: Sequence[int], region: int) -> None:
         self._node = node
         self._own = own
         self._region = region
@@ -301,7 +322,7 @@ class Head:
         self._node.emit(m.CancelTimer(RESTORE))
         for stream in self._own:
             self._recovered(stream, restoration)
-        self._node.position.taken_back()
+        self._node.taken_back()
         held, self._held, self._held_bytes = self._held, [], 0
         for channel, message in held:
             self.add_local_event(channel, message)

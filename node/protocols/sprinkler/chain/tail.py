@@ -6,18 +6,22 @@ advertises to the peers and takes part in the region-level protocol (`is_active`
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.messages import Advertisement, Counter, Refusal, Subscribe, Unsubscribe
 from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.region.dissemination import Dissemination
+from node.protocols.sprinkler.region.dissemination import DisseminationContext as DisseminationSurroundings
 from node.protocols.sprinkler.region.subscribers import Subscribers
 from node.protocols.sprinkler.storage.batches import Batch
 from node.protocols.sprinkler.storage.history import EventHistory
 
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.proxy import Proxy
+
+class TailContext(DisseminationSurroundings, Protocol):
+    """Methods and state of the replica that its tail uses."""
+
+    history: EventHistory
 
 
 class CommittedEvents:
@@ -38,7 +42,7 @@ class CommittedEvents:
 class Tail:
     """Subscribers and the region-level protocol of one replica."""
 
-    def __init__(self, node: "Proxy", spec: NodeSpec) -> None:
+    def __init__(self, node: TailContext, spec: NodeSpec) -> None:
         self._node = node
         self._committed = CommittedEvents(node.history)
         self._subscribers = Subscribers(node.history, node.send, self._committed.cnt)

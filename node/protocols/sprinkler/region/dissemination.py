@@ -31,7 +31,7 @@ one, at random, each `KEPT_SHUFFLES` shuffle times.
 
 Requests for events, which only clients send, are in `requests`. Use in a proxy (its Recv is Hist):
 
-  self.dissemination = Dissemination(self, store, spec)   # store: see `answers.EventStore`
+  self.dissemination = Dissemination(self, store, spec)   # self: see Surroundings; store: see Store
   self.takes |= self.dissemination.takes                  # (Role.CLIENT, Request) and (Role.CLIENT, View)
   start()                     when it becomes the tail (and at its start, if it is)
   stop()                      when it is no longer the tail
@@ -43,20 +43,16 @@ While stopped it sends no notifications, and refuses requests as those of anothe
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from node.core import machine as m
 from node.core.specification import Member, NodeSpec
 from node.protocols.sprinkler.chain.answers import Answers, EventStore
 from node.protocols.sprinkler.messages import CODEC, Counter, Notify, Refusal, Request, Role
 from node.protocols.sprinkler.messages import View as ViewMessage
-from node.protocols.sprinkler.publishing.channel import SprinklerChannel
-from node.protocols.sprinkler.region.fanout import KeptFanout, ShuffledFanout
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
+from node.protocols.sprinkler.region.fanout import Fanout, KeptFanout, ShuffledFanout
 from node.protocols.sprinkler.region.neighbourhood import MembershipView, Neighbourhood
-
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.proxy import Proxy
-    from node.protocols.sprinkler.region.client import Client
 
 SHUFFLE: m.Timer = ("shuffle",)
 GOSSIP: m.Timer = ("gossip",)
@@ -70,10 +66,20 @@ KEPT_SHUFFLES = 6  # of a kept fanout: until a neighbour outside it is notified,
 VIEW_ROWS = 256  # rows of a VIEW that are processed
 
 
+class DisseminationContext(Process, Protocol):
+    """Methods and state of the client or proxy that dissemination uses."""
+
+    def proxy_channel(self) -> SprinklerChannel | None:
+        """Return the channel to the tail of the region's proxy, if connected; a proxy has none."""
+
+    def view_changed(self) -> None:
+        """Handle a changed view: connect with its neighbours. A proxy does nothing."""
+
+
 class Dissemination:
     """Dissemination of all streams of `store` by one client, or by the tail of the proxy."""
 
-    def __init__(self, node: "Proxy | Client", store: EventStore, spec: NodeSpec) -> None:
+    def __init__(self, node: DisseminationContext, store: EventStore, spec: NodeSpec) -> None:
         self._node = node
         self._store = store
         self._streams = range(len(spec.homes))
@@ -322,7 +328,7 @@ class Dissemination:
         """Return the process at this position of the neighbourhood."""
         return self._neighbourhood.members[member]
 
-    def _make_fanout(self) -> ShuffledFanout:
+    def _make_fanout(self) -> Fanout:
         parameters, rng = self._node.parameters, self._node.rng
         if parameters.keep_fanout:
             return KeptFanout(parameters.fanout, rng, self._neighbours, is_root=self._is_proxy)

@@ -18,23 +18,32 @@ the times are those above.
 from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from node.protocols.sprinkler.messages import Answered, Counter, Notify, Refusal, Request
-from node.protocols.sprinkler.publishing.channel import SprinklerChannel
+from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
 from node.protocols.sprinkler.publishing.progress import FIRST_SEQ, PendingRequest, StreamProgress
 from node.protocols.sprinkler.storage.batches import PLACEHOLDERS, Batch, cut_before, last_seq
 
-if TYPE_CHECKING:
-    from node.protocols.sprinkler.region.client import Client
-
 ASSUMED_EVENT_BYTES = 16  # before an event has been measured
+
+
+class RequestsContext(Process, Protocol):
+    """Methods of the client that its requests use."""
+
+    def proxy_channel(self) -> SprinklerChannel | None:
+        """Return the channel to the tail of the region's proxy, if connected."""
+
+    def deliver(self, batch: Batch, cnt: int) -> None:
+        """Deliver the next events of their stream, up to `cnt`."""
 
 
 class Requests:
     """The requests of one client, for all streams."""
 
-    def __init__(self, node: "Client", streams: Iterable[int], limit_bytes: int, timeout_us: int) -> None:
+    def __init__(
+        self, node: RequestsContext, streams: Iterable[int], limit_bytes: int, timeout_us: int
+    ) -> None:
         numbers = sorted(streams)
         self.duplicates = 0  # repeated events that were dropped
         self.timeouts = 0  # peers that sent nothing for the timeout
