@@ -1,18 +1,16 @@
 """The figures of the paper's evaluation, drawn from sweeps, with the paper's numbers.
 
-An experiment names its figures under `paper:`. A figure is left out if the sweep lacks its points. The
-paper's numbers are shown beside the measured ones; only those in its text are available, not those in its
-graphics (Sprinkler 5.1, 5.2, 5.4).
+A figure is left out if the sweep lacks its points. The paper's numbers are shown beside the measured ones;
+only those in its text are available, not those in its graphics (Sprinkler 5.1, 5.2, 5.4).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from analysis.pages.charting.chart_model import Axis, ChartSeries, Reference
 from analysis.pages.report.charts.sweep_charts import (
+    ChartBuilder,
     Comparison,
     SweepChart,
-    convergence_charts,
-    generic_charts,
     line_of,
     lines_of,
 )
@@ -20,23 +18,11 @@ from analysis.pages.report.formatting import EN_DASH, NOT_MEASURED, large, with_
 from analysis.sweeps import SweepResults, SweepRunResult, grouped
 from analysis.systems.sprinkler_collection import figure_9, figure_10
 
-SPRINKLER = "sprinkler-2013"
 PAPER_PEAK = (2.6e6, 2.7e6)
 PAPER_LATENCY_MS = 300.0
 PAPER_FANOUT = 4
 SATURATED = 0.97
 """A system that delivers less than this part of the offered load is saturated."""
-
-
-def charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
-    """Return the plots of a sweep: the paper's figures, or else the generic ones."""
-    paper = sweep.experiment.get("paper") or {}
-    names = [str(name) for name in paper.get("figures") or ()] if paper.get("document") == SPRINKLER else []
-    found: list[SweepChart] = []
-    for builder in dict.fromkeys(_FIGURES[name] for name in names if name in _FIGURES):
-        found += [chart for chart in builder(sweep) if chart.series]
-    generic = (*generic_charts(sweep), *convergence_charts(sweep))
-    return tuple(found) or tuple(chart for chart in generic if chart.series)
 
 
 def figure_4(sweep: SweepResults) -> tuple[SweepChart, ...]:
@@ -186,8 +172,7 @@ def _offered(runs: Sequence[SweepRunResult]) -> tuple[Reference, ...]:
     return (Reference(f"offered: {large(load, 'events/s')}", load, load),) if load else ()
 
 
-Builder = Callable[[SweepResults], tuple[SweepChart, ...]]
-_FIGURES: Mapping[str, Builder] = {
+FIGURES: Mapping[str, ChartBuilder] = {
     **dict.fromkeys(("4", "4a", "4b"), figure_4),
     **dict.fromkeys(("5", "5b"), figure_5),
     "6": figure_6,

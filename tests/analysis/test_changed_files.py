@@ -26,9 +26,9 @@ from analysis.pages.report.fault_windows import moments
 from analysis.pages.report.page import render
 from analysis.pages.report.run_reader import TABLES, read_record
 from analysis.pages.report.sweep_page import render as render_sweep
+from analysis.pages.report.sweep_page import sweep_charts
 from analysis.pipeline import analyze_here
 from analysis.sweeps import read_sweep
-from analysis.systems.sprinkler_figures import charts
 from analysis.timelines.run_metadata import read_metadata
 from experiments.campaigns.sweepdir import SweepDirectory
 from experiments.records.rundir import RunDirectory
@@ -143,7 +143,7 @@ def test_a_changed_sweep_json_is_shown_or_refused(tmp_path: Path) -> None:
     def read(content: Json) -> None:
         sweep.sweep_json.write_text(json.dumps(content))
         found = read_sweep(SweepDirectory.open(sweep.path))
-        render_sweep(found, charts(found))
+        render_sweep(found, sweep_charts(found))
 
     assert broken(content, WRONG, read, every=5) == []
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from analysis.pages.page_environment import environment
 from analysis.pages.report.charts.figures import write_sweep_figures
-from analysis.pages.report.charts.sweep_charts import SweepChart
+from analysis.pages.report.charts.sweep_charts import SweepChart, convergence_charts, generic_charts
 from analysis.pages.report.formatting import count_of, large, with_unit
 from analysis.pages.report.page import short_commit
 from analysis.pages.report.story import HeadlineNumber
@@ -26,7 +26,7 @@ from analysis.pages.report.tables import (
     text_cell,
 )
 from analysis.sweeps import SweepResults, SweepRunResult, read_sweep
-from analysis.systems.sprinkler_figures import charts as paper_charts
+from analysis.systems.papers import PAPERS
 from experiments.campaigns.campaign import RunState
 from experiments.campaigns.sweep import value_text
 from experiments.campaigns.sweep_expectations import GroupJudgement
@@ -64,10 +64,21 @@ class FailedSweepRun:
 def write_sweep_report(directory: SweepDirectory) -> Path:
     """Write report.html and figures/ of a sweep. Returns the page's path. Raises as `read_sweep` does."""
     sweep = read_sweep(directory)
-    charts = paper_charts(sweep)
+    charts = sweep_charts(sweep)
     write_sweep_figures(charts, directory)
     write_whole(directory.report_html, render(sweep, charts))
     return directory.report_html
+
+
+def sweep_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
+    """Return the plots of a sweep: the figures of its experiment's paper, or else the generic ones."""
+    paper = sweep.experiment.get("paper") or {}
+    builders = PAPERS.get(paper.get("document", ""), {})
+    names = [str(name) for name in paper.get("figures") or ()]
+    chosen = dict.fromkeys(builders[name] for name in names if name in builders)
+    found = [chart for builder in chosen for chart in builder(sweep) if chart.series]
+    generic = (chart for builder in (generic_charts, convergence_charts) for chart in builder(sweep))
+    return tuple(found) or tuple(chart for chart in generic if chart.series)
 
 
 def render(sweep: SweepResults, charts: Sequence[SweepChart]) -> str:

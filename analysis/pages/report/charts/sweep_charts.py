@@ -78,6 +78,10 @@ def sweep_series(
     return ChartSeries(name, colour_of(number), xs, ys, label=name, dash=dash, markers=markers, **more)
 
 
+ChartBuilder = Callable[[SweepResults], tuple[SweepChart, ...]]
+"""A function that draws some charts of a sweep; one without series is left out."""
+
+
 def generic_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Return throughput and latency along the axis with the most values.
 

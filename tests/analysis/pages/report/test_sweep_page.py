@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from analysis.pages.report.charts.sweep_charts import SweepChart, quantity
-from analysis.pages.report.sweep_page import failed, verdict, write_sweep_report
+from analysis.pages.report.sweep_page import failed, sweep_charts, verdict, write_sweep_report
 from analysis.sweeps import SweepResults, read_sweep
-from analysis.systems.sprinkler_figures import charts
 from experiments.campaigns.sweepdir import SweepDirectory
 from testbed.sweeps import with_expectations_judged
 from tests.analysis.pages.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep
@@ -33,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def drawn(sweep: SweepResults) -> dict[str, SweepChart]:
-    return {chart.key: chart for chart in charts(sweep)}
+    return {chart.key: chart for chart in sweep_charts(sweep)}
 
 
 def test_figure_4_has_a_line_for_each_number_of_proxies_with_a_band_over_repeats(made: Made) -> None:
@@ -95,7 +94,7 @@ def test_a_papers_figure_without_its_points_is_not_drawn(tmp_path: Path) -> None
         return plan(3, 1, parameters={"fanout": 4, "shuffle_time_us": 30_000}), summary(1e6), None
 
     sweep = read_sweep(write_sweep(tmp_path / "x", "fanout-shuffle", {}, make, figures=["5b"]))
-    assert charts(sweep) == ()
+    assert sweep_charts(sweep) == ()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +141,7 @@ def test_the_page_is_self_contained_and_complete(made: Made, name: str) -> None:
     page = write_sweep_report(directory).read_text()
     assert not re.search(r"(src|href)=[\"']?https?:", page)
     text = unescape(re.sub(r"<[^>]+>", " ", page))
-    for chart in charts(read_sweep(directory)):
+    for chart in sweep_charts(read_sweep(directory)):
         assert chart.title in text
         assert all(directory.figure(chart.key, form).stat().st_size > 1000 for form in ("png", "svg"))
         assert all(each.ours in text and each.paper in text for each in chart.comparisons)
@@ -160,7 +159,7 @@ def test_writing_again_gives_the_same_bytes(made: Made) -> None:
 
 def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(made: Made) -> None:
     sweep = read_sweep(made("zoo"))
-    (chart,) = [chart for chart in charts(sweep) if chart.key == "convergence"]
+    (chart,) = [chart for chart in sweep_charts(sweep) if chart.key == "convergence"]
     assert chart.x.names == ("ring-3", "star-4")
     whole, less = chart.series
     assert (whole.y, whole.low, whole.high) == ((1.0, 3.0), (0.5, 2.5), (2.0, 4.0))
