@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from analysis.inspect.packets.filters import Query, codec_of, make_filter
 from analysis.inspect.packets.retransmissions import (
     Retransmission,
-    _SeenBytes,
+    SeenBytes,
     join_sightings,
     retransmissions,
 )
@@ -21,7 +21,7 @@ from tests.analysis.timelines.world import MS, ZERO
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 12)), max_size=12))
 def test_a_segment_was_seen_as_often_as_the_byte_of_it_that_was_seen_most(segments):
-    seen, first, times = _SeenBytes(), {}, {}
+    seen, first, times = SeenBytes(), {}, {}
     for t_ns, (start, length) in enumerate(segments):
         for byte in range(start, start + length):
             first.setdefault(byte, t_ns)
