@@ -1,7 +1,9 @@
 """Systems of programs on machines: their folder and modules are sent, what they need is looked for there."""
 
 import json
+import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from experiments.records.rundir import RunDirectory
 from tests.systems.on_packets import needs
 from tests.systems.test_documentation import written
-from tests.testbed.machines.lab import NEEDS_LAB, Lab
+from tests.testbed.machines.lab import Lab
 from tests.testbed.machines.labs.live_on_machines import CUTSET, wait_until_clean
 
 MOSQUITTO = """\
@@ -32,19 +34,27 @@ INSTALLED = "/usr/sbin/mosquitto"
 
 pytestmark = [
     *needs("mosquitto", always=True),
-    *NEEDS_LAB,
+    pytest.mark.machines,
+    pytest.mark.skipif(os.geteuid() != 0, reason="a lab of machines needs root"),
 ]
 
 
 @pytest.fixture(scope="module")
-def inventory(pair: Lab) -> Path:
+def lab(lab_works: None) -> Iterator[Lab]:
+    """Two machines."""
+    with Lab(2) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def inventory(lab: Lab) -> Path:
     """h0 has r0, h1 the others."""
     serves = {"h0": {"serves": ["r0"]}, "h1": {"serves": ["r1", "r2"]}}
-    return pair.write_inventory("three-regions.yaml", machines=serves)
+    return lab.write_inventory("three-regions.yaml", machines=serves)
 
 
-def done(pair: Lab, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    return pair.run([*CUTSET, *command], timeout_s=TIMEOUT_S)
+def done(lab: Lab, *command: str | Path) -> subprocess.CompletedProcess[str]:
+    return lab.run([*CUTSET, *command], timeout_s=TIMEOUT_S)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +65,9 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def bridges(pair: Lab, inventory: Path, experiment: Path) -> RunDirectory:
+def bridges(lab: Lab, inventory: Path, experiment: Path) -> RunDirectory:
     out = experiment.parent / "runs"
-    said = done(pair, "run", experiment, "--on", inventory, "--out", out)
+    said = done(lab, "run", experiment, "--on", inventory, "--out", out)
     assert said.returncode in {0, 1}, said.stderr
     [path] = out.iterdir()
     return RunDirectory.open(path)
@@ -100,15 +110,15 @@ def test_versions_are_those_of_each_machine(bridges: RunDirectory) -> None:
 
 
 def test_a_folder_of_the_users_own_is_sent_once_and_nothing_is_written_elsewhere(
-    pair: Lab, tmp_path: Path
+    lab: Lab, tmp_path: Path
 ) -> None:
     written(tmp_path)
-    before = pair.standing()
-    files = {name: set(machine.changed_files()) for name, machine in pair.machines.items()}
+    before = lab.standing()
+    files = {name: set(machine.changed_files()) for name, machine in lab.machines.items()}
     said = []
     for out, *more in (["first"], ["second", "--no-analyze"]):
         given = ("--set", "duration=2s", "--set", "faults=[]", "--out", tmp_path / out, *more)
-        said.append(done(pair, "run", tmp_path / "relay.yaml", "--on", pair.inventory, *given))
+        said.append(done(lab, "run", tmp_path / "relay.yaml", "--on", lab.inventory, *given))
         assert said[-1].returncode in {0, 1}, said[-1].stderr
     assert ["deployed files of relay to 2" in each.stderr for each in said] == [True, False]
     [path] = (tmp_path / "first").iterdir()
@@ -118,23 +128,23 @@ def test_a_folder_of_the_users_own_is_sent_once_and_nothing_is_written_elsewhere
     assert (events["lost"], events["duplicated"], events["stray"]) == (0, 0, 0)
     log = [json.loads(line) for line in run.log("r1-broker-0").read_text().splitlines()]
     [started] = [line["run"] for line in log if line["event"] == "started"]
-    folder = pair["h1"].folder
+    folder = lab["h1"].folder
     assert started[1].startswith(f"{folder}/code/")
     assert started[1].endswith("/own_programs/broker.py")
-    wait_until_clean(pair, before)
-    for name, machine in pair.machines.items():
+    wait_until_clean(lab, before)
+    for name, machine in lab.machines.items():
         new = set(machine.changed_files()) - files[name]
         assert [each for each in new if not f"{each}/".startswith(f"{folder}/")] == []
 
 
 def test_a_program_that_one_machine_lacks_is_named_before_anything_starts(
-    pair: Lab, inventory: Path, experiment: Path, tmp_path: Path
+    lab: Lab, inventory: Path, experiment: Path, tmp_path: Path
 ) -> None:
-    h1 = pair["h1"]
+    h1 = lab["h1"]
     h1.run(["mv", INSTALLED, f"{INSTALLED}.away"])
     try:
-        ran = done(pair, "run", experiment, "--on", inventory, "--out", tmp_path)
-        looked = done(pair, "hosts", inventory, "--for", experiment)
+        ran = done(lab, "run", experiment, "--on", inventory, "--out", tmp_path)
+        looked = done(lab, "hosts", inventory, "--for", experiment)
     finally:
         h1.run(["mv", f"{INSTALLED}.away", INSTALLED])
     line = "h1: mosquitto needs what is not installed there: `mosquitto` (apt-get install mosquitto)"
