@@ -64,7 +64,7 @@ class Peer:
     def is_stored(self):
         """Confirm the last routed copy; return whether the subscription now counts as installed."""
         self.keeping.stores.stored(self.routed[-1][0].number)
-        self.keeping.flush()
+        self.keeping.answers.flush()
         return any(isinstance(message, Subscribed) for _, message in self.sent)
 
 
