@@ -17,7 +17,7 @@ from analysis.errors import AnalysisError
 from analysis.messages.marked import known_reading
 from analysis.timelines.links.periods import LinkDirection, Period, period_at, read_periods, wan_hops
 from analysis.timelines.liveness import read_presence
-from analysis.timelines.run_faults import RunFault, read_churn, read_faults
+from analysis.timelines.recovering.run_faults import RunFault, read_churn, read_faults
 from analysis.timelines.run_window import RunWindow, window_of
 from experiments.declared import Declared, Trait, default_declaration
 from experiments.planned.plan import GATEWAY_ROLE, Plan, TrafficPlan

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 
 from analysis.timelines.arrays import NEVER, Ints
-from analysis.timelines.run_faults import RunFault
+from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
 
 

@@ -16,7 +16,7 @@ from analysis.inspect.packets.dissect import dissect
 from analysis.inspect.packets.objects import CONNECTION, delay_ms, error_ms, seconds
 from analysis.messages.label import LABEL_COLUMNS, label
 from analysis.schemas import ARRIVED, LOST
-from analysis.timelines.run_faults import RunFault
+from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.files.sanitize import printable
 from node.core.message_layout import Codec

@@ -29,7 +29,7 @@ from analysis.timelines.arrays import rows
 from analysis.timelines.delivery.stream_paths import SourceHistory
 from analysis.timelines.log_fields import problem_of
 from analysis.timelines.recovering.passing import own_and_forwarded
-from analysis.timelines.run_faults import RunFault
+from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory

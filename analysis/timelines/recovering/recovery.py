@@ -35,7 +35,7 @@ from analysis.timelines.delivery.stream_pieces import CELLS_MAX, ClientPieces
 from analysis.timelines.recovering.gaps import ClientWaits
 from analysis.timelines.recovering.host_paths import hops_of, hosts_to
 from analysis.timelines.recovering.recovery_times import PairPieces, PairTimes, benchmark, measure
-from analysis.timelines.run_faults import RunFault
+from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 from topologies.routes import Hop

@@ -17,7 +17,7 @@ from analysis.timelines import schemas
 from analysis.timelines.arrays import NEVER, Ints, codes, ints, rows
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind, reactions_to_fault
 from analysis.timelines.recovering.recovery import UNKNOWN
-from analysis.timelines.run_faults import RunFault
+from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.declared import Trait
 

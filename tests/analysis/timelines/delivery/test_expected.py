@@ -12,7 +12,7 @@ from analysis.errors import AnalysisError
 from analysis.timelines import schemas
 from analysis.timelines.delivery.deliveries import delivery_table
 from analysis.timelines.delivery.expected import followed_spans
-from analysis.timelines.run_faults import RunFault
+from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import Host, RunMetadata
 from node.core.declaration import Contract, Declared
 from node.core.deliveries import RecordKind as K

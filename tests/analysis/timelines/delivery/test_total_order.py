@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from analysis.timelines import schemas
 from analysis.timelines.delivery.total_order import disorder, with_disorder
-from analysis.timelines.run_faults import RunFault
+from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import Host, RunMetadata
 from node.core.deliveries import RecordKind
 

@@ -21,7 +21,7 @@ from analysis.timelines.recovering.failover_events import (
     sources,
 )
 from analysis.timelines.recovering.host_paths import hops_of, host_sources, hosts_to
-from analysis.timelines.run_faults import RunFault
+from analysis.timelines.recovering.run_faults import RunFault
 from experiments.declared import Trait
 from experiments.records.rundir import RunDirectory
 from node.core.declaration import Reading
