@@ -50,8 +50,9 @@ def test_without_captures_of_hosts_there_is_nothing_to_watch(overrides: list[str
 
 
 def test_a_system_whose_messages_are_unknown_cannot_be_watched() -> None:
+    plan = plan_of()
     with pytest.raises(InputError, match=r"--live.*does not know the messages of other"):
-        watched(replace(plan_of(), system="other"))
+        watched(replace(plan, system="other", declared=replace(plan.declared, name="other")))
 
 
 def test_one_run_on_this_machine_can_be_watched() -> None:

@@ -17,20 +17,20 @@ from tests.testbed.campaign.night_fixtures import Nights
 
 NOTED = "testbed.campaign.nights.night:Night.leave"
 NO_ANALYSIS = """
-def broken(*_):
+def broken(*_, **__):
     from analysis.errors import AnalysisError
     raise AnalysisError("odd captures")
 import testbed.campaign.one_run
-testbed.campaign.one_run.analyse = broken
+testbed.campaign.one_run.conclude = broken
 """
 CRASHES = """
 from tests.run_json import set_run
 import testbed.campaign.one_run as one
-analyse = one.analyse
-def crashed(made, ended, follow):
+conclude = one.conclude
+def crashed(made, record, follow, **more):
     set_run(made, outcome="crashed", problems=["the relay died"])
-    return analyse(made, ended, follow)
-one.analyse = crashed
+    return conclude(made, made.read_run(), follow, **more)
+one.conclude = crashed
 """
 
 
@@ -71,7 +71,7 @@ def test_a_run_that_crashed_stays_crashed(nights):
 
 @pytest.mark.slow
 def test_a_run_that_was_not_analysed_yet_is_analysed_and_not_made_again(nights):
-    nights.killed("testbed.campaign.one_run:analyse")
+    nights.killed("analysis.pipeline:analyze")
     [torn] = nights.record.runs
     made = read_json(nights.directory.run_of(torn).run_json)
     assert nights.run("--resume") == 0
@@ -102,7 +102,7 @@ def test_a_run_that_could_not_be_started_is_not_tried_again(nights, monkeypatch,
 
 @pytest.mark.slow
 def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
-    nights.killed("testbed.campaign.one_run:analyse")
+    nights.killed("analysis.pipeline:analyze")
     [torn] = nights.record.runs
     nights.directory.write(nights.record.with_run(replace(torn, tries=TRIES_MAX + 1)))
     assert nights.run("--resume") == 3
@@ -114,7 +114,7 @@ def test_a_run_whose_analysis_ended_the_night_too_often_is_given_up(nights):
 
 @pytest.mark.slow
 def test_a_run_that_another_command_still_has_is_waited_for(nights):
-    nights.killed("testbed.campaign.one_run:analyse")
+    nights.killed("analysis.pipeline:analyze")
     [torn] = nights.record.runs
     path = nights.directory.run_of(torn).path
     held = threading.Event()
