@@ -288,7 +288,7 @@ def test_cleaning_removes_what_is_here_and_says_what_it_keeps(
     assert done.returncode == 0, done.stderr
     assert f"h0: removed {fetched}, because its files are here" in done.stdout
     assert f"h0: kept {other} (0 MB): its files are not all here -> cutset fetch {other}" in done.stdout
-    assert "\nh1: " in f"\n{done.stdout}"
+    assert "h1" in done.stdout
     left = pair["h0"].run(["ls", f"{pair['h0'].folder}/runs"]).stdout.split()
     assert (other in left, fetched in left) == (True, False)
     pair["h0"].run(["rmdir", f"{pair['h0'].folder}/runs/{other}"])
