@@ -28,7 +28,7 @@ def test_link_failure_is_section_5_3():
         ("restore", "restore", "r2-r3", 41_000_000),
     ]
     assert experiment.duration_us == 60_000_000
-    assert (experiment.workload.event_size_bytes, experiment.workload.rate_per_s) == (10, 10_000)
+    assert (experiment.workload.event_size_bytes, experiment.workload.rate_per_s) == (10, 4_000)
     for text in ("lost", "duplicated", "out_of_order", "corrupted"):
         assert f"events.{text} == 0" in [expectation.text for expectation in experiment.expect]
 

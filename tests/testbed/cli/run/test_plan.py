@@ -55,13 +55,13 @@ def test_the_text_says_what_would_run(plan):
     )
     assert section(text, "LAN links")[0] == "  r0  6 hosts  1ms, 1gbit"
     assert section(text, "Timeline") == [
-        "     0.000 s  drivers start  4 drivers x 10,000/s of 10B: 40,000 events/s",
+        "     0.000 s  drivers start  4 drivers x 4,000/s of 10B: 16,000 events/s",
         "    19.000 s  cut            r2-r3 blackhole",
         "    41.000 s  restore        r2-r3 up: 15ms, 10gbit",
         "    60.000 s  drivers stop   then at most 10s until every client has everything",
     ]
     assert "  events.lost == 0" in section(text, "Expected")
-    assert section(text, "Disk")[0].endswith("GB for 36 captures, 16 MB/s")
+    assert section(text, "Disk")[0].endswith("GB for 36 captures, 9 MB/s")
     assert section(text, "Memory") == [
         "  219 MiB at most for the relay's receive rings, within 256 MiB",
     ]
