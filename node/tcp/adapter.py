@@ -78,7 +78,7 @@ class Adapter:
         machine: m.Machine,
         codec: Codec,
         address: str,
-        surroundings: NodeOutputs,
+        outputs: NodeOutputs,
         storage: Path | None = None,
         *,
         dials_from_address: bool = False,
@@ -92,7 +92,7 @@ class Adapter:
         self._address = address
         self._dialling = (address, 0) if dials_from_address else None  # for a host with several addresses
         self._limit_bytes = machine.frame_limit_bytes
-        self._surroundings = surroundings
+        self._outputs = outputs
         self._loop = asyncio.get_running_loop()
         self._connections: dict[int, NodeConnection] = {}
         self._number = 0
@@ -122,8 +122,8 @@ class Adapter:
             m.Measure: lambda effect: self._measured.append((time.time_ns(), effect)),
             m.Append: self._append,
             m.Rewrite: self._rewrite,
-            m.Log: self._surroundings.log,
-            m.Ready: lambda _: self._surroundings.ready(),
+            m.Log: self._outputs.log,
+            m.Ready: lambda _: self._outputs.ready(),
             m.Finished: lambda _: self.finished.set(),
         }
         if sent is not None:
@@ -138,10 +138,10 @@ class Adapter:
         for effect in self._machine.handle(given, now_us()):
             self._handlers[type(effect)](effect)
         if self._records:
-            self._surroundings.record(b"".join(self._records))
+            self._outputs.record(b"".join(self._records))
             self._records.clear()
         if self._measured:
-            self._surroundings.beside(MEASURES_SUFFIX, self._columns.encode(self._measured))
+            self._outputs.beside(MEASURES_SUFFIX, self._columns.encode(self._measured))
             self._measured.clear()
         self.after_input()
 
@@ -285,7 +285,7 @@ class Adapter:
         if folder is None:
             return None
         files = LogFiles(folder, self._codec, self._limit_bytes)
-        return Storage(files, self.give, self._surroundings.log, self._broken)
+        return Storage(files, self.give, self._outputs.log, self._broken)
 
     def _broken(self, error: BaseException) -> None:
         self._loop.call_exception_handler({"message": "storage", "exception": error})
@@ -303,7 +303,7 @@ class Adapter:
 
     def _record(self, effect: m.Record) -> None:
         if effect.mark:
-            self._surroundings.beside(MARKS_SUFFIX, effect.mark)
+            self._outputs.beside(MARKS_SUFFIX, effect.mark)
         key, payload_bytes = (effect.kind == RecordKind.PUBLISHED, effect.stream), len(effect.payload)
         batch_crc, before = zlib.crc32(effect.payload), self._running_crc.get(key, 0)
         if payload_bytes < JOINED_FROM_BYTES:

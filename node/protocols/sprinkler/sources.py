@@ -87,14 +87,12 @@ class StreamSource:
 class StreamSources:
     """The sources of all streams that the proxy takes from others. `region`: its own, as in paths."""
 
-    def __init__(
-        self, history: EventHistory, region: int, period_us: int, surroundings: SourcesContext
-    ) -> None:
+    def __init__(self, history: EventHistory, region: int, period_us: int, context: SourcesContext) -> None:
         self.paths_changed = True  # since the last call of `paths`
         self._history = history
         self._region = region
         self._period_us = period_us
-        self._surroundings = surroundings
+        self._context = context
         self._sources: dict[int, StreamSource] = {}
 
     def add(self, stream: int, *, returns: bool = False) -> None:
@@ -106,7 +104,7 @@ class StreamSources:
         """Stop taking this stream: its owner has recovered it."""
         source = self._sources.pop(stream, None)
         if source is not None and source.source is not None:
-            self._surroundings.unsubscribe(source.source, stream)
+            self._context.unsubscribe(source.source, stream)
         self.paths_changed = True
 
     def paths(self) -> dict[int, Path]:
@@ -202,7 +200,7 @@ class StreamSources:
         if source.resumed_us is not None and now_us - source.resumed_us < self._period_us:
             return False
         source.resumed_us = now_us
-        self._surroundings.subscribe(source.source, stream, self._cnt(stream))
+        self._context.subscribe(source.source, stream, self._cnt(stream))
         return True
 
     def may_cross(self, stream: int, now_us: int) -> bool:
@@ -212,24 +210,24 @@ class StreamSources:
         """
         source, cnt = self._sources[stream], self._cnt(stream)
         crossing = source.crossing = source.crossing or EpochTransition(cnt, now_us)
-        is_late = crossing.waited_us(cnt, now_us) >= self._surroundings.parameters.restore_wait_us
+        is_late = crossing.waited_us(cnt, now_us) >= self._context.parameters.restore_wait_us
         rest = with_rest(source.offers, cnt)
         if is_late or (not rest and self._all_have_spoken(source, crossing)):
             if crossing.is_held and source.source is not None:  # it has stopped sending
-                self._surroundings.subscribe(source.source, stream, cnt)
+                self._context.subscribe(source.source, stream, cnt)
             source.crossing = None
             return True
         if rest:
             self.choose(stream, source)
         elif source.source is not None:
             crossing.is_held = True
-            self._surroundings.unsubscribe(source.source, stream)
+            self._context.unsubscribe(source.source, stream)
         return False
 
     def _all_have_spoken(self, source: StreamSource, crossing: EpochTransition) -> bool:
         """Return whether all reachable other regions have advertised since the epoch's beginning arrived."""
         spoken = [proxy for proxy in source.offers if source.told_us.get(proxy, 0) > crossing.since_us]
-        return len(spoken) >= max(self._surroundings.others, len(source.offers))
+        return len(spoken) >= max(self._context.others, len(source.offers))
 
     def _go_on_crossing(
         self, stream: int, source: StreamSource, crossing: EpochTransition, now_us: int
@@ -239,7 +237,7 @@ class StreamSources:
         if source.source is None or not (is_time or now_us - crossing.asked_us >= self._period_us):
             return
         crossing.is_held, crossing.asked_us = False, now_us
-        self._surroundings.subscribe(source.source, stream, self._cnt(stream))
+        self._context.subscribe(source.source, stream, self._cnt(stream))
 
     def furthest(self, stream: int) -> int:
         """Return the largest counter that a connected proxy advertised, or 0."""
@@ -250,7 +248,7 @@ class StreamSources:
         source = self._sources[stream]
         source.without_room = batch
         if source.source is not None:
-            self._surroundings.unsubscribe(source.source, stream)
+            self._context.unsubscribe(source.source, stream)
 
     def _go_on_with_room(self, stream: int, source: StreamSource, batch: Batch) -> None:
         """Take the stream again, once there is room."""
@@ -258,7 +256,7 @@ class StreamSources:
             return
         source.without_room = None
         if source.source is not None:
-            self._surroundings.subscribe(source.source, stream, self._cnt(stream))
+            self._context.subscribe(source.source, stream, self._cnt(stream))
 
     def _cnt(self, stream: int) -> int:
         return self._history.streams[stream].cnt
@@ -279,12 +277,12 @@ class StreamSources:
         assert after in source.offers, "a source that is not connected"
         assert self._region not in source.offers[after].path, "a path through the own region"
         if before is not None:
-            self._surroundings.unsubscribe(before, stream)
-        self._surroundings.subscribe(after, stream, self._cnt(stream))
+            self._context.unsubscribe(before, stream)
+        self._context.subscribe(after, stream, self._cnt(stream))
         source.source = after
         if source.crossing is not None:
             source.crossing.is_held = False
         source.overdue.discard(after)
         self.paths_changed = True
         switch = Switch(stream, before or source.left, after, self._cnt(stream), why)
-        self._surroundings.source_switched(switch)
+        self._context.source_switched(switch)

@@ -91,7 +91,7 @@ class JobPool(ABC):
             self._deaths = 0 if result.answer is not None else self._deaths + 1
             if self._deaths > self._deaths_max:
                 raise TestbedError(
-                    f"{self._deaths} processes of the hunt ended before they gave an answer: {result.problem}"
+                    f"{self._deaths} processes in a row ended without an answer: {result.problem}"
                 )
         return results
 

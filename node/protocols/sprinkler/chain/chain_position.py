@@ -10,14 +10,13 @@ from typing import Protocol
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.chain.chain import Replication
 from node.protocols.sprinkler.chain.configurations import Chains, ReplicaChain, with_role
-from node.protocols.sprinkler.chain.head import Head
-from node.protocols.sprinkler.chain.head import HeadContext as HeadSurroundings
+from node.protocols.sprinkler.chain.head import Head, HeadContext
 from node.protocols.sprinkler.chain.tail import Tail
 from node.protocols.sprinkler.messages import Whole
 from node.protocols.sprinkler.sources import StreamSources
 
 
-class ChainPositionContext(HeadSurroundings, Protocol):
+class ChainPositionContext(HeadContext, Protocol):
     """Methods and state of the replica that its position uses, besides those that its head uses."""
 
     incarnation: int

@@ -33,8 +33,7 @@ from node.protocols.sprinkler.messages import (
 from node.protocols.sprinkler.publishing.channel import Process, SprinklerChannel
 from node.protocols.sprinkler.publishing.publications import Publications, Publisher, publisher_of
 from node.protocols.sprinkler.region.expects import Path
-from node.protocols.sprinkler.sources import SourcesContext as SourcesSurroundings
-from node.protocols.sprinkler.sources import StreamSources
+from node.protocols.sprinkler.sources import SourcesContext, StreamSources
 from node.protocols.sprinkler.storage.batches import cut_before, epoch_mark, last_seq
 from node.protocols.sprinkler.storage.history import EventHistory
 from node.protocols.sprinkler.storage.journal import FULL_REASON, Volatile
@@ -48,7 +47,7 @@ Pending = OrderedDict[tuple[Publisher, int], tuple[int, SprinklerChannel | None,
 """Uncommitted publications of a stream, by publisher and request: last number, channel, acknowledgement."""
 
 
-class HeadContext(Process, SourcesSurroundings, Protocol):
+class HeadContext(Process, SourcesContext, Protocol):
     """Methods and state of the replica that its head uses."""
 
     history: EventHistory

@@ -11,14 +11,13 @@ from typing import Protocol
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.messages import Advertisement, Counter, Refusal, Subscribe, Unsubscribe
 from node.protocols.sprinkler.publishing.channel import SprinklerChannel
-from node.protocols.sprinkler.region.dissemination import Dissemination
-from node.protocols.sprinkler.region.dissemination import DisseminationContext as DisseminationSurroundings
+from node.protocols.sprinkler.region.dissemination import Dissemination, DisseminationContext
 from node.protocols.sprinkler.region.subscribers import Subscribers
 from node.protocols.sprinkler.storage.batches import Batch
 from node.protocols.sprinkler.storage.history import EventHistory
 
 
-class TailContext(DisseminationSurroundings, Protocol):
+class TailContext(DisseminationContext, Protocol):
     """Methods and state of the replica that its tail uses."""
 
     history: EventHistory

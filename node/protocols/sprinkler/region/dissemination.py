@@ -31,7 +31,7 @@ one, at random, each `KEPT_SHUFFLES` shuffle times.
 
 Requests for events, which only clients send, are in `requests`. Use in a proxy (its Recv is Hist):
 
-  self.dissemination = Dissemination(self, store, spec)   # self: see Surroundings; store: see Store
+  self.dissemination = Dissemination(self, store, spec)   # DisseminationContext, EventStore
   self.takes |= self.dissemination.takes                  # (Role.CLIENT, Request) and (Role.CLIENT, View)
   start()                     when it becomes the tail (and at its start, if it is)
   stop()                      when it is no longer the tail

@@ -67,7 +67,7 @@ def test_pieces_have_the_times_of_their_events_and_blocks_those_of_their_clients
         table(records("s", RecordKind.PUBLISHED, taken)),
         table(
             [row for n, mine in enumerate(got) for row in records(CLIENTS[n], RecordKind.DELIVERED, mine)]
-            + records("somebody-else", RecordKind.DELIVERED, [(1, 4, 50)])
+            + records("another", RecordKind.DELIVERED, [(1, 4, 50)])
         ),
     ]
     sets = wanted and tuple(

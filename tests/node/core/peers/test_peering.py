@@ -58,7 +58,7 @@ def target(name):
 
 
 class Bench:
-    """One machine, whose surroundings are the test."""
+    """One machine; the test carries out its effects."""
 
     def __init__(self, *targets):
         self.peer, self.now_us = Peer("m", *targets), 0

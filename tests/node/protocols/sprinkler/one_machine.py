@@ -1,4 +1,4 @@
-"""One machine and surroundings in which anything may happen that the rules of `node.core.machine` allow.
+"""One machine in an environment where anything may happen that the rules of `node.core.machine` allow.
 
 Checked on the way: what it sends can be encoded and is let through by decoders, and one input never has more
 than a bounded number of effects.
@@ -25,7 +25,7 @@ ROLES = {spec.name: wire.Role[spec.role.upper()] for spec in LAYOUTS["configured
 
 
 class Around:
-    """The surroundings of one machine, in which anything may happen that the rules allow."""
+    """The environment of one machine, where anything may happen that the rules allow."""
 
     def __init__(self, layout, name):
         self.spec = next(spec for spec in LAYOUTS[layout] if spec.name == name)

@@ -17,7 +17,7 @@ def channel(name, role=Role.CLIENT):
 
 
 class Node:
-    """Surroundings of `Requests` that note what they are asked for."""
+    """A context of `Requests` that records the calls."""
 
     def __init__(self, *, proxy=True):
         self.now_us = 0
