@@ -230,7 +230,7 @@ def _facts(sweep: SweepResults) -> tuple[tuple[str, str], ...]:
     record = sweep.record
     combinations = len({point.number for point in record.runs})
     entries = [
-        ("SweepResults", record.sweep),
+        ("Sweep", record.sweep),
         ("Runs", f"{count_of(combinations, 'combination')}, {count_of(record.repeat, 'repetition')} each"),
         ("Seeds", f"from {record.seed} on"),
         (

@@ -170,7 +170,7 @@ _COLUMNS = (
     quantity("Gap", "gap_s", seconds, "until the stream's events flowed again"),
     quantity("Rate", "rate", _events_per_s, "of the stream, before the fault"),
     quantity("Gap x rate", "expected", lambda events: large(events, ""), "the expected backlog"),
-    quantity("StreamBacklog", "counted", number, "counted"),
+    quantity("Backlog", "counted", number, "counted"),
     quantity("Arrived in", "came_in_s", seconds, "catch-up less gap: delay of the gap's events"),
     Column(
         "Headroom",
