@@ -84,6 +84,8 @@ def replayed(
         draws = [replay(near, perhaps, periods, chance, retimes=retimes).release_ns for _ in range(DRAWS)]
     expected_ns = np.mean(draws, axis=0).astype(np.int64) if draws else latest.release_ns
     starts = np.array([period.start_ns or 0 for period in periods])
+    retimed = _retimed(near, perhaps, periods, latest)
+    shift_ns = np.where(retimed, GUARD_NS, 0)  # their rate changed up to this much earlier or later
     return Flow(
         near=near,
         far=far,
@@ -95,9 +97,9 @@ def replayed(
         earliest=earliest,
         latest=latest,
         expected_ns=expected_ns,
-        queued=waiting(near, passed, earliest),
-        queued_most=waiting(near, perhaps, latest),
-        retimed=_retimed(near, perhaps, periods, latest),
+        queued=waiting(near, passed, earliest, -shift_ns),
+        queued_most=waiting(near, perhaps, latest, shift_ns),
+        retimed=retimed,
         draws=draws,
         error_bounds_ns=error_bounds_ns,
         retimes=retimes,

@@ -83,12 +83,16 @@ def replay(
     return Transit(state.begin_ns, state.release_ns, state.dropped_in_flight)
 
 
-def waiting(near: LinkSide, passed: Bools, transit: Transit) -> Ints:
+def waiting(near: LinkSide, passed: Bools, transit: Transit, shift_ns: Ints) -> Ints:
     """Return how many segments wait for the rate when each one arrives, including those before it in its own
     frame.
+
+    shift_ns: by how much later each transmission begins than the replay says.
     """
     row = np.arange(len(near.t_ns))
-    began = np.sort(transit.begin_ns[passed])
+    waits = transit.begin_ns > near.t_ns
+    begin_ns = np.where(waits, np.maximum(transit.begin_ns + shift_ns, near.t_ns), transit.begin_ns)
+    began = np.sort(begin_ns[passed])
     first = np.searchsorted(
         near.frame, near.frame, side="left"
     )  # first segment of the frame; frames are in order

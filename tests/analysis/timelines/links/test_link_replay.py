@@ -175,6 +175,19 @@ def test_a_change_that_was_not_carried_out_is_caught():
     assert states(captured, asked)[1] == VIOLATED
 
 
+@pytest.mark.parametrize("off_ms", [-8, -3, 3, 8])
+def test_a_full_queue_of_small_packets_loses_none_by_chance_if_its_rate_changed_a_little_off(off_ms):
+    wide = LinkParameters(delay_us=150_000, rate_bits_per_s=2_000_000, queue_packets=40)
+    narrow = faster(wide, 0.5)
+    sent = traffic(6, 2, sizes=(0, 0, 20, 1448))
+    captured = emulate([Change(0, wide), Change(3 * S + off_ms * MS, narrow)], sent)
+    assert captured.link_direction.dropped_queue > 500
+    changes = [Change(0, wide), Change(3 * S, narrow)]
+    found = captured.measured(changes)
+    assert [did.lost.chance for did in found] == [0, 0]
+    assert [did.crowded for did in found] == [0, 0]
+
+
 def test_a_loss_of_half_a_percent_is_distinguished_from_one_percent():
     half, one = (replace(NARROW, loss=loss, rate_bits_per_s=None) for loss in (0.005, 0.01))
     sent = traffic(30, 1.5, sizes=(100, 1448))

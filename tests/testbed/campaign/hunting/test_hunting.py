@@ -286,7 +286,7 @@ def test_processes_that_end_at_once_end_the_hunt_in_one_line(tmp_path, capfd):
     assert hunt(tmp_path, *LITTLE, "--build", "no.such:build") == exit_codes.FAILED
     lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("cutset: ")]
     assert len(lines) == 1
-    assert "ended before they gave an answer" in lines[0]
+    assert "ended without an answer" in lines[0]
 
 
 def children(of: int) -> list[int]:
