@@ -13,12 +13,13 @@ from analysis.timelines.delivery import strangers
 from analysis.timelines.delivery.expected import by_topic
 from analysis.timelines.links import traffic, wan
 from analysis.timelines.links.link_causes import with_causes
-from analysis.timelines.recovering import convergence, failover_events, recovery_table
+from analysis.timelines.recovering import convergence, failover_events, recovery_table, stalled
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.run_window import notes as outside_notes
 from analysis.timelines.schemas import FIDELITY
 from analysis.timelines.summary import RunFindings
 from analysis.timelines.tasks.results import write
+from analysis.timelines.tcp_connections import captured_hosts
 
 Results = dict[str, pa.Table]
 
@@ -68,6 +69,7 @@ def findings_of(case: AnalysisCase, results: Results) -> RunFindings:
         recovery=figures,
         wan=wan.headline(timelines["wan"], results["wire"] if case.links else None),
         convergence=convergence.headline(results["convergence"], case.logged, metadata),
+        silent=stalled.between_regions(results["convergence"], metadata),
         fidelity=links,
         routes=recovery_table.routes(recovery),
         agreement=compare(
@@ -77,6 +79,7 @@ def findings_of(case: AnalysisCase, results: Results) -> RunFindings:
         else None,
         damaged=incomplete,
         notes=(
+            *_on_stalled(case, results["convergence"]),
             *_on_what_there_is(case),
             *traffic.notes(reports),
             *_on_times(case, results),
@@ -132,6 +135,12 @@ def _on_times(case: AnalysisCase, results: Results) -> Iterator[str]:
     yield from latency.notes(results["samples"], results["untimed"], metadata)
     yield from convergence.notes(results["convergence"])
     yield from outside_notes(results["outside"], metadata.window)
+
+
+def _on_stalled(case: AnalysisCase, rows: pa.Table) -> Iterator[str]:
+    events = case.run.table("events") if case.decoded else None
+    hosts = captured_hosts(case.record.plan) if case.hosts else {}
+    return stalled.notes(rows, case.run.table("packets"), events, hosts, case.metadata)
 
 
 def _not_decoded(metadata: RunMetadata) -> str:

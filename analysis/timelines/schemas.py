@@ -311,6 +311,12 @@ CONVERGENCE = table_schema(
     ("wait_ns", BIGINT, True, "longest latency of an event published after it, ns"),
     ("way_ns", BIGINT, True, "configured delay of the path of that event, ns"),
     ("missed", BIGINT, False, "events published after the last change that never arrived"),
+    (
+        "last_event_ns",
+        BIGINT,
+        True,
+        "when the last event of the stream arrived, CLOCK_REALTIME ns; null: never",
+    ),
 )
 
 RECOVERY = table_schema(

@@ -47,10 +47,12 @@ from analysis.timelines.links.link_evidence import LinkEvidence, period_text
 from analysis.timelines.links.periods import Json
 from analysis.timelines.machine_health import capture_drops, cpu_max, machine_problems
 from analysis.timelines.run_metadata import RunMetadata
+from analysis.timelines.under_way import all_mended
 from experiments.contract import breaches
 from experiments.expectations import Expectation
 from experiments.records.run_record import RunRecord
 from experiments.records.summary import METRICS
+from topologies.routes import Hop
 
 SCHEMA = 1
 THROUGHPUT = tuple(METRICS["throughput"])
@@ -58,6 +60,8 @@ STATES = (PROVEN, UNPROVEN, VIOLATED)
 """From best to worst."""
 PUBLISHED, DELIVERED = "events.published > 0", "events.delivered > 0"
 """Expectations of every run that does not mention these figures; they depend on no link."""
+FLOWS = "convergence.stalled == 0"
+"""Expected of every run whose faults were all mended."""
 LOST = ("chance", "queue", "cut")
 LATENCY = tuple(METRICS["latency"])
 
@@ -75,6 +79,7 @@ class RunFindings:
     latency: Mapping[str, float | None] | None = None
     recovery: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     convergence: Mapping[str, Any] = field(default_factory=dict)
+    silent: frozenset[Hop] = frozenset()  # owner and region of each stream that stays stalled at a client
     wan: Mapping[str, Any] = field(default_factory=dict)  # see `analysis.timelines.links.wan`
     routes: list[dict[str, Any]] = field(default_factory=list)  # old and new paths of each fault's streams
     fidelity: list[dict[str, Any]] | None = None
@@ -110,8 +115,9 @@ def summarize(record: RunRecord, metadata: RunMetadata, findings: RunFindings) -
         "problems": list(record.problems),
         **_optional_sections(record, metadata, findings),
     }
-    wanted = run_expectations(record, metadata, summary["events"]["published"])
-    evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata)
+    stalled = findings.convergence.get("stalled")
+    wanted = run_expectations(record, metadata, summary["events"]["published"], stalled)
+    evidence = LinkEvidence(findings.fidelity or [], findings.routes, metadata, findings.silent)
     summary["expectations"] = [_expectation(text, summary, evidence) for text in wanted]
     summary["verdict"] = _verdict(summary, metadata, died=any(process.died for process in record.processes))
     return summary
@@ -175,11 +181,14 @@ def _loosened(record: RunRecord) -> list[str]:
     return [f"the contract was loosened: {name} {value}" for name, value in asked.items()]
 
 
-def run_expectations(record: RunRecord, metadata: RunMetadata, published: int | None) -> list[str]:
+def run_expectations(
+    record: RunRecord, metadata: RunMetadata, published: int | None, stalled: int | None = None
+) -> list[str]:
     """Return the expectations of the run: its own, and implied ones for figures that it does not mention.
 
-    Implied are that something was published, that it was delivered if it was for any client, and that
-    deliveries follow the contract.
+    Implied are that something was published, that it was delivered if it was for any client, that deliveries
+    follow the contract, and that every stream flows again if all faults were mended. stalled: streams of
+    clients that did not; None if unknown.
     """
     stated = list(record.request.expect)
     if not record.experiment:
@@ -188,6 +197,8 @@ def run_expectations(record: RunRecord, metadata: RunMetadata, published: int | 
     if published:
         implied += [DELIVERED] if _has_audience(record, metadata) else []
         implied += [f"{path} == 0" for path in breaches(metadata.declared.contract)]
+    if stalled is not None and all_mended(metadata):
+        implied.append(FLOWS)
     mentioned = {Expectation.parse(text).path for text in stated}
     return stated + [text for text in implied if Expectation.parse(text).path not in mentioned]
 

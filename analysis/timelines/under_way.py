@@ -12,6 +12,8 @@ from analysis.timelines.arrays import NEVER, Ints
 from analysis.timelines.recovering.run_faults import RunFault
 from analysis.timelines.run_metadata import RunMetadata
 
+NEED_NO_MENDING = ("set", "reset")
+
 
 @dataclass(frozen=True, slots=True)
 class InFlightSpans:
@@ -62,3 +64,13 @@ def mended_ns(fault: RunFault, metadata: RunMetadata) -> int:
         ]
         ends.append(min(again, default=NEVER))
     return max(ends)
+
+
+def all_mended(metadata: RunMetadata) -> bool:
+    """Return whether every applied fault was mended. A changed configuration of links and reset connections
+    need no mending.
+    """
+    return all(
+        fault.mends or fault.kind in NEED_NO_MENDING or mended_ns(fault, metadata) != NEVER
+        for fault in metadata.applied_faults
+    )

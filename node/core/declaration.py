@@ -112,11 +112,13 @@ class Declared:
 
     @property
     def by_host(self) -> bool:
-        """Whether subscribers forward events themselves.
+        """Whether clients forward events themselves: some are servers, too, or there is no server.
 
         Then an event that reached a host need not be delivered there, and paths lead from host to host.
         """
-        return any({Trait.SUBSCRIBER, Trait.SERVER} <= set(traits) for traits in self.roles.values())
+        ends = {Trait.PUBLISHER, Trait.SUBSCRIBER}
+        servers = [set(traits) for traits in self.roles.values() if Trait.SERVER in traits]
+        return not servers or any(traits & ends for traits in servers)
 
     @property
     def shows_events(self) -> bool:

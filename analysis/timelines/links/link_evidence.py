@@ -3,13 +3,14 @@ period.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from analysis.timelines.links.fidelity import UNPROVEN
 from analysis.timelines.links.periods import Json, LinkDirection
 from analysis.timelines.run_metadata import RunMetadata
+from topologies.routes import Hop
 
 APART = ("verdict", "agreement")
 """Sections that depend on no link."""
@@ -17,15 +18,20 @@ APART = ("verdict", "agreement")
 
 @dataclass(frozen=True, slots=True)
 class LinkEvidence:
-    """Rows of `schemas.FIDELITY`, and the routes of each fault's streams (`recovery_table.routes`)."""
+    """Rows of `schemas.FIDELITY`, and the routes of each fault's streams (`recovery_table.routes`).
+
+    silent: the regions between which streams stay stalled, as hops. No packets between these at the end are
+    the clients' fault.
+    """
 
     fidelity: Sequence[Json]
     routes: Sequence[Json]
     metadata: RunMetadata
+    silent: Collection[Hop] = ()
 
     def unproven(self, path: str) -> list[str]:
         """Return the unproven periods of the links that this path of summary.json depends on, as text."""
-        rows = [row for row in self.fidelity if row["verdict"] == UNPROVEN]
+        rows = [row for row in self.fidelity if row["verdict"] == UNPROVEN and not self._is_silent(row)]
         section, *rest = path.split(".")
         if section in APART or (section == "fidelity" and rest[:1] != ["links"]):
             return []
@@ -34,6 +40,10 @@ class LinkEvidence:
         elif section == "recovery":
             rows = self._of_fault(rest[0] if rest else "", rows)
         return [f"{period_text(row)}: {row['reason']}" for row in rows]
+
+    def _is_silent(self, row: Json) -> bool:
+        links = {self.metadata.link_of[hop][0] for hop in self.metadata.crossed(self.silent)}
+        return row["link"] in links and row["to_s"] is None and not row["packets"]
 
     def _of_fault(self, name: str, rows: list[Json]) -> list[Json]:
         fault = next((fault for fault in self.metadata.applied_faults if fault.name == name), None)

@@ -38,6 +38,7 @@ def flows(history: DeliveryHistory) -> pa.Table:
     flows_ns = first_ns - (since_ns if cut.wanted is None else due_ns)
     wait_ns = np.where(came, came_ns - cut.published_ns, -NEVER).max(axis=1, initial=-NEVER)
     never = ~came.any(axis=1)
+    last_ns = np.where(came_ns == NEVER, -NEVER, came_ns).max(axis=1, initial=-NEVER)
     clients = [cut.hosts[place] for place in shown.tolist()]
     paths_us = _paths_us(history, clients, first_ns, never)
     columns = [
@@ -47,6 +48,7 @@ def flows(history: DeliveryHistory) -> pa.Table:
         pa.array(wait_ns, mask=never),
         pa.array(1000 * paths_us, mask=never | (paths_us < 0)),
         pa.array(np.where(mine & ~came, cut.count, 0).sum(axis=1, dtype=np.int64)),
+        pa.array(last_ns, mask=last_ns == -NEVER),
     ]
     return pa.table(columns, schema=schemas.CONVERGENCE)
 

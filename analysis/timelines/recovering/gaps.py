@@ -4,7 +4,8 @@ Gaps show the effect of a fault if nothing shows the path of events, e.g. if an 
 other regions. A *wait* lasts from when an event was due, or from the arrival of the last one before it, until
 it or a later one arrives; so a publisher's pause is no wait. A wait is a *gap* of a fault if
 
-- it begins within the contract's settle time after the fault, and before the next fault;
+- it begins within the contract's settle time after the fault or, if no event was due in that time, with the
+  first event due after the fault; and before the next fault;
 - it ends after the fault, and had not already lasted longer than usual before it;
 - it is more than FACTOR times as long as the longest wait of the calm time before the fault, and more than
   BEYOND_NS longer.
@@ -64,8 +65,11 @@ class ClientWaits:
         calm = waited & (self.begin_ns >= calm_ns) & (self.end_ns <= fault_ns)
         usual_ns = np.where(calm, length_ns, 0).max(axis=1, initial=0)
         since_ns = np.where(calm, self.begin_ns, NEVER).min(axis=1, initial=NEVER)
-        until_ns = min(fault_ns + settle_ns, next_ns)
-        mine = waited & (self.end_ns > fault_ns) & (self.begin_ns <= until_ns)
+        first_ns = np.where(waited & (self.begin_ns >= fault_ns), self.begin_ns, NEVER).min(
+            axis=1, initial=NEVER
+        )
+        until_ns = np.minimum(np.maximum(fault_ns + settle_ns, first_ns), next_ns)
+        mine = waited & (self.end_ns > fault_ns) & (self.begin_ns <= until_ns[:, np.newaxis])
         mine &= self.begin_ns >= fault_ns - usual_ns[:, np.newaxis]
         longest_ns = np.where(mine, length_ns, 0).max(axis=1, initial=0)
         known = since_ns <= fault_ns - CALM_NS

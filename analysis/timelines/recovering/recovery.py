@@ -42,6 +42,7 @@ from topologies.routes import Hop
 
 AROUND_NS = 1_000_000_000
 """A client with no due events for this long before or after a fault shows no effect of it."""
+SPARSE = "events were published {:.1f} s apart, so times are no finer than that"
 
 
 PROCESS, ROUTE, GAP, UNKNOWN = "process", "route", "gap", "unknown"
@@ -149,16 +150,36 @@ class DeliveryHistory:
     def _lengths(self) -> dict[tuple[str, int], int]:
         return {}
 
+    def apart_ns(self, t_ns: int) -> int:
+        """Return how far apart the stream's last event before `t_ns` and its first one after it were
+        published; 0 if either is missing.
+        """
+        published_ns = self.cut.published_ns[self.cut.published_ns != NEVER]
+        before, after = published_ns[published_ns < t_ns], published_ns[published_ns >= t_ns]
+        return int(after.min() - before.max()) if len(before) and len(after) else 0
+
+    def were_due_sparsely(self, t_ns: int) -> Bools:
+        """Return the clients to which the stream's events next to `t_ns` were due, if these are too far
+        apart for `were_due`.
+        """
+        apart_ns = self.apart_ns(t_ns)
+        if apart_ns < AROUND_NS:
+            return np.zeros(len(self.cut.hosts), bool)
+        return self._due_around(t_ns, apart_ns + 1)
+
     def were_due(self, t_ns: int) -> Bools:
         """Return the clients with due events both just before and just after `t_ns`.
 
         Clients that left before any event arrived again are excluded.
         """
+        return self._due_around(t_ns, AROUND_NS)
+
+    def _due_around(self, t_ns: int, around_ns: int) -> Bools:
         due, published_ns = self.cut.due, self.cut.published_ns
         if due is None or not due.size:
             return np.ones(len(self.cut.hosts), bool)
         since_ns = published_ns - t_ns
-        before, after = (since_ns < 0) & (since_ns > -AROUND_NS), (since_ns >= 0) & (since_ns < AROUND_NS)
+        before, after = (since_ns < 0) & (since_ns > -around_ns), (since_ns >= 0) & (since_ns < around_ns)
         later = due & (since_ns >= 0) & (published_ns != NEVER)
         came = np.any(later & (self.cut.arrived_ns != NEVER), axis=1)
         stayed = due[:, np.argmax(np.where(published_ns == NEVER, -1, published_ns))]
@@ -218,10 +239,14 @@ def _affected_by(
 
 
 def _by_routes(history: DeliveryHistory, fault: RunFault, clients: Sequence[int]) -> list[str | None]:
-    """Return `_by_route` of each client with due events, None for others."""
-    were_due = history.were_due(fault.t_ns)
+    """Return `_by_route` of each client with due events, None for others.
+
+    A route shows nothing if no event was due soon after the fault: then gaps decide.
+    """
+    were_due, sparsely = history.were_due(fault.t_ns), history.were_due_sparsely(fault.t_ns)
+    otherwise = [UNKNOWN if each and not fault.mends else None for each in sparsely]
     return [
-        _by_route(history, fault, history.cut.hosts[client]) if were_due[client] else None
+        _by_route(history, fault, history.cut.hosts[client]) if were_due[client] else otherwise[client]
         for client in clients
     ]
 
@@ -360,7 +385,14 @@ def _times(history: DeliveryHistory, fault: RunFault, client: int) -> dict[str, 
         **asdict(rfc),
         "returned_ns": returned_ns,
         "new_way": _text(history, history.path(place, fault.t_ns + max(known) + 1)) if known else None,
-        "reasons": [f"{name}: {reason}" for name, reason in sorted(times.reasons.items())],
+        "reasons": [
+            *(f"{name}: {reason}" for name, reason in sorted(times.reasons.items())),
+            *(
+                [SPARSE.format(apart_ns / 1e9)]
+                if (apart_ns := history.apart_ns(fault.t_ns)) >= AROUND_NS
+                else []
+            ),
+        ],
     }
 
 

@@ -111,6 +111,9 @@ def _recovery(times: dict[str, Any]) -> str:
         for key in TIMES_SHOWN
         if times.get(key) is not None
     ]
+    if not shown and times.get("affected_pairs"):
+        affected, lost = number(times["affected_pairs"]), number(times.get("lost"))
+        return f"no time measured: {affected} streams of clients were affected, {lost} events lost"
     return ", ".join(shown) or "nothing measured"
 
 

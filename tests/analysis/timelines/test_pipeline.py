@@ -210,6 +210,7 @@ def test_the_summary_has_every_number(whole):
             {"text": "events.delivered > 0", "value": 8 * 4 * 7000, "held": True},
             {"text": "events.stray == 0", "value": 0, "held": True},
             {"text": "events.published_twice == 0", "value": 0, "held": True},
+            {"text": "convergence.stalled == 0", "value": 0, "held": True},
         ],
     }  # fmt: skip
 

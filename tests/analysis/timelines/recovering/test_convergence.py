@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from analysis.timelines.arrays import NEVER
@@ -11,8 +12,21 @@ from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.convergence import SETTLED_NS, flows, headline
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
 from analysis.timelines.recovering.recovery import DeliveryHistory, pairs
-from analysis.timelines.run_metadata import RunMetadata
-from tests.analysis.timelines.world import CUT, MS, ZERO, S, facts_of, history_of, hop_ns, simulate
+from analysis.timelines.recovering.stalled import notes
+from analysis.timelines.run_metadata import RunMetadata, read_metadata
+from analysis.timelines.summary import run_expectations
+from analysis.timelines.tcp_connections import captured_hosts
+from tests.analysis.timelines.world import (
+    CUT,
+    MS,
+    ZERO,
+    S,
+    facts_of,
+    history_of,
+    hop_ns,
+    run_record,
+    simulate,
+)
 
 ONLY_CUT = "[{name: cut, at: 5s, cut: [r2, r3]}]"
 
@@ -139,3 +153,44 @@ def test_changes_of_source_count_from_when_things_have_settled_until_all_is_drai
 def test_only_links_that_are_up_both_ways_in_the_end_connect(faults, joined):
     metadata = with_faults(faults)
     assert headline(flows_of(stream_of({}, []), metadata), [], metadata)["connected"] is joined
+
+
+def test_stalled_clients_are_named_with_the_last_packet_from_where_the_stream_came(metadata, tmp_path):
+    came = {"r0-client-0": [4_100, None], "r0-client-1": [None, None], "r1-client-0": [4_100, 5_300]}
+    rows = flows_of(stream_of(came, [4_000, 5_200]), metadata)
+    hosts = captured_hosts(run_record(f"faults={ONLY_CUT}", "expect=[]").plan)
+    address = {host.name: number for number, host in hosts.items()}
+    packets = pa.table(
+        [
+            ["r0-client-0-eth0"] * 3,
+            [ZERO + ms * MS for ms in (4_100, 6_250, 7_000)],
+            [address[name] for name in ("r0-proxy-0", "r0-proxy-0", "r1-proxy-0")],
+            [address["r0-client-0"]] * 3,
+        ],
+        names=["capture", "t_ns", "src_lo", "dst_lo"],
+    )
+    pq.write_table(packets, tmp_path / "packets.parquet")
+    event = {"kind": "arrived", "stream": 0, "t_ns": ZERO + 4_100 * MS, "peer": "r0-proxy-0", "via": None}
+    pq.write_table(pa.Table.from_pylist([event]), tmp_path / "r0-client-0.parquet")
+    said = list(notes(rows, tmp_path / "packets.parquet", tmp_path, hosts, metadata))
+    assert said == [
+        "stalled: r0-client-0 got no event of r0 after 4.10 s;"
+        " the last packet from r0-proxy-0 reached it at 6.25 s",
+        "stalled: r0-client-1 got no event of r0 at all",
+    ]
+    [without_events, _] = notes(rows, tmp_path / "packets.parquet", None, hosts, metadata)
+    assert without_events.endswith("; the last packet of all, from r1-proxy-0, reached it at 7.00 s")
+
+
+def test_streams_must_flow_again_in_every_run_whose_faults_were_all_mended():
+    for faults, expected in (
+        ("[{name: cut, at: 5s, cut: [r2, r3], for: 2s}]", True),
+        ("[{name: slow, at: 5s, set: [r2, r3], delay: 90ms}]", True),
+        ("[{at: 3s, kill: r0/client-0}, {at: 4s, restart: r0/client-0}]", True),
+        (ONLY_CUT, False),
+        ("[{at: 3s, kill: r0/client-0}]", False),
+    ):
+        record = run_record(f"faults={faults}", "expect=[]")
+        for stalled in (0, 3, None):
+            wanted = run_expectations(record, read_metadata(record), 1, stalled)
+            assert ("convergence.stalled == 0" in wanted) is (expected and stalled is not None), faults

@@ -71,6 +71,17 @@ def test_a_gap_long_after_a_fault_or_before_it_is_not_its_own(way):
     assert gap_of(stream(way(CUT + 500 * MS, CUT + 1_000 * MS)), next_ns=CUT + 300 * MS) is False
 
 
+@pytest.mark.parametrize("way", [held, lost])
+def test_a_seldom_event_that_is_late_or_lost_makes_one_whenever_it_is_due(way):
+    every = 2_400 * MS
+    published_ns = np.arange(100 * MS, UNTIL, every)
+    for to_ns, gap in ((CUT, False), (CUT + 4_000 * MS, True)):
+        came_ns = way(CUT, to_ns)(published_ns)
+        numbers, count = np.arange(len(published_ns)) + 1, np.ones(len(published_ns), np.int64)
+        cut = ClientPieces(numbers, count, published_ns, ("client",), came_ns[np.newaxis], None, None)
+        assert gap_of(cut) is gap
+
+
 def test_a_publisher_that_pauses_makes_none():
     whole = stream()
     there = (whole.published_ns < CUT) | (whole.published_ns > CUT + 1_000 * MS)

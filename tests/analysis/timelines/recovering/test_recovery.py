@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.timelines.arrays import NEVER
-from analysis.timelines.recovering.recovery import pairs
+from analysis.timelines.delivery.stream_pieces import ClientPieces
+from analysis.timelines.recovering.recovery import GAP, DeliveryHistory, pairs
 from analysis.timelines.recovering.recovery_times import PairPieces, measure
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.records.run_record import record_from_json
@@ -158,6 +159,26 @@ def test_killing_a_proxy_affects_what_went_through_it(world):
         (2, "r3"),
         (3, "r2"),
     }
+
+
+def test_a_lost_event_of_a_seldom_stream_shows_the_fault_and_how_fine_its_times_are():
+    times_s = (1, 3.4, 6, 8.2, 11)
+    there_ns = np.array([ZERO + round(s * S) for s in times_s], np.int64)
+    came_ns = there_ns + 30 * MS
+    lost_ns = np.where(np.array(times_s) == 6, NEVER, came_ns)
+    numbers, count = np.arange(5) + 1, np.ones(5, np.int64)
+    cut = ClientPieces(
+        numbers, count, there_ns, ("r3-client-0", "r1-client-0"), np.stack((lost_ns, came_ns)), None,
+        np.ones((2, 5), bool),
+    )  # fmt: skip
+    metadata = facts_of("faults=[{name: cut, at: 5s, cut: [r2, r3], for: 2s}]")
+    rows = {row["client"]: row for row in pairs(DeliveryHistory(metadata, 2, cut, {})).to_pylist()
+            if row["fault"] == "cut"}  # fmt: skip
+    assert (rows["r1-client-0"]["affected"], rows["r3-client-0"]["affected_by"]) == (False, GAP)
+    assert rows["r3-client-0"]["switch_ns"] == round(3.23 * S)
+    assert (
+        "events were published 2.6 s apart, so times are no finer than that" in rows["r3-client-0"]["reasons"]
+    )
 
 
 def test_a_client_that_was_disturbed_itself_is_affected_by_that_alone(world):
