@@ -26,6 +26,9 @@ DEPTH_MAX = 20
 VALUES_MAX = 50_000
 PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{tag}" for tag in ("null", "bool", "int", "float"))
 TEXT_TAGS = frozenset(f"tag:yaml.org,2002:{tag}" for tag in ("str", "timestamp"))
+BOOL_TAG = "tag:yaml.org,2002:bool"
+BOOLEANS = frozenset({"true", "false"})
+"""As in YAML 1.2. In YAML 1.1 `no` and `on` are booleans, too, but here they are names, as of Norway."""
 
 FieldPath = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
@@ -206,7 +209,7 @@ class _NodeReader:
             yield key, child
 
     def _scalar(self, node: yaml.Node, path: FieldPath) -> Any:
-        if node.tag in TEXT_TAGS:
+        if node.tag in TEXT_TAGS or (node.tag == BOOL_TAG and node.value.lower() not in BOOLEANS):
             return node.value
         if node.tag not in PLAIN_TAGS:
             raise self._error(node, path, f"the tag {node.tag} has no meaning here")

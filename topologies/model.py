@@ -28,7 +28,8 @@ from topologies.strict import (
 WEIGHT_MAX = 1_000_000
 REGIONS_MAX = 250  # one /16 of 10.0.0.0/8 each
 LINKS_MAX = 16_384  # one /30 of 10.255.0.0/16 each
-RESERVED_REGION_NAMES = frozenset({"lan", "default"})  # "lan-r0-..." names LAN links; `roles: {default: ...}`
+RESERVED_REGION_NAMES = frozenset({"lan", "default", "true", "false", "null"})
+"""`lan-r0-…` names LAN links, `roles: {default: …}` all regions, and the others are no text in YAML."""
 
 
 def _two_regions(given: Any) -> Any:

@@ -51,7 +51,7 @@ GROUPS = {
         "history": "List the runs of all nights, and remove old captures.",
     },
     "Make inputs": {
-        "topology": "Write a topology from measured round-trip times.",
+        "topology": "Write a topology from round trips or a known network.",
         "emulab": "Request machines of Emulab or CloudLab.",
         "dissector": "Write a Wireshark dissector of a system's messages.",
         "schema": "Print the JSON schema of a kind of file.",

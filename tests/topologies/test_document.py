@@ -114,6 +114,11 @@ def lines_of(node):
                 yield from lines_of(part)
 
 
+def test_only_true_and_false_are_booleans():
+    text = "a: [no, on, Yes, off]\nb: [true, False]\n"
+    assert parse_document("a.yaml", text).data == {"a": ["no", "on", "Yes", "off"], "b": [True, False]}
+
+
 @pytest.mark.parametrize(
     "text",
     [

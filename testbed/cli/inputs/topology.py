@@ -1,17 +1,22 @@
-"""`cutset topology`: topology files from measurements."""
+"""`cutset topology`: topology files from measurements, and from networks in the formats of others."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from testbed.cli.output import write_or_print
 
+if TYPE_CHECKING:
+    from topologies.quantities import Quantity
+
 
 @click.group(name="topology")
 def command() -> None:
-    """Write topology files from measurements.
+    """Write topology files from measurements, and from networks in other formats.
 
     \b
+    cutset topology import topohub:topozoo/Geant2012 -o geant.yaml
     cutset topology matrix ibm-cloud-2024-08 --regions london,tokyo,dallas -o clouds.yaml
     cutset run link-failure --topology clouds.yaml --set 'faults.cut.cut=[london, tokyo]' \\
         --set 'faults.restore.restore=[london, tokyo]'
@@ -52,3 +57,63 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
         names = ", ".join(f"{name} is {region}" for name, region in found.renamed.items())
         click.echo(f"renamed, because names are lower case letters and digits: {names}", err=True)
     write_or_print(output, text)
+
+
+@command.command(name="import", short_help="Write a topology from a network in another format.")
+@click.argument("source")
+@click.option("--name", help="The name of the topology.  [default: the network's]")
+@click.option(
+    "--path-factor",
+    type=click.FloatRange(1, 10),
+    default=1.5,
+    show_default=True,
+    help="How much longer than the great circle the path of a link is.",
+)
+@click.option("--delay", help="One-way delay of links without a delay or distance.  [default: left out]")
+@click.option(
+    "--rate", default="10gbit", show_default=True, help="The rate of links without one; none: unlimited."
+)
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+def import_(
+    source: str,
+    *,
+    name: str | None,
+    path_factor: float,
+    delay: str | None,
+    rate: str,
+    output: Path | None,
+) -> None:
+    """Write a topology from a network in another format.
+
+    SOURCE is a network of TopoHub by its name, such as topohub:sndlib/germany50, or a file: .json (TopoHub),
+    .gml (Internet Topology Zoo, Shadow), .graphml, .xml (SNDlib, GraphML), .clab.yml (containerlab).
+
+    A link has the delay that the source gives, or 5 us per km of its path, or that of --delay. The command
+    prints what it leaves out, and the file has that, the source with its version, and the source's names as
+    comments. Exit codes: 0 written, 2 bad input.
+    """
+    from topologies.imported.conversion import Assumptions, imported
+    from topologies.imported.imported_text import imported_text
+    from topologies.imported.sources import read_network
+    from topologies.quantities import DURATION, RATE
+
+    assumptions = Assumptions(
+        path_factor,
+        None if delay is None else _quantity("--delay", DURATION, delay),
+        None if rate == "none" else _quantity("--rate", RATE, rate),
+    )
+    topology = imported(read_network(source), assumptions)
+    text = imported_text(topology, assumptions, name)
+    for line in topology.left_out:
+        click.echo(f"left out: {line}", err=True)
+    write_or_print(output, text)
+
+
+def _quantity(option: str, quantity: "Quantity", text: str) -> int:
+    from topologies.errors import InputError
+    from topologies.quantities import QuantityError
+
+    try:
+        return quantity.parse_whole(text)
+    except QuantityError as error:
+        raise InputError(option, None, "", str(error)) from None

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from testbed.machines.emulab.rspec_names import NAMESPACE
 from topologies.errors import InputError
+from topologies.xml_text import parsed_xml
 
 TEXT_CHARACTERS_MAX = 16 << 20
 SSH_PORT = 22
@@ -65,12 +66,7 @@ def read_manifest(text: str, file: str) -> Manifest:
 def _parsed(text: str, file: str) -> ElementTree.Element:
     if len(text) > TEXT_CHARACTERS_MAX:
         raise InputError(file, None, "", f"is larger than {TEXT_CHARACTERS_MAX >> 20} MiB, so no manifest")
-    if "<!DOCTYPE" in text:
-        raise InputError(file, None, "", "has a document type definition, which no manifest needs")
-    try:
-        root = ElementTree.fromstring(text)  # noqa: S314 (without a DTD there are no entities to expand)
-    except ElementTree.ParseError as error:
-        raise InputError(file, error.position[0], "", f"not valid XML: {error}") from None
+    root = parsed_xml(text, file)
     if root.tag != _tag("rspec"):
         raise InputError(file, None, "", f"is not an RSpec of version 3 (root element rspec in {NAMESPACE})")
     kind = root.get("type")

@@ -1,0 +1,205 @@
+"""Each format of networks, from its file to a topology."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.topologies.imported.files import (
+    CONTAINERLAB,
+    PIXELS,
+    SHADOW,
+    SNDLIB,
+    TOPOHUB,
+    WHOLE_NUMBERS,
+    ZOO_GML,
+    ZOO_GRAPHML,
+)
+from topologies.errors import InputError
+from topologies.imported.conversion import Assumptions, imported
+from topologies.imported.imported_text import imported_text
+from topologies.imported.sources import read_network
+from topologies.loader import load_topology
+
+RATE = 10**10
+
+
+def topology_of(folder, name, content, **assumed):
+    """Return the topology of a file, through its text, and what was left out."""
+    file = folder / name
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assumptions = Assumptions(rate_bits_per_s=RATE, **assumed)
+    found = imported(read_network(str(file)), assumptions)
+    written = folder / "written.yaml"
+    written.write_text(imported_text(found, assumptions, None))
+    return load_topology(str(written)), found.left_out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "speeds"),
+    [
+        ("alps.gml", ZOO_GML, True),
+        ("alps.graphml", ZOO_GRAPHML, True),
+        ("alps.xml", SNDLIB, True),
+        ("alps.json", TOPOHUB, False),
+    ],
+)
+def test_the_same_network_of_each_format_with_places_is_the_same_topology(tmp_path, name, content, speeds):
+    topology, _ = topology_of(tmp_path, name, content)
+    assert topology.name == "alps"
+    assert [each.lower() for each in topology.regions] == ["bern", "zurich", "milano"]
+    first, second = topology.links
+    assert first.delay_us == pytest.approx(95.2 * 1.5 * 5, rel=0.01)
+    assert second.delay_us == pytest.approx(217.9 * 1.5 * 5, rel=0.01)
+    assert [first.rate_bits_per_s, second.rate_bits_per_s] == [25 * 10**8 if speeds else RATE, RATE]
+
+
+def test_the_path_factor_scales_delays(tmp_path):
+    straight, _ = topology_of(tmp_path, "alps.json", TOPOHUB, path_factor=1)
+    assert straight.links[0].delay_us == pytest.approx(95.2 * 5, rel=0.01)
+
+
+def test_what_a_topology_cannot_have_is_left_out_and_named(tmp_path):
+    _, left_out = topology_of(tmp_path, "alps.gml", ZOO_GML)
+    assert left_out == (
+        "1 link only planned: Bern - Milano",
+        "1 self-loop",
+        "1 node without a place: None",
+        "1 island: Oslo",
+        "1 link parallel to another: the first of each pair stays",
+    )
+
+
+def test_a_given_delay_keeps_nodes_without_a_place(tmp_path):
+    topology, left_out = topology_of(tmp_path, "alps.gml", ZOO_GML, delay_us=7_000)
+    assert topology.links[-1].delay_us == 7_000
+    assert len(topology.regions) == 4
+    assert not any("place" in each for each in left_out)
+
+
+def test_directions_of_shadow_have_their_own_delays_and_losses(tmp_path):
+    topology, left_out = topology_of(tmp_path, "net.gml", SHADOW)
+    (link,) = topology.links
+    forward, backward = link.forward_parameters, link.backward_parameters
+    assert (forward.delay_us, forward.jitter_us, forward.loss) == (10_000, 500, 0.01)
+    assert (backward.delay_us, backward.jitter_us, backward.loss) == (12_000, 0, 0)
+    assert [region.lan.rate_bits_per_s for region in topology.regions.values()] == [10**8, 81920 * 1024]
+    assert left_out == ("1 self-loop",)
+
+
+def test_links_of_containerlab_need_a_delay(tmp_path):
+    with pytest.raises(InputError, match="neither delays nor places; give the delay of all links"):
+        topology_of(tmp_path, "alps.clab.yml", CONTAINERLAB)
+    topology, left_out = topology_of(tmp_path, "alps.clab.yml", CONTAINERLAB, delay_us=1_000)
+    assert list(topology.regions) == ["bern", "zuerich", "milano"]
+    assert [link.between for link in topology.links] == [("bern", "zuerich"), ("zuerich", "milano")]
+    assert left_out == ("2 links that leave the lab",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("drawn.json", PIXELS),
+        ("drawn.json", WHOLE_NUMBERS),
+        ("drawn.xml", SNDLIB.replace("geographical", "pixel")),
+    ],
+)
+def test_pixels_give_no_distances(tmp_path, name, content):
+    with pytest.raises(InputError, match="its positions are the pixels of a drawing"):
+        topology_of(tmp_path, name, content)
+    topology, _ = topology_of(tmp_path, name, content, delay_us=5_000)
+    assert {link.delay_us for link in topology.links} == {5_000}
+
+
+def test_capacities_without_a_unit_are_no_rates(tmp_path):
+    topology, left_out = topology_of(tmp_path, "alps.xml", SNDLIB.replace("MBITPERSEC", ""))
+    assert topology.links[0].rate_bits_per_s == RATE
+    assert left_out == ("capacities of 1 links: the file gives no unit",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.txt", "", "should end in .json"),
+        ("a.json", "{", "not valid JSON"),
+        ("a.json", "[]", "should be"),
+        ("a.json", '{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}', "node 1: is there twice"),
+        ("a.json", '{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}', "there is no node 2"),
+        ("a.json", '{"nodes": [], "edges": []}', "has no links"),
+        ("a.json", TOPOHUB.replace('"id": 2', '"id": [2]'), "nodes.2.id"),
+        ("a.gml", "", "has no graph"),
+        ("a.gml", "graph [ node [", "the file ends too early"),
+        ("a.gml", 'graph [\nnode [ id 0 label "x ]', "a.gml:2: not valid GML: a quotation"),
+        ("a.gml", "graph [\n]\n]", "a.gml:3: not valid GML: ']' is not expected here"),
+        ("a.gml", "graph [\n7 7 ]", "a.gml:2: not valid GML: '7' is not a key"),
+        ("a.gml", "graph " + "[ a " * 30, "nested too deeply"),
+        ("a.gml", ZOO_GML.replace("46.95", "946.95"), "node 0: 7.45, 946.95 are no longitude and latitude"),
+        ("a.gml", ZOO_GML.replace("46.95", "north"), "node 0: latitude should be a number, not north"),
+        ("a.gml", ZOO_GML.replace("id 4", "size 4"), "node 4: has no id"),
+        ("a.gml", SHADOW.replace('"10 ms"', "10"), "should have a unit, such as 10 ms, not '10'"),
+        ("a.gml", SHADOW.replace('"10 ms"', '"1e99 ms"'), "edge 1: latency cannot be '1e99 ms'"),
+        ("a.gml", SHADOW.replace('"10 ms"', '"2 min"'), "latency should have a unit"),
+        ("a.gml", SHADOW.replace('"10 ms"', '"70 s"'), "links.0.forward.delay"),
+        ("a.gml", SHADOW.replace("0.01", "1.5"), "edge 1: packet_loss should be from 0 to 1, not 1.5"),
+        ("a.gml", b"graph [ \xff ]", "is not UTF-8 text"),
+        ("a.graphml", "<graphml>", "a.graphml:1: not valid XML"),
+        ("a.graphml", "<graphml/>", "has no graph"),
+        ("a.graphml", '<!DOCTYPE a [<!ENTITY b "c">]><graphml/>', "has a document type definition"),
+        ("a.xml", "<html/>", "is neither GraphML"),
+        ("a.xml", '<?xml version="1.0" encoding="x"?><network/>', "not valid XML"),
+        ("a.xml", "<network/>", "has no nodes"),
+        ("a.xml", SNDLIB.replace("<x>7.45</x>", ""), "node Bern: its coordinates are no longitude"),
+        ("a.clab.yml", "name: a", "topology: is missing"),
+        ("a.clab.yml", CONTAINERLAB.replace('"zuerich:eth1"', '"x:eth1"'), "edge 0: there is no node x"),
+        ("a.clab.yml", CONTAINERLAB.replace(', "zuerich:eth1"', ""), "should be two endpoints, such as"),
+    ],
+)  # fmt: skip
+def test_invalid_files_are_refused_in_one_line(tmp_path, name, content, said):
+    with pytest.raises(InputError) as refused:
+        topology_of(tmp_path, name, content)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("count", [250, 251])
+def test_a_network_has_at_most_as_many_nodes_as_a_topology_has_regions(tmp_path, count):
+    nodes = "".join(f"node [ id {number} ]" for number in range(count))
+    edges = "".join(f'edge [ source 0 target {number} latency "1 ms" ]' for number in range(1, count))
+    if count <= 250:
+        assert len(topology_of(tmp_path, "a.gml", f"graph [ {nodes} {edges} ]")[0].regions) == count
+        return
+    with pytest.raises(InputError, match="has 251 connected nodes: a topology has at most 250 regions"):
+        topology_of(tmp_path, "a.gml", f"graph [ {nodes} {edges} ]")
+
+
+PIECES = [
+    "graph [",
+    "node [",
+    "edge [",
+    "]",
+    "id 0",
+    "id 1",
+    "source 0",
+    "target 1",
+    'latency "1 ms"',
+    '"',
+    "x",
+]
+TEXTS = st.one_of(
+    st.text(max_size=100),
+    st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join),
+    st.tuples(
+        st.sampled_from([ZOO_GML, ZOO_GRAPHML, TOPOHUB, SNDLIB, SHADOW, CONTAINERLAB]),
+        st.integers(0, 1000),
+        st.text(max_size=4),
+    ).map(lambda drawn: drawn[0][: drawn[1]] + drawn[2] + drawn[0][drawn[1] + len(drawn[2]) :]),
+)
+
+
+@given(TEXTS, st.sampled_from(["gml", "graphml", "xml", "json", "yml"]))
+def test_any_text_is_imported_or_refused(tmp_path_factory, text, ending):
+    content = text.encode("utf-8", "replace")
+    try:
+        topology, _ = topology_of(tmp_path_factory.mktemp("m"), f"a.{ending}", content, delay_us=1_000)
+    except InputError:
+        return
+    assert len(topology.regions) >= 2
