@@ -130,10 +130,10 @@ TRANSFERS = table_schema(
     *_CONTENT,
 )
 
-# One row per contiguous range of stream bytes that the capture lacks.
+# One row per contiguous range of bytes that the capture lacks in a stream, or in a fragmented UDP datagram.
 GAPS = table_schema(
     *_STREAM,
-    ("stream_offset", BIGINT, False, "offset of its first byte in its TCP direction, from 0"),
+    ("stream_offset", BIGINT, False, "offset of its first byte in its TCP direction or UDP datagram, from 0"),
     ("length", BIGINT, False, "bytes"),
     ("cause", STRING, False, "'missing': in no record; 'snapped': beyond the snap length"),
 )

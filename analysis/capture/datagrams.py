@@ -7,7 +7,8 @@ in the same direction. Retransmissions are thereby distinct, and each "connectio
 number. If the first transmission is lost, the receiver's side takes the second one for the first. Rows are
 emitted in this order, after the time that TCP segments wait too.
 
-If a datagram is fragmented, only its first fragment is searched.
+Fragmented datagrams are reassembled first. If fragments are missing, the receiver discards the datagram; it
+is not searched, and GAPS names the missing bytes by their offset in it.
 """
 
 from collections import Counter
@@ -18,21 +19,31 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.capture.fragmented_datagrams import (
+    UDP_HEADER_BYTES,
+    Direction,
+    IncompleteDatagrams,
+    UdpDatagram,
+    UdpFragment,
+)
 from analysis.capture.markers import MarkerSearch, event_columns, find_markers
-from analysis.capture.pcap.decode import DecodingCounts, message_batch
+from analysis.capture.pcap.decode import DecodingCounts, Emit, message_batch
 from analysis.capture.pcap.fields import DIRECTION, Columns
-from analysis.capture.pcap.files.format import Bytes
+from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.schemas import DECODING, GAPS
 
 UDP = 17
 SEQ_MAX = 1 << 62
 TIMES_MAX = 255
 STREAMS_MAX = 1 << 23
-Direction = tuple[int, ...]
+_LENGTH_BEFORE_PAYLOAD = 4
+"""The length field of UDP's header begins this many bytes before the payload (RFC 768)."""
 
 
 @dataclass(slots=True)
 class _Event:
-    t_ns: int
+    first_ns: int
+    complete_ns: int
     stream: int
     seq: int
     time: int  # number of earlier transmissions in this direction
@@ -45,16 +56,16 @@ class _DirectionState:
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.counts = DecodingCounts()
-        self.datagrams = self.bytes = 0
+        self.datagrams = self.bytes = self.missing_bytes = 0
         self.waiting: list[_Event] = []
         self._times: Counter[tuple[int, int]] = Counter()  # transmissions per (stream, sequence number)
 
-    def add(self, t_ns: int, stream: int, seq: int, length: int) -> None:
+    def add(self, seen: UdpDatagram, stream: int, seq: int, length: int) -> None:
         if stream >= STREAMS_MAX or seq >= SEQ_MAX:
             self.counts.malformed += 1
             return
         time = min(self._times[stream, seq], TIMES_MAX)
-        self.waiting.append(_Event(t_ns, stream, seq, time, length))
+        self.waiting.append(_Event(seen.first_ns, seen.complete_ns, stream, seq, time, length))
         self._times[stream, seq] += 1
 
 
@@ -62,91 +73,140 @@ class DatagramMarkers:
     """All datagrams of one host's capture, read window by window. name: returns a direction's columns."""
 
     def __init__(
-        self, data: Bytes, markers: MarkerSearch, name: Callable[[Direction], dict[str, Any]], horizon_ns: int
+        self,
+        data: Bytes,
+        markers: MarkerSearch,
+        name: Callable[[Direction], dict[str, Any]],
+        horizon_ns: int,
+        emit: Emit,
     ) -> None:
         self._data = data
         self._markers = markers
         self._written = markers.written()
         self._name = name
         self._horizon_ns = horizon_ns
+        self._emit = emit
         self._ways: dict[Direction, _DirectionState] = {}
+        self._incomplete = IncompleteDatagrams()
         self._latest_ns = 0
 
     def passing(self, window: Iterable[Columns]) -> Iterator[Columns]:
         """Search the next packets and yield them unchanged."""
         for columns in window:
-            rows = np.flatnonzero(
-                (columns["proto"] == UDP) & (columns["payload_length"] > 0) & (columns["dport"] > 0)
-            )
-            for row in rows.tolist():
-                self._search(columns, row)
+            is_udp = (columns["proto"] == UDP) & (columns["payload_length"] > 0)
+            rows = np.flatnonzero(is_udp & ((columns["dport"] > 0) | (columns["fragment_offset"] > 0)))
+            whole_bytes = self._whole_bytes(columns, rows)
+            for row, whole in zip(rows.tolist(), whole_bytes.tolist(), strict=True):
+                datagram = self._datagram(columns, row, whole)
+                if datagram is not None:
+                    self._search(datagram)
             if rows.size:
                 self._latest_ns = max(self._latest_ns, int(columns["t_ns"][rows].max()))
             yield columns
 
-    def settled(self) -> list[pa.RecordBatch]:
-        """Return the events older than the horizon."""
-        return self._sorted_batches(self._latest_ns - self._horizon_ns)
+    def settle(self) -> None:
+        """Emit the events older than the horizon."""
+        self._emit_events(self._latest_ns - self._horizon_ns)
 
-    def end(self) -> tuple[list[pa.RecordBatch], list[dict[str, Any]]]:
-        """Return the remaining events, and a row of DECODING for each direction that had events."""
-        batches = self._sorted_batches(None)
-        return batches, [_count(way) for way in self._ways.values()]
+    def end(self) -> None:
+        """Emit the remaining events, the gaps, and a row of DECODING for each direction that had either."""
+        self._emit_events(None)
+        self._emit("gaps", pa.RecordBatch.from_pylist(self._gaps(), schema=GAPS))
+        counts = [_count(way) for way in self._ways.values()]
+        self._emit("decoding", pa.RecordBatch.from_pylist(counts, schema=DECODING))
 
-    def _search(self, columns: Columns, row: int) -> None:
-        payload_at = int(columns["payload_offset"][row])
-        begin = int(columns["offset"][row]) + payload_at
-        length = int(columns["payload_length"][row])
-        captured = min(length, int(columns["length"][row]) - payload_at)
-        found = find_markers(
-            self._data[begin : begin + max(captured, 0)].tobytes(), 0, self._written, is_final=True
+    def _whole_bytes(self, columns: Columns, rows: Integers) -> Integers:
+        """Return each datagram's payload by the length in its UDP header; 0 for later fragments."""
+        header_at = columns["offset"][rows] + columns["payload_offset"][rows] - _LENGTH_BEFORE_PAYLOAD
+        is_first = columns["fragment_offset"][rows] == 0
+        found = np.zeros(rows.size, np.int64)
+        found[is_first] = column(gather(self._data, header_at[is_first], 2), 0, ">u2") - UDP_HEADER_BYTES
+        return found
+
+    def _datagram(self, columns: Columns, row: int, whole_bytes: int) -> UdpDatagram | None:
+        """Return the datagram that a packet completes."""
+        payload_at, length = int(columns["payload_offset"][row]), int(columns["payload_length"][row])
+        fragment_offset = int(columns["fragment_offset"][row])
+        t_ns, direction = int(columns["t_ns"][row]), tuple(int(columns[name][row]) for name in DIRECTION)
+        is_fragment = fragment_offset > 0 or whole_bytes > length
+        fragment = UdpFragment(
+            t_ns=t_ns,
+            direction=direction,
+            datagram=int(columns["datagram"][row]),
+            offset=max(fragment_offset - UDP_HEADER_BYTES, 0),
+            length=length,
+            at=int(columns["offset"][row]) + payload_at,
+            captured=min(max(int(columns["length"][row]) - payload_at, 0), length),
+            whole_bytes=whole_bytes if is_fragment else length,
         )
+        if is_fragment:
+            return self._incomplete.add(fragment)
+        alone = UdpDatagram(direction, t_ns, t_ns)
+        alone.add(fragment)
+        return alone
+
+    def _search(self, datagram: UdpDatagram) -> None:
+        found = find_markers(datagram.content(self._data), 0, self._written, is_final=True)
         if not (found.at or found.malformed or found.unfinished_bytes):
             return
-        direction = tuple(int(columns[name][row]) for name in DIRECTION)
-        way = self._ways.get(direction)
-        if way is None:
-            way = self._ways[direction] = _DirectionState(self._name(direction))
-        way.datagrams += 1
-        way.bytes += length
+        way = self._way(datagram.direction)
+        way.datagrams += len(datagram.fragments)
+        way.bytes += datagram.received_bytes
         found.count(way.counts)
-        t_ns = int(columns["t_ns"][row])
         for stream, seq, begin, end in zip(found.stream, found.seq, found.at, found.end, strict=True):
-            way.add(t_ns, stream, seq, end - begin)
+            way.add(datagram, stream, seq, end - begin)
 
-    def _sorted_batches(self, before_ns: int | None) -> list[pa.RecordBatch]:
-        batches = []
+    def _way(self, direction: Direction) -> _DirectionState:
+        if direction not in self._ways:
+            self._ways[direction] = _DirectionState(self._name(direction))
+        return self._ways[direction]
+
+    def _gaps(self) -> list[dict[str, Any]]:
+        """Return rows of GAPS for the datagrams that remained incomplete, and count their missing bytes."""
+        rows = []
+        for datagram in self._incomplete.abandoned():
+            way = self._way(datagram.direction)
+            for offset, length in datagram.missing():
+                way.missing_bytes += length
+                place = {"connection": 0, "stream_offset": offset, "length": length, "cause": "missing"}
+                rows.append({name: value.as_py() for name, value in way.names.items()} | place)
+        return rows
+
+    def _emit_events(self, before_ns: int | None) -> None:
         for way in self._ways.values():
-            old = [each for each in way.waiting if before_ns is None or each.t_ns < before_ns]
+            old = [each for each in way.waiting if before_ns is None or each.complete_ns < before_ns]
             if old:
                 way.waiting = [
-                    each for each in way.waiting if before_ns is not None and each.t_ns >= before_ns
+                    each for each in way.waiting if before_ns is not None and each.complete_ns >= before_ns
                 ]
                 old.sort(key=lambda each: (each.stream, each.time, each.seq))
-                batches.append(self._batch(way, old))
-        return batches
+                self._emit("messages", self._batch(way, old))
 
     def _batch(self, way: _DirectionState, events: list[_Event]) -> pa.RecordBatch:
-        stream, seq, t_ns = ([getattr(each, name) for each in events] for name in ("stream", "seq", "t_ns"))
+        stream, seq, first_ns, complete_ns, length = (
+            [getattr(each, name) for each in events]
+            for name in ("stream", "seq", "first_ns", "complete_ns", "length")
+        )
         connection = [each.stream * (TIMES_MAX + 1) + each.time for each in events]
         columns = event_columns(stream, seq, self._markers, way.names) | {
             "connection": pa.array(np.array(connection, np.int64)),
             "stream_offset": pa.array(np.array(seq, np.int64)),
-            "length": pa.array(np.array([each.length for each in events], np.int64)),
-            "t_first_ns": pa.array(np.array(t_ns, np.int64)),
-            "t_complete_ns": pa.array(np.array(t_ns, np.int64)),
+            "length": pa.array(np.array(length, np.int64)),
+            "t_first_ns": pa.array(np.array(first_ns, np.int64)),
+            "t_complete_ns": pa.array(np.array(complete_ns, np.int64)),
             "retransmitted": pa.array([False] * len(events)),
         }
         return message_batch(way.names, columns, len(events))
 
 
 def _count(way: _DirectionState) -> dict[str, Any]:
-    nothing = ("retransmitted_segments", "retransmitted_bytes", "stray_segments", "missing_bytes")
+    nothing = ("retransmitted_segments", "retransmitted_bytes", "stray_segments")
     return {
         **{name: value.as_py() for name, value in way.names.items()},
         **dict.fromkeys((*nothing, "snapped_bytes", "connection"), 0),
         "reset": False,
         "segments": way.datagrams,
         "bytes": way.bytes,
+        "missing_bytes": way.missing_bytes,
         **asdict(way.counts),
     }

@@ -140,7 +140,7 @@ TABLES: Final[Mapping[str, SqlTable]] = {
     "decoding": SqlTable(
         "a direction of a TCP connection, and how far it could be decoded", schemas.DECODING
     ),
-    "gaps": SqlTable("a range of a connection's bytes missing from a capture", schemas.GAPS),
+    "gaps": SqlTable("a range of a connection's or datagram's bytes missing from a capture", schemas.GAPS),
     "events": SqlTable("a batch of events at a host, in a direction", timelines.EVENTS),
     "deliveries": SqlTable("a stream at a client: published and received events", timelines.DELIVERIES),
     "publishers": SqlTable("a publisher of a stream", timelines.PUBLISHERS),

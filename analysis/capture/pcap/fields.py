@@ -2,7 +2,8 @@
 
 Records may have any format and link type. Each layer's header is gathered at once for all packets that have
 it, and fields are sliced from the copies, without a loop over packets. Fields are only read from captured
-bytes; a truncated header counts as absent. IP fragments after the first have no ports here: see `fragments`.
+bytes; a truncated header counts as absent. IP fragments after the first have no ports here: see `fragments`
+for those of TCP segments, `analysis.capture.fragmented_datagrams` for those of UDP datagrams.
 """
 
 from collections.abc import Collection
@@ -29,6 +30,11 @@ Columns = dict[str, Column]
 
 DIRECTION = ("src_hi", "src_lo", "sport", "dst_hi", "dst_lo", "dport")
 """The columns that identify one direction between two ports."""
+
+FRAGMENT = {"fragment_offset": np.dtype(np.int32), "datagram": np.dtype(np.int64)}
+"""Further columns of IP packets: a fragment's offset in its datagram in bytes, and the datagram's
+identification (RFC 791, section 3.1; RFC 8200, section 4.5).
+"""
 
 _WIDTHS = {field.name: np.dtype(field.type.to_pandas_dtype()) for field in PACKETS if field.name != "capture"}
 ALL = frozenset(_WIDTHS)
@@ -70,7 +76,8 @@ def read_fields(data: Bytes, records: PacketRecords, names: Collection[str] = AL
         "wire_length": _as_int32(records.wire_length),
     }
     if not _OF_RECORD.issuperset(names):
-        columns |= {name: np.zeros(records.at.size, _WIDTHS[name]) for name in _WIDTHS if name not in columns}
+        widths = _WIDTHS | FRAGMENT
+        columns |= {name: np.zeros(records.at.size, widths[name]) for name in widths if name not in columns}
         _read_layers(data, records, columns)
     return columns
 
@@ -120,8 +127,10 @@ def _read_ipv4(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, co
     layers.at[where] = begin + header_bytes
     frame_end = layers.end[where]
     layers.end[where] = np.where(total == 0, frame_end, np.minimum(begin + total, frame_end))
-    layers.whole[where] = good & (column(header, 6, ">u2") & 0x1FFF == 0)
-    columns["ip_id"][where] = column(header, 4, ">u2")
+    fragment_offset = (column(header, 6, ">u2") & 0x1FFF) * 8
+    layers.whole[where] = good & (fragment_offset == 0)
+    columns["ip_id"][where] = columns["datagram"][where] = column(header, 4, ">u2")
+    columns["fragment_offset"][where] = fragment_offset
     columns["src_lo"][where] = column(header, 12, ">u4")
     columns["dst_lo"][where] = column(header, 16, ">u4")
 
@@ -144,10 +153,12 @@ def _read_ipv6(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, co
     layers.whole[where] = good
     for name, at in (("src_hi", 8), ("src_lo", 16), ("dst_hi", 24), ("dst_lo", 32)):
         columns[name][where] = column(header, at, ">i8")
-    _skip_extension_headers(bodies, mask, layers)
+    _skip_extension_headers(bodies, mask, layers, columns)
 
 
-def _skip_extension_headers(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers) -> None:
+def _skip_extension_headers(
+    bodies: _Bodies, mask: npt.NDArray[np.bool_], layers: _Layers, columns: Columns
+) -> None:
     """Follow the chain of extension headers. A truncated one leaves `proto` at its own number."""
     for _ in range(EXTENSION_HEADERS_MAX):
         more = mask & layers.whole & np.isin(layers.proto, _EXTENSIONS) & (bodies.length >= layers.at + 8)
@@ -156,11 +167,14 @@ def _skip_extension_headers(bodies: _Bodies, mask: npt.NDArray[np.bool_], layers
             return
         header = bodies.header(where, layers.at[where], 8)
         kind, size = layers.proto[where], column(header, 1, "u1")
-        units = np.select([kind == _FRAGMENT, kind == _AUTHENTICATION], [8, (size + 2) * 4], (size + 1) * 8)
-        later_fragment = (kind == _FRAGMENT) & (column(header, 2, ">u2") >> 3 != 0)
+        is_fragment = kind == _FRAGMENT
+        units = np.select([is_fragment, kind == _AUTHENTICATION], [8, (size + 2) * 4], (size + 1) * 8)
+        fragment_offset = np.where(is_fragment, column(header, 2, ">u2") & 0xFFF8, 0)
         layers.proto[where] = column(header, 0, "u1")
         layers.at[where] += units
-        layers.whole[where] = ~later_fragment
+        layers.whole[where] = fragment_offset == 0
+        columns["fragment_offset"][where] = fragment_offset
+        columns["datagram"][where[is_fragment]] = column(header[is_fragment], 4, ">u4")
 
 
 def _read_tcp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:

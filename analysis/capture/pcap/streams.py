@@ -80,22 +80,19 @@ def extract_messages(
     data = map_bytes(path)
     conversations = CaptureStreams(data, capture, codec, emit, tls=tls)
     datagrams = (
-        DatagramMarkers(data, codec, partial(_name, capture), HORIZON_NS)
+        DatagramMarkers(data, codec, partial(_name, capture), HORIZON_NS, emit)
         if isinstance(codec, MarkerSearch)
         else None
     )
     for span in spans_of(path, load_index(path), EVER, capture.clock):
         window = read_columns(span)
         conversations.take(datagrams.passing(window) if datagrams else window)
-        for batch in datagrams.settled() if datagrams else ():
-            emit("messages", batch)
+        if datagrams:
+            datagrams.settle()
         release(data)
     conversations.end()
     if datagrams:
-        batches, counts = datagrams.end()
-        for batch in batches:
-            emit("messages", batch)
-        emit("decoding", pa.RecordBatch.from_pylist(counts, schema=DECODING))
+        datagrams.end()
 
 
 class CaptureStreams:
