@@ -82,10 +82,10 @@ def test_a_question_can_come_from_a_file(run, tmp_path, capsys):
     assert "(1 row)" in capsys.readouterr().out
 
 
-def test_questions_come_from_standard_input(run):
+def test_questions_come_from_standard_input_until_one_fails(run):
     asked = subprocess.run(
         [sys.executable, "-m", "testbed.cli.main", "sql", str(run.path)],
-        input=f"SELECT 1 AS one;\n-- and; another\n{LOST};",
+        input=f"SELECT 1 AS one;\n-- and; another\n{LOST}; SELECT nothing FROM packets; SELECT 2 AS two",
         capture_output=True,
         text=True,
         check=False,
@@ -93,6 +93,9 @@ def test_questions_come_from_standard_input(run):
         env=os.environ | {"PYTHONPATH": str(Path.cwd())},
     )
     assert asked.stdout.count("(1 row)") == 2, asked.stderr
+    assert asked.returncode == 1
+    [line] = asked.stderr.splitlines()
+    assert line.startswith("cutset: ")
 
 
 @pytest.mark.parametrize(
