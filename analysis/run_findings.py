@@ -11,7 +11,7 @@ from analysis.timelines import latency, throughput
 from analysis.timelines.agreement import compare, reset_hosts, unfit_hosts
 from analysis.timelines.delivery import strangers
 from analysis.timelines.delivery.expected import by_topic
-from analysis.timelines.links import traffic, wan
+from analysis.timelines.links import tcp_outages, traffic, wan
 from analysis.timelines.links.link_causes import with_causes
 from analysis.timelines.recovering import convergence, failover_events, recovery_table, stalled
 from analysis.timelines.run_metadata import RunMetadata
@@ -68,7 +68,12 @@ def findings_of(case: AnalysisCase, results: Results) -> RunFindings:
         | latency.error_bounds(timelines["latency"]),
         recovery=figures,
         wan=wan.headline(timelines["wan"], results["wire"] if case.links else None),
-        convergence=convergence.headline(results["convergence"], case.logged, metadata),
+        convergence=convergence.headline(results["convergence"], case.logged, metadata)
+        | {
+            "tcp_retry_s": tcp_outages.retry_s(
+                results["tcp_outages"], metadata.seconds(metadata.last_change_ns)
+            )
+        },
         silent=stalled.between_regions(results["convergence"], metadata),
         fidelity=links,
         routes=recovery_table.routes(recovery),
@@ -107,7 +112,14 @@ def _timelines(case: AnalysisCase, results: Results, others: pa.Table | None) ->
         "chains": failover_events.chains(case.logged, metadata),
         **{
             name: results[name]
-            for name in ("deliveries", "publishers", "convergence", "confirmations", "selectivity")
+            for name in (
+                "deliveries",
+                "publishers",
+                "convergence",
+                "confirmations",
+                "selectivity",
+                "tcp_outages",
+            )
         },
         **({"traffic": results["traffic"]} if metadata.traffic else {}),
     }

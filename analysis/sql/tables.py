@@ -154,6 +154,9 @@ TABLES: Final[Mapping[str, SqlTable]] = {
     "chains": SqlTable("a configuration of a region's chain", timelines.CHAINS),
     "wan": SqlTable("a direction of a link between regions, and its traffic", timelines.WAN),
     "traffic": SqlTable("a bin of 200 ms of background traffic on a link", timelines.TRAFFIC),
+    "tcp_outages": SqlTable(
+        "a TCP connection across a link that failed and came back", timelines.TCP_OUTAGES
+    ),
     "fidelity": SqlTable("a direction of a link during one configuration", timelines.FIDELITY),
 }
 """Tables by name, in display order: the run, its packets, the results of the analysis."""

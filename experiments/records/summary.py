@@ -79,6 +79,7 @@ METRICS: Mapping[str, Mapping[str, SummaryFigure]] = {
         "missed": SummaryFigure("Missed after the last change", "lower"),
         "stalled": SummaryFigure("Streams that stay stalled", "lower"),
         "late_switches": SummaryFigure("Changes of source at rest", "lower"),
+        "tcp_retry_s": SummaryFigure("TCP tries again over the link", "lower", followed=False),
     },
     "wan": {
         "messages": SummaryFigure("Messages over links"),

@@ -11,6 +11,7 @@ from analysis.pages.report.charts.bands import fault_label
 from analysis.pages.report.formatting import count_of, number, precise_seconds, seconds
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import ROWS_MAX, PageTable, label, quantity, table
+from analysis.timelines.links.tcp_outages import AT_ONCE_S
 from analysis.timelines.recovering.convergence import SETTLED_NS
 from analysis.timelines.recovering.recovery_table import APART_S
 
@@ -63,6 +64,7 @@ class Convergence:
     faults: PageTable
     why_apart: tuple[str, ...]  # why the two methods disagree, if they do
     routes: PageTable
+    connections: PageTable  # what TCP did across links that came back
 
 
 def convergence(record: AnalysedRun) -> Convergence | None:
@@ -77,10 +79,19 @@ def convergence(record: AnalysedRun) -> Convergence | None:
     }
     rows = [row for affected in by_fault.values() for row in affected]
     return Convergence(
-        words=_stabilisation(record.summary.get("convergence") or {}),
+        words=" ".join(
+            filter(
+                None,
+                (
+                    _stabilisation(record.summary.get("convergence") or {}),
+                    _tcp_text(record.summary.get("convergence") or {}, record.tcp_outages),
+                ),
+            )
+        ),
         faults=_faults_table(faults, known, by_fault),
         why_apart=_why_apart(rows),
         routes=_routes_table(record, rows),
+        connections=_connections_table(record.tcp_outages),
     )
 
 
@@ -117,6 +128,60 @@ def _stabilisation(figures: Row) -> str:
         )
         sentences.append(f"{many} from {SETTLED_NS / 1e9:.0f}\u00a0s after it.")
     return " ".join(sentences)
+
+
+def _tcp_text(figures: Row, connections: Sequence[Row]) -> str:
+    """Return how much of the silence after the last change TCP's backoff explains, as text."""
+    retry_s, full_s = figures.get("tcp_retry_s"), figures.get("full_s")
+    if retry_s is None:
+        return ""
+    last_s = figures.get("last_change_s") or 0.0
+    over = [row for row in connections if abs(row["to_s"] - last_s) < AT_ONCE_S]
+    last_try_s = max((row["last_try_s"] for row in over if row["last_try_s"] is not None), default=None)
+    before = (
+        ""
+        if last_try_s is None
+        else f" had tried last {seconds(last_s - last_try_s)} before the link was back and"
+    )
+    explained = (
+        "" if not full_s else f": {min(1.0, retry_s / full_s):.0%} of the time until every stream flowed"
+    )
+    return f"TCP{before} tried again {seconds(retry_s)} after it{explained}."
+
+
+def _connections_table(connections: Sequence[Row]) -> PageTable:
+    """Return a row for each connection across a link that came back, the latest to try again first."""
+    columns = (
+        label("Link", "link"),
+        quantity("Back", "to_s", precise_seconds, "when the link was up again, since start"),
+        label("Client", "client"),
+        label("Server", lambda row: f"{row['server']}:{row['port']}"),
+        label(
+            "Open before",
+            lambda row: "yes" if row["open"] else "no",
+            "whether it was open when the link failed",
+        ),
+        quantity("Tries", "tries", number, "segments with data or SYN sent into the link while it was down"),
+        quantity("Last try", lambda row: _since(row, "last_try_s"), _signed, "before the link was back"),
+        quantity("Next try", lambda row: _since(row, "next_try_s"), _signed, "after the link was back"),
+        quantity("Came through", lambda row: _since(row, "through_s"), _signed, "after the link was back"),
+        label(
+            "Ended", _ending, "by the first FIN or RST since the link failed, relative to when it was back"
+        ),
+    )
+    ordered = sorted(connections, key=lambda row: (row["to_s"], -(_since(row, "next_try_s") or 0.0)))
+    return table("connections", columns, ordered[:ROWS_MAX])
+
+
+def _since(row: Row, name: str) -> float | None:
+    """Return a time of a connection, since its link was back."""
+    return None if row[name] is None else row[name] - row["to_s"]
+
+
+def _ending(row: Row) -> str:
+    if row["ended_s"] is None:
+        return "no"
+    return f"{_signed(row['ended_s'] - row['to_s'])}, {row['ended_how']} of {row['ended_by']}"
 
 
 def _faults_table(faults: Sequence[Row], known: Row, by_fault: dict[str, list[Row]]) -> PageTable:

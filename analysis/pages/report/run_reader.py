@@ -47,6 +47,7 @@ class AnalysedRun:
     recovery: tuple[Row, ...]  # of affected pairs
     fidelity: tuple[Row, ...]
     missing: tuple[str, ...]  # names of missing tables
+    tcp_outages: tuple[Row, ...] = ()  # TCP connections across links that came back
     chains: tuple[Row, ...] = ()  # configurations; older runs have no table of them
     captures: tuple[Row, ...] = ()  # usable and unusable parts of each capture
     streams: pa.Table | None = None  # throughput of streams; there may be thousands
@@ -158,6 +159,7 @@ def read_record(directory: RunDirectory) -> AnalysedRun:
         latency=tables["latency"] or (),
         recovery=tables["recovery"] or (),
         fidelity=tables["fidelity"] or (),
+        tcp_outages=_rows(directory.table("tcp_outages"), schemas.TCP_OUTAGES),
         chains=_rows(directory.table("chains"), schemas.CHAINS),
         captures=_rows(directory.table("captures"), CAPTURES),
         streams=read_any(directory.table("throughput"), schemas.THROUGHPUT, pc.field("scope") == "stream"),

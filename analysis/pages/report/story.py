@@ -171,7 +171,7 @@ def _event_headlines(record: AnalysedRun) -> tuple[HeadlineNumber, ...]:
     if wrong:
         return (
             HeadlineNumber(
-                wrong[0], f"of {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"
+                wrong[0], f"beside {delivered}" + (f"; {', '.join(wrong[1:])}" if wrong[1:] else ""), "bad"
             ),
             *others,
         )

@@ -13,7 +13,7 @@ from analysis.schemas import MESSAGES
 from analysis.timelines import events, schemas, throughput
 from analysis.timelines.arrays import Ints, ints
 from analysis.timelines.coded_texts import read_coded_groups
-from analysis.timelines.links import fidelity, traffic, wan
+from analysis.timelines.links import fidelity, tcp_outages, traffic, wan
 from analysis.timelines.links.traversals import PACKET_COLUMNS, LinkTraversal, sides
 from analysis.timelines.recovering import failover_events
 from analysis.timelines.run_metadata import Host, RunMetadata
@@ -91,9 +91,10 @@ class MeasureLink:
         wanted = sorted({name for traversal in self.traversals for name in (traversal.near, traversal.far)})
         chosen = pc.field("capture").isin(wanted)
         packets = pq.read_table(self.packets, columns=list(PACKET_COLUMNS), filters=chosen)
-        measured, carried, others, misdated = [], [], [], []
+        measured, carried, others, misdated, both = [], [], [], [], []
         for traversal in self.traversals:
             near, far = sides(packets, traversal)
+            both.append((near, far))
             measured.append(fidelity.measure_direction(traversal.direction, near, far, self.metadata))
             system = traffic.system_packets(far, self.metadata)
             carried.append(throughput.wire(traversal.direction, system, self.metadata))
@@ -102,8 +103,11 @@ class MeasureLink:
                 outside(capture, "packets", ints(seen, "t_ns"), self.metadata.window)
                 for capture, seen in ((traversal.near, near), (traversal.far, far))
             ]
+        directions = [traversal.direction for traversal in self.traversals]
+        all_near, all_far = ([pair[side] for pair in both] for side in (0, 1))
         return {
             "fidelity": pa.concat_tables(measured),
+            "tcp_outages": tcp_outages.measure(directions, all_near, all_far, self.metadata),
             "wire": pa.concat_tables(carried),
             "traffic": pa.concat_tables(others),
             "outside": pa.concat_tables(misdated),

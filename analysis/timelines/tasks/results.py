@@ -17,6 +17,7 @@ RESULTS = {
     "followed": schemas.FOLLOWED,
     "subscriptions": schemas.SUBSCRIPTIONS,
     "fidelity": schemas.FIDELITY,
+    "tcp_outages": schemas.TCP_OUTAGES,
     "wire": schemas.WIRE,
     "traffic": schemas.TRAFFIC,
     "wan_messages": schemas.WAN_MESSAGES,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from analysis.timelines.summary import FLOWS
 from experiments.loader import load_experiment
 from node.systems import build_machine
 from tests.node.protocols.sprinkler.readings import (
@@ -49,13 +50,13 @@ def test_several_streams_of_a_region_and_publishers_elsewhere_survive_too(broken
 @pytest.mark.slow
 def test_sources_that_are_kept_as_long_as_they_advertise_leave_events_undelivered(broken_by):
     """The prose by the letter: expects is refreshed by every advertisement, progress or not."""
-    assert broken_by(CUTS, with_sources(Refreshing)) == ["events.lost == 0"]
+    assert broken_by(CUTS, with_sources(Refreshing)) == ["events.lost == 0", FLOWS]
 
 
 @pytest.mark.slow
 def test_without_request_from_proxy_what_a_lost_peer_was_asked_for_is_lost(broken_by):
     """A retransmission skipped."""
-    assert broken_by(CUTS, never_asking_the_proxy) == ["events.lost == 0"]
+    assert broken_by(CUTS, never_asking_the_proxy) == ["events.lost == 0", FLOWS]
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
 """Charts of a sweep: the generic ones for any sweep, and helpers for the others."""
 
 import math
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -15,6 +16,10 @@ LINES_MAX = 14  # number of distinguishable colours and dashes
 MARKERS_MAX = 30  # distinguishable points of a line
 FIGURES = (("full_s", "total"), ("beyond_way_s", "less the new path"))
 SIDEWAYS = 0.1  # offset so that bars do not overlap
+LENGTH_OF_FAULT = re.compile(r"faults\.[^.]+\.for")
+LENGTHS_MIN = 3
+"""Fewest lengths of an outage that make a plot along them."""
+RETRY = "TCP tries again"
 NOTE = (
     "Points are medians over runs, and bars range from minimum to maximum. Runs in which a stream stays"
     " stalled have no such time: see the expectations."
@@ -157,7 +162,8 @@ def _order(value: Any) -> tuple[Any, ...]:
 def convergence_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     """Return how long streams take to flow again after the last change of a run.
 
-    It is one plot along the field with the most values; none if no run of the sweep had changes.
+    It is one plot along the field with the most values; none if no run of the sweep had changes. Along the
+    length of an outage, it also shows when TCP tried again, and there is a plot of lost events.
 
     Points are medians over runs, with minimum and maximum: a bound must hold for the worst of a few dozen
     runs.
@@ -166,6 +172,9 @@ def convergence_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
     runs = [run for run in sweep.measured if run.figure("convergence", "last_change_s")]
     if not counts or not runs:
         return ()
+    lengths = [axis for axis in counts if LENGTH_OF_FAULT.fullmatch(axis) and counts[axis] >= LENGTHS_MIN]
+    if lengths:
+        return _outage_charts(sweep, lengths[0], runs)
     axis = max(counts, key=lambda axis: counts[axis])
     names = list(dict.fromkeys(value_text(run.point.values.get(axis)) for run in runs))
     by_name = {
@@ -181,6 +190,51 @@ def convergence_charts(sweep: SweepResults) -> tuple[SweepChart, ...]:
             series=tuple(line for line in lines if line.x),
             note=NOTE,
         ),
+    )
+
+
+def _outage_charts(sweep: SweepResults, axis: str, runs: Sequence[SweepRunResult]) -> tuple[SweepChart, ...]:
+    """Return plots along the length of an outage, with a line for each value of the other axes."""
+    others = [other for other in sweep.axes if other != axis]
+
+    def x(run: SweepRunResult) -> float | None:
+        return quantity(_value(run, axis))
+
+    def line(run: SweepRunResult) -> tuple[Any, ...]:
+        return tuple(_value(run, other) for other in others)
+
+    def lines(figure: tuple[str, str], title: str) -> tuple[ChartSeries, ...]:
+        def named(values: tuple[Any, ...]) -> str:
+            return ", ".join(map(str, values)) or title
+
+        return lines_of(runs, x, line, lambda run: run.figure(*figure), named)
+
+    flows = lines(("convergence", "full_s"), "every stream flows")
+    retries = lines(("convergence", "tcp_retry_s"), "TCP tries again") if len(flows) == 1 else ()
+    retries = tuple(
+        replace(each, colour=colour_of(1), dash="dash", name=RETRY, label=RETRY) for each in retries
+    )
+    along = Axis("length of the outage, s", "s", "logarithmic")
+    return tuple(
+        chart
+        for chart in (
+            SweepChart(
+                key="convergence",
+                title="Every stream flows again at every client",
+                x=along,
+                y=Axis("since the link was back, s", "s"),
+                series=(*flows, *retries),
+                note=NOTE,
+            ),
+            SweepChart(
+                key="outage-losses",
+                title="Events lost",
+                x=along,
+                y=Axis("deliveries lost", ""),
+                series=lines(("events", "lost"), "lost"),
+            ),
+        )
+        if chart.series
     )
 
 

@@ -261,6 +261,20 @@ def zoo(path: Path) -> SweepDirectory:
     return write_sweep(path, "zoo", swept, make, repeat=4, place="simulator")
 
 
+def outages(path: Path, systems: Sequence[str] = ("mosquitto",)) -> SweepDirectory:
+    """Recovery and losses by the length of an outage, which TCP's next try explains."""
+
+    def make(values: Mapping[str, Any], seed: int) -> Made:
+        length_s = float(values["faults.cut.for"][:-1])
+        retry_s = length_s / 4
+        figures = {"last_change_s": 5.0 + length_s, "full_s": retry_s + 0.1, "tcp_retry_s": retry_s}
+        return plan(3, 1), summary(2e3, lost=10 * int(length_s)) | {"convergence": figures}, None
+
+    swept = {"faults.cut.for": ["2s", "10s", "60s"]}
+    swept |= {"variant": list(systems)} if len(systems) > 1 else {}
+    return write_sweep(path, "outage-lengths", swept, make)
+
+
 SWEEPS = {
     "zoo": zoo,
     "throughput": throughput,

@@ -13,7 +13,7 @@ from analysis.pages.report.sweep_page import failed, sweep_charts, verdict, writ
 from analysis.sweeps import SweepResults, read_sweep
 from experiments.campaigns.sweepdir import SweepDirectory
 from testbed.sweeps import with_expectations_judged
-from tests.analysis.pages.report.synthetic_sweep import SWEEPS, plan, summary, write_sweep
+from tests.analysis.pages.report.synthetic_sweep import SWEEPS, outages, plan, summary, write_sweep
 
 Made = Callable[[str], SweepDirectory]
 
@@ -155,6 +155,19 @@ def test_writing_again_gives_the_same_bytes(made: Made) -> None:
         write_sweep_report(directory).read_bytes(),
         directory.figure("latency", "svg").read_bytes(),
     ) == before
+
+
+def test_recovery_and_losses_over_the_length_of_an_outage_beside_tcps_next_try(tmp_path):
+    sweep = read_sweep(outages(tmp_path / "one"))
+    charts = {chart.key: chart for chart in sweep_charts(sweep)}
+    flows, retries = charts["convergence"].series
+    assert charts["convergence"].x.kind == "logarithmic"
+    assert (flows.x, flows.y) == ((2.0, 10.0, 60.0), (0.6, 2.6, 15.1))
+    assert (retries.name, retries.y) == ("TCP tries again", (0.5, 2.5, 15.0))
+    assert charts["outage-losses"].series[0].y == (20.0, 100.0, 600.0)
+    several = read_sweep(outages(tmp_path / "two", ("nats", "zenoh")))
+    [chart] = [chart for chart in sweep_charts(several) if chart.key == "convergence"]
+    assert [line.name for line in chart.series] == ["nats", "zenoh"]
 
 
 def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(made: Made) -> None:
