@@ -21,7 +21,7 @@ NAMES_SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a source does not say.
+    """Settings that the source lacks.
 
     path_factor: length of a link's path, as a multiple of the great circle between its ends.
     delay_us: one-way delay of links without a delay of their own and without a distance; None: left out.

@@ -174,7 +174,7 @@ def retry_s(outages: pa.Table, last_change_s: float) -> float | None:
     """Return how long after the last change TCP tried again between hosts that had tried during the outage.
 
     The first try of the slowest pair of hosts counts, over old or new connections. None if no outage ended
-    with the last change, or nobody tried. outages: `schemas.TCP_OUTAGES`.
+    with the last change, or no hosts tried. outages: `schemas.TCP_OUTAGES`.
     """
     tried: dict[frozenset[str], bool] = {}
     next_s: dict[frozenset[str], float] = {}
