@@ -93,6 +93,11 @@ class SweepRunResult:
                 sums[row["origin"]] = (total + row["mean_ms"] * row["count"], count + row["count"])
         return {origin: total / count for origin, (total, count) in sums.items() if count}
 
+    @cached_property
+    def open_connections(self) -> tuple[Json, ...]:
+        """The TCP connections that were open when a link failed that came back (`schemas.TCP_OUTAGES`)."""
+        return tuple(row for row in self._rows("tcp_outages") if row["open"])
+
     def _settled(self, row: Json) -> bool:
         """Return whether a bin lies between the start-up phase and the end of the drivers."""
         end_s = 0.0 if self.plan is None else self.plan.duration_us / 1e6

@@ -10,7 +10,7 @@ from pathlib import Path
 from analysis.pages.page_environment import environment
 from analysis.pages.report.charts.figures import write_sweep_figures
 from analysis.pages.report.charts.sweep_charts import SweepChart, convergence_charts, generic_charts
-from analysis.pages.report.formatting import count_of, large, with_unit
+from analysis.pages.report.formatting import count_of, large, seconds, with_unit
 from analysis.pages.report.page import short_commit
 from analysis.pages.report.story import HeadlineNumber
 from analysis.pages.report.tables import (
@@ -179,6 +179,7 @@ def runs_table(sweep: SweepResults) -> PageTable:
             ", ".join(WRONG_EVENT_FIGURES).replace("_", " "),
             bad=True,
         ),
+        *(_recovery_columns() if any(run.open_connections for run in sweep.runs) else ()),
         quantity(
             "took",
             lambda run: run.point.duration_s,
@@ -187,6 +188,41 @@ def runs_table(sweep: SweepResults) -> PageTable:
         ),
     )
     return table("runs", columns, sweep.runs)
+
+
+def _recovery_columns() -> tuple[Column, ...]:
+    """Return columns on links that failed and came back."""
+    return (
+        quantity(
+            "flows again",
+            lambda run: run.figure("convergence", "full_s"),
+            lambda time_s: with_unit(time_s, "s"),
+            "since the last change, every stream at every client",
+        ),
+        quantity(
+            "TCP tried again",
+            lambda run: run.figure("convergence", "tcp_retry_s"),
+            lambda time_s: with_unit(time_s, "s"),
+            "since the link was back",
+        ),
+        label(
+            "given up",
+            _given_up,
+            "connections that were open when the link failed: since then, and by which end",
+        ),
+    )
+
+
+def _given_up(run: SweepRunResult) -> str:
+    """Return how many connections across links that came back were closed, when and by whom."""
+    ended = [row for row in run.open_connections if row["ended_s"] is not None]
+    count = f"{len(ended)} of {len(run.open_connections)}"
+    if not ended:
+        return count
+    times = [row["ended_s"] - row["from_s"] for row in ended]
+    low, high = seconds(min(times)), seconds(max(times))
+    by = ", ".join(dict.fromkeys(f"{row['ended_by']} ({row['ended_how']})" for row in ended))
+    return f"{count} after {low if low == high else f'{low} to {high}'} by {by}"
 
 
 def _axis(path: str) -> Column:

@@ -6,11 +6,14 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from analysis.pages.report.charts.sweep_charts import SweepChart, quantity
-from analysis.pages.report.sweep_page import failed, sweep_charts, verdict, write_sweep_report
+from analysis.pages.report.sweep_page import failed, render, sweep_charts, verdict, write_sweep_report
 from analysis.sweeps import SweepResults, read_sweep
+from analysis.timelines import schemas
+from analysis.timelines.tasks.results import write
 from experiments.campaigns.sweepdir import SweepDirectory
 from testbed.sweeps import with_expectations_judged
 from tests.analysis.pages.report.synthetic_sweep import SWEEPS, outages, plan, summary, write_sweep
@@ -180,6 +183,21 @@ def test_times_until_streams_flow_again_are_drawn_as_medians_by_what_was_swept(m
     page = unescape(write_sweep_report(sweep.directory).read_text())
     assert re.search(r"<td>total</td><td[^>]*>star-4</td><td[^>]*>3</td>", page)
     assert sweep.directory.figure("convergence", "png").stat().st_size > 10_000
+
+
+def test_when_each_end_gave_connections_up_stands_beside_the_figures(tmp_path):
+    sweep = outages(tmp_path / "sweep")
+    assert "given up" not in render(read_sweep(sweep), ())
+    row = {"link": "r1-r2", "from_s": 5.0, "to_s": 7.0, "client": "r2-broker-0", "server": "r1-broker-0",
+           "port": 1883, "open": True, "tries": 4}  # fmt: skip
+    gone = {"ended_s": 12.5, "ended_by": "r1-broker-0", "ended_how": "RST"}
+    first, second, _ = sweep.read().runs
+    for run, rows in ((first, [row, row | gone]), (second, [row])):
+        table = pa.Table.from_pylist(rows, schema=schemas.TCP_OUTAGES)
+        write(table, sweep.run_of(run).table("tcp_outages"))
+    page = unescape(render(read_sweep(sweep), ()))
+    assert "1 of 2 after 7.50\u00a0s by r1-broker-0 (RST)" in page
+    assert re.search(r"<td[^>]*>0 of 1</td>", page)
 
 
 def test_expectations_on_all_runs_are_evaluated_and_shown(tmp_path: Path) -> None:
