@@ -38,6 +38,7 @@ PACKETS = table_schema(
     ("ip_id", INT, False, "identification in the IPv4 header"),
     ("payload_offset", INT, False, "start of the payload within the captured bytes, bytes"),
     ("payload_length", INT, False, "bytes by the IP length: without padding, including bytes cut off"),
+    ("digest", BIGINT, False, "CRC-32 of a UDP packet's captured payload; 0 for others"),
 )
 
 # The columns that name one TCP direction in one capture.

@@ -295,6 +295,8 @@ class Network:
 
     def _configure_inside(self, host: str) -> None:
         run_batch("ip", commands.inside_lines(self._layout, host), doing=f"configuring {host}")
+        for interface in self._layout.of_host(host):
+            _split_bundles(interface.name)
 
     def _raise(self, sender: HostInterface | BridgePort, link: str) -> None:
         lines = [f"link set {sender.name} up"]
@@ -308,6 +310,16 @@ class Network:
             run_batch("ip", lines, doing=doing)
         else:
             in_each_namespace(self._namespaces, [sender.host], lambda _: run_batch("ip", lines, doing=doing))
+
+
+def _split_bundles(interface: str) -> None:
+    """Let the kernel cut bundles of UDP datagrams (UDP_SEGMENT, udp(7)) before they leave an interface.
+
+    A bundle's frame does not tell where its datagrams begin, so packets could not prove what a link did to
+    each of them.
+    """
+    command = ["ethtool", "-K", interface, "tx-udp-segmentation", "off"]
+    subprocess.run(command, check=False, capture_output=True)  # fails on kernels that send no such frames
 
 
 def _check_sandbox(expected: Sequence[str]) -> None:

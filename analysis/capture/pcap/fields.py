@@ -6,6 +6,7 @@ bytes; a truncated header counts as absent. IP fragments after the first have no
 for those of TCP segments, `analysis.capture.fragmented_datagrams` for those of UDP datagrams.
 """
 
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -78,7 +79,7 @@ def read_fields(data: Bytes, records: PacketRecords, names: Collection[str] = AL
     if not _OF_RECORD.issuperset(names):
         widths = _WIDTHS | FRAGMENT
         columns |= {name: np.zeros(records.at.size, widths[name]) for name in widths if name not in columns}
-        _read_layers(data, records, columns)
+        _read_layers(data, records, columns, names)
     return columns
 
 
@@ -87,7 +88,7 @@ def _as_int32(values: Integers) -> npt.NDArray[np.int32]:
     return np.minimum(values, _INT32_MAX).astype(np.int32)
 
 
-def _read_layers(data: Bytes, records: PacketRecords, columns: Columns) -> None:
+def _read_layers(data: Bytes, records: PacketRecords, columns: Columns, names: Collection[str]) -> None:
     """Read the fields of all layers above the record header."""
     ethertype, begin = network_layer(data, records)
     bodies = _Bodies(data, records.begin, records.length)
@@ -101,6 +102,8 @@ def _read_layers(data: Bytes, records: PacketRecords, columns: Columns) -> None:
     columns["payload_length"][:] = np.where(layers.proto == NOT_IP, 0, np.maximum(layers.end - layers.at, 0))
     _read_tcp(bodies, layers, columns)
     _read_udp(bodies, layers, columns)
+    if "digest" in names:
+        _digest_udp(bodies, columns)
 
 
 def _where(mask: npt.NDArray[np.bool_]) -> RowSelection:
@@ -205,3 +208,13 @@ def _read_udp(bodies: _Bodies, layers: _Layers, columns: Columns) -> None:
     columns["dport"][where] = column(header, 2, ">u2")
     columns["payload_offset"][where] = begin + _UDP_BYTES
     columns["payload_length"][where] = np.maximum(layers.end[where] - begin - _UDP_BYTES, 0)
+
+
+def _digest_udp(bodies: _Bodies, columns: Columns) -> None:
+    """Compute the CRC-32 of each UDP packet's captured payload; of a fragment, of its own part."""
+    where = np.flatnonzero((columns["proto"] == _UDP) & (columns["payload_length"] > 0))
+    payload_offset = columns["payload_offset"][where].astype(np.int64)
+    captured = np.clip(bodies.length[where] - payload_offset, 0, columns["payload_length"][where])
+    begin, buffer = bodies.begin[where] + payload_offset, bodies.data.data
+    bounds = zip(begin.tolist(), (begin + captured).tolist(), strict=True)
+    columns["digest"][where] = [zlib.crc32(buffer[start:end]) for start, end in bounds]

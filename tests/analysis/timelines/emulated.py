@@ -3,6 +3,7 @@ both of its sides would show of it.
 """
 
 import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop
@@ -22,7 +23,7 @@ from topologies.link_trace import LinkTrace
 
 MS = 1_000_000
 S = 1_000 * MS
-SEGMENT, HEADERS = 1448, 66
+SEGMENT, HEADERS = 1448, {"tcp": 66, "udp": 42}
 IP_ID, SEQUENCE, VNET = 10 + 14 + 4, 10 + 14 + 20 + 4, 10
 END_NS = 3_600 * S
 
@@ -88,10 +89,15 @@ def emulate(
     seed: int = 1,
     trace: LinkTrace | None = None,
     zero_ns: int | None = None,
+    bundled: int = 0,
 ) -> Captured:
     """arrivals: when each frame comes, in order, and how many bytes of payload it has: more than a segment's
-    is an offloaded frame, 0 a pure acknowledgement. trace: what the link follows from `zero_ns` on.
+    is an offloaded frame, 0 a pure acknowledgement. trace: what the link follows from `zero_ns` on. bundled:
+    the frames are UDP datagrams that their sender handed to the kernel in bundles of so many. As Linux does
+    it, a bundle takes one IP identification, and its datagrams count on from there: those of two bundles
+    overlap.
     """
+    transport = "udp" if bundled else "tcp"
     delay_queue = DelayQueue()
     link_direction = LinkDirection(0, changes[0].parameters, Random(seed), delay_queue, trace)
     if zero_ns is not None:
@@ -115,25 +121,36 @@ def emulate(
             link_direction.change(change.parameters, change.at_ns, blackhole=change.blackhole)
         send_until(t_ns)
         if payload not in templates:
-            templates[payload] = Sent(bytes(payload)).frame()
+            templates[payload] = Sent(bytes(payload), transport=transport).frame()
         frame = bytearray(templates[payload])
-        struct.pack_into("!H", frame, IP_ID, number * 64 % (1 << 16))
-        struct.pack_into("!I", frame, SEQUENCE, sequence % (1 << 32))
+        ip_id = number // bundled + number % bundled if bundled else number * 64
+        struct.pack_into("!H", frame, IP_ID, ip_id % (1 << 16))
+        if bundled:
+            struct.pack_into("!I", frame, VNET + HEADERS["udp"], number)
+        else:
+            struct.pack_into("!I", frame, SEQUENCE, sequence % (1 << 32))
         sequence += payload + 1
         near.append((t_ns, bytes(frame)))
         link_direction.admit(bytes(frame), t_ns)
     send_until(1 << 62)
-    return Captured(_packets(near), _packets(far), link_direction, trace or NO_TRACE, zero_ns)
+    near_packets, far_packets = (_packets(frames, transport) for frames in (near, far))
+    return Captured(near_packets, far_packets, link_direction, trace or NO_TRACE, zero_ns)
 
 
-def _packets(frames: Sequence[tuple[int, bytes]]) -> pa.Table:
+def _packets(frames: Sequence[tuple[int, bytes]], transport: str) -> pa.Table:
     """Rows as the analysis reads them, of what its columns say of these frames."""
     columns = {name: np.zeros(len(frames), np.int64) for name in PACKET_COLUMNS}
     columns["t_ns"] = np.array([t_ns for t_ns, _ in frames], np.int64)
     columns["wire_length"] = np.array([len(frame) - VNET for _, frame in frames], np.int64)
-    columns["payload_length"] = columns["wire_length"] - HEADERS
-    columns["payload_offset"] += HEADERS
-    columns["proto"] += 6
-    columns["seq"] = np.array([struct.unpack_from("!I", frame, SEQUENCE)[0] for _, frame in frames], np.int64)
+    headers = HEADERS[transport]
+    columns["payload_length"] = columns["wire_length"] - headers
+    columns["payload_offset"] += headers
+    if transport == "tcp":
+        columns["proto"] += 6
+        sequences = [struct.unpack_from("!I", frame, SEQUENCE)[0] for _, frame in frames]
+        columns["seq"] = np.array(sequences, np.int64)
+    else:
+        columns["proto"] += 17
+        columns["digest"] = np.array([zlib.crc32(frame[VNET + headers :]) for _, frame in frames], np.int64)
     columns["ip_id"] = np.array([struct.unpack_from("!H", frame, IP_ID)[0] for _, frame in frames], np.int64)
     return pa.table(columns)

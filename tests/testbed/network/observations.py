@@ -4,6 +4,7 @@ import errno
 import json
 import select
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Iterable
@@ -18,6 +19,7 @@ from testbed.network.network import Network
 
 IP_RECVERR = 11  # linux/in.h: report every ICMP error to the socket
 ETH_P_ALL = 3
+UDP_SEGMENT = 103  # linux/udp.h: the size of the datagrams in a bundle
 ECHO_PORT = 4000
 ANSWER_S_MAX = 20.0
 """For an answer that is certain to come."""
@@ -33,6 +35,27 @@ def in_host(network: Network, host: str, work: Any) -> Any:
 def told(network: Network, host: str, *command: str) -> Any:
     """Return the JSON output of a command in the host."""
     return in_host(network, host, lambda: json.loads(subprocess.check_output(command, text=True)))
+
+
+def bundle_frames(network: Network, sender: str, address: str) -> list[int]:
+    """Send a bundle of datagrams (UDP_SEGMENT) from a host; the lengths of the frames that leave it."""
+
+    def send() -> list[int]:
+        with (
+            packet_socket() as packets,
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+        ):
+            control = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("=H", 1_000))]
+            datagrams.sendmsg([bytes(5_300)], control, 0, (address, ECHO_PORT))
+            frames: list[bytes] = []
+            while select.select([packets], [], [], SILENCE_S)[0]:
+                frames.append(packets.recv(1 << 17))
+        return [
+            len(frame) for frame in frames if frame[12:14] == b"\x08\x00" and frame[23] == socket.IPPROTO_UDP
+        ]
+
+    found: list[int] = in_host(network, sender, send)
+    return found
 
 
 def neighbours(network: Network, host: str) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.links.selection import select_emulator
 from testbed.network.network import Network
 from tests.testbed.network.observations import (
+    bundle_frames,
     frames_seen,
     in_host,
     neighbours,
@@ -50,6 +51,7 @@ def _observe(kind: str) -> dict[str, Any]:
             "routes": {host: routes(network, host) for host in hosts},
             "addresses": {host: told(network, host, "ip", "-j", "address", "show") for host in hosts},
             "lost_percent": network.mininet.ping(network.mininet.get(*ACROSS), timeout=PING_S_MAX),
+            "bundle": bundle_frames(network, "r0-proxy-0", PLAN.hosts[-1].address),
             "congestion_control": network.congestion_control,
             "points": [
                 [capture.file, interface, _has_interface(network, path, interface)]
@@ -112,6 +114,11 @@ def test_every_capture_finds_its_interface(seen: dict[str, Any]) -> None:
     assert [file for file, _, _ in seen["points"]] == [capture.file for capture in PLAN.captures]
     assert all(there for _, _, there in seen["points"])
     assert [interface for file, interface, _ in seen["points"] if file == "r0-r2@r2.pcap"] == ["l1b"]
+
+
+def test_a_bundle_of_datagrams_leaves_its_host_as_datagrams(seen: dict[str, Any]) -> None:
+    """So captures and links see each."""
+    assert seen["bundle"] == [1_042] * 5 + [342]
 
 
 def test_the_hosts_congestion_control_is_known(seen: dict[str, Any]) -> None:

@@ -91,6 +91,7 @@ def expected(packet: Packet) -> dict[str, int | str]:
         }
     if packet.haslayer(TCP):
         want |= {"seq": port.seq, "ack": port.ack, "flags": int(port.flags)}
+    want["digest"] = zlib.crc32(bytes(packet[UDP].payload)) if packet.haslayer(UDP) else 0
     return want
 
 
