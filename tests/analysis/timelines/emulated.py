@@ -93,7 +93,7 @@ def emulate(
 ) -> Captured:
     """arrivals: when each frame comes, in order, and how many bytes of payload it has: more than a segment's
     is an offloaded frame, 0 a pure acknowledgement. trace: what the link follows from `zero_ns` on. bundled:
-    the frames are UDP datagrams that their sender handed to the kernel in bundles of so many. As Linux does
+    the frames are UDP datagrams that their sender handed to the kernel in bundles of this size. As Linux does
     it, a bundle takes one IP identification, and its datagrams count on from there: those of two bundles
     overlap.
     """
