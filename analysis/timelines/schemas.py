@@ -385,6 +385,7 @@ FIDELITY = table_schema(
     ("lost_chance", BIGINT, False, "packets lost at random"),
     ("lost_queue", BIGINT, False, "packets dropped by a full queue"),
     ("lost_cut", BIGINT, False, "packets in flight when the link was cut, or sent while it was cut"),
+    ("lost_size", BIGINT, False, "packets larger than the link's MTU"),
     ("configured_rate_bits_per_s", DOUBLE, True, "configured rate; null: no limit"),
     ("rate_bits_per_s", DOUBLE, True, "measured rate in the busiest second"),
     ("rate_part", DOUBLE, True, "measured rate over configured rate, while it was used up"),

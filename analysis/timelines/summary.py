@@ -62,7 +62,7 @@ PUBLISHED, DELIVERED = "events.published > 0", "events.delivered > 0"
 """Expectations of every run that does not mention these figures; they depend on no link."""
 FLOWS = "convergence.stalled == 0"
 """Expected of every run whose faults were all mended."""
-LOST = ("chance", "queue", "cut")
+LOST = ("chance", "queue", "cut", "size")
 LATENCY = tuple(METRICS["latency"])
 
 

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from experiments.faults.fault import ExperimentFault, LastingFault, TriggeredFault
 from experiments.planned.changes import LinkState
 from topologies.model import Link, LinkEnds, LinkOverrides, Topology
-from topologies.strict import DurationUs, problem
+from topologies.strict import DurationUs, SizeBytes, problem
 
 FOREVER_US = 1 << 62
 FLAPS_MAX = 10_000  # of one fault
@@ -175,6 +175,8 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
     kind: ClassVar[str] = "set"
     link: LinkEnds = Field(alias="set")
     """The two regions that the link joins."""
+    mtu_bytes: SizeBytes | None = Field(None, ge=68, le=9000)
+    """Larger IP packets vanish without an ICMP message: a path-MTU black hole (RFC 2923, 2.1)."""
 
     def problems(self, topology: Topology) -> Iterator[str]:
         """Yield also values that the link cannot have."""
@@ -183,13 +185,15 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
             sides = [self.applied_to(each) for each in (link.forward_parameters, link.backward_parameters)]
             for name, why in {each.impossible for each in sides if each.impossible}:
                 yield f"makes the {name} {why}"
+            if self.mtu_bytes is not None and self.mtu_bytes > link.mtu_bytes:
+                yield f"makes the MTU larger than the link's own, {link.mtu_bytes} B"
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         if not self.values():
             raise problem(
-                "says nothing to set: give delay, jitter, jitter_correlation, loss, loss_burst, rate, queue"
-                " or reorder"
+                "says nothing to set: give delay, jitter, jitter_correlation, loss, loss_burst, rate, queue,"
+                " reorder or mtu"
             )
         return self
 

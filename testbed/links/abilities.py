@@ -17,6 +17,8 @@ NOT_IN_NETEM = {"jitter_correlation": "correlated jitter"}
 """
 NOT_IN_VIRTUAL_TIME = {"queue_packets": "a queue limit"}
 NOT_IN_VIRTUAL_LANS = {**NOT_IN_VIRTUAL_TIME, "jitter_us": "jitter", "loss": "loss"}
+CHANGED_MTU = "another MTU"
+"""Only the relay drops larger packets without an ICMP message."""
 NOT_ON_SITE = {
     "jitter_us": "jitter",
     "jitter_correlation": "correlated jitter",
@@ -54,9 +56,17 @@ def lacking_in(
             if words := next(lacking(link.towards(direction), of_kind[link.kind]), None):
                 return f"link {link.name} has {words}"
     for change in plan.changes:
-        if isinstance(change, LinkChange) and (words := next(lacking(change.parameters, missing), None)):
+        if not isinstance(change, LinkChange):
+            continue
+        if words := next(lacking(change.parameters, missing), None) or _changed_mtu(plan, change):
             return f"fault {change.fault} gives {change.link} {words}"
     return None
+
+
+def _changed_mtu(plan: Plan, change: LinkChange) -> str | None:
+    link = next(each for each in plan.links if each.name == change.link)
+    is_same = change.parameters.mtu_bytes == link.towards(change.direction).mtu_bytes
+    return None if is_same else CHANGED_MTU
 
 
 def check_virtual(plan: Plan) -> None:

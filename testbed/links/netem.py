@@ -21,7 +21,7 @@ from experiments.planned.changes import LinkDirectionName
 from experiments.records.observations import LinkCounters
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
-from testbed.links.abilities import NOT_IN_NETEM, lacking
+from testbed.links.abilities import CHANGED_MTU, NOT_IN_NETEM, lacking
 from testbed.links.emulator import Applied
 from testbed.links.netem_commands import (
     NetemLink,
@@ -133,7 +133,8 @@ class NetemEmulator:
         with self._lock:
             if (link, direction) not in self._states:
                 raise TestbedError(f"changing the link {link}: there is no such link")
-            if words := next(lacking(parameters, NOT_IN_NETEM), None):
+            is_new_mtu = parameters.mtu_bytes != self._states[link, direction].parameters.mtu_bytes
+            if words := next(lacking(parameters, NOT_IN_NETEM), CHANGED_MTU if is_new_mtu else None):
                 raise TestbedError(
                     f"changing the link {link}: netem does not implement {words}, --links relay does"
                 )

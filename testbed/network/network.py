@@ -25,7 +25,7 @@ from experiments.planned.changes import (
 )
 from experiments.planned.plan import CapturePlan, Plan
 from experiments.records.observations import RoundTripProbe, When
-from testbed.assignment import Assignment, assigned_part, parameters_here, whole_plan
+from testbed.assignment import Assignment, assigned_part, whole_plan
 from testbed.batches import run_batch
 from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied, LinkEmulator
@@ -79,11 +79,6 @@ class Network:
         self._hosts = tuple(host for host in plan.hosts if host.name in self._assignment.hosts)
         self._emulator = emulator
         self._layout = make_layout(plan, self._assignment)
-        self._parameters_of = {
-            (link.name, direction): parameters
-            for link in plan.links
-            for direction, parameters in parameters_here(plan, self._assignment, link).items()
-        }
         self._down: set[tuple[str, LinkDirectionName]] = set()
         self._resources = contextlib.ExitStack()
         self._namespaces: dict[str, str] = {}
@@ -141,12 +136,6 @@ class Network:
         key = (change.link, change.direction)
         is_down, was_down = change.state is LinkState.DOWN, key in self._down
         sender = self._layout.sender(change.link, change.direction)
-        if change.parameters.mtu_bytes != self._parameters_of[key].mtu_bytes and isinstance(
-            sender, HostInterface
-        ):
-            line = f"link set {sender.name} mtu {change.parameters.mtu_bytes}"
-            self._run_at(sender, [line], doing=f"changing the MTU of {change.link}")
-        self._parameters_of[key] = change.parameters
         blackhole = change.state is not LinkState.UP
         done = self._emulator.change(change.link, change.direction, change.parameters, blackhole=blackhole)
         if is_down and not was_down:

@@ -84,7 +84,7 @@ def _loss(row: Row) -> TableCell:
 
 
 def _lost(row: Row) -> TableCell:
-    counts = [(row.get(f"lost_{what}") or 0, what) for what in ("chance", "queue", "cut")]
+    counts = [(row.get(f"lost_{what}") or 0, what) for what in ("chance", "queue", "cut", "size")]
     text = ", ".join(f"{number(count)} {what}" for count, what in counts if count) or "0"
     return TableCell(text, sum(count for count, _ in counts))
 

@@ -113,6 +113,7 @@ def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Be
                 "lost_chance": behaviour.lost.chance,
                 "lost_queue": behaviour.lost.queue,
                 "lost_cut": behaviour.lost.cut,
+                "lost_size": behaviour.lost.size,
                 "configured_rate_bits_per_s": period.rate_bits_per_s,
                 "rate_bits_per_s": behaviour.rate_bits_per_s,
                 "rate_part": behaviour.rate_part,
@@ -152,7 +153,12 @@ def judge(period: Period, did: Behaviour) -> PeriodVerdict:
         if did.leaked:
             return PeriodVerdict(VIOLATED, f"{did.leaked} packets crossed while the link was {period.state}")
         return PeriodVerdict(PROVEN) if did.packets else PeriodVerdict(UNPROVEN, "no packet tried to cross")
-    problems = [*_loss_problems(period, did), *_delay_problems(period, did), *_rate_problems(period, did)]
+    problems = [
+        *_size_problems(did),
+        *_loss_problems(period, did),
+        *_delay_problems(period, did),
+        *_rate_problems(period, did),
+    ]
     if problems:
         return PeriodVerdict(VIOLATED, "; ".join(problems))
     reason = _too_little(period, did) or _vague_clocks(did)
@@ -223,6 +229,10 @@ def _rate_problems(period: Period, did: Behaviour) -> list[str]:
     if did.crowded:
         problems.append(f"{did.crowded} packets passed a queue that was longer than its limit")
     return problems
+
+
+def _size_problems(did: Behaviour) -> list[str]:
+    return [f"{did.leaked} packets larger than the MTU came through"] if did.leaked else []
 
 
 def _loss_problems(period: Period, did: Behaviour) -> list[str]:

@@ -13,6 +13,7 @@ from analysis.timelines.links.link_flow import (
     bounds,
     cut_off,
     inside_of,
+    larger_than_mtu,
     losses,
     replayed,
     slack,
@@ -130,10 +131,11 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
     strays = strays_of(flow, number)
     lost, at_risk = losses(flow, number, inside, settled, strays)
     queued = queue_limit(period)
+    is_hole = period.mtu_bytes < flow.periods[0].mtu_bytes
     return Behaviour(
         packets=int(inside.sum()),
         matched=len(here),
-        leaked=0,
+        leaked=int((settled & larger_than_mtu(flow, number) & flow.passed).sum()) if is_hole else 0,
         lost=lost,
         at_risk=at_risk,
         crowded=0 if queued is None else int((flow.queued[here] > queued + slack(period)).sum()),

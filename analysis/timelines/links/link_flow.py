@@ -152,7 +152,7 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
     """Return the losses, and how many segments only random loss could affect."""
     period = flow.periods[number]
     gone = ~flow.passed
-    large = flow.near.wire_bytes > period.mtu_bytes + ETHERNET_BYTES
+    large = larger_than_mtu(flow, number)
     full, perhaps_full = np.zeros_like(gone), np.zeros_like(gone)
     limit = queue_limit(period)
     if limit is not None:
@@ -168,6 +168,12 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
         size=int((settled & large & gone).sum()),
     )
     return lost, int(fair.sum())
+
+
+def larger_than_mtu(flow: Flow, number: int) -> Bools:
+    """Return which segments a period's MTU does not allow."""
+    found: Bools = flow.near.wire_bytes > flow.periods[number].mtu_bytes + ETHERNET_BYTES
+    return found
 
 
 def cut_off(flow: Flow, number: int) -> Bools:

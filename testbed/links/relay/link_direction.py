@@ -286,15 +286,28 @@ class LinkDirection:
         if self.blackhole:
             self.dropped_blackhole += cuts.segments
         elif cuts.wire_bytes(frame, 0, 1) > self._frame_bytes_max:
-            self.dropped_size += cuts.segments
+            self._admit_last(frame, cuts, arrival_ns)
         elif self._delay_queue.queued_bytes > QUEUED_BYTES_MAX:
             self.dropped_queue += cuts.segments
         else:
             for first, end in self._survivors(cuts.segments):
-                if self._ns_per_byte:
-                    self._transmit(frame, cuts, first, end, arrival_ns)
-                else:
-                    self._depart(frame, cuts, first, end, (arrival_ns, self._delay_ns_at(arrival_ns)))
+                self._pass(frame, cuts, first, end, arrival_ns)
+
+    def _admit_last(self, frame: bytes, cuts: Segmentation, arrival_ns: int) -> None:
+        """Drop the segments of a frame that are larger than the MTU, all but perhaps the last one."""
+        last = cuts.segments - 1
+        if not last or cuts.wire_bytes(frame, last, last + 1) > self._frame_bytes_max:
+            self.dropped_size += cuts.segments
+            return
+        self.dropped_size += last
+        for _ in self._survivors(1):
+            self._pass(frame, cuts, last, last + 1, arrival_ns)
+
+    def _pass(self, frame: bytes, cuts: Segmentation, first: int, end: int, arrival_ns: int) -> None:
+        if self._ns_per_byte:
+            self._transmit(frame, cuts, first, end, arrival_ns)
+        else:
+            self._depart(frame, cuts, first, end, (arrival_ns, self._delay_ns_at(arrival_ns)))
 
     def _survivors(self, count: int) -> list[tuple[int, int]]:
         """Return the runs (first, end) of `count` segments that are not lost."""

@@ -19,7 +19,7 @@ def delivery(**wrong):
 def link(**wrong):
     row = {"link": "r0-r1", "direction": "forward", "from_s": None, "to_s": None, "delay_p50_ms": 15.0}
     row |= {"delay_p99_ms": 15.2, "configured_delay_ms": 15.0, "loss": 0.0, "excess_p99_ms": 0.2}
-    row |= {"lost_chance": 0, "lost_queue": 0, "lost_cut": 0, "strays": 0}
+    row |= {"lost_chance": 0, "lost_queue": 0, "lost_cut": 0, "lost_size": 0, "strays": 0}
     row |= {"verdict": "proven", "reason": None, "cause": None}
     row |= wrong
     return row | {"valid": row["verdict"] != "violated"}
@@ -97,7 +97,7 @@ def test_a_link_is_what_its_worst_period_is():
     (found,) = summary_of(fidelity=[link(lost_queue=7), idle])["fidelity"]["links"]
     assert (found["state"], found["valid"]) == ("unproven", True)
     assert found["unproven"] == ["link r0-r1 forward from 9.0 s on: no packet tried to cross"]
-    assert found["lost"] == {"chance": 0, "queue": 7, "cut": 3}
+    assert found["lost"] == {"chance": 0, "queue": 7, "cut": 3, "size": 0}
     (found,) = summary_of(fidelity=[link(verdict="violated", reason="late"), idle])["fidelity"]["links"]
     assert (found["state"], found["valid"]) == ("violated", False)
 

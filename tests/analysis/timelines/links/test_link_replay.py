@@ -175,6 +175,21 @@ def test_a_change_that_was_not_carried_out_is_caught():
     assert states(captured, asked)[1] == VIOLATED
 
 
+def test_a_path_mtu_black_hole_loses_by_size_and_nothing_else():
+    hole = replace(NARROW, mtu_bytes=1000)
+    changes = [Change(0, NARROW), Change(3 * S, hole), Change(5 * S, NARROW)]
+    sent = traffic(7, 15)
+    captured = emulate(changes, sent)
+    assert states(captured, changes) == [PROVEN] * 3, reasons(captured, changes)
+    before, during, after = (did.lost for did in captured.measured(changes))
+    assert (before.size, after.size) == (0, 0)
+    assert during.size > 500
+    assert during.chance == 0
+    leaking = emulate(changes[:1], sent)
+    assert states(leaking, changes)[1] == VIOLATED
+    assert "larger than the MTU came through" in reasons(leaking, changes)[1]
+
+
 @pytest.mark.parametrize("off_ms", [-8, -3, 3, 8])
 def test_a_full_queue_of_small_packets_loses_none_by_chance_if_its_rate_changed_a_little_off(off_ms):
     wide = LinkParameters(delay_us=150_000, rate_bits_per_s=2_000_000, queue_packets=40)

@@ -220,6 +220,14 @@ def test_frames_larger_than_the_mtu_do_not_pass() -> None:
     assert link_direction.dropped_size == 1 + SEGMENTS
 
 
+def test_of_an_offloaded_frame_only_segments_within_the_mtu_pass() -> None:
+    link_direction, delay_queue = make_link_direction(LinkParameters(mtu_bytes=1400))
+    admit_all(link_direction, [Sent(bytes(SEGMENTS * 1448 - 200)).frame()])
+    assert link_direction.dropped_size == SEGMENTS - 1
+    [(_, passed)] = releases(delay_queue)
+    assert 1248 < len(passed) < 1448
+
+
 def test_held_bytes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_direction_module, "QUEUED_BYTES_MAX", 5000)
     link_direction, delay_queue = make_link_direction(LinkParameters(delay_us=1000))
