@@ -113,6 +113,7 @@ class Lab(contextlib.AbstractContextManager["Lab"]):
         def passed() -> bool:
             row = self.emulator.counters()[link, LinkDirectionName.FORWARD]
             lost = row.dropped_loss + row.dropped_queue + row.dropped_blackhole + row.dropped_kernel
+            lost += row.dropped_size
             return row.frames + lost == len(stamper.sent)
 
         wait_until(passed, f"{len(stamper.sent)} frames to pass {link} or be lost")

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from experiments.planned.changes import LinkDirectionName
+from testbed.errors import TestbedError
 from testbed.links.emulator import Applied
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
@@ -147,6 +148,23 @@ def one_way_cut(kind: str) -> dict[str, Any]:
         backward.collect_all()
         lab.settle("link", forward)
         return {"forward": len(forward.arrivals), "backward": len(backward.arrivals)}
+
+
+def black_hole(kind: str, mtu_bytes: int, sizes: list[int]) -> dict[str, Any]:
+    """Which datagrams of these sizes get through once the link has another MTU; or why it cannot have it."""
+    with Lab(kind, {str(size): LinkParameters(delay_us=1000) for size in sizes}) as lab:
+        passed = {}
+        for size in sizes:
+            link, smaller = str(size), LinkParameters(delay_us=1000, mtu_bytes=mtu_bytes)
+            try:
+                lab.emulator.change(link, LinkDirectionName.FORWARD, smaller, blackhole=False)
+            except TestbedError as error:
+                return {"failure": str(error)}
+            stamper = Stamper(lab.udp(link), size=size)
+            send_steadily([stamper], 20, 0.001)
+            lab.settle(link, stamper)
+            passed[size] = len(stamper.arrivals)
+        return {"passed": passed}
 
 
 def down_and_up(kind: str) -> dict[str, Any]:
