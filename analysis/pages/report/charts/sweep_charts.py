@@ -224,7 +224,7 @@ def _outage_charts(sweep: SweepResults, axis: str, runs: Sequence[SweepRunResult
                 x=along,
                 y=Axis("since the link was back, s", "s"),
                 series=(*flows, *retries),
-                note=NOTE,
+                note="Runs in which a stream stays stalled have no such time: see the expectations.",
             ),
             SweepChart(
                 key="outage-losses",
