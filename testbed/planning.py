@@ -9,6 +9,7 @@ or receives background traffic has one more host for it, after the others. That 
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
@@ -66,6 +67,9 @@ def make_plan(experiment: Experiment, topology: Topology, *, seed: int | None, l
         raise InputError(experiment.name, None, "faults", found)
     churn = experiment.churn(topology, run_seed)
     hosts = tuple(_hosts(experiment, topology))
+    if twice := [name for name, count in Counter(host.name for host in hosts).items() if count > 1]:
+        problem = f"two hosts would both be called {twice[0]}: rename a region"
+        raise InputError(topology.name, None, "regions", problem)
     links = (*_wan_links(topology), *_lan_links(topology, hosts))
     processes = tuple(_processes(hosts, run_seed))
     streams = tuple(_streams(experiment.workload.streams_in(tuple(topology.regions))))

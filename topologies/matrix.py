@@ -14,7 +14,6 @@ import csv
 import io
 import json
 import math
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from topologies.bounded_files import decoded, number_in, read_bounded, rows_of
 from topologies.errors import InputError
 from topologies.model import LINKS_MAX, REGIONS_MAX
 from topologies.quantities import DURATION
+from topologies.region_names import region_name
 from topologies.strict import suggestion
 
 FOLDER = Path(__file__).parent / "matrices"
@@ -32,7 +32,6 @@ BYTES_MAX = 16 << 20
 RTT_MS_MAX = 60_000.0
 LOSS_PERCENT_MAX = 99.0
 LIST_COLUMNS = ("from", "to", "rtt_ms")
-NAME_LENGTH_MAX = 20
 LAN_DELAY_US = 250
 _US_PER_MS = 1_000
 
@@ -53,7 +52,7 @@ Pair = tuple[str, str]
 class Matrix:
     """Regions in the file's order, and the measurements between them.
 
-    written: the name of each region in the file; a topology allows only small letters and digits.
+    written: the name of each region in the file; a topology allows only letters, digits and hyphens.
     """
 
     regions: tuple[str, ...]
@@ -169,14 +168,15 @@ class _Reader:
         self._found[pair].append(measured)
 
     def _region(self, line: int, written: str) -> str:
-        """Return the region's name for a name in the file: small letters and digits."""
+        """Return the region's name for a name in the file."""
         written = written.strip()
         if written not in self._names:
-            name = re.sub(r"[^a-z0-9]", "", written.lower())[:NAME_LENGTH_MAX]
-            name = name if name[:1].isalpha() else f"r{name}"[:NAME_LENGTH_MAX]
-            if not written or name == "r":
+            name = region_name(written)
+            if not name:
                 raise self._wrong(line, "has a region without a name")
-            same = next((other for other, known in self._names.items() if known == name), None)
+            same = next(
+                (other for other, known in self._names.items() if known.lower() == name.lower()), None
+            )
             if same is not None:
                 raise self._wrong(line, f"{same} and {written} would both be called {name}")
             self._names[written] = name

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from topologies.link_parameters import DELAY_US_MAX, LinkParameters
+from topologies.region_names import LENGTH_MAX, PATTERN, WORDS
 from topologies.strict import (
     DurationUs,
     Flag,
@@ -23,6 +24,7 @@ from topologies.strict import (
     WholeNumber,
     problem,
     spelled,
+    suggestion,
 )
 
 WEIGHT_MAX = 1_000_000
@@ -43,7 +45,7 @@ def _two_regions(given: Any) -> Any:
 
 
 LinkEnds = Annotated[tuple[str, str], BeforeValidator(_two_regions)]
-RegionName = Annotated[str, *spelled("[a-z][a-z0-9]*", "a letter of a-z, then any of a-z and 0-9", 20)]
+RegionName = Annotated[str, *spelled(PATTERN, WORDS, LENGTH_MAX)]
 
 
 class LinkOverrides(StrictModel):
@@ -244,18 +246,27 @@ class Topology(StrictModel):
                 crossing.append((link, a < b))
         return crossing
 
+    def _other_link(self, first: int, link: Link) -> str:
+        if set(self.links[first].between) == set(link.between):
+            return f"a duplicate: see links.{first}"
+        return f"also the name of links.{first}: rename a region"
+
     @model_validator(mode="after")
     def _names_fit(self) -> Self:
+        spelled_as: dict[str, str] = {}
         for name in self.regions:
-            if name in RESERVED_REGION_NAMES:
+            if name.lower() in RESERVED_REGION_NAMES or name.lower().startswith("lan-"):
                 raise problem("is a reserved name", "regions", name)
-        seen: dict[frozenset[str], int] = {}
+            if (other := spelled_as.setdefault(name.lower(), name)) != name:
+                raise problem(f"differs from {other} only in case", "regions", name)
+        seen: dict[str, int] = {}
         for number, link in enumerate(self.links):
             for end in link.between:
                 if end not in self.regions:
-                    known = ", ".join(self.regions)
-                    raise problem(f"there is no region {end}: known are {known}", "links", number, "between")
-            first = seen.setdefault(frozenset(link.between), number)
-            if first != number:
-                raise problem(f"{link.name} is a duplicate: see links.{first}", "links", number, "between")
+                    hint = suggestion(end, self.regions)
+                    raise problem(f"there is no region {end}{hint}", "links", number, "between")
+            for name in (link.name, "-".join(reversed(link.between))):
+                first = seen.setdefault(name.lower(), number)
+                if first != number:
+                    raise problem(f"{name} is {self._other_link(first, link)}", "links", number, "between")
         return self

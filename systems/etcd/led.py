@@ -14,7 +14,7 @@ def ask(what, **given):
 
 
 if region:
-    regions = {each["ID"]: each["name"].split("-")[0] for each in ask("cluster/member/list")["members"]}
+    regions = {each["ID"]: each["name"].rsplit("-", 2)[0] for each in ask("cluster/member/list")["members"]}
     status = ask("maintenance/status")
     leader, own = status["leader"], status["header"]["member_id"]
     if regions[leader] != region:

@@ -25,7 +25,7 @@ async def main():
             continue
         members = [each.name for each in cluster.replicas or () if each.current]
         if cluster.leader and len(members) == replicas - 1:
-            if not region or cluster.leader.startswith(f"{region}-"):
+            if not region or cluster.leader.rsplit("-", 2)[0] == region:
                 break
             await network.request("$JS.API.STREAM.LEADER.STEPDOWN.events", json.dumps({}).encode())
         await asyncio.sleep(0.2)

@@ -80,18 +80,21 @@ class CommandError(Exception):
     """An invalid command; the text gives the reason and the usage."""
 
 
-def fault_documents(word: str, given: str, processes: Mapping[str, str]) -> list[Document]:
+def fault_documents(
+    word: str, given: str, processes: Mapping[str, str], links: Mapping[str, tuple[str, str]]
+) -> list[Document]:
     """Parse a command into faults in the form of an experiment's file, without their time.
 
     word: a key of USAGE. given: the rest of the line. processes: names of processes by their hosts, so that
-    either name is accepted. Raises CommandError.
+    either name is accepted. links: the two regions by a link's name, which can replace them. Raises
+    CommandError.
     """
     if word in PROCESS_WORDS:
         names = given.split()
         if not names:
             raise _unusable(word, "needs a process")
         return [{word: processes.get(name, name)} for name in names]
-    words = iter(given.replace("|", " | ").split())
+    words = (part for each in given.replace("|", " | ").split() for part in links.get(each, (each,)))
     return [_LINK_WORDS[word](word, words)]
 
 
@@ -169,9 +172,7 @@ _ONLY_VALUES = ("set", "delay", "jitter", "loss", "rate")
 
 
 def _link(word: str, words: Iterator[str]) -> list[str]:
-    """Parse `r2 r3`, or the link's name `r2-r3`."""
-    first = _next(word, words, "two regions")
-    return first.split("-", 1) if "-" in first else [first, _next(word, words, "the second region")]
+    return [_next(word, words, "two regions"), _next(word, words, "the second region")]
 
 
 def _next(word: str, words: Iterator[str], what: str) -> str:

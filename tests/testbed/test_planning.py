@@ -193,3 +193,18 @@ def test_names_missing_in_the_topology_are_bad_input():
         make_plan(
             load_experiment("link-failure"), load_topology("three-regions"), seed=None, links_kind="auto"
         )
+
+
+def test_hosts_of_two_regions_never_share_a_name(tmp_path):
+    (tmp_path / "system.yaml").write_text(
+        "name: crossed\nroles:\n"
+        "  b-a: {traits: [subscriber], run: [sleep]}\n  a: {traits: [publisher], run: [sleep]}\n"
+    )
+    (tmp_path / "crossed.yaml").write_text(
+        "name: crossed\nsystem: ./system.yaml\nroles: {b-a: 1, a: 1}\nduration: 10s\n"
+        "topology: {regions: {a: {}, a-b: {}}, links: [{between: [a, a-b], delay: 1ms}]}\n"
+        "workload: {event_size: 100B, rate: 1/s}\n"
+    )
+    experiment = load_experiment(str(tmp_path / "crossed.yaml"))
+    with pytest.raises(InputError, match="two hosts would both be called a-b-a-0: rename a region"):
+        make_plan(experiment, load_topology(experiment.topology), seed=None, links_kind="auto")

@@ -157,7 +157,7 @@ def test_a_link_whose_directions_both_give_their_delay_needs_none_of_its_own(loa
             "pair.yaml:7: links.1.between: ",
         ),
         ("r1: {}", "lan: {}", "pair.yaml:4: regions.lan: is a reserved name"),
-        ("r1: {}", "R-1: {}", "pair.yaml:4: regions.R-1: should be a letter of a-z, then any of"),
+        ("r1: {}", "R_1: {}", "pair.yaml:4: regions.R_1: should be a letter, then letters and digits"),
         ("name: pair", "name: a b", "pair.yaml:1: name: should be a letter of a-z, then any of"),
         ("name: pair", f"name: {'a' * 61}", "pair.yaml:1: name: should have at most 60 characters, not 61"),
         ("r1: {}", "r1:", "pair.yaml:4: regions.r1: should be a mapping of fields, not None"),

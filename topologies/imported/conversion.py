@@ -197,14 +197,14 @@ def _listed(names: Iterable[str]) -> str:
 
 def _names(nodes: Sequence[Node]) -> dict[str, str]:
     """Return the name of each node's region, by id: unique, from its name or else its id."""
-    taken = set(RESERVED_REGION_NAMES)
+    taken = set(RESERVED_REGION_NAMES)  # in lower case
     names: dict[str, str] = {}
     for node in nodes:
         wanted = region_name(node.name) or region_name(node.id) or "region"
         name, number = wanted, 1
-        while name in taken:
+        while name.lower() in taken:
             number += 1
-            name = f"{wanted[: LENGTH_MAX - len(str(number)) - 1]}x{number}"
-        taken.add(name)
+            name = f"{wanted[: LENGTH_MAX - len(str(number)) - 1].rstrip('-')}-{number}"
+        taken.add(name.lower())
         names[node.id] = name
     return names

@@ -34,9 +34,9 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
 
     FILE is a CSV, or the name of a bundled one: ibm-cloud-2024-08. It is a matrix with names in its first row
     and column and milliseconds in its cells, or a list with the columns from, to, rtt_ms and, if known,
-    jitter_ms and loss_percent. Names become lower case letters and digits: `New York` becomes newyork, and
-    the command prints that. A link's delay is half of the round trip, minus the delay of both LANs. Exit
-    codes: 0 written, 2 bad input.
+    jitter_ms and loss_percent. Other characters of names than letters and digits become hyphens: `New York`
+    becomes New-York, and the command prints that. A link's delay is half of the round trip, minus the delay
+    of both LANs. Exit codes: 0 written, 2 bad input.
     """
     from topologies.document import parse_document, validated
     from topologies.errors import InputError
@@ -55,7 +55,7 @@ def matrix(file: str, regions: str | None, name: str | None, rate: str, output: 
     validated(Topology, parse_document(f"the topology from {path}", text))
     if found.renamed:
         names = ", ".join(f"{name} is {region}" for name, region in found.renamed.items())
-        click.echo(f"renamed, because names are lower case letters and digits: {names}", err=True)
+        click.echo(f"renamed, because names are letters, digits and hyphens: {names}", err=True)
     write_or_print(output, text)
 
 

@@ -47,7 +47,8 @@ def _kind(manifest: Manifest) -> tuple[Shaping, bool]:
         return Shaping.HOSTS, True
     serves = {node.name: set(regions_of(node.name)) for node in manifest.nodes}
     own = all(
-        node.addresses and all(serves[node.name] & set(link.split("-")) for link in node.addresses)
+        node.addresses
+        and all(any(f"-{region}-" in f"-{link}-" for region in serves[node.name]) for link in node.addresses)
         for node in manifest.nodes
     )  # the name of region_lan() also has its region behind a dash
     return (Shaping.EMULAB, True) if own else (Shaping.HOSTS, False)

@@ -6,11 +6,14 @@ from pydantic import TypeAdapter
 from experiments.faults.kinds import Faults
 from testbed.shell.fault_commands import USAGE, CommandError, candidates, fault_documents
 
+LINKS = {"r2-r3": ("r2", "r3"), "New-York-R1": ("New-York", "R1")}
 PROCESSES = {"r2-proxy-0": "r2/proxy-0"}
 NAMES = {"regions": ["r0", "r1", "r2"], "processes": ["r2/proxy-0"], "faults": ["cut-1"]}
 SAID = {
     "cut r2 r3": {"cut": ["r2", "r3"]},
     "cut r2-r3": {"cut": ["r2", "r3"]},
+    "cut New-York-R1 for 5s": {"cut": ["New-York", "R1"], "for": "5s"},
+    "restore New-York-R1": {"restore": ["New-York", "R1"]},
     "cut r2 r3 down forward for 5s": {
         "cut": ["r2", "r3"],
         "mode": "down",
@@ -36,12 +39,12 @@ SAID = {
 @pytest.mark.parametrize(("line", "document"), SAID.items())
 def test_a_line_says_what_a_file_would(line: str, document: dict[str, object]):
     word, _, given = line.partition(" ")
-    assert fault_documents(word, given, PROCESSES) == [document]
+    assert fault_documents(word, given, PROCESSES, LINKS) == [document]
     TypeAdapter(Faults).validate_python([{"at": "1s", **document}])
 
 
 def test_several_processes_can_be_said_at_once():
-    assert fault_documents("stop", "r0/proxy-0 r2-proxy-0", PROCESSES) == [
+    assert fault_documents("stop", "r0/proxy-0 r2-proxy-0", PROCESSES, LINKS) == [
         {"stop": "r0/proxy-0"},
         {"stop": "r2/proxy-0"},
     ]
@@ -66,7 +69,7 @@ def test_several_processes_can_be_said_at_once():
 def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line: str, why: str):
     word, _, given = line.partition(" ")
     with pytest.raises(CommandError) as raised:
-        fault_documents(word, given, PROCESSES)
+        fault_documents(word, given, PROCESSES, LINKS)
     assert str(raised.value).startswith(f"{word} {why}")
     assert str(raised.value).endswith(USAGE[word])
 

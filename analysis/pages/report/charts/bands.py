@@ -204,8 +204,9 @@ def _of_process(change: ProcessChange) -> list[_Subject]:
 
 
 def fault_label(kind: str, target: str) -> str:
-    """Return the effect and target of a fault as text: "cut r2-r3", with a dash."""
-    return f"{kind} {target.replace('-', EN_DASH) if '/' not in target else target}"
+    """Return the effect and target of a fault as text: "cut r2-r3", with a dash for a link."""
+    is_link = target.count("-") == 1 and "/" not in target and kind not in {"isolate", "partition"}
+    return f"{kind} {target.replace('-', EN_DASH) if is_link else target}"
 
 
 def _merge(spans: Iterable[_Span], labels: Mapping[str, str]) -> list[FaultPeriod]:

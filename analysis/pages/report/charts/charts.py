@@ -114,7 +114,7 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
     rate = rates.pop() if len(rates) == 1 and in_bytes and not varies else None
     return Chart(
         key=f"link-{link.name}",
-        title=link.name.replace("-", EN_DASH),
+        title=f"{link.a}{EN_DASH}{link.b}",
         x=time_axis(record, series),
         y=Axis("bytes/s on the wire" if in_bytes else "events/s", "B/s" if in_bytes else "events/s"),
         series=series + others,

@@ -13,6 +13,7 @@ from testbed.cli import main
 from testbed.machines.emulab.manifest import read_manifest
 from testbed.machines.emulab.request import ONE_EACH, Density, Hardware, site_request
 from testbed.machines.emulab.rspec import request_rspec
+from testbed.machines.emulab.rspec_names import machine_names, regions_of
 from testbed.machines.emulab.to_inventory import inventory_text
 from testbed.machines.inventory import Inventory, Shaping, load_inventory
 from testbed.machines.placement import assignments, place
@@ -156,3 +157,9 @@ def test_the_command_prints_the_inventory(capsys, tmp_path):
 def test_a_file_that_is_not_there_is_bad_input(capsys):
     assert main.run(["emulab", "inventory", "nowhere.xml"]) == 2
     assert capsys.readouterr().err == "cutset: nowhere.xml: cannot be read: No such file or directory\n"
+
+
+def test_a_machines_name_tells_its_regions_also_those_with_hyphens():
+    regions = ("New-York", "r0", "AS-7018")
+    assert regions_of(machine_names(regions, 1)[0]) == regions
+    assert [regions_of(name) for name in machine_names(("New-York",), 2)] == [("New-York",)] * 2
