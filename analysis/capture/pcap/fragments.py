@@ -19,8 +19,7 @@ import numpy as np
 
 from analysis.capture.pcap.fields import Columns
 from analysis.capture.pcap.files.format import Bytes, column, gather
-from analysis.capture.pcap.files.records import PacketRecords
-from analysis.capture.pcap.link_types import ETHERNET, ETHERTYPE_IPV4, ETHERTYPE_IPV6, network_layer
+from analysis.capture.pcap.uncommon import UncommonPackets
 
 FRAGMENTS_MAX = 100_000  # that get a place; others are lost
 DATAGRAMS_MAX = 4_096  # incomplete at the same time; the oldest is abandoned
@@ -77,9 +76,10 @@ class FragmentCollector:
     lost: int = 0  # the first fragment is missing, or lacks part of the TCP header
     _datagrams: dict[bytes, _Datagram] = field(default_factory=dict)
 
-    def collect(self, data: Bytes, records: PacketRecords) -> None:
-        """Find the IP fragments among records."""
-        for row, at, is_ipv4 in _suspects(data, records):
+    def collect(self, data: Bytes, packets: UncommonPackets) -> None:
+        """Find the IP fragments among packets."""
+        records = packets.records
+        for row, at, is_ipv4 in _suspects(data, packets):
             begin, length = int(records.begin[row]), int(records.length[row])
             content = data[begin + at : begin + min(length, at + _HEADERS_BYTES_MAX)].tobytes()
             part = (_ipv4 if is_ipv4 else _ipv6)(content, begin)
@@ -147,25 +147,17 @@ def within(fragments: Sequence[Fragment], start: int, end: int) -> tuple[Fragmen
     return tuple(fragments[first:last])
 
 
-def _suspects(data: Bytes, records: PacketRecords) -> list[tuple[int, int, bool]]:
-    """Return records that may hold a fragment of a TCP segment: row, offset of IP, whether it is IPv4."""
-    rows = np.arange(records.at.size)
-    if isinstance(records.link_type, int) and records.link_type == ETHERNET:  # nearly all packets
-        plain = (column(records.head, 12, ">u2") == ETHERTYPE_IPV4) & (
-            column(records.head, 20, ">u2") & 0x3FFF == 0
-        )
-        rows = np.flatnonzero(~plain)
-    if rows.size == 0:
-        return []
-    some = records.take(rows)
-    ethertype, begin = network_layer(data, some)
-    ip = gather(data, some.begin + begin, 10)
-    ipv4 = (
-        (ethertype == ETHERTYPE_IPV4) & (column(ip, 6, ">u2") & 0x3FFF != 0) & (column(ip, 9, "u1") == _TCP)
-    )
-    ipv6 = (ethertype == ETHERTYPE_IPV6) & ~np.isin(column(ip, 6, "u1"), _UNCUT)
+def _suspects(data: Bytes, packets: UncommonPackets) -> list[tuple[int, int, bool]]:
+    """Return packets that may hold a fragment of a TCP segment: row, offset of IP, whether it is IPv4."""
+    ip_at = packets.layers.ip_at
+    rows = np.flatnonzero(ip_at >= 0)
+    ip = gather(data, packets.records.begin[rows] + ip_at[rows], 10)
+    is_ipv4 = column(ip, 0, "u1") >> 4 == 4
+    ipv4 = is_ipv4 & (column(ip, 6, ">u2") & 0x3FFF != 0) & (column(ip, 9, "u1") == _TCP)
+    ipv6 = ~is_ipv4 & ~np.isin(column(ip, 6, "u1"), _UNCUT)
     return [
-        (int(rows[row]), int(begin[row]), bool(ipv4[row])) for row in np.flatnonzero(ipv4 | ipv6).tolist()
+        (int(rows[place]), int(ip_at[rows[place]]), bool(ipv4[place]))
+        for place in np.flatnonzero(ipv4 | ipv6).tolist()
     ]
 
 

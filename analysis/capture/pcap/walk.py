@@ -16,7 +16,7 @@ from itertools import islice
 
 import numpy as np
 
-from analysis.capture.pcap.files.format import PCAP, Bytes, Format, Integers
+from analysis.capture.pcap.files.format import PCAPNG, Bytes, Format, Integers
 
 LANE_BYTES = 262_144
 LANES_MIN = 8  # fewer do not repay the set-up
@@ -104,7 +104,7 @@ def _join(
 def _lane_starts(data: Bytes, start: int, stop: int, form: Format) -> Iterator[int]:
     """Guess a record's beginning near the beginning of each lane, in ascending order."""
     candidates, plausible = (
-        _guessing_pcap(data, start, form) if form.kind == PCAP else _guessing_pcapng(data, start, form)
+        _guessing_pcapng(data, start, form) if form.kind == PCAPNG else _guessing_pcap(data, start, form)
     )
     for lane in range(start + LANE_BYTES, stop - SEARCH_BYTES, LANE_BYTES):
         some: Sequence[int] = (candidates(lane)[:CANDIDATES_MAX] + lane).tolist()
@@ -128,20 +128,18 @@ def _guessing_pcap(data: Bytes, start: int, form: Format) -> Guesses:
 
 
 def _plausible_pcap(data: Bytes, form: Format, seconds_high: int, offset: int) -> bool:
-    header = struct.Struct(form.order + "IIII")
+    header, chain = struct.Struct(form.order + "IIII"), form.chain
     for _ in range(CHAIN):
-        if offset + header.size > data.size:
+        if offset + chain.header_bytes > data.size:
             return False
-        seconds, fraction, length, wire_length = header.unpack_from(data.data, offset)
-        if (
-            not 0 <= (seconds >> 16) - seconds_high <= 1
-            or fraction >= form.fraction_max
-            or length > form.record_bytes_max
-        ):
+        fields = header.unpack_from(data.data, offset)
+        seconds, fraction = fields[:2]
+        length, wire_length = fields[chain.length_at // 4], fields[chain.wire_length_at // 4]
+        if not 0 <= (seconds >> 16) - seconds_high <= 1 or fraction > form.fraction_end:
             return False
-        if wire_length < length:
+        if length > min(wire_length, form.record_bytes_max):
             return False
-        offset += header.size + length
+        offset += chain.beside + length
     return True
 
 

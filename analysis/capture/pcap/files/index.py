@@ -18,7 +18,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from analysis.capture.pcap.files.compressed import unpacking_problem
-from analysis.capture.pcap.files.format import FILE_HEADER_BYTES, PCAP, Format
+from analysis.capture.pcap.files.format import CHAINS, PCAPNG, Format
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.scan import CaptureScan, Split
 from analysis.capture.pcap.fragments import Fragment
@@ -26,7 +26,7 @@ from analysis.errors import CaptureError
 from experiments.files.whole_files import write_whole
 from experiments.records.rundir import RunDirectory
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,14 @@ class CaptureIndex:
         """Whether the capture is a classic pcap file, whose records can be read independently, and the splits
         cover all its records.
         """
-        places = [FILE_HEADER_BYTES, *(place for split in self.splits for place in (split.offset, split.end))]
+        places = [
+            self.sections[0].chain.first,
+            *(place for split in self.splits for place in (split.offset, split.end)),
+        ]
         joined = all(end == begin for end, begin in zip(places[::2], places[1::2], strict=False))
         return (
             len(self.sections) == 1
-            and self.sections[0].kind == PCAP
+            and self.sections[0].kind != PCAPNG
             and joined
             and places[-1] == self.good_bytes
         )
@@ -108,7 +111,7 @@ def build_index(capture: Path) -> CaptureIndex:
         good_bytes=scan.end,
         splits=tuple(scan.splits),
         problem=problem,
-        unused=dict(scan.unused),
+        unused=dict(scan.unused) | scan.unread.by_name(),
         fragments=fragments,
     )
 
@@ -132,13 +135,17 @@ def parse_index(content: bytes) -> CaptureIndex:
         if not (0 <= split.section < len(found.sections) and end <= split.offset < split.end):
             raise ValueError("impossible splits")
         end = split.end
-    if not found.sections or not all(form.interfaces for form in found.sections if form.kind == PCAP):
+    if not found.sections or not all(map(_is_possible, found.sections)):
         raise ValueError("no sections")
     if not end <= found.good_bytes <= found.file_bytes:
         raise ValueError("ends beyond its capture")
-    if [form.kind for form in found.sections] == [PCAP] and not found.is_plain:
+    if found.sections[0].kind != PCAPNG and not found.is_plain:
         raise ValueError("does not cover the whole capture")
     return found
+
+
+def _is_possible(form: Format) -> bool:
+    return form.kind in CHAINS and (form.kind == PCAPNG or bool(form.interfaces))
 
 
 @cache

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from analysis.capture.pcap.files.format import (
     PCAPNG,
-    RECORD_HEADER_BYTES,
     Bytes,
     Format,
     Integers,
@@ -18,7 +17,7 @@ from analysis.capture.pcap.files.format import (
 )
 from analysis.capture.pcap.files.pcapng import Blocks, read_blocks
 
-HEAD_BYTES = 24
+HEAD_BYTES = 40
 NS = 1_000_000_000
 PYTHON_UNITS = (
     10 * NS
@@ -60,16 +59,19 @@ def read_records(data: Bytes, offsets: Integers, form: Format) -> PacketRecords:
     """Read the records whose headers are at these offsets of one section; `walk` finds the offsets."""
     if form.kind == PCAPNG:
         return _of_blocks(read_blocks(data, offsets, form, HEAD_BYTES), form)
-    rows = gather(data, offsets, RECORD_HEADER_BYTES + HEAD_BYTES)
-    word = form.order + "u4"
+    chain, word = form.chain, form.order + "u4"
+    rows = gather(data, offsets, chain.header_bytes + HEAD_BYTES)
+    fraction = column(rows, 4, word)
+    carried = int(np.count_nonzero(fraction >= form.fraction_end))
     return PacketRecords(
         at=offsets,
-        begin=offsets + RECORD_HEADER_BYTES,
-        t_ns=column(rows, 0, word) * NS + column(rows, 4, word) * (NS // form.interfaces[0].units_per_s),
-        length=column(rows, 8, word),
-        wire_length=column(rows, 12, word),
+        begin=offsets + chain.header_bytes,
+        t_ns=column(rows, 0, word) * NS + fraction * (NS // form.interfaces[0].units_per_s),
+        length=column(rows, chain.length_at, word),
+        wire_length=column(rows, chain.wire_length_at, word),
         link_type=form.interfaces[0].link_type,
-        head=rows[:, RECORD_HEADER_BYTES:],
+        head=rows[:, chain.header_bytes :],
+        unused={"time stamps with a whole second in their fraction": carried} if carried else {},
     )
 
 

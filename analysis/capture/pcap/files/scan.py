@@ -12,28 +12,26 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from analysis.capture.pcap.files.format import (
-    FILE_HEADER_BYTES,
-    PCAP,
     PCAPNG,
-    RECORD_HEADER_BYTES,
     Bytes,
     Format,
     Integers,
     column,
     gather,
-    parse_file_header,
+    read_file_header,
 )
 from analysis.capture.pcap.files.mapping import release
 from analysis.capture.pcap.files.pcapng import MAGIC, ChainCheck, begin_section, check_blocks
 from analysis.capture.pcap.files.records import PacketRecords, read_records
 from analysis.capture.pcap.fragments import Fragment, FragmentCollector
-from analysis.capture.pcap.link_types import is_known
+from analysis.capture.pcap.uncommon import UnreadPackets, uncommon_packets
 from analysis.capture.pcap.walk import walk
 
 SPLIT_BYTES = 4 * 1024 * 1024
 SECTIONS_MAX = 1_024
 _WINDOW_BYTES = 64 * 1024 * 1024  # walked at once
 _FIRST_WINDOW_BYTES = 4_096  # of a section of pcapng, since the walk may pass the begin of another section
+_INT32_MAX = (1 << 31) - 1
 _BATCH_RECORDS = 32_768  # checked at once
 
 
@@ -70,6 +68,7 @@ class CaptureScan:
     sections: list[Format] = field(default_factory=list)
     splits: list[Split] = field(default_factory=list)
     unused: Counter[str] = field(default_factory=Counter)
+    unread: UnreadPackets = field(default_factory=UnreadPackets)
     fragments: FragmentCollector = field(default_factory=FragmentCollector)
     _between: bool = True  # a section header is next
     _window_bytes: int = 0
@@ -117,10 +116,11 @@ class CaptureScan:
                 self.problem = begun
                 return
         else:
-            begun = parse_file_header(data[:FILE_HEADER_BYTES].tobytes(), self.name), FILE_HEADER_BYTES
+            form = read_file_header(data, self.name)
+            begun = form, form.chain.first
         form, self.end = begun
         self.sections.append(form)
-        self._window_bytes = _WINDOW_BYTES if form.kind == PCAP else min(_FIRST_WINDOW_BYTES, _WINDOW_BYTES)
+        self._window_bytes = min(_FIRST_WINDOW_BYTES, _WINDOW_BYTES) if form.kind == PCAPNG else _WINDOW_BYTES
         self._between = False
 
     def _walk(self, data: Bytes, stop: int) -> None:
@@ -145,7 +145,10 @@ class CaptureScan:
             records = read_records(data, batch[: checked.good], checked.form)
             found.append((records.at, records.t_ns))
             self._count(records)
-            self.fragments.collect(data, records)
+            closer = uncommon_packets(data, records)
+            if closer is not None:
+                self.unread.add(closer)
+                self.fragments.collect(data, closer)
             if checked.good < batch.size:
                 end = int(batch[checked.good])
                 break
@@ -159,19 +162,22 @@ class CaptureScan:
         snapped = int(np.count_nonzero(records.length < records.wire_length))
         if snapped:
             self.unused["packets that were not captured whole"] += snapped
-        link_types, counts = np.unique(records.link_type, return_counts=True)
-        if isinstance(records.link_type, int):
-            counts = np.array([records.at.size])
-        for link_type, count in zip(link_types.tolist(), counts.tolist(), strict=True):
-            if count and not is_known(link_type):
-                self.unused[f"packets of link type {link_type}"] += count
+        longer = int(np.count_nonzero(records.length > records.wire_length))
+        if longer:
+            self.unused["packets with more captured bytes than on the wire"] += longer
 
 
 def _check_records(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
-    """Check the records of a walk through classic pcap."""
-    headers = gather(data, offsets, RECORD_HEADER_BYTES)
-    fraction, length = column(headers, 4, form.order + "u4"), column(headers, 8, form.order + "u4")
-    damaged = np.flatnonzero((length > form.record_bytes_max) | (fraction >= form.fraction_max))
+    """Check the records of a walk through classic pcap.
+
+    A header is damaged if its length is impossible, if its fraction of a second is negative, or if its lengths
+    contradict each other and the fraction is over a second. Such a fraction alone is carried over.
+    """
+    chain, word = form.chain, form.order + "u4"
+    headers = gather(data, offsets, chain.header_bytes)
+    fraction, length = column(headers, 4, word), column(headers, chain.length_at, word)
+    twice = (fraction >= form.fraction_end) & (length > column(headers, chain.wire_length_at, word))
+    damaged = np.flatnonzero((length > form.record_bytes_max) | (fraction > _INT32_MAX) | twice)
     if damaged.size:
         good = int(damaged[0])
         end = int(offsets[good])
@@ -182,7 +188,7 @@ def _check_records(data: Bytes, offsets: Integers, following: int, form: Format)
         problem = f"cut off: the record at byte {end} needs {following - data.size} bytes more"
         return ChainCheck(offsets.size - 1, form, problem)
     tail = data.size - following
-    if 0 < tail < RECORD_HEADER_BYTES:
+    if 0 < tail < chain.header_bytes:
         return ChainCheck(offsets.size, form, f"cut off: {tail} bytes of a record header at byte {following}")
     return ChainCheck(offsets.size, form)
 

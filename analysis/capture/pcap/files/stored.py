@@ -165,7 +165,7 @@ def _has_records(store: pafs.FileSystem, path: str, index: CaptureIndex) -> bool
         for split in {splits[0], splits[len(splits) // 2], splits[-1]}:
             source.seek(split.offset)
             seconds, fraction = struct.unpack(form.order + "II", source.read(RECORD_TIME_BYTES))
-            t_ns = seconds * 10**9 + fraction * 10**9 // form.fraction_max
+            t_ns = seconds * 10**9 + fraction * 10**9 // form.fraction_end
             if not split.first_ns <= t_ns <= split.last_ns:
                 return False
     return True

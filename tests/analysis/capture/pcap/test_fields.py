@@ -21,7 +21,7 @@ from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Packet, Raw
 
 from analysis.capture.pcap.fields import NOT_IP, read_fields
-from analysis.capture.pcap.files.format import parse_file_header
+from analysis.capture.pcap.files.format import read_file_header
 from analysis.capture.pcap.files.records import read_records
 from analysis.capture.pcap.streams import format_address
 from analysis.capture.pcap.walk import walk
@@ -68,7 +68,7 @@ TSHARK_FIELDS = (
 def fields_of(frames: list[bytes] | list[Record], **how: bool | str) -> list[dict[str, int]]:
     records = [frame if isinstance(frame, Record) else Record(START_NS, frame) for frame in frames]
     content = pcap_bytes(records, **how)  # type: ignore[arg-type]
-    form = parse_file_header(content[:24], "test")
+    form = read_file_header(np.frombuffer(content, np.uint8), "test")
     data = np.frombuffer(content, np.uint8)
     columns = read_fields(data, read_records(data, walk(data, 24, data.size, form)[0], form))
     return [{name: int(values[row]) for name, values in columns.items()} for row in range(len(records))]

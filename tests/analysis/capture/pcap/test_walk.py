@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.capture.pcap import walk as walk_module
-from analysis.capture.pcap.files.format import Format, parse_file_header
+from analysis.capture.pcap.files.format import Format, read_file_header
 from analysis.capture.pcap.walk import walk
 from tests.analysis.capture.pcap.captures import Record, at_intervals, pcap_bytes
 
@@ -32,7 +32,7 @@ def _short_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(content: bytes, stop: int | None = None) -> None:
-    form = parse_file_header(content[:24], "test")
+    form = read_file_header(np.frombuffer(content, np.uint8), "test")
     stop = len(content) if stop is None else stop
     offsets, following = walk(np.frombuffer(content, np.uint8), 24, stop, form)
     assert (offsets.tolist(), following) == plain_walk(content, 24, stop, form)
