@@ -233,6 +233,7 @@ _MADE = {
     "inventory": _inventories,
     "index": _captures,
     "capture": _captures,
+    "wireshark": lambda: iter((b"a", b"b")),
     "dissect": _frames,
     "reassemble": _segments,
     "decode": _streams,

@@ -6,6 +6,7 @@ is no capture must be refused with a CaptureError, and with nothing else. For ot
 
 import itertools
 import math
+import random
 import shutil
 import tempfile
 import unicodedata
@@ -26,7 +27,7 @@ from node.core.errors import RemoteProtocolError
 from node.core.framing import frames_in
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap import complete_capture as whole
-from tests.analysis.capture.pcap import reading
+from tests.analysis.capture.pcap import drawn_captures, judging, reading
 from tests.analysis.capture.pcap.captures import ACK, RST, START_NS, SYN, Record, pcap_bytes
 from tests.analysis.capture.pcap.complete_capture import Sent
 from tests.fuzz import readers
@@ -136,6 +137,13 @@ def capture(content: bytes) -> None:
         assert len(tables["messages"]) == sum(row["messages"] for row in tables["decoding"])
 
 
+def wireshark(content: bytes) -> None:
+    """Draw a capture, with the content as its seed: Cutset reads in it what tshark reads."""
+    with _file(drawn_captures.pcapng(random.Random(content))) as path:
+        _, found = judging.differences(path)
+        assert not found
+
+
 def history(content: bytes) -> None:
     """Read a file of a history as one of each table: refused in a line, or every value is valid."""
     with _file(content) as path:
@@ -163,7 +171,8 @@ _READERS = (
     readers.inventory,
 )
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    target.__name__: target for target in (index, dissect, reassemble, decode, capture, history, *_READERS)
+    target.__name__: target
+    for target in (index, dissect, reassemble, decode, capture, wireshark, history, *_READERS)
 }
 _SUBSCRIBE = CODEC.by_name["SUBSCRIBE"].message(1, 2)
 

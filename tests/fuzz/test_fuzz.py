@@ -42,7 +42,7 @@ def test_seeds_and_all_that_was_ever_found_pass(target: str) -> None:
 def test_damaged_seeds_pass(target: str) -> None:
     chance = random.Random(target)
     choices = seeds(target)
-    for _ in range(MUTANTS):
+    for _ in range(MUTANTS if target != "wireshark" else 2):  # which starts a process each time
         TARGETS[target](mutant(chance.choice(choices), chance))
 
 

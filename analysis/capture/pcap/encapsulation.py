@@ -71,7 +71,7 @@ class Headers:
         return gather(self.data, self.begin[rows] + self.at[rows], width)
 
     def having(self, wanted: Mask, width: int) -> RowSelection:
-        """Return the wanted packets that have so many bytes of the next header, and mark the others."""
+        """Return the wanted packets with this number of bytes of the next header, and mark the others."""
         if not wanted.any():
             return np.zeros(0, np.int64)
         there = self.at + width

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.capture.pcap.encapsulation import (
+    CUT,
     ETHERIP,
     GENEVE,
     GRE,
@@ -78,7 +79,7 @@ class Layers:
 
     @classmethod
     def begin(cls, headers: Headers) -> "Layers":
-        """Return the layers of packets of which no IP header was read."""
+        """Return the layers of packets before any IP header was read."""
         size = headers.at.size
         columns: Columns = {name: np.zeros(size, width) for name, width in _OF_LAYERS.items()}
         absent = np.full(size, NOT_IP, np.int64)
@@ -112,7 +113,7 @@ def read_layers(data: Bytes, records: PacketRecords) -> Layers:
 
 
 def _read(layers: Layers, tunnels: int) -> None:
-    """Read the layers from IP on, and those inside so many tunnels."""
+    """Read the layers from IP on, and those inside this number of tunnels."""
     headers, columns = layers.headers, layers.columns
     _read_ipv4(layers)
     _read_ipv6(layers)
@@ -126,6 +127,7 @@ def _read(layers: Layers, tunnels: int) -> None:
     )
     _read_tcp(layers)
     _read_udp(layers)
+    columns["payload_length"][headers.kind >= CUT] = 0  # where it begins is unknown
     if tunnels and others.size:
         _read_tunnels(layers, others, tunnels)
 

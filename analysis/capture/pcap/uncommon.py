@@ -77,7 +77,8 @@ class _CommonFrame:
     def matches(self, data: Bytes, records: PacketRecords, rows: Integers) -> Mask:
         """Return which of these rows are such frames."""
         everything = rows.size == records.at.size
-        head, length = (values if everything else values[rows] for values in (records.head, records.length))
+        head = records.head if everything else records.head[rows]
+        length = records.length if everything else records.length[rows]
         found: Mask = length >= self.headers_bytes
         for at, (mask, value) in ((8, self.first), (16, self.second)):
             found &= head[:, at : at + 8].view("<u8")[:, 0] & _word(mask) == _word(value)

@@ -41,6 +41,7 @@ _UNITS_PER_S = {
 _DG_UX = 543  # the major version that its tcpdump writes
 _AIX_VERSION = (2, 2)
 _AIX_LINK_TYPES = {6: 1, 9: 6, 15: 10, 24: 0}  # from RFC 1573's ifType; AIX writes nanoseconds
+_EXCHANGED_AT_TIMES, _EXCHANGED_TRIED = (2, 3), 65_536  # only a packet that was cut off tells
 _TRIED_RECORDS, _APART_S_MAX = 3, 86_400
 
 
@@ -141,7 +142,8 @@ def read_file_header(data: Bytes, name: str) -> Format:
             units_per_s, link_type = 1_000_000_000, _AIX_LINK_TYPES[network]
         interface = CaptureInterface(link_type, snaplen, units_per_s)
         forms = [Format(kind, order, (interface,)) for kind in _variants(magic, (major, minor))]
-        return next((form for form in forms if _fits(data, form)), forms[0])
+        tried = _EXCHANGED_TRIED if (major, minor) == _EXCHANGED_AT_TIMES else _TRIED_RECORDS
+        return next((form for form in forms if _fits(data, form, tried)), forms[0])
     raise CaptureError(f"{name}: neither a pcap nor a pcapng file (it begins with {header[:4].hex()})")
 
 
@@ -153,16 +155,16 @@ def _variants(magic: int, version: tuple[int, int]) -> tuple[str, ...]:
         return _LINUX_1999, _SUSE
     if version[0] == _DG_UX or version < (2, 3):
         return (_EXCHANGED,)
-    if version == (2, 3):
+    if version == _EXCHANGED_AT_TIMES:
         return PCAP, _EXCHANGED
     return (PCAP, _LINUX_1999, _NOKIA) if magic == _STANDARD else (PCAP,)
 
 
-def _fits(data: Bytes, form: Format) -> bool:
+def _fits(data: Bytes, form: Format, records: int) -> bool:
     """Return whether the first records of a file have plausible headers. A cut-off record says nothing."""
     chain, at = form.chain, form.chain.first
     began_s = None
-    for _ in range(_TRIED_RECORDS):
+    for _ in range(records):
         header = data[at : at + chain.header_bytes].tobytes()
         if len(header) < chain.header_bytes:
             break

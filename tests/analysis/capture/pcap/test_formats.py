@@ -97,6 +97,34 @@ def test_a_link_type_that_is_not_read_is_counted_and_its_packets_keep_time_and_l
     assert index.unused == {"packets of link type 105 (IEEE 802.11)": 4}
 
 
+def test_unread_ethertypes_and_protocols_are_counted_by_number_and_name(tmp_path: Path) -> None:
+    ethernet = [
+        (0x88CC, bytes(20)),
+        (0x1234, bytes(20)),
+        (0x0806, bytes(28)),
+        (12, b"\x42\x42\x03" + bytes(9)),
+    ]
+    frames = [bytes(12) + struct.pack(">H", kind) + rest for kind, rest in ethernet]
+    frames.append(bytes(12) + b"\x88\x64\x11\0\0\x07\0\x08\xc0\x21" + bytes(6))
+    index, _ = ours(write_pcap(tmp_path / "a.pcap", at_intervals([*frames, *FRAMES])))
+    assert index.unused == {
+        "packets of ethertype 0x88cc (LLDP)": 1,
+        "packets of ethertype 0x1234": 1,
+        "packets of LLC service access point 0x42 (spanning tree)": 1,
+        "packets of PPP protocol 0xc021 (LCP)": 1,
+    }
+
+
+def test_a_header_that_contradicts_itself_gives_no_fields(tmp_path: Path) -> None:
+    """IP's length ends within TCP's header; the rest is padding. And an IP header of four bytes."""
+    short, tiny = bytearray(segment(1, bytes(20))), bytearray(segment(2, bytes(20)))
+    short[16:18] = struct.pack(">H", 30)
+    tiny[14] = 0x41
+    index, found = ours(write_pcap(tmp_path / "a.pcap", at_intervals([bytes(short), bytes(tiny)])))
+    assert index.unused == {"packets with a header that contradicts itself": 1}
+    assert [(row["src"], row["dport"], row["payload"]) for row in found] == [("10.0.0.1", 0, 0), ("", 0, 0)]
+
+
 SECOND = 1_700_000_000
 UNITS = {6: 10**6, 9: 10**9, 3: 10**3, 0: 1, 12: 10**12, 0x8A: 2**10, 0x94: 2**20, 0xA8: 2**40}
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 from itertools import pairwise
 from pathlib import Path
 
@@ -83,6 +84,18 @@ def test_an_impossible_fraction_of_a_second_is_damage(tmp_path: Path) -> None:
     content[24 + 4 : 24 + 8] = b"\xff\xff\xff\xff"
     (tmp_path / "a.pcap").write_bytes(content)
     assert build_index(tmp_path / "a.pcap").packets == 0
+
+
+def test_a_fraction_of_a_whole_second_carries_over_and_is_counted(tmp_path: Path) -> None:
+    """As Scapy 2.8 writes it for a time of 100.9999997."""
+    content = bytearray(pcap_bytes(RECORDS, nanoseconds=False))
+    second = 24 + SIZES[0]
+    content[second : second + 8] = struct.pack("<II", 100, 1_000_000)
+    (tmp_path / "a.pcap").write_bytes(content)
+    index = build_index(tmp_path / "a.pcap")
+    assert (index.packets, index.problem) == (len(RECORDS), None)
+    assert index.first_ns == 101 * 10**9
+    assert index.unused == {"time stamps with a whole second in their fraction": 1}
 
 
 def test_a_capture_without_packets_is_fine(tmp_path: Path) -> None:
