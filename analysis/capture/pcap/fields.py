@@ -7,6 +7,7 @@ absent. IP fragments after the first have no ports here: see `fragments` for tho
 `analysis.capture.fragmented_datagrams` for those of UDP datagrams.
 """
 
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -97,7 +98,11 @@ def read_fields(data: Bytes, records: PacketRecords, names: Collection[str] = AL
         "length": _as_int32(records.length),
         "wire_length": _as_int32(records.wire_length),
     }
-    return columns if _OF_RECORD.issuperset(names) else columns | read_layers(data, records).columns
+    if not _OF_RECORD.issuperset(names):
+        columns |= read_layers(data, records).columns
+        if "digest" in names:
+            _digest_udp(data, records, columns)
+    return columns
 
 
 def _as_int32(values: Integers) -> npt.NDArray[np.int32]:
@@ -272,3 +277,13 @@ def _read_udp(layers: Layers) -> None:
     columns["payload_offset"][where] = begin + _UDP_BYTES
     columns["payload_length"][where] = np.maximum(end - begin - _UDP_BYTES, 0)
     headers.end[where] = end
+
+
+def _digest_udp(data: Bytes, records: PacketRecords, columns: Columns) -> None:
+    """Compute the CRC-32 of each UDP packet's captured payload; of a fragment, of its own part."""
+    where = np.flatnonzero((columns["proto"] == _UDP) & (columns["payload_length"] > 0))
+    payload_offset = columns["payload_offset"][where].astype(np.int64)
+    captured = np.clip(records.length[where] - payload_offset, 0, columns["payload_length"][where])
+    begin, buffer = records.begin[where] + payload_offset, data.data
+    bounds = zip(begin.tolist(), (begin + captured).tolist(), strict=True)
+    columns["digest"][where] = [zlib.crc32(buffer[start:end]) for start, end in bounds]

@@ -170,7 +170,7 @@ class CaptureScan:
 def _check_records(data: Bytes, offsets: Integers, following: int, form: Format) -> ChainCheck:
     """Check the records of a walk through classic pcap.
 
-    A header is damaged if its length is impossible, its fraction of a second negative, or if its lengths
+    A header is damaged if its length is impossible, its fraction of a second is negative, or its lengths
     contradict each other and the fraction is over a second. Such a fraction alone is carried over.
     """
     chain, word = form.chain, form.order + "u4"
