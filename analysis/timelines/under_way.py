@@ -46,16 +46,21 @@ class InFlightSpans:
 
 
 def mended_ns(fault: RunFault, metadata: RunMetadata) -> int:
-    """Return when everything that a fault changed was restored; NEVER if it was not."""
+    """Return when everything that a fault changed was restored; NEVER if it was not.
+
+    A cut direction is restored when it is up again, other ones when they are as they were before the fault.
+    """
     ends = [fault.t_ns]
-    for hop in fault.hops:
+    for hop, applied_ns in fault.hops.items():
         periods = metadata.periods[metadata.link_of[hop]]
-        same = [
+        number = [period.start_ns is None or period.start_ns <= applied_ns for period in periods].count(True)
+        struck, before = periods[number - 1], periods[max(0, number - 2)]
+        later = (
             period.start_ns
-            for period in periods
-            if period.start_ns is not None and period.start_ns > fault.t_ns and period.like(periods[0])
-        ]
-        ends.append(min(same, default=NEVER))
+            for period in periods[number:]
+            if period.start_ns is not None and (period.up if not struck.up else period.like(before))
+        )
+        ends.append(min(later, default=NEVER))
     for process in fault.processes:
         again = [
             other.t_ns

@@ -6,6 +6,7 @@ After an outage most systems wait for nothing but TCP: each retransmission doubl
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -22,24 +23,35 @@ CONNECTIONS_MAX = 10_000
 """Largest number of connections that are measured per outage."""
 
 
-def link_outages(directions: Sequence[Sequence[Period]]) -> list[tuple[int, int]]:
-    """Return the times from which on, and until which, a link did not carry packets in both directions.
+@dataclass(frozen=True, slots=True)
+class LinkOutage:
+    """A time in which a link did not carry packets in some directions, as indices of its directions."""
 
-    An outage that lasts to the end is left out. directions: the periods of each.
+    begin_ns: int
+    end_ns: int
+    failed: frozenset[int]
+
+
+def link_outages(directions: Sequence[Sequence[Period]]) -> list[LinkOutage]:
+    """Return the outages of a link; overlapping ones are one. An outage that lasts to the end is left out.
+
+    directions: the periods of each.
     """
     down = sorted(
-        (period.start_ns, NEVER if period.end_ns is None else period.end_ns)
-        for periods in directions
+        (period.start_ns, NEVER if period.end_ns is None else period.end_ns, number)
+        for number, periods in enumerate(directions)
         for period in periods
         if not period.up and period.start_ns is not None
     )
-    found: list[tuple[int, int]] = []
-    for begin_ns, end_ns in down:
-        if found and begin_ns <= found[-1][1]:
-            found[-1] = found[-1][0], max(end_ns, found[-1][1])
+    found: list[LinkOutage] = []
+    for begin_ns, end_ns, number in down:
+        if found and begin_ns <= found[-1].end_ns:
+            last = found.pop()
+            joined = LinkOutage(last.begin_ns, max(end_ns, last.end_ns), last.failed | {number})
+            found.append(joined)
         else:
-            found.append((begin_ns, end_ns))
-    return [(begin_ns, end_ns) for begin_ns, end_ns in found if end_ns != NEVER]
+            found.append(LinkOutage(begin_ns, end_ns, frozenset({number})))
+    return [outage for outage in found if outage.end_ns != NEVER]
 
 
 def measure(
@@ -52,11 +64,11 @@ def measure(
     outages = link_outages([metadata.periods[direction] for direction in directions])
     if not outages:
         return schemas.TCP_OUTAGES.empty_table()
-    seen = _LinkPackets(pa.concat_tables(near), pa.concat_tables(far))
+    seen = _LinkPackets(near, far)
     found: list[dict[str, object]] = []
-    for number, (begin_ns, end_ns) in enumerate(outages):
-        until_ns = outages[number + 1][0] if number + 1 < len(outages) else NEVER
-        found += _rows(seen, (begin_ns, end_ns, until_ns), metadata)
+    for number, outage in enumerate(outages):
+        until_ns = outages[number + 1].begin_ns if number + 1 < len(outages) else NEVER
+        found += _rows(seen, outage, until_ns, metadata)
     common = {"link": directions[0][0]}
     return pa.Table.from_pylist([common | row for row in found], schema=schemas.TCP_OUTAGES)
 
@@ -64,17 +76,21 @@ def measure(
 class _LinkPackets:
     """The TCP packets on both sides of a link, by time, and the connection of each.
 
-    has_entered: on the near side, otherwise on the far one. An end is an address and a port: address << 16 |
-    port. ends: the two ends of each connection, the lower one first.
+    direction: index of the direction of each. has_entered: on the near side, otherwise on the far one. An end
+    is an address and a port: address << 16 | port. ends: the two ends of each connection, the lower one
+    first.
     """
 
-    def __init__(self, near: pa.Table, far: pa.Table) -> None:
-        packets = pa.concat_tables((near, far))
+    def __init__(self, near: Sequence[pa.Table], far: Sequence[pa.Table]) -> None:
+        packets = pa.concat_tables((*near, *far))
+        numbers = [*range(len(near)), *range(len(far))]
+        direction = np.repeat(numbers, [table.num_rows for table in (*near, *far)])
         order = np.argsort(ints(packets, "t_ns"), kind="stable")
         order = order[ints(packets, "proto")[order] == TCP]
         columns = {name: ints(packets, name)[order] for name in
                    ("t_ns", "src_lo", "dst_lo", "sport", "dport", "flags", "payload_length")}  # fmt: skip
-        self.has_entered = order < near.num_rows
+        self.has_entered = order < sum(table.num_rows for table in near)
+        self.direction = direction[order]
         self.t_ns, self.flags = columns["t_ns"], columns["flags"]
         self.source = columns["src_lo"] << 16 | columns["sport"]
         target = columns["dst_lo"] << 16 | columns["dport"]
@@ -82,8 +98,9 @@ class _LinkPackets:
         high, at_high = np.unique(np.maximum(self.source, target), return_inverse=True)
         pairs, self.connection = np.unique(at_low * len(high) + at_high, return_inverse=True)
         self.ends = np.stack((low[pairs // max(len(high), 1)], high[pairs % max(len(high), 1)]))
+        self.is_from_low = self.source < target
         self.is_opening = (self.flags & SYN != 0) & (self.flags & ACK == 0)
-        self.is_trial = self.is_opening | (columns["payload_length"] > 0)
+        self.is_trial = (self.flags & (SYN | FIN) != 0) | (columns["payload_length"] > 0)
         self.is_ending = self.flags & (FIN | RST) != 0
 
     def within(self, begin_ns: int, end_ns: int, wanted: Bools) -> Ints:
@@ -98,6 +115,24 @@ class _LinkPackets:
         found[self.connection[rows[::-1]]] = rows[::-1]
         return found
 
+    def last(self, rows: Ints) -> Ints:
+        """Return the last of these rows of each connection, -1 if it has none."""
+        found = np.full(self.ends.shape[1], -1, np.int64)
+        found[self.connection[rows]] = rows
+        return found
+
+    def ended(self, before_ns: int) -> Bools:
+        """Return which connections were reset, or closed by both ends, and not opened again before a time."""
+        opened = self.last(self.within(0, before_ns, self.has_entered & self.is_opening))
+
+        def since(wanted: Bools) -> Bools:
+            found: Bools = self.last(self.within(0, before_ns, self.has_entered & wanted)) > opened
+            return found
+
+        is_fin = self.flags & FIN != 0
+        is_closed = since(is_fin & self.is_from_low) & since(is_fin & ~self.is_from_low)
+        return since(self.flags & RST != 0) | is_closed
+
     def counts(self, rows: Ints) -> Ints:
         """Return how many of these rows each connection has."""
         found: Ints = np.bincount(self.connection[rows], minlength=self.ends.shape[1])
@@ -105,24 +140,23 @@ class _LinkPackets:
 
 
 def _rows(
-    seen: _LinkPackets, times_ns: tuple[int, int, int], metadata: RunMetadata
+    seen: _LinkPackets, outage: LinkOutage, until_ns: int, metadata: RunMetadata
 ) -> Iterator[dict[str, object]]:
     """Yield a row for each connection that sent while the link was down, or was open when it failed, and for
     the first new one of their hosts.
     """
-    begin_ns, end_ns, until_ns = times_ns
+    begin_ns, end_ns = outage.begin_ns, outage.end_ns
     entered = seen.has_entered
-    ended = seen.counts(seen.within(0, begin_ns, entered & seen.is_ending)) > 0
+    trial = seen.is_trial & np.isin(seen.direction, list(outage.failed))
+    ended = seen.ended(begin_ns)
     stood = (seen.counts(seen.within(0, begin_ns, entered)) > 0) & ~ended
-    trials = seen.within(begin_ns, end_ns, entered & seen.is_trial)
-    tries = seen.counts(trials)
-    last = np.full(len(tries), -1, np.int64)
-    last[seen.connection[trials]] = trials
-    following = seen.first(seen.within(end_ns, until_ns, entered & seen.is_trial))
-    through = seen.first(seen.within(end_ns, until_ns, ~entered & seen.is_trial))
+    trials = seen.within(begin_ns, end_ns, entered & trial)
+    tries, last = seen.counts(trials), seen.last(trials)
+    following = seen.first(seen.within(end_ns, until_ns, entered & trial))
+    through = seen.first(seen.within(end_ns, until_ns, ~entered & trial))
     ending = seen.first(seen.within(begin_ns, until_ns, entered & seen.is_ending))
     opening = seen.first(seen.within(0, until_ns, entered & seen.is_opening))
-    known = np.flatnonzero(stood | ((tries > 0) & ~ended))[:CONNECTIONS_MAX]
+    known = np.flatnonzero(stood | (tries > 0))[:CONNECTIONS_MAX]
     new = _first_new(seen, known, seen.within(end_ns, until_ns, entered & seen.is_opening))
 
     def seconds(row: int) -> float | None:
@@ -174,7 +208,7 @@ def retry_s(outages: pa.Table, last_change_s: float) -> float | None:
     """Return how long after the last change TCP tried again between hosts that had tried during the outage.
 
     The first try of the slowest pair of hosts counts, over old or new connections. None if no outage ended
-    with the last change, or no hosts tried. outages: `schemas.TCP_OUTAGES`.
+    with the last change, no hosts tried, or some never tried again. outages: `schemas.TCP_OUTAGES`.
     """
     tried: dict[frozenset[str], bool] = {}
     next_s: dict[frozenset[str], float] = {}
@@ -186,8 +220,9 @@ def retry_s(outages: pa.Table, last_change_s: float) -> float | None:
         if row["next_try_s"] is not None:
             since_s = row["next_try_s"] - row["to_s"]
             next_s[pair] = min(since_s, next_s.get(pair, since_s))
-    found = [since_s for pair, since_s in next_s.items() if tried[pair]]
-    return round(max(found), 6) if found else None
+    found = [next_s.get(pair) for pair, has_tried in tried.items() if has_tried]
+    known = [since_s for since_s in found if since_s is not None]
+    return round(max(known), 6) if known and len(known) == len(found) else None
 
 
 AT_ONCE_S = 0.5

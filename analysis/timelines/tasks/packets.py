@@ -94,7 +94,7 @@ class MeasureLink:
         measured, carried, others, misdated, both = [], [], [], [], []
         for traversal in self.traversals:
             near, far = sides(packets, traversal)
-            both.append((near, far))
+            both.append([traffic.system_packets(side, self.metadata) for side in (near, far)])
             measured.append(fidelity.measure_direction(traversal.direction, near, far, self.metadata))
             system = traffic.system_packets(far, self.metadata)
             carried.append(throughput.wire(traversal.direction, system, self.metadata))

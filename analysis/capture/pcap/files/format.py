@@ -143,7 +143,10 @@ def read_file_header(data: Bytes, name: str) -> Format:
         interface = CaptureInterface(link_type, snaplen, units_per_s)
         forms = [Format(kind, order, (interface,)) for kind in _variants(magic, (major, minor))]
         tried = _EXCHANGED_TRIED if (major, minor) == _EXCHANGED_AT_TIMES else _TRIED_RECORDS
-        return next((form for form in forms if _fits(data, form, tried)), forms[0])
+        fitting = (
+            form for by_time in (True, False) for form in forms if _fits(data, form, tried, by_time=by_time)
+        )
+        return next(fitting, forms[0])
     raise CaptureError(f"{name}: neither a pcap nor a pcapng file (it begins with {header[:4].hex()})")
 
 
@@ -160,8 +163,11 @@ def _variants(magic: int, version: tuple[int, int]) -> tuple[str, ...]:
     return (PCAP, _LINUX_1999, _NOKIA) if magic == _STANDARD else (PCAP,)
 
 
-def _fits(data: Bytes, form: Format, records: int) -> bool:
-    """Return whether the first records of a file have plausible headers. A cut-off record says nothing."""
+def _fits(data: Bytes, form: Format, records: int, *, by_time: bool) -> bool:
+    """Return whether the first records of a file have plausible lengths and, by_time, plausible times.
+
+    A cut-off record says nothing.
+    """
     chain, at = form.chain, form.chain.first
     began_s = None
     for _ in range(records):
@@ -172,7 +178,7 @@ def _fits(data: Bytes, form: Format, records: int) -> bool:
         seconds, fraction = fields[:2]
         length, wire_length = fields[chain.length_at // 4], fields[chain.wire_length_at // 4]
         began_s = seconds if began_s is None else began_s
-        if abs(seconds - began_s) > _APART_S_MAX or fraction > form.fraction_end:
+        if by_time and (abs(seconds - began_s) > _APART_S_MAX or fraction > form.fraction_end):
             return False
         if length > min(wire_length, form.record_bytes_max):
             return False

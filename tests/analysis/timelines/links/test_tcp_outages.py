@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from analysis.capture.pcap.reassemble import RST, SYN
-from analysis.timelines.links.tcp_outages import ACK, FIN, link_outages, measure, retry_s
+from analysis.timelines.links.tcp_outages import ACK, FIN, LinkOutage, link_outages, measure, retry_s
 from analysis.timelines.run_metadata import RunMetadata
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 
@@ -45,10 +45,14 @@ def packets(metadata: RunMetadata, rows: list[tuple]) -> pa.Table:
 
 def measured(metadata: RunMetadata, near: list[tuple], far: list[tuple]) -> list[dict]:
     """Return the rows of the link. near: packets that entered it, far: those that left it."""
-    nothing = packets(metadata, [])
-    nothing = nothing.cast(packets(metadata, [(0, CLIENT, SERVER, ACK, 0)]).schema)
-    tables = [(packets(metadata, rows).cast(nothing.schema), nothing) for rows in (near, far)]
-    return measure(DIRECTIONS, *tables, metadata).to_pylist()
+    schema = packets(metadata, [(0, CLIENT, SERVER, ACK, 0)]).schema
+
+    def sides(rows: list[tuple]) -> list[pa.Table]:
+        forward = [row for row in rows if row[1][0].startswith("r2")]
+        backward = [row for row in rows if row not in forward]
+        return [packets(metadata, some).cast(schema) for some in (forward, backward)]
+
+    return measure(DIRECTIONS, sides(near), sides(far), metadata).to_pylist()
 
 
 BEFORE = [(4_000, CLIENT, SERVER, SYN, 0), (4_900, CLIENT, SERVER, ACK, 100)]
@@ -95,8 +99,14 @@ def test_who_gave_a_connection_up_and_what_was_opened_instead(metadata, flags, h
 
 
 def test_connections_that_had_ended_or_never_tried_do_not_count(metadata):
-    ended = [*BEFORE, (4_950, CLIENT, SERVER, FIN | ACK, 0)]
-    assert measured(metadata, ended, []) == []
+    half = [*BEFORE, (4_950, CLIENT, SERVER, FIN | ACK, 0)]
+    assert [row["open"] for row in measured(metadata, half, [])] == [True]
+    assert measured(metadata, [*half, (4_960, SERVER, CLIENT, FIN | ACK, 0)], []) == []
+    refused = [(4_100, CLIENT, SERVER, SYN, 0), (4_110, SERVER, CLIENT, RST | ACK, 0)]
+    assert measured(metadata, refused, []) == []
+    assert [row["open"] for row in measured(metadata, [*refused, *BEFORE[1:]], [])] == []
+    again = [*refused, (4_300, CLIENT, SERVER, SYN, 0), *BEFORE[1:]]
+    assert [row["open"] for row in measured(metadata, again, [])] == [True]
     [idle] = measured(metadata, [*BEFORE, *NEXT], [])
     assert (idle["open"], idle["tries"], idle["next_try_s"]) == (True, 0, 12.0)
     assert retry_s(pa.Table.from_pylist([idle]), 9.0) is None
@@ -108,6 +118,16 @@ def test_the_slowest_pair_of_hosts_counts_and_only_outages_that_ended_with_the_l
     rows = pa.Table.from_pylist(measured(metadata, [*near, (9_300, other, SERVER, ACK, 9)], []))
     assert retry_s(rows, 9.0) == pytest.approx(3.0)
     assert retry_s(rows, 14.0) is None
+    assert retry_s(pa.Table.from_pylist(measured(metadata, near, [])), 9.0) is None, "one never tried again"
+
+
+def test_of_a_one_way_cut_only_the_direction_that_failed_counts():
+    one_way = facts_of(
+        "faults=[{name: cut, at: 5s, cut: [r2, r3], direction: forward, for: 4s}]", "expect=[]"
+    )
+    near = [*BEFORE, *TRIES, (7_000, SERVER, CLIENT, ACK, 100), (9_100, SERVER, CLIENT, ACK, 100), *NEXT]
+    [row] = measured(one_way, near, [])
+    assert (row["tries"], row["last_try_s"], row["next_try_s"]) == (3, 8.0, 12.0)
 
 
 def test_outages_of_both_directions_are_joined_and_a_lasting_one_left_out():
@@ -125,4 +145,4 @@ def test_outages_of_both_directions_are_joined_and_a_lasting_one_left_out():
 
     forward = periods((None, 2, True), (2, 4, False), (4, 8, True), (8, None, False))
     backward = periods((None, 3, True), (3, 5, False), (5, None, True))
-    assert link_outages([forward, backward]) == [(2 * 10**9, 5 * 10**9)]
+    assert link_outages([forward, backward]) == [LinkOutage(2 * 10**9, 5 * 10**9, frozenset({0, 1}))]

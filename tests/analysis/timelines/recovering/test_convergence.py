@@ -186,6 +186,7 @@ def test_streams_must_flow_again_in_every_run_whose_faults_were_all_mended():
     for faults, expected in (
         ("[{name: cut, at: 5s, cut: [r2, r3], for: 2s}]", True),
         ("[{name: slow, at: 5s, set: [r2, r3], delay: 90ms}]", True),
+        ("[{name: slow, at: 3s, set: [r2, r3], delay: 90ms}, {at: 5s, cut: [r2, r3], for: 1s}]", True),
         ("[{at: 3s, kill: r0/client-0}, {at: 4s, restart: r0/client-0}]", True),
         (ONLY_CUT, False),
         ("[{at: 3s, kill: r0/client-0}]", False),
