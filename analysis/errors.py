@@ -45,8 +45,8 @@ def check_messages(run: RunDirectory) -> None:
     """Check that the messages of the run's system can be decoded. Raises InputError if not."""
     plan = run.read_run().plan
     marked, why = plan.declared.marked, ""
-    if plan.declared.logs_keys:
-        from analysis.capture.tls.unread import unread  # noqa: PLC0415 - quick to import without
+    if plan.declared.shows_events:
+        from analysis.capture.unread import unread  # noqa: PLC0415 - quick to import without
 
         why = unread(run)
     if why or (not plan.declared.shows_events and codec_of(plan.system) is None):

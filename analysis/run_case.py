@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from analysis.capture.clocks.machine_clocks import on_reference
 from analysis.capture.clocks.run_clocks import make_clocks
-from analysis.capture.tls.unread import unread
+from analysis.capture.unread import unread
 from analysis.jobs.work import Workers
 from analysis.messages.marked import known_codec, known_reading
 from analysis.timelines.agreement import damaged_hosts
@@ -70,7 +70,7 @@ def open_case(run: RunDirectory, workers: Workers, progress: Callable[[str], Non
 
 
 def without_unread_messages(case: AnalysisCase) -> AnalysisCase:
-    """Treat the run as one without decoded events if any TLS connection could not be read."""
+    """Treat the run as one without decoded events if any connection could not be read."""
     why = unread(case.run) if case.decoded else ""
     if not why:
         return case

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.capture.codings import JoinedBytes, encodings
 from analysis.capture.fragmented_datagrams import (
     UDP_HEADER_BYTES,
     Direction,
@@ -82,7 +83,7 @@ class DatagramMarkers:
     ) -> None:
         self._data = data
         self._markers = markers
-        self._written = markers.written()
+        self._encodings = encodings(markers.size_bytes)
         self._name = name
         self._horizon_ns = horizon_ns
         self._emit = emit
@@ -146,7 +147,8 @@ class DatagramMarkers:
         return alone
 
     def _search(self, datagram: UdpDatagram) -> None:
-        found = find_markers(datagram.content(self._data), 0, self._written, is_final=True)
+        content = JoinedBytes.from_chunked(datagram.content(self._data), 0, is_final=True)
+        found = find_markers(content, self._encodings)
         if not (found.at or found.malformed or found.unfinished_bytes):
             return
         way = self._way(datagram.direction)

@@ -3,18 +3,11 @@
 An event's payload begins with its marker (`node.core.marker`), whatever framing a broker adds. The decoder
 searches for the marker's magic number and accepts an event if the CRC-32 over the run's event size is
 correct. It needs no framing: an event may begin anywhere in a segment, a segment may hold several events, an
-event may span several segments, and chunk-size lines of HTTP's chunked transfer coding (RFC 9112, 7.1) may
-interrupt it. After bytes missing from the capture the search continues.
-
-A payload may be raw or text (base64, hexadecimal digits); connections may differ. Events in encrypted or
-compressed bytes are not found.
+event may span several segments. `analysis.capture.codings` lists how it may be written; connections may
+differ. After bytes missing from the capture the search continues.
 """
 
-import base64
-import binascii
-import bisect
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -22,17 +15,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis.capture.codings import JoinedBytes, MarkerEncoding, encodings
 from analysis.capture.pcap.decode import DecodingCounts, KnownRange, message_batch, seen_columns
 from analysis.capture.pcap.files.byte_ranges import ByteRanges
 from analysis.capture.pcap.files.format import Bytes
 from analysis.capture.pcap.frames import contents, runs
 from analysis.capture.pcap.reassemble import SettledRange
+from analysis.capture.websocket import COMPRESSED, WebSocketStream
 from analysis.messages.marked import NEW, PASSED
-from node.core.marker import MAGIC, Marker, read_marker
-
-CHUNK_LINE = re.compile(rb"\r\n[0-9a-fA-F]{1,8}\r\n")
-UNFINISHED_LINE = re.compile(rb"\r(\n([0-9a-fA-F]{1,8}\r?)?)?\Z")
-LINE_BYTES_MAX = 12
+from node.core.marker import Marker
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +46,6 @@ class MarkerSearch:
             return pa.repeat(pa.scalar(PASSED), len(streams))
         return pa.array([NEW if stream in own else PASSED for stream in streams])
 
-    def written(self) -> "tuple[MarkerEncoding, ...]":
-        """Return the encodings that an event can have on the wire."""
-        size, digits = self.size_bytes, MAGIC.hex()
-        return (
-            MarkerEncoding(MAGIC, size, bytes),
-            MarkerEncoding(base64.b64encode(MAGIC)[:5], (size + 2) // 3 * 4, base64.b64decode),
-            MarkerEncoding(digits.encode(), 2 * size, binascii.unhexlify),
-            MarkerEncoding(digits.upper().encode(), 2 * size, binascii.unhexlify),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class MarkerEncoding:
-    """An encoding of events on the wire: first bytes, length in bytes, and a function that decodes it."""
-
-    begin: bytes
-    length: int
-    payload: Callable[[bytes], bytes]
-
-    def read(self, text: bytes) -> Marker | None:
-        """Return the marker of the event in `text`, or None if the event is absent or incomplete."""
-        if len(text) < self.length:
-            return None
-        try:
-            marker = read_marker(self.payload(text))
-        except ValueError:  # not in this encoding
-            return None
-        return marker if marker is not None and marker.is_whole else None
-
 
 @dataclass(slots=True)
 class FoundMarkers:
@@ -97,6 +59,8 @@ class FoundMarkers:
     seq: list[int] = field(default_factory=list)
     malformed: int = 0
     unfinished_bytes: int = 0
+    undecoded_bytes: int = 0
+    stopped: str | None = None
     rest: int = 0
 
     def add(self, at: int, end: int, marker: Marker) -> None:
@@ -110,43 +74,41 @@ class FoundMarkers:
         counts.messages += len(self.at)
         counts.malformed += self.malformed
         counts.unfinished_bytes += self.unfinished_bytes
+        counts.undecoded_bytes += self.undecoded_bytes
+        counts.stopped = counts.stopped or self.stopped
 
 
-def find_markers(
-    content: bytes, begin: int, ways: Sequence[MarkerEncoding], *, is_final: bool
-) -> FoundMarkers:
-    """Find the markers from `begin` on.
-
-    is_final: no bytes follow; otherwise an incomplete event at the end is left for the next call.
+def find_markers(joined: JoinedBytes, ways: Sequence[MarkerEncoding]) -> FoundMarkers:
+    """Find the markers in some bytes. Unless these are final, an incomplete event at the end is left for the
+    next call.
     """
     found = FoundMarkers()
-    joined = UnchunkedBytes.from_chunked(content, begin, is_final=is_final)
     text, settled = joined.text, 0
     begins = MarkerStarts(text, ways)
     while (first := begins.first(settled)) is not None:
         at, written = first
         start, length = joined.position(at), written.length
         is_cut_off = at + length > len(text)
-        if is_cut_off and not is_final:
+        if is_cut_off and not joined.is_final:
             found.rest = start
             return found
         end = start + length if is_cut_off else joined.position(at + length - 1) + 1
         marker = written.read(text[at : at + length])
         if marker is None and (is_cut_off or end - start > length):
             end = start + length  # an apparent chunk-size line may be part of the event
-            marker = written.read(content[start:end])
+            marker = written.read(joined.plain[start:end])
         if marker is not None:
             found.add(start, end, marker)
             settled = joined.index(end)
             continue
         settled = at + 1
         if is_cut_off:
-            found.unfinished_bytes = found.unfinished_bytes or len(content) - start
+            found.unfinished_bytes = found.unfinished_bytes or joined.end - start
         else:
             found.malformed += 1
     longest = max(len(written.begin) for written in ways)
     last = max(settled, len(text) - longest + 1, 0)
-    found.rest = len(content) if is_final else joined.position(last)
+    found.rest = joined.end if joined.is_final else joined.position(last)
     return found
 
 
@@ -167,41 +129,26 @@ class MarkerStarts:
         return min(places, key=itemgetter(0), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class UnchunkedBytes:
-    """Bytes without chunk-size lines, or what looks like them: the bytes of `text` from `starts[i]` on came
-    from `positions[i]` on.
-    """
+class StreamSearch:
+    """The search of one stream, given in parts that may overlap."""
 
-    text: bytes
-    starts: list[int]
-    positions: list[int]
+    def __init__(self, size_bytes: int) -> None:
+        self._ways = encodings(size_bytes)
+        self._websocket = WebSocketStream()
 
-    @classmethod
-    def from_chunked(cls, content: bytes, begin: int, *, is_final: bool) -> "UnchunkedBytes":
-        """Remove chunk-size lines. Unless `is_final`, also remove an unfinished line at the end."""
-        parts, starts, positions, size = [], [], [], 0
-        for line in CHUNK_LINE.finditer(content, begin):
-            parts.append(content[begin : line.start()])
-            starts.append(size)
-            positions.append(begin)
-            size += len(parts[-1])
-            begin = line.end()
-        end = len(content)
-        if not is_final and (unfinished := UNFINISHED_LINE.search(content, max(begin, end - LINE_BYTES_MAX))):
-            end = unfinished.start()
-        return cls(b"".join([*parts, content[begin:end]]), [*starts, size], [*positions, begin])
-
-    def position(self, index: int) -> int:
-        """Return the original position of a byte of `text`."""
-        piece = bisect.bisect_right(self.starts, index) - 1
-        return self.positions[piece] + index - self.starts[piece]
-
-    def index(self, position: int) -> int:
-        """Return the index in `text` of the first byte at or after an original position."""
-        piece = bisect.bisect_right(self.positions, position) - 1
-        index = self.starts[piece] + position - self.positions[piece]
-        return min([index, *self.starts[piece + 1 : piece + 2]])
+    def find(self, content: bytes, start: int, begin: int, *, is_final: bool) -> FoundMarkers:
+        """Find the markers from index `begin` on. start: the stream offset of the content."""
+        stream = self._websocket
+        if stream.is_one is None:
+            stream.decide(content, start, is_final=is_final)
+            if stream.is_one is None:
+                return FoundMarkers(rest=begin)
+        if not stream.is_one:
+            return find_markers(JoinedBytes.from_chunked(content, begin, is_final=is_final), self._ways)
+        found = find_markers(stream.joined(content, start, begin, is_final=is_final), self._ways)
+        found.undecoded_bytes, stream.compressed_bytes = stream.compressed_bytes, 0
+        found.stopped = COMPRESSED if found.undecoded_bytes else None
+        return found
 
 
 class MarkerDecoder:
@@ -213,7 +160,7 @@ class MarkerDecoder:
     def __init__(self, data: Bytes, markers: MarkerSearch, names: Mapping[str, Any]) -> None:
         self.counts = DecodingCounts()
         self._data = data
-        self._ways = markers.written()
+        self._searched = StreamSearch(markers.size_bytes)
         self._markers = markers
         self._names = names
         self._known = KnownRange.nothing()
@@ -237,7 +184,7 @@ class MarkerDecoder:
         """Search the pieces from first to last, which have no gap between them."""
         for content, start, is_last in contents(self._data, pieces, first, last, lambda: self._position):
             begin = max(self._position - start, 0)
-            found = find_markers(content, begin, self._ways, is_final=is_last and not goes_on)
+            found = self._searched.find(content, start, begin, is_final=is_last and not goes_on)
             found.count(self.counts)
             if found.at:
                 yield self._batch(found, start)

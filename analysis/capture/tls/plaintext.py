@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from analysis.capture.markers import MarkerEncoding, MarkerSearch, event_columns, find_markers
+from analysis.capture.markers import MarkerSearch, StreamSearch, event_columns
 from analysis.capture.pcap.decode import message_batch
 from analysis.capture.tls.records import HEADER
 from analysis.capture.tls.sessions import ROW, TlsStream
@@ -31,7 +31,8 @@ class StreamPlaintext:
 
     stream: TlsStream
     markers: MarkerSearch
-    ways: tuple[MarkerEncoding, ...] = field(init=False)
+    searched: StreamSearch = field(init=False)
+    start: int = 0  # offset of the content in the plaintext
     content: bytes = b""
     more: list[bytes] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -39,7 +40,7 @@ class StreamPlaintext:
     size: int = 0
 
     def __post_init__(self) -> None:
-        self.ways = self.markers.written()
+        self.searched = StreamSearch(self.markers.size_bytes)
 
     def add(self, row: Any, plaintext: bytes) -> Iterator[pa.RecordBatch]:
         """Append the next record's plaintext, and yield the events found."""
@@ -53,11 +54,12 @@ class StreamPlaintext:
     def search(self, *, is_final: bool) -> Iterator[pa.RecordBatch]:
         """Search the plaintext so far, and yield the events found. is_final: no record follows."""
         content = b"".join((self.content, *self.more))
-        found = find_markers(content, 0, self.ways, is_final=is_final)
+        found = self.searched.find(content, self.start, 0, is_final=is_final)
         found.count(self.stream.counts)
         if found.at:
             yield self._batch(found.at, found.end, found.stream, found.seq)
         self.content, self.more = content[found.rest :], []
+        self.start += found.rest
         first = max(int(np.searchsorted(self.starts, found.rest, side="right")) - 1, 0)
         self.starts = [start - found.rest for start in self.starts[first:]]
         self.rows = self.rows[first:]

@@ -1,4 +1,5 @@
-"""Reports which of a run's TLS connections could not be read, from the table of decoding.
+"""Reports which of a run's connections could not be read, from the table of decoding: TLS without its keys,
+and compressed payloads.
 
 An unread connection may have carried any event. If there is one, the analysis takes events from the clients'
 own records instead of from packets.
@@ -28,7 +29,7 @@ def unread_in(record: RunRecord, decoding: pa.Table) -> str:
     decoding: rows of `analysis.schemas.DECODING`. Bytes missing from a capture without drops never reached
     the host, which could not read anything after them either.
     """
-    if not record.plan.declared.logs_keys:
+    if not record.plan.declared.shows_events:
         return ""
     whole = {each.host for each in record.listed_captures if each.kernel_drops == 0}
     suspect = decoding.filter(pc.field("stopped").is_valid() | (pc.field("undecoded_bytes") > 0))
