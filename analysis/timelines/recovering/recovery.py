@@ -23,6 +23,7 @@ received a later event.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -283,6 +284,8 @@ def _by_route(history: DeliveryHistory, fault: RunFault, client: str) -> str | N
     """Return PROCESS or ROUTE if the fault concerns the pair by these; UNKNOWN if the route is unknown."""
     hosts = history.metadata.hosts
     owner, region = history.owner, history.place(client)
+    if fault.apart and history.metadata.by_host and not fault.mends:
+        return _by_hosts_apart(history, fault, client)
     if client in fault.processes:
         return PROCESS
     if client in history.metadata.disturbed:
@@ -315,6 +318,14 @@ def _by_path_of_hosts(
     if old is not None and (set(fault.hops) & metadata.crossed(old) or set(fault.processes) & set(hosts)):
         return ROUTE
     return None if shown else UNKNOWN
+
+
+def _by_hosts_apart(history: DeliveryHistory, fault: RunFault, client: str) -> str | None:
+    """Return ROUTE if the path to a client leads between hosts that the fault sets apart."""
+    hosts = history.hosts(client, fault.t_ns)
+    if hosts is None:
+        return UNKNOWN
+    return ROUTE if any(frozenset(pair) in fault.apart for pair in pairwise(hosts)) else None
 
 
 def lost_after(history: DeliveryHistory) -> Ints:

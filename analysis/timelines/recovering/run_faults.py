@@ -24,6 +24,7 @@ class RunFault:
     applied_ns: int | None
     hops: Mapping[Hop, int] = field(default_factory=dict)  # struck hop -> time applied
     processes: tuple[str, ...] = ()  # hosts of the struck processes
+    apart: frozenset[frozenset[str]] = frozenset()  # pairs of hosts, if it acts only between them
     struck_at_us: int | None = None  # planned time; None: when a condition is met
 
     @property
@@ -122,6 +123,12 @@ class _Applied:
             applied_ns=min(held, default=None),
             hops={hop: t_ns for hop, t_ns in hops.items() if t_ns is not None},
             processes=tuple(sorted({self.hosts[name] for name in on_processes})),
+            apart=frozenset(
+                frozenset((self.hosts[change.process], self.hosts[peer]))
+                for change in self.plan.changes
+                if isinstance(change, ProcessChange) and change.fault == fault.name
+                for peer in change.peers
+            ),
             struck_at_us=None if waits else strike.at_us,
         )
 

@@ -163,6 +163,20 @@ def test_only_hosts_behind_a_process_in_the_tree_are_affected_by_its_end(killed,
     assert {client for _, client in found} == clients & {"r3-client-0", "r3-client-1", "r0-client-0"}
 
 
+@pytest.mark.parametrize(
+    ("ends", "clients"),
+    [
+        (("r2-proxy-0", "r3-proxy-0"), {"r3-client-0"}),
+        (("r1-proxy-0", "r3-client-1"), {"r3-client-1"}),
+        (("r1-proxy-0", "r3-client-0"), set()),
+    ],
+)
+def test_hosts_that_are_set_apart_affect_only_what_goes_from_one_to_the_other(ends, clients):
+    fault = replace(KNOWN.faults[0], name="block", hops={}, processes=ends, apart=frozenset({frozenset(ends)}))
+    found = affected(replace(METADATA, faults=(fault,)))
+    assert {client for _, client in found} == clients
+
+
 # --- Packets
 
 
