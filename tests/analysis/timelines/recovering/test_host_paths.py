@@ -172,7 +172,9 @@ def test_only_hosts_behind_a_process_in_the_tree_are_affected_by_its_end(killed,
     ],
 )
 def test_hosts_that_are_set_apart_affect_only_what_goes_from_one_to_the_other(ends, clients):
-    fault = replace(KNOWN.faults[0], name="block", hops={}, processes=ends, apart=frozenset({frozenset(ends)}))
+    fault = replace(
+        KNOWN.faults[0], name="block", hops={}, processes=ends, apart=frozenset({frozenset(ends)})
+    )
     found = affected(replace(METADATA, faults=(fault,)))
     assert {client for _, client in found} == clients
 
