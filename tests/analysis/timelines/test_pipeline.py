@@ -170,6 +170,7 @@ def test_the_summary_has_every_number(whole):
         "missed": 0,
         "stalled": 0,
         "late_switches": 0,
+        "tcp_retry_s": None,
     }
     crossed = summary.pop("wan")
     batches, asked = 4 * 3 * 14 * S // EVERY, 4  # each batch to three other regions
