@@ -341,11 +341,10 @@ RECOVERY = table_schema(
     ("reason", STRING, True, "why a time is null"),
 )
 
-# One row per link direction and period of its configuration.
 TCP_OUTAGES = table_schema(
     ("link", STRING, False, "e.g. r2-r3"),
     ("from_s", DOUBLE, False, "when the link failed, s since time 0"),
-    ("to_s", DOUBLE, False, "when it was back"),
+    ("to_s", DOUBLE, False, "when it was back, s since time 0"),
     (
         "client",
         STRING,
@@ -355,15 +354,21 @@ TCP_OUTAGES = table_schema(
     ("server", STRING, False, "host at the other end"),
     ("port", INT, False, "the server's"),
     ("open", BOOLEAN, False, "whether it was open when the link failed"),
-    ("tries", BIGINT, False, "segments with data or SYN that entered the link while it was down"),
-    ("last_try_s", DOUBLE, True, "when the last of them did"),
-    ("next_try_s", DOUBLE, True, "when the first one did after the link was back"),
-    ("through_s", DOUBLE, True, "when the first one left the link after it was back"),
-    ("ended_s", DOUBLE, True, "the first FIN or RST since the link failed"),
+    (
+        "tries",
+        BIGINT,
+        False,
+        "segments with data, SYN or FIN that entered a failed direction while it was down",
+    ),
+    ("last_try_s", DOUBLE, True, "when the last of them did, s since time 0"),
+    ("next_try_s", DOUBLE, True, "when the first one did after the link was back, s since time 0"),
+    ("through_s", DOUBLE, True, "when the first one left the link after it was back, s since time 0"),
+    ("ended_s", DOUBLE, True, "the first FIN or RST since the link failed, s since time 0"),
     ("ended_by", STRING, True, "host that sent it"),
     ("ended_how", STRING, True, "'FIN' or 'RST'"),
 )
 
+# One row per link direction and period of its configuration.
 FIDELITY = table_schema(
     ("link", STRING, False, "e.g. r2-r3"),
     ("direction", STRING, False, "'forward' or 'backward'"),

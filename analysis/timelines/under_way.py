@@ -67,6 +67,7 @@ def mended_ns(fault: RunFault, metadata: RunMetadata) -> int:
             for other in metadata.applied_changes
             if other.mends and process in other.processes and other.t_ns > fault.t_ns
         ]
+        again += [] if fault.ended_ns is None else [fault.ended_ns]
         ends.append(min(again, default=NEVER))
     return max(ends)
 

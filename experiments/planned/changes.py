@@ -59,21 +59,28 @@ class ProcessAction(StrEnum):
     UNSLOW_DISK = "unslow-disk"
 
     @property
+    def ends_another(self) -> bool:
+        """Whether it ends what a fault does to a process's packets, file system or disk."""
+        return self in _ENDING_OF_ENVIRONMENT
+
+    @property
     def is_of_environment(self) -> bool:
         """Whether it acts on a process's packets, file system or disk instead of the process."""
         return self in _OF_ENVIRONMENT
 
 
-_OF_ENVIRONMENT = {
-    ProcessAction.SEPARATE,
+_ENDING_OF_ENVIRONMENT = {
     ProcessAction.REJOIN,
+    ProcessAction.UNBLOCK,
+    ProcessAction.UNFILL,
+    ProcessAction.UNSLOW_DISK,
+}
+_OF_ENVIRONMENT = _ENDING_OF_ENVIRONMENT | {
+    ProcessAction.SEPARATE,
     ProcessAction.RESET,
     ProcessAction.BLOCK,
-    ProcessAction.UNBLOCK,
     ProcessAction.FILL,
-    ProcessAction.UNFILL,
     ProcessAction.SLOW_DISK,
-    ProcessAction.UNSLOW_DISK,
 }
 
 

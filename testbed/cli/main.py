@@ -128,9 +128,8 @@ def cutset(debug: bool, modules: tuple[Path, ...]) -> None:
 def main() -> None:
     """Run the `cutset` command and exit with its exit code."""
     code = run(sys.argv[1:])
-    if (
-        code == 0
-    ):  # an error may leave DuckDB's objects in a cycle; DuckDB reports those that are not collected
+    # An error may leave DuckDB's objects in a cycle, and DuckDB reports those that are not collected.
+    if code == 0:
         gc.freeze()  # saves a last search for cycles, since all memory is released anyway
     sys.exit(code)
 

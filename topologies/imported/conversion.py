@@ -60,7 +60,7 @@ def imported(network: Network, assumptions: Assumptions) -> ImportedTopology:
     usable = [edge for edge in network.edges if not edge.planned and edge.source != edge.target]
     timed = [edge for each in usable if (edge := _with_delay(network, each, assumptions)) is not None]
     if not timed:
-        raise InputError(network.file, None, "", _without_delays(network))
+        raise InputError(network.file, None, "", _without_delays(network) if usable else _WITHOUT_LINKS)
     pairs, parallel = _pairs(timed, directed=network.directed)
     parts = _parts(network.nodes, list(pairs))
     members = max(parts, key=len)
@@ -106,9 +106,10 @@ def _with_delay(network: Network, edge: Edge, assumptions: Assumptions) -> Edge 
     )
 
 
+_WITHOUT_LINKS = "has no links, other than planned ones and self-loops"
+
+
 def _without_delays(network: Network) -> str:
-    if not network.edges:
-        return "has no links"
     why = (
         "its positions are the pixels of a drawing"
         if network.pixels

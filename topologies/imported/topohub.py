@@ -54,7 +54,9 @@ def packaged(source: str) -> tuple[bytes, str]:
         version = metadata.version(PACKAGE)
         data = resources.files(PACKAGE) / "data"
     except (metadata.PackageNotFoundError, ModuleNotFoundError):
-        problem = "the package topohub is not installed: run .venv/bin/pip install topohub, or give a file"
+        problem = (
+            "the package topohub is not installed in Cutset's environment (.venv): install it, or give a file"
+        )
         raise InputError(source, None, "", problem) from None
     file = data / f"{key}.json"
     if not KEY.fullmatch(key) or not file.is_file():

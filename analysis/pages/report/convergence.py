@@ -78,16 +78,9 @@ def convergence(record: AnalysedRun) -> Convergence | None:
         for fault in faults
     }
     rows = [row for affected in by_fault.values() for row in affected]
+    figures = record.summary.get("convergence") or {}
     return Convergence(
-        words=" ".join(
-            filter(
-                None,
-                (
-                    _stabilisation(record.summary.get("convergence") or {}),
-                    _tcp_text(record.summary.get("convergence") or {}, record.tcp_outages),
-                ),
-            )
-        ),
+        words=f"{_stabilisation(figures)} {_tcp_text(figures, record.tcp_outages)}".strip(),
         faults=_faults_table(faults, known, by_fault),
         why_apart=_why_apart(rows),
         routes=_routes_table(record, rows),
@@ -137,16 +130,13 @@ def _tcp_text(figures: Row, connections: Sequence[Row]) -> str:
         return ""
     last_s = figures.get("last_change_s") or 0.0
     over = [row for row in connections if abs(row["to_s"] - last_s) < AT_ONCE_S]
-    last_try_s = max((row["last_try_s"] for row in over if row["last_try_s"] is not None), default=None)
-    before = (
-        ""
-        if last_try_s is None
-        else f" had tried last {seconds(last_s - last_try_s)} before the link was back and"
+    last_try_s = max((row["last_try_s"] for row in over if row["last_try_s"] is not None), default=last_s)
+    before = f" had tried last {seconds(last_s - last_try_s)} before the link was back and"
+    # Streams may flow by another way before TCP tries again over this one.
+    share = (
+        f": {retry_s / full_s:.0%} of the time until every stream flowed" if retry_s <= (full_s or 0) else ""
     )
-    explained = (
-        "" if not full_s else f": {min(1.0, retry_s / full_s):.0%} of the time until every stream flowed"
-    )
-    return f"TCP{before} tried again {seconds(retry_s)} after it{explained}."
+    return f"TCP{before} tried again {seconds(retry_s)} after it{share}."
 
 
 def _connections_table(connections: Sequence[Row]) -> PageTable:
@@ -161,7 +151,7 @@ def _connections_table(connections: Sequence[Row]) -> PageTable:
             lambda row: "yes" if row["open"] else "no",
             "whether it was open when the link failed",
         ),
-        quantity("Tries", "tries", number, "segments with data or SYN sent into the link while it was down"),
+        quantity("Tries", "tries", number, "segments with data, SYN or FIN sent while the link was down"),
         quantity("Last try", lambda row: _since(row, "last_try_s"), _signed, "before the link was back"),
         quantity("Next try", lambda row: _since(row, "next_try_s"), _signed, "after the link was back"),
         quantity("Came through", lambda row: _since(row, "through_s"), _signed, "after the link was back"),

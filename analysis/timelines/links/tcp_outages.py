@@ -21,6 +21,8 @@ from analysis.timelines.run_metadata import RunMetadata
 FIN, ACK = 0x01, 0x10
 CONNECTIONS_MAX = 10_000
 """Largest number of connections that are measured per outage."""
+AT_ONCE_S = 0.5
+"""A link that came back this close to the last change came back with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,3 @@ def retry_s(outages: pa.Table, last_change_s: float) -> float | None:
     found = [next_s.get(pair) for pair, has_tried in tried.items() if has_tried]
     known = [since_s for since_s in found if since_s is not None]
     return round(max(known), 6) if known and len(known) == len(found) else None
-
-
-AT_ONCE_S = 0.5
-"""A link that came back this close to the last change came back with it."""

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from analysis.timelines import schemas
 from analysis.timelines.arrays import NEVER, Bools, Ints
+from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
-from analysis.timelines.recovering.recovery import DeliveryHistory
 from analysis.timelines.run_metadata import RunMetadata
 from topologies.routes import connected
 

@@ -25,6 +25,7 @@ class RunFault:
     hops: Mapping[Hop, int] = field(default_factory=dict)  # struck hop -> time applied
     processes: tuple[str, ...] = ()  # hosts of the struck processes
     apart: frozenset[frozenset[str]] = frozenset()  # pairs of hosts, if it acts only between them
+    ended_ns: int | None = None  # when it ended on its processes by itself, after `for`
     struck_at_us: int | None = None  # planned time; None: when a condition is met
 
     @property
@@ -129,8 +130,19 @@ class _Applied:
                 if isinstance(change, ProcessChange) and change.fault == fault.name
                 for peer in change.peers
             ),
+            ended_ns=self._ended_ns(fault.name),
             struck_at_us=None if waits else strike.at_us,
         )
+
+    def _ended_ns(self, fault: str) -> int | None:
+        """Return when all that a fault does to processes had ended by itself; None if it did not."""
+        ends_ns = [
+            self.of_process[change.process, change.at_us].get(fault)
+            for change in self.plan.changes
+            if isinstance(change, ProcessChange) and change.fault == fault and change.action.ends_another
+        ]
+        known = [t_ns for t_ns in ends_ns if t_ns is not None]
+        return max(known, default=None) if len(known) == len(ends_ns) else None
 
     def _on_link(self, direction: LinkDirection, at_us: int) -> int | None:
         """Return when a link direction had the state planned for a time.

@@ -17,6 +17,7 @@ from analysis.timelines.delivery.stream_paths import SourceHistory, sources
 from analysis.timelines.delivery.stream_pieces import Sets
 from analysis.timelines.links import wan
 from analysis.timelines.recovering import convergence, recovery
+from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.host_paths import host_sources
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.tasks.records import RecordFiles
@@ -95,7 +96,7 @@ class FollowStreams:
         else:
             cut = stream_pieces.from_events(events, clients, wanted)
         pieces = stream_pieces.without_misdated(cut, metadata.window)
-        histories = [recovery.DeliveryHistory(metadata, stream, block, seen) for block in pieces.blocks()]
+        histories = [DeliveryHistory(metadata, stream, block, seen) for block in pieces.blocks()]
         samples = latency.samples(stream, pieces, metadata)
         return {
             "samples": latency.merge_similar(samples, metadata),

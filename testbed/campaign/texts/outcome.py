@@ -135,7 +135,7 @@ def _convergence(figures: dict[str, Any]) -> str:
     """Return how the streams recovered after the last change."""
     since = f"from {number(figures['last_change_s'])} s on"
     switches = f"{figures['late_switches']} late changes of source"
-    if figures.get("tcp_retry_s") is not None:
+    if figures.get("tcp_retry_s") is not None:  # older summaries lack it
         switches += f"; TCP tried again over the link after {number(figures['tcp_retry_s'])} s"
     if figures["stalled"]:
         why = "" if figures["connected"] else ", because the remaining links do not connect all regions"

@@ -10,7 +10,7 @@ from analysis.timelines import latency, schemas
 from analysis.timelines.arrays import NEVER, ints
 from analysis.timelines.delivery.stream_pieces import ClientPieces, StreamPieces
 from analysis.timelines.recovering import convergence
-from analysis.timelines.recovering.recovery import DeliveryHistory
+from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from node.core.declaration import Contract
 from tests.analysis.timelines.world import MS, ZERO, facts_of
 

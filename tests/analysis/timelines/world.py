@@ -16,7 +16,7 @@ import pyarrow as pa
 from analysis.timelines import schemas
 from analysis.timelines.delivery.stream_paths import sources
 from analysis.timelines.delivery.stream_pieces import from_events
-from analysis.timelines.recovering.recovery import DeliveryHistory
+from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.loader import load_experiment
 from experiments.planned.plan import plan_to_json

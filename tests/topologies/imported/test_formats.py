@@ -125,6 +125,11 @@ def test_capacities_without_a_unit_are_no_rates(tmp_path):
         ("a.json", '{"nodes": [{"id": 1}, {"id": "1"}], "edges": []}', "node 1: is there twice"),
         ("a.json", '{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}', "there is no node 2"),
         ("a.json", '{"nodes": [], "edges": []}', "has no links"),
+        (
+            "a.json",
+            '{"nodes": [{"id": 0}], "edges": [{"source": 0, "target": 0}]}',
+            "has no links, other than planned ones and self-loops",
+        ),
         ("a.json", TOPOHUB.replace('"id": 2', '"id": [2]'), "nodes.2.id"),
         ("a.gml", "", "has no graph"),
         ("a.gml", "graph [ node [", "the file ends too early"),

@@ -61,7 +61,10 @@ def test_what_topohub_does_not_have_is_refused_in_one_line(capsys, source, said)
 def test_without_the_package_the_command_says_how_to_get_it(monkeypatch, capsys):
     monkeypatch.setattr(topohub, "PACKAGE", "topohub_that_is_not_installed")
     assert main.run(["topology", "import", "topohub:topozoo/Geant2012"]) == 2
-    assert "is not installed: run .venv/bin/pip install topohub, or give a file" in capsys.readouterr().err
+    assert (
+        "is not installed in Cutset's environment (.venv): install it, or give a file"
+        in capsys.readouterr().err
+    )
 
 
 def test_the_command_prints_what_it_leaves_out(tmp_path, capsys):

@@ -203,14 +203,14 @@ def _outage_charts(sweep: SweepResults, axis: str, runs: Sequence[SweepRunResult
     def line(run: SweepRunResult) -> tuple[Any, ...]:
         return tuple(_value(run, other) for other in others)
 
-    def lines(figure: tuple[str, str], title: str) -> tuple[ChartSeries, ...]:
+    def lines(section: str, name: str, title: str) -> tuple[ChartSeries, ...]:
         def named(values: tuple[Any, ...]) -> str:
             return ", ".join(map(str, values)) or title
 
-        return lines_of(runs, x, line, lambda run: run.figure(*figure), named)
+        return lines_of(runs, x, line, lambda run: run.figure(section, name), named)
 
-    flows = lines(("convergence", "full_s"), "every stream flows")
-    retries = lines(("convergence", "tcp_retry_s"), "TCP tries again") if len(flows) == 1 else ()
+    flows = lines("convergence", "full_s", "every stream flows")
+    retries = lines("convergence", "tcp_retry_s", RETRY) if len(flows) == 1 else ()
     retries = tuple(
         replace(each, colour=colour_of(1), dash="dash", name=RETRY, label=RETRY) for each in retries
     )
@@ -231,7 +231,7 @@ def _outage_charts(sweep: SweepResults, axis: str, runs: Sequence[SweepRunResult
                 title="Events lost",
                 x=along,
                 y=Axis("deliveries lost", ""),
-                series=lines(("events", "lost"), "lost"),
+                series=lines("events", "lost", "lost"),
             ),
         )
         if chart.series

@@ -10,8 +10,9 @@ import pytest
 from analysis.timelines.arrays import NEVER
 from analysis.timelines.delivery.stream_pieces import ClientPieces
 from analysis.timelines.recovering.convergence import SETTLED_NS, flows, headline
+from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
-from analysis.timelines.recovering.recovery import DeliveryHistory, pairs
+from analysis.timelines.recovering.recovery import pairs
 from analysis.timelines.recovering.stalled import notes
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from analysis.timelines.summary import run_expectations
@@ -188,6 +189,9 @@ def test_streams_must_flow_again_in_every_run_whose_faults_were_all_mended():
         ("[{name: slow, at: 5s, set: [r2, r3], delay: 90ms}]", True),
         ("[{name: slow, at: 3s, set: [r2, r3], delay: 90ms}, {at: 5s, cut: [r2, r3], for: 1s}]", True),
         ("[{at: 3s, kill: r0/client-0}, {at: 4s, restart: r0/client-0}]", True),
+        ("[{at: 3s, block: r0/client-0, from: [r0/proxy-0], for: 2s}]", True),
+        ("[{at: 3s, separate: r0/client-0, from: [r0/proxy-0], for: 2s}]", True),
+        ("[{at: 3s, block: r0/client-0, from: [r0/proxy-0]}]", False),
         (ONLY_CUT, False),
         ("[{at: 3s, kill: r0/client-0}]", False),
     ):

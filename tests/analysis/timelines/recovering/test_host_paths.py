@@ -12,6 +12,7 @@ from analysis.timelines.agreement import compare, coverage
 from analysis.timelines.delivery.stream_pieces import from_records
 from analysis.timelines.events import from_messages
 from analysis.timelines.recovering import recovery
+from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.failover_events import (
     FailoverEvent,
     FailoverKind,
@@ -142,7 +143,7 @@ def affected(metadata=METADATA) -> dict[tuple[str, str], str]:
         for rows in (published, [], got)
     ]
     [cut] = from_records(*records, clients).blocks()
-    history = recovery.DeliveryHistory(metadata, STREAM, cut, host_sources(table(in_tree()), metadata))
+    history = DeliveryHistory(metadata, STREAM, cut, host_sources(table(in_tree()), metadata))
     return {
         (row["fault"], row["client"]): row["affected_by"]
         for row in recovery.pairs(history).to_pylist()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from analysis.timelines.arrays import NEVER
 from analysis.timelines.delivery.stream_pieces import ClientPieces
-from analysis.timelines.recovering.recovery import GAP, DeliveryHistory, pairs
+from analysis.timelines.recovering.delivery_history import DeliveryHistory
+from analysis.timelines.recovering.recovery import GAP, pairs
 from analysis.timelines.recovering.recovery_times import PairPieces, measure
 from analysis.timelines.run_metadata import RunMetadata, read_metadata
 from experiments.records.run_record import record_from_json
