@@ -136,10 +136,10 @@ class AccessControl:
 
     def deliver(self, topic: Topic, message: Create) -> None:
         """Process a CREATE at the root: the first one is valid, and later versions by its creator."""
-        known, pastry = topic.grants, self._trees.pastry
+        known = topic.grants
         if known is not None and known.credentials != message.credentials:
             self._log_denied("create_denied", topic, message.address)
-            pastry.send(Denied(topic.key, Right.CREATE, message.credentials), message.address)
+            self._answer(topic, Denied(topic.key, Right.CREATE, message.credentials), message.address)
             return
         if known is None or message.version > known.version:
             self._take(topic, message)
@@ -155,7 +155,7 @@ class AccessControl:
         nearest = self._trees.pastry.leaf_set.nearest(topic.key, self._parameters.replicas)
         lacking = [node.address for node in nearest if node.address not in replication.confirmed]
         if not lacking and replication.creator is not None:
-            self._trees.pastry.send(Created(topic.key, topic.grants.version), replication.creator)
+            self._answer(topic, Created(topic.key, topic.grants.version), replication.creator)
             replication.creator = None
         if replication.sent_us <= before_us:
             replication.sent_us = self._trees.now_us
@@ -186,8 +186,16 @@ class AccessControl:
         if allows(topic.grants, right, credentials):
             return True
         self._log_denied(f"{right.name.lower()}_denied", topic, address)
-        self._trees.pastry.send(Denied(topic.key, right, credentials), address)
+        self._answer(topic, Denied(topic.key, right, credentials), address)
         return False
+
+    def _answer(self, topic: Topic, message: Created | Denied, address: Address) -> None:
+        """Send an answer to a node, which may be this one."""
+        own = self._trees.pastry.own.address
+        if address == own:
+            self._trees.carry[type(message)](topic, own, message)
+        else:
+            self._trees.pastry.send(message, address)
 
     def _log_denied(self, event: str, topic: Topic, peer: Address) -> None:
         self._emit(m.Log(event, {"topic": f"{topic.key:032x}", "peer": peer}, "warning"))
@@ -207,7 +215,8 @@ class AccessControl:
 
     def _created(self, topic: Topic, sender: Address, message: Created) -> None:
         replication, creation = self._replications.get(topic.key), self._creations.get(topic.key)
-        if creation is not None and creation.message.version <= message.version and not topic.is_root:
+        is_answer = not topic.is_root or sender == self._trees.pastry.own.address
+        if is_answer and creation is not None and creation.message.version <= message.version:
             del self._creations[topic.key]
             self._listener.on_created(topic.key)
         elif replication is not None and replication.version == message.version:

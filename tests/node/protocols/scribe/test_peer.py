@@ -181,6 +181,34 @@ def test_a_creator_may_change_who_may_what():
     assert got == [topic]
 
 
+def test_a_creator_that_is_the_root_learns_that_its_topic_exists():
+    peers = Peers()
+    topic, created, routed = topic_of("news", "peer 0"), [], []
+    creator = peers.root(topic)
+    creator.handlers.created = created.append
+    creator.create("mine", topic, subscribers=["friend"])
+    peers.run(1)
+    assert created == [topic]
+    pastry = creator.layers.pastry
+    route, pastry.route = pastry.route, lambda *message: routed.append(message) or route(*message)
+    peers.run(3)
+    assert created == [topic]
+    assert not [message for message, *_ in routed if message.__class__.__name__ == "Create"]
+
+
+def test_a_root_learns_that_it_was_denied_a_right():
+    peers = Peers()
+    topic, denied = topic_of("news", "peer 0"), []
+    peers.not_root(topic)[0].create("mine", topic, publishers=["press"])
+    peers.run(1)
+    root = peers.root(topic)
+    root.handlers.denied = lambda key, right: denied.append(right)
+    root.create("other", topic)
+    root.multicast("other", topic, b"false")
+    peers.run(2)
+    assert set(denied) == {Right.CREATE, Right.PUBLISH}
+
+
 def test_a_topic_next_to_its_creator_has_its_root_there():
     """2002, III.A: the alternative."""
     peers = Peers()
