@@ -102,9 +102,17 @@ def _difference(record: SweepRecord, now: SweepRecord) -> str:
         was, given = getattr(record, option), getattr(now, option)
         if was != given:
             return f"the sweep began with --{'on' if option == 'backend' else option} {was}, not {given}"
+    if now.experiment == record.experiment and _points(now) != _points(record):
+        return (
+            "the sweep lists its variants or values in another order than when it began: restore that order"
+        )
     before, name = record.experiment.get("name"), now.experiment["name"]
     what = f"{name} or its topology has changed" if before == name else f"it is a sweep of {before}"
     return f"cannot go on: {what}"
+
+
+def _points(record: SweepRecord) -> list[dict[str, Any]]:
+    return [run.values for run in record.runs]
 
 
 def with_expectations_judged(record: SweepRecord, directory: SweepDirectory) -> SweepRecord:
