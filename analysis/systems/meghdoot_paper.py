@@ -90,7 +90,8 @@ def _contact_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
 def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
     parameters, (_, load) = results.record.parameters, _figures(results)
     source, peers = parameters["source"], parameters["peers"]
-    top, zones, degree = "0.123 % at most", NOT_STATED, NOT_STATED
+    top = "about 0.123 %" if load == "figure 13" else UNSAID
+    zones, degree = NOT_STATED, NOT_STATED
     if load.startswith("figure 12"):
         top = DECILE[source].get(peers, UNSAID)
         zones = str(ZONES[source].get(peers, UNSAID))
@@ -199,5 +200,5 @@ def _notes(results: StudyResults) -> tuple[str, ...]:
         "Subscriptions and events are in random order; the paper does not state theirs.",
     ]
     if results.record.parameters["source"] == "stocks":
-        notes.append("The paper's quotes are not available; these are synthetic, with the same skew.")
+        notes.append("The paper's quotes are not available; these are synthetic, with prices as skewed.")
     return tuple(notes)
