@@ -1,20 +1,28 @@
 """The description of a packed run for other programs and archives: `ro-crate-metadata.json`.
 
-A Process Run Crate (RO-Crate 1.1, profile 0.5): which command ran when, with which version and input, and
-every file with its size and SHA-256.
+A Process Run Crate (RO-Crate 1.1, profile 0.5): which command ran when, with which version and input, how it
+ended, under which licence others may use it, and every file with its size and SHA-256.
 """
 
 import mimetypes
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from experiments.publication import Publication
+from experiments.records.run_record import SIMULATOR, Outcome
 
 CRATE: Final = "ro-crate-metadata.json"
 CLAIMS: Final = "claims.json"
 _CONTEXT: Final = "https://w3id.org/ro/crate/1.1/context"
 _CRATE_PROFILE: Final = "https://w3id.org/ro/crate/1.1"
 _RUN_PROFILE: Final = "https://w3id.org/ro/wfrun/process/0.5"
+_SHA256: Final = "https://w3id.org/ro/terms/workflow-run#sha256"  # not among RO-Crate's own terms
+_STATUS: Final = "http://schema.org/"
+_REVISION: Final = "https://identifiers.org/swh:1:rev:"
 _KINDS: Final = {".pcap": "application/vnd.tcpdump.pcap", ".parquet": "application/vnd.apache.parquet"}
 
 
@@ -27,17 +35,23 @@ class PackedFile:
     sha256: str
 
 
-def crate(name: str, record: Mapping[str, Any], files: Iterable[PackedFile]) -> dict[str, Any]:
-    """Return the description of a run or sweep. record: the plain content of its run.json or sweep.json."""
+def crate(
+    name: str, record: Mapping[str, Any], files: Iterable[PackedFile], publication: Publication, now: datetime
+) -> dict[str, Any]:
+    """Return the description of a run or sweep.
+
+    record: the plain content of its run.json or sweep.json. now: the time of packing.
+    """
     listed = list(files)
-    times = record.get("times") if isinstance(record.get("times"), Mapping) else record
-    began, ended = (_date(times, key) for key in ("started_ns", "ended_ns"))
     experiment = record.get("experiment")
     asked = experiment if isinstance(experiment, Mapping) else {}
     about = " ".join(str(asked.get("description") or asked.get("name") or name).split())
-    parts = [{"@id": each.path} for each in listed]
-    commit = record.get("commit")
-    graph = [
+    parts = _compact([{"@id": quote(each.path)} for each in listed])
+    application = _application(record)
+    publisher = _publisher(publication)
+    by = _reference(publisher)
+    licence = {"@id": publication.license, "@type": "CreativeWork", "name": publication.license}
+    entities = [
         {
             "@id": CRATE,
             "@type": "CreativeWork",
@@ -50,29 +64,95 @@ def crate(name: str, record: Mapping[str, Any], files: Iterable[PackedFile]) -> 
             "name": name,
             "description": about,
             "conformsTo": {"@id": _RUN_PROFILE},
+            "datePublished": _date(now),
+            "license": _reference(licence),
+            "author": by,
+            "publisher": by,
             "hasPart": parts,
-            "mentions": [{"@id": "#run"}],
-            **({"datePublished": ended} if ended else {}),
+            "mentions": {"@id": "#run"},
         },
         {"@id": _RUN_PROFILE, "@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"},
-        {
-            "@id": "#cutset",
-            "@type": "SoftwareApplication",
-            "name": "Cutset",
-            **({"softwareVersion": str(commit)} if commit else {}),
-        },
+        licence,
+        publisher,
+        application,
         {
             "@id": "#run",
             "@type": "CreateAction",
             "name": f"cutset run {asked.get('name', name)}",
-            "instrument": {"@id": "#cutset"},
+            "description": about,
+            "instrument": _reference(application),
+            "agent": by,
             "result": parts,
-            **({"startTime": began} if began else {}),
-            **({"endTime": ended} if ended else {}),
+            **_times(name, record),
+            **_status(record),
         },
         *(_file(each) for each in listed),
     ]
-    return {"@context": _CONTEXT, "@graph": graph}
+    graph = [
+        {key: value for key, value in each.items() if value is not None}
+        for each in entities
+        if each["@id"] is not None
+    ]
+    return {"@context": [_CONTEXT, {"sha256": _SHA256}], "@graph": graph}
+
+
+def _application(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return Cutset: the hash of its commit is also its identifier in the Software Heritage archive."""
+    commit = str(record.get("commit") or "")
+    revision = re.match("[0-9a-f]{40}", commit)
+    versions = record.get("versions")
+    release = versions.get("cutset") if isinstance(versions, Mapping) else None
+    url = f"{_REVISION}{revision[0]}" if revision else None
+    return {
+        "@id": url or "#cutset",
+        "@type": "SoftwareApplication",
+        "name": "Cutset",
+        "url": url,
+        "softwareVersion": commit or release,
+    }
+
+
+def _publisher(publication: Publication) -> dict[str, Any]:
+    name, _, url = (publication.publisher or "").removesuffix(">").rpartition(" <")
+    return {"@id": url or None, "@type": "Organization", "name": name, "url": url}
+
+
+def _times(name: str, record: Mapping[str, Any]) -> dict[str, str]:
+    """Return the start and the end of a run; of one that was killed, the last recorded time.
+
+    A run in virtual time records no times of the wall: its name has the start, its record the duration.
+    """
+    times = record.get("times")
+    stated = times if isinstance(times, Mapping) else record
+    known = [
+        datetime.fromtimestamp(value // 1_000_000 / 1000, UTC)
+        for key, value in stated.items()
+        if key.endswith("_ns") and isinstance(value, int) and 0 < value < 1 << 62
+    ]
+    if record.get("links") == SIMULATOR or not known:
+        known = [_named_time(name)]
+    simulation = record.get("simulation")
+    wall_s = simulation.get("wall_s") if isinstance(simulation, Mapping) else None
+    if isinstance(wall_s, float):
+        known.append(known[0] + timedelta(seconds=wall_s))
+    return {"startTime": _date(min(known)), "endTime": _date(max(known))}
+
+
+def _named_time(name: str) -> datetime:
+    """Return the time with which the name of a run begins; the year 1 if it is none."""
+    try:
+        return datetime.strptime(name[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _status(record: Mapping[str, Any]) -> dict[str, str]:
+    outcome, problems = record.get("outcome"), record.get("problems")
+    if outcome == Outcome.COMPLETED:
+        return {"actionStatus": f"{_STATUS}CompletedActionStatus"}
+    last = problems[-1:] if isinstance(problems, list) else []
+    why = ": ".join(map(str, [outcome or "killed before its end was recorded", *last]))
+    return {"actionStatus": f"{_STATUS}FailedActionStatus", "error": why}
 
 
 def packed_files(content: Mapping[str, Any]) -> dict[str, PackedFile]:
@@ -87,7 +167,7 @@ def packed_files(content: Mapping[str, Any]) -> dict[str, PackedFile]:
             continue
         path, size, digest = (each.get(key) for key in ("@id", "contentSize", "sha256"))
         if isinstance(path, str) and isinstance(size, str) and size.isdecimal() and isinstance(digest, str):
-            found[path] = PackedFile(path, int(size[:20]), digest)
+            found[unquote(path)] = PackedFile(unquote(path), int(size[:20]), digest)
     return found
 
 
@@ -95,7 +175,7 @@ def _file(each: PackedFile) -> dict[str, Any]:
     ending = f".{each.path.rpartition('.')[2]}"
     kind = _KINDS.get(ending) or mimetypes.guess_type(each.path)[0] or "application/octet-stream"
     return {
-        "@id": each.path,
+        "@id": quote(each.path),
         "@type": "File",
         "contentSize": str(each.size),
         "encodingFormat": kind,
@@ -103,8 +183,15 @@ def _file(each: PackedFile) -> dict[str, Any]:
     }
 
 
-def _date(times: Any, key: str) -> str | None:
-    value = times.get(key) if isinstance(times, Mapping) else None
-    if not isinstance(value, int) or not 0 < value < 1 << 62:
-        return None
-    return datetime.fromtimestamp(value / 1e9, UTC).isoformat()
+def _compact(values: Sequence[Any]) -> Any:
+    """Return the values, or the only one, as RO-Crate recommends."""
+    return values[0] if len(values) == 1 else values
+
+
+def _reference(entity: Mapping[str, Any]) -> dict[str, Any] | None:
+    return None if entity["@id"] is None else {"@id": entity["@id"]}
+
+
+def _date(when: datetime) -> str:
+    """Return the time as the profile's pattern has it: to the millisecond."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds")

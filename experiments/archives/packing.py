@@ -18,13 +18,16 @@ import os
 import tarfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 import zstandard
 
 from experiments.archives.crate import CLAIMS, CRATE, PackedFile, crate
 from experiments.files.whole_files import BEGUN, replacing
+from experiments.publication import Publication
 from experiments.records.json_files import read_json
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import INDEX, POINTS, UNFINISHED_SUFFIX, RunDirectory, is_key_log, is_run_name
@@ -45,13 +48,14 @@ KEYS: Final = "keys"
 @dataclass(frozen=True, slots=True)
 class Packed:
     """The result of packing: number of files, their size in bytes, and the archive's. keys: whether it holds
-    TLS keys.
+    TLS keys. licensed: whether it states a licence.
     """
 
     files: int
     bytes: int
     archive_bytes: int
     keys: bool = False
+    licensed: bool = False
 
 
 ClaimsOf = Callable[[RunDirectory], Mapping[str, Any] | None]
@@ -64,11 +68,13 @@ def pack(
     captures: bool,
     keys: bool = True,
     claims_of: ClaimsOf = lambda run: None,
+    given: Mapping[str, str | None] = MappingProxyType({}),
 ) -> Packed:
     """Write the archive of a run or a sweep; an existing one is replaced when the new one is complete.
 
     keys: include TLS keys, which decrypt captures. claims_of: returns the content of a run's claims.json, if
-    it was analysed. Raises InputError if a file cannot be read or written, or changes meanwhile.
+    it was analysed. given: fields of a `Publication` that replace the experiment's. Raises InputError if a
+    file cannot be read or written, or changes meanwhile.
     """
     name = RunDirectory(directory).full_name
     if not is_run_name(name):
@@ -76,6 +82,8 @@ def pack(
     try:
         stays = (*(() if captures else (CAPTURES,)), *(() if keys else (KEYS,)))
         files = sorted(_files(directory, stays), key=_order)
+        record = _plain(files[0])
+        publication = Publication.of_record(record, str(files[0]), given)
         size = sum(file.stat().st_size for file in files)
         made = dict(_claims(directory, files, claims_of))
         members = len(files) + len(made) + 1
@@ -92,11 +100,11 @@ def pack(
                     into.add_file(file, str(file.relative_to(directory)), stays)
                 for path, content in made.items():
                     into.add(path, content)
-                into.add(CRATE, crate(name, _plain(files[0]), into.packed))
+                into.add(CRATE, crate(name, record, into.packed, publication, datetime.now(UTC)))
     except OSError as error:
         raise InputError(str(directory), None, "", f"cannot be packed: {error}") from None
     has_keys = any(is_key_log(file.name) for file in files)
-    return Packed(len(files), size, archive.stat().st_size, has_keys)
+    return Packed(len(files), size, archive.stat().st_size, has_keys, publication.license is not None)
 
 
 def _files(directory: Path, stays: Collection[str]) -> Iterator[Path]:

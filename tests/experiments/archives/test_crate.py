@@ -1,0 +1,149 @@
+"""A packed run describes itself as a Process Run Crate, and the validator of that profile agrees."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.archives.crate import CRATE, packed_files
+from experiments.archives.packing import pack
+from experiments.archives.unpacking import unpacked
+from experiments.records.run_record import Outcome, RunRecord, Times, record_to_json
+from experiments.records.rundir import RunDirectory
+from tests.experiments.small_experiment import GOOD
+from tests.run_json import ZERO_NS, little_run
+from tests.virtual_runs import experiment_in, simulated
+from topologies.errors import InputError
+
+VALIDATOR = Path(sys.prefix) / "crate-validator"
+LICENSE, PUBLISHER = "https://spdx.org/licenses/CC-BY-4.0", "A Lab <https://lab.example.org>"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+MACHINES = replace(little_run(), commit=f"{COMMIT}-changed")
+KILLED = replace(MACHINES, outcome=None, times=Times(started_ns=ZERO_NS, zero_ns=ZERO_NS + 1_234_567_890))
+RECORDS = {
+    "completed": replace(MACHINES, machines=()),
+    "machines": MACHINES,
+    "crashed": replace(MACHINES, outcome=Outcome.CRASHED, problems=("a warning", "the relay died")),
+    "interrupted": replace(MACHINES, outcome=Outcome.INTERRUPTED),
+    "killed": KILLED,
+    "planned": replace(KILLED, times=Times()),
+}
+
+
+def make_run(parent: Path, kind: str, record: RunRecord) -> RunDirectory:
+    run = RunDirectory(parent / f"20260314T020000Z-{kind}-0a1b2c")
+    run.make()
+    run.run_json.write_text(json.dumps(record_to_json(record)))
+    return run
+
+
+def described(run: RunDirectory, folder: Path, **given: str) -> tuple[Path, dict[str, Any]]:
+    """Pack and unpack a run; return the folder and what describes it, by @id."""
+    pack(run.path, folder / "run.tar.zst", captures=True, given=given)
+    place, _ = unpacked(folder / "run.tar.zst", folder / "there")
+    graph = json.loads((place / CRATE).read_text())["@graph"]
+    assert len({each["@id"] for each in graph}) == len(graph)
+    return place, {each["@id"]: each for each in graph}
+
+
+@pytest.mark.slow
+def test_the_profiles_validator_finds_all_that_is_required_and_recommended(tmp_path: Path) -> None:
+    (tmp_path / "virtual").mkdir()
+    runs = [
+        make_run(tmp_path, kind, RECORDS[kind]) for kind in ("completed", "machines", "crashed", "killed")
+    ]
+    runs.append(simulated(experiment_in(tmp_path, GOOD.replace("30s", "21s")), tmp_path / "virtual"))
+    (runs[0].captures / "100 % of it: a#b?.pcap").write_bytes(b"packets")
+    sweep = tmp_path / "20260314T020000Z-sweep-0a1b2c"
+    make_run(sweep / "points", "point", MACHINES).path.rename(sweep / "points" / "1-rate=5-r0")
+    (sweep / "sweep.json").write_text(json.dumps({"started_ns": ZERO_NS, "commit": COMMIT}))
+    folders = []
+    for run in [*runs, RunDirectory(sweep)]:
+        place, _ = described(run, tmp_path, license=LICENSE, publisher=PUBLISHER)
+        folders.append(str(place))
+    without, _ = described(runs[0], tmp_path / "virtual")
+    program = Path(__file__).with_name("crate_validator.py")
+    assert VALIDATOR.is_dir(), "make test sets it up"
+    done = subprocess.run(
+        [sys.executable, program, tmp_path / "cache", *folders, without],
+        env={**os.environ, "PYTHONPATH": str(VALIDATOR)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert len(found) == 7
+    missing = "\n".join(found.pop(str(without)))
+    assert "REQUIRED: The Root Data Entity MUST have a `license`" in missing, "it can fail"
+    assert found == {folder: [] for folder in folders}
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "error", "end"),
+    [
+        ("completed", "Completed", None, "2023-11-14T22:13:21.000+00:00"),
+        ("crashed", "Failed", "crashed: the relay died", "2023-11-14T22:13:21.000+00:00"),
+        ("interrupted", "Failed", "interrupted", "2023-11-14T22:13:21.000+00:00"),
+        ("killed", "Failed", "killed before its end was recorded", "2023-11-14T22:13:21.234+00:00"),
+        ("planned", "Failed", "killed before its end was recorded", "2026-03-14T02:00:00.000+00:00"),
+    ],
+)
+def test_it_says_how_and_when_the_run_ended(
+    tmp_path: Path, kind: str, status: str, error: str | None, end: str
+) -> None:
+    _, found = described(make_run(tmp_path, kind, RECORDS[kind]), tmp_path)
+    action = found["#run"]
+    assert action["actionStatus"] == f"http://schema.org/{status}ActionStatus"
+    assert action.get("error") == error
+    assert action["endTime"] == end
+    program = found[action["instrument"]["@id"]]
+    assert program["url"] == f"https://identifiers.org/swh:1:rev:{COMMIT}"
+    assert program["softwareVersion"] == f"{COMMIT}-changed"
+
+
+def test_a_run_in_virtual_time_took_place_when_it_was_made(tmp_path: Path) -> None:
+    run = simulated(experiment_in(tmp_path, GOOD.replace("30s", "21s")), tmp_path)
+    _, found = described(run, tmp_path)
+    made = run.name
+    start = found["#run"]["startTime"]
+    assert start == f"{made[:4]}-{made[4:6]}-{made[6:11]}:{made[11:13]}:{made[13:15]}.000+00:00"
+
+
+def test_the_licence_is_the_experiments_or_the_one_given(tmp_path: Path) -> None:
+    stated = {"name": "small", "publication": {"license": "https://mine.example.org", "publisher": PUBLISHER}}
+    run = make_run(tmp_path, "stated", replace(MACHINES, experiment=stated))
+    _, found = described(run, tmp_path)
+    assert found["./"]["license"] == {"@id": "https://mine.example.org"}
+    assert found["https://lab.example.org"]["name"] == "A Lab"
+    (tmp_path / "other").mkdir()
+    _, found = described(run, tmp_path / "other", license=LICENSE)
+    assert found["./"]["license"] == {"@id": LICENSE}
+    assert found["#run"]["agent"] == {"@id": "https://lab.example.org"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("license", "CC-BY-4.0", "should be a URL, as https://spdx.org/licenses/CC-BY-4.0, not 'CC-BY-4.0'"),
+        ("publisher", "A Lab", "should be `NAME <URL>`, not 'A Lab'"),
+    ],
+)
+def test_what_is_no_licence_or_publisher_is_refused(tmp_path: Path, field: str, value: str, why: str) -> None:
+    run = make_run(tmp_path, "completed", MACHINES)
+    with pytest.raises(InputError) as refused:
+        described(run, tmp_path, **{field: value})
+    assert str(refused.value) == f"--{field}: {field}: {why}"
+    assert not (tmp_path / "run.tar.zst").exists()
+
+
+def test_names_that_are_no_urls_come_back(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "completed", MACHINES)
+    (run.captures / "100 % of it: a#b?.pcap").write_bytes(b"packets")
+    place, found = described(run, tmp_path)
+    assert "captures/100%20%25%20of%20it%3A%20a%23b%3F.pcap" in found
+    listed = packed_files(json.loads((place / CRATE).read_text()))
+    assert listed["captures/100 % of it: a#b?.pcap"].size == 7
