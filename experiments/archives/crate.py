@@ -46,7 +46,7 @@ def crate(
     experiment = record.get("experiment")
     asked = experiment if isinstance(experiment, Mapping) else {}
     about = " ".join(str(asked.get("description") or asked.get("name") or name).split())
-    parts = _compact([{"@id": quote(each.path)} for each in listed])
+    parts = _compact([{"@id": quote(each.path, "/@=")} for each in listed])
     application = _application(record)
     publisher = _publisher(publication)
     by = _reference(publisher)
@@ -175,7 +175,7 @@ def _file(each: PackedFile) -> dict[str, Any]:
     ending = f".{each.path.rpartition('.')[2]}"
     kind = _KINDS.get(ending) or mimetypes.guess_type(each.path)[0] or "application/octet-stream"
     return {
-        "@id": quote(each.path),
+        "@id": quote(each.path, "/@="),
         "@type": "File",
         "contentSize": str(each.size),
         "encodingFormat": kind,

@@ -58,7 +58,7 @@ def test_the_profiles_validator_finds_all_that_is_required_and_recommended(tmp_p
         make_run(tmp_path, kind, RECORDS[kind]) for kind in ("completed", "machines", "crashed", "killed")
     ]
     runs.append(simulated(experiment_in(tmp_path, GOOD.replace("30s", "21s")), tmp_path / "virtual"))
-    (runs[0].captures / "100 % of it: a#b?.pcap").write_bytes(b"packets")
+    (runs[0].captures / "r0-r1@r0 100 %: a#b?.pcap").write_bytes(b"packets")
     sweep = tmp_path / "20260314T020000Z-sweep-0a1b2c"
     make_run(sweep / "points", "point", MACHINES).path.rename(sweep / "points" / "1-rate=5-r0")
     (sweep / "sweep.json").write_text(json.dumps({"started_ns": ZERO_NS, "commit": COMMIT}))
@@ -142,8 +142,8 @@ def test_what_is_no_licence_or_publisher_is_refused(tmp_path: Path, field: str, 
 
 def test_names_that_are_no_urls_come_back(tmp_path: Path) -> None:
     run = make_run(tmp_path, "completed", MACHINES)
-    (run.captures / "100 % of it: a#b?.pcap").write_bytes(b"packets")
+    (run.captures / "r0-r1@r0 100 %: a#b?.pcap").write_bytes(b"packets")
     place, found = described(run, tmp_path)
-    assert "captures/100%20%25%20of%20it%3A%20a%23b%3F.pcap" in found
+    assert "captures/r0-r1@r0%20100%20%25%3A%20a%23b%3F.pcap" in found
     listed = packed_files(json.loads((place / CRATE).read_text()))
-    assert listed["captures/100 % of it: a#b?.pcap"].size == 7
+    assert listed["captures/r0-r1@r0 100 %: a#b?.pcap"].size == 7
