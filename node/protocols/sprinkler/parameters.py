@@ -2,12 +2,12 @@
 
 In an experiment file a parameter's name is the field's name without its unit (`advertisement_period: 1s`);
 the unit defines which quantity is written there. The paper (3.1) gives no value for the advertisement period
-A; the default is our choice. Its C is not needed, see `node.protocols.sprinkler.region.expects`.
+A; the default is our choice. Its C is only needed for `subscription_rule: paper`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 UNSYNCED_MIN_BYTES = 4_096
 """Minimum limit of unsynced data: a page."""
@@ -23,6 +23,8 @@ class SprinklerParameters:
 
     # Proxy-level protocol (paper 3.1)
     advertisement_period_us: int = 1_000_000  # A
+    subscription_rule: Literal["paths", "paper"] = "paths"  # paper: figure 1 as printed, for comparison
+    c: float = 1_000.0  # of the paper's rule, in events times seconds; 0: every proxy ahead is taken
     neighbour_periods: int = (
         5  # a client that sends another client nothing for this number of periods sends a heartbeat
     )
@@ -88,8 +90,11 @@ class SprinklerParameters:
     def __post_init__(self) -> None:
         """Raise ValueError, naming the field, for invalid values."""
         for field in fields(self):
-            if field.type is not bool and not getattr(self, field.name) > 0:
+            value = getattr(self, field.name)
+            if field.type in {int, float} and field.name != "c" and not value > 0:
                 raise ValueError(f"{field.name} must be greater than 0")
+        if self.c < 0:
+            raise ValueError("c must not be negative")
         if self.silence_periods <= 1:
             raise ValueError("silence_periods must be greater than 1: advertisements are the heartbeats")
         if self.reconnect_last_us < self.reconnect_first_us:

@@ -48,6 +48,7 @@ from node.protocols.sprinkler.messages import (
 )
 from node.protocols.sprinkler.parameters import roles_problem
 from node.protocols.sprinkler.paths import RegionPaths, paths_of
+from node.protocols.sprinkler.printed_rule import PrintedSources
 from node.protocols.sprinkler.publishing.channel import SprinklerChannel
 from node.protocols.sprinkler.publishing.publications import Publications
 from node.protocols.sprinkler.sources import StreamSources, Switch
@@ -60,6 +61,9 @@ from node.protocols.sprinkler.stream_clock import StreamClock
 Batch = Events | SparseEvents
 
 
+RULES: Mapping[str, type[StreamSources]] = {"paths": StreamSources, "paper": PrintedSources}
+
+
 class Proxy(Participant):
     """One replica of a region's proxy."""
 
@@ -70,7 +74,7 @@ class Proxy(Participant):
         spec: NodeSpec,
         rng: m.Randomness,
         *,
-        sources: type[StreamSources] = StreamSources,
+        sources: type[StreamSources] | None = None,
     ) -> None:
         super().__init__(spec, rng)
         replicas, service = self.chains.replicas(spec.region), self.chains.service(spec.region)
@@ -91,7 +95,7 @@ class Proxy(Participant):
             tuple[SprinklerChannel, int], Publish
         ] = {}  # by stream, the first temporarily refused publication
         self.tail = Tail(self, spec)
-        self._position = ChainPosition(self, spec, sources)
+        self._position = ChainPosition(self, spec, sources or RULES[self.parameters.subscription_rule])
         self._paths = RegionPaths(self)
         self._samples = HistorySamples()
         self.takes = {

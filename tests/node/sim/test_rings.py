@@ -14,9 +14,9 @@ RING = ring(10, 25, 5, 60, 12, 33)
 CUT_US, LATER_US, END_US = 6 * S, 11 * S, 16 * S
 
 
-def after_a_cut(seed, *, rate_per_s=500, period_us=S, build=build_machine, link=("r0", "r1")):
+def after_a_cut(seed, *, rate_per_s=500, period_us=S, build=build_machine, link=("r0", "r1"), **more):
     """Cut a link of a ring of six for good; return the cluster and the streams' counts at the cut."""
-    parameters = {"flush_interval_us": 50_000, "advertisement_period_us": period_us}
+    parameters = {"flush_interval_us": 50_000, "advertisement_period_us": period_us, **more}
     cluster = Cluster(
         go_us=2 * S, build=build, wires=wires(RING), regions=size(RING), seed=seed,
         rate_per_s=rate_per_s, parameters=parameters,
@@ -81,6 +81,11 @@ def test_how_long_it_takes_goes_with_the_advertisement_period():
     times_s = [flows_again_s(*after_a_cut(seed, period_us=S // 2)) for seed in range(5)]
     assert median(times_s) <= 1.5 * 0.5 + 0.15, times_s
     assert max(times_s) <= 2.5 * 0.5 + 0.15, times_s
+
+
+def test_by_the_printed_rule_a_slow_stream_stalls_with_a_constant_for_fast_ones():
+    assert stalled(after_a_cut(1, rate_per_s=1, subscription_rule="paper", c=1000.0)[0])
+    assert not stalled(after_a_cut(1, rate_per_s=1, c=1000.0)[0])
 
 
 def test_if_the_sources_own_advertisements_are_enough_two_proxies_hold_each_other_for_ever():

@@ -8,71 +8,40 @@ from collections.abc import Iterable, Mapping
 from node.core.machine import Machine, Randomness
 from node.core.specification import NodeSpec
 from node.protocols.sprinkler.messages import Counter, Publication
+from node.protocols.sprinkler.printed_rule import US_PER_S, PrintedSources
 from node.protocols.sprinkler.proxy import Proxy
 from node.protocols.sprinkler.publishing.progress import StreamProgress
 from node.protocols.sprinkler.publishing.publications import Publications, Publisher, publisher_of
-from node.protocols.sprinkler.region.expects import Offer, Path
+from node.protocols.sprinkler.region.expects import Path
 from node.protocols.sprinkler.region.requests import Requests
 from node.protocols.sprinkler.sources import StreamSources
 from node.systems import build_machine
 
-US_PER_S = 1_000_000
 
-
-class Literal(StreamSources):
-    """Fig. 1 by the letter: expects = (source, seq, time) changes on switches only. There are no paths."""
-
-    c_events_s = 0.0
-
-    def __init__(self, *given) -> None:
-        super().__init__(*given)
-        self.expects: dict[int, tuple[int, int]] = {}  # by stream: seq, and the time in microseconds
-
-    def advertised(self, proxy: str, counters: Iterable[Counter], now_us: int) -> None:
-        for counter in counters:
-            source = self._sources.get(counter.stream)
-            if source is None:
-                continue
-            source.offers[proxy] = Offer(proxy, counter.cnt, counter.cnt)
-            seq, time_us = self.expects.get(counter.stream, (0, 0))
-            elapsed_s = max(1, now_us - time_us) / US_PER_S
-            if proxy != source.source and self.is_ahead(counter.cnt - seq, elapsed_s):
-                self.expects[counter.stream] = (counter.cnt, now_us)
-                self._switch(counter.stream, source, proxy, "advertisement")
-            elif proxy == source.source:
-                self.heard_source(counter, now_us)
-
-    def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
-        return ahead > self.c_events_s / elapsed_s
-
-    def heard_source(self, counter: Counter, now_us: int) -> None:
-        """Nothing: by the letter."""
-
-    def told_paths(self, proxy: str, paths: Mapping[int, Path]) -> None:
-        """Ignore paths: the paper has none."""
-
-
-class Refreshing(Literal):
+class Refreshing(PrintedSources):
     """The reading of the prose: `expects` is refreshed on every advertisement of the source.
 
     C is r A^2, with r the faster of the stream's rate and ahead / elapsed, so that an overdue source is left.
     The furthest peer is taken when a channel breaks.
     """
 
+    def advertised(self, proxy: str, counters: Iterable[Counter], now_us: int) -> None:
+        told = list(counters)
+        super().advertised(proxy, told, now_us)
+        for counter in told:
+            source = self._sources.get(counter.stream)
+            if source is not None and source.source == proxy:
+                self.expects[counter.stream] = (counter.cnt, now_us)
+
     def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
         return ahead > 0 and elapsed_s > 1.1 * self._period_us / US_PER_S
-
-    def heard_source(self, counter: Counter, now_us: int) -> None:
-        self.expects[counter.stream] = (counter.cnt, now_us)
 
 
 class StarvesSlowStreams(Refreshing):
     """The same C for all streams, whatever their rate."""
 
-    c_events_s = 2000.0
-
     def is_ahead(self, ahead: int, elapsed_s: float) -> bool:
-        return Literal.is_ahead(self, ahead, elapsed_s)
+        return ahead > 2000 / elapsed_s
 
 
 class NeverReturns(StreamSources):
