@@ -39,6 +39,13 @@ PACKETS = table_schema(
     ("payload_offset", INT, False, "start of the payload within the captured bytes, bytes"),
     ("payload_length", INT, False, "bytes by the IP length: without padding, including bytes cut off"),
     ("digest", BIGINT, False, "CRC-32 of a UDP packet's captured payload; 0 for others"),
+    (
+        "checksum",
+        INT,
+        False,
+        "on links: 1 if the checksums of IPv4 with TCP or UDP are right or left to the hardware, -1 if one is"
+        " wrong; 0: not checked",
+    ),
 )
 
 # The columns that name one TCP direction in one capture.

@@ -26,6 +26,8 @@ class LinkParameters:
     jitter_correlation: correlation of consecutive packets' deviations from the delay, 0 to 1: the weight of
         the last deviation beside a new uniform one; correlated deviations spread less.
     loss: probability that an MTU-sized segment is dropped, 0 to 1.
+    duplicate: probability that a segment leaves twice, one directly behind the other, 0 to 1.
+    corrupt: probability that a bit of a segment is flipped after its checksums were completed, 0 to 1.
     loss_burst_packets: mean number of consecutive drops; None drops each segment independently.
     rate_bits_per_s: bits per second of MTU-sized segments with their headers; None is unlimited.
     queue_packets: MTU-sized segments that may wait for the rate; None: computed from rate and delay.
@@ -43,6 +45,8 @@ class LinkParameters:
     reorder: bool = False
     loss_burst_packets: int | None = None
     jitter_correlation: float = 0.0
+    duplicate: float = 0.0
+    corrupt: float = 0.0
     rate_traced: bool = False
     delay_traced: bool = False
 

@@ -192,8 +192,8 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
     def _changes_something(self) -> Self:
         if not self.values():
             raise problem(
-                "says nothing to set: give delay, jitter, jitter_correlation, loss, loss_burst, rate, queue,"
-                " reorder or mtu"
+                "says nothing to set: give delay, jitter, jitter_correlation, loss, loss_burst, duplicate,"
+                " corrupt, rate, queue, reorder or mtu"
             )
         return self
 

@@ -19,6 +19,8 @@ def _sound(parameters: LinkParameters) -> LinkParameters:
         "jitter_us": not 0 <= parameters.jitter_us <= 2 * DELAY_US_MAX,
         "jitter_correlation": not 0 <= parameters.jitter_correlation <= 1,
         "loss": not 0 <= parameters.loss <= 1,
+        "duplicate": not 0 <= parameters.duplicate <= 1,
+        "corrupt": not 0 <= parameters.corrupt <= 1,
         "rate_bits_per_s": not 0 < (parameters.rate_bits_per_s or 1) < 1 << 62,
         "queue_packets": not 0 < (parameters.queue_packets or 1) < 1 << 31,
         "loss_burst_packets": not 0 < (parameters.loss_burst_packets or 1) < 1 << 31,

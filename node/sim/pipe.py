@@ -296,7 +296,7 @@ class WidePipe(Pipe):
         link, now_us = self._links[stage], self._clock.now_us
         came_us_per_byte = self._links[stage - 1].us_per_byte if stage else 0.0
         done_us = link.take(now_us, parcel[1], came_us_per_byte)
-        if link.loss:
+        if link.loss or link.corrupt:
             done_us += self._lost_us(link, parcel[0])
         if done_us < self._passed_us[stage]:  # noqa: PLR1730
             done_us = self._passed_us[stage]

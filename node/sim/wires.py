@@ -31,7 +31,8 @@ class LinkLine:
     loss: share of MTU-sized segments, 0 to 1. bursts: if losses come in bursts, the probabilities that a
     burst begins after a segment that passed, and that it ends. A rate of None is unlimited. jitter_us:
     messages deviate from the delay by up to this much, drawn uniformly; jitter_correlation, 0 to 1, is the
-    share of the last message's deviation in the next one's. sent_us: for a rate that varies over time, the
+    share of the last message's deviation in the next one's. corrupt: share of segments that arrive damaged,
+    which TCP repairs like losses. sent_us: for a rate that varies over time, the
     end of a transmission of a number of bytes that begins at a time. delay_at_us: for a delay that varies,
     its value at a time.
     """
@@ -44,6 +45,7 @@ class LinkLine:
     delay_at_us: Callable[[int], int] | None = None
     jitter_us: int = 0
     jitter_correlation: float = 0.0
+    corrupt: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ class SimulatedLinkDirection:
         "_segments_us",
         "_sent_us",
         "bursts",
+        "corrupt",
         "cuts",
         "delay_us",
         "free_us",
@@ -164,6 +167,7 @@ class SimulatedLinkDirection:
         self.delay_us = line.delay_us
         self.us_per_byte = us_per_byte(line.rate_bits_per_s)
         self.loss = line.loss
+        self.corrupt = line.corrupt
         self.bursts = line.bursts
         self.in_burst = False
         self._sent_us = line.sent_us
@@ -202,7 +206,9 @@ class SimulatedLinkDirection:
         return max(0, delay_us + int(self._deviation * self._jitter_us))
 
     def loses(self, segments: int) -> bool:
-        """Return whether at least one of this number of segments is lost."""
+        """Return whether at least one of this number of segments is lost or damaged."""
+        if self.corrupt and self.random() >= (1 - self.corrupt) ** segments:
+            return True
         if self.bursts is None:
             return self.random() >= (1 - self.loss) ** segments
         begins, ends = self.bursts

@@ -113,8 +113,8 @@ def separated_pairs(plan: Plan) -> Iterator[Hop]:
 def line_of(
     parameters: LinkParameters, trace: LinkTrace | None = None, zero_us: int | None = None
 ) -> LinkLine:
-    """Return the simulator's model of link parameters: without queue limits, and within regions without
-    jitter.
+    """Return the simulator's model of link parameters: without queue limits, without duplicates, which TCP
+    discards, and within regions without jitter.
 
     trace: the trace that it follows from `zero_us` on, if time 0 is known.
     """
@@ -125,6 +125,7 @@ def line_of(
         parameters.loss_chances,
         jitter_us=parameters.jitter_us,
         jitter_correlation=parameters.jitter_correlation,
+        corrupt=parameters.corrupt,
     )
     if trace is None or zero_us is None:
         return line

@@ -11,12 +11,16 @@ from experiments.planned.plan import Plan
 from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
 
-NOT_IN_NETEM = {"jitter_correlation": "correlated jitter"}
+NOT_IN_NETEM = {
+    "jitter_correlation": "correlated jitter",
+    "loss duplicate": "loss together with duplicates",
+}
 """The kernel takes its correlated draw modulo twice the jitter, so consecutive packets are not correlated
-(`tabledist` in net/sched/sch_netem.c; measured under user-mode Linux, see docs/links.md).
+(`tabledist` in net/sched/sch_netem.c; measured under user-mode Linux, see docs/links.md). It passes
+a packet once that is both lost and duplicated (`netem_enqueue`).
 """
 NOT_IN_VIRTUAL_TIME = {"queue_packets": "a queue limit"}
-NOT_IN_VIRTUAL_LANS = {**NOT_IN_VIRTUAL_TIME, "jitter_us": "jitter", "loss": "loss"}
+NOT_IN_VIRTUAL_LANS = {**NOT_IN_VIRTUAL_TIME, "jitter_us": "jitter", "loss": "loss", "corrupt": "corruption"}
 CHANGED_MTU = "another MTU"
 """Only the relay drops larger packets without an ICMP message."""
 NOT_ON_SITE = {
@@ -24,6 +28,8 @@ NOT_ON_SITE = {
     "jitter_correlation": "correlated jitter",
     "queue_packets": "a queue limit",
     "loss_burst_packets": "bursts of loss",
+    "duplicate": "duplicates",
+    "corrupt": "corruption",
     "reorder": "reordering",
     "rate_traced": "a trace",
     "delay_traced": "a trace",
@@ -36,10 +42,10 @@ _NOTHING = LinkParameters()
 def lacking(parameters: LinkParameters, missing: Mapping[str, str]) -> Iterator[str]:
     """Yield the description of each parameter that is set but not implemented.
 
-    missing: the descriptions, by the field of LinkParameters.
+    missing: the descriptions, by the field of LinkParameters, or by several that only together are missing.
     """
-    for field, words in missing.items():
-        if getattr(parameters, field) != getattr(_NOTHING, field):
+    for fields, words in missing.items():
+        if all(getattr(parameters, field) != getattr(_NOTHING, field) for field in fields.split()):
             yield words
 
 

@@ -4,11 +4,12 @@ An emulated link, for frames from a to b (the other direction is its mirror imag
 
     a_interface - bridge - near = far - bridge - b_interface
                             |                        |
-                     netem: delay, jitter     netem: loss, rate, queue
+                     netem: delay, jitter     netem: loss, duplicates,
+                                                          corruption, rate, queue
 
-- `near = far` is a veth pair. On a link with loss, a rate or a queue limit it accepts no offloaded frames
-  (gso_max_segs 1): the kernel segments them there, regardless of the hosts' own offloads, so loss, rate and
-  queue work on MTU-sized segments. The delay is applied before the pair, the rest behind it.
+- `near = far` is a veth pair. On a link with loss, duplicates, corruption, a rate or a queue limit it accepts
+  no offloaded frames (gso_max_segs 1): the kernel segments them there, regardless of the hosts' own offloads,
+  so all these work on MTU-sized segments. The delay is applied before the pair, the rest behind it.
 - A link uses two netems because netem's queue also holds the packets in flight. With a single netem, a queue
   limit would cap the packets in flight on a long link; the smaller the packets, the lower the cap.
 - The rate is netem's own rather than TBF's or HTB's: netem computes each segment's time from the previous
@@ -72,8 +73,9 @@ def netem_link(number: int, wiring: LinkWiring) -> NetemLink:
 
 
 def is_limited(parameters: LinkParameters) -> bool:
-    """Return whether loss, rate or queue act on single segments, so offloaded frames must be segmented."""
-    return parameters.loss > 0 or parameters.rate_bits_per_s is not None
+    """Return whether anything acts on single segments, so offloaded frames must be segmented."""
+    shares = parameters.loss, parameters.duplicate, parameters.corrupt
+    return any(shares) or parameters.rate_bits_per_s is not None
 
 
 def wire_lines(link: NetemLink) -> list[str]:
@@ -134,12 +136,18 @@ def delay_options(parameters: LinkParameters, *, blackhole: bool = False) -> str
 
 
 def limit_options(parameters: LinkParameters, *, blackhole: bool = False, hold_us: int = 0) -> str:
-    """Return netem's options for loss, rate and queue. hold_us: the minimum time that a segment waits."""
+    """Return netem's options for the limit stage. hold_us: the minimum time that a segment waits.
+
+    A cut has no duplicates: netem passes a packet once that is both lost and duplicated.
+    """
     # One more than the queue limit: netem also counts the segment that is being sent.
     waiting = queue_limit_packets(parameters)
     limit = IN_FLIGHT_PACKETS_MAX if waiting is None else waiting + 1
     rate = parameters.rate_bits_per_s or 0
-    return f"limit {limit} delay {hold_us}us 0us rate {rate}bit loss {_loss(parameters, blackhole=blackhole)}"
+    twice, corrupt = (0 if blackhole else parameters.duplicate), parameters.corrupt
+    shares = f"duplicate {_percent(twice)} corrupt {_percent(corrupt)}"
+    loss = _loss(parameters, blackhole=blackhole)
+    return f"limit {limit} delay {hold_us}us 0us rate {rate}bit {shares} loss {loss}"
 
 
 def _loss(parameters: LinkParameters, *, blackhole: bool) -> str:

@@ -150,11 +150,14 @@ def _as_text(change: LinkChange, configured: Any) -> str:
         "jitter": f"{parameters.jitter_us / 1000:g} ms",
         "jitter correlation": f"{parameters.jitter_correlation * 100:g}%",
         "loss": f"{parameters.loss * 100:g}%",
+        "duplicate": f"{parameters.duplicate * 100:g}%",
+        "corrupt": f"{parameters.corrupt * 100:g}%",
         "bursts of": f"{parameters.loss_burst_packets or 1}",
         "rate": f"{(parameters.rate_bits_per_s or 0) / 1e6:g} Mbit/s",
     }
     fields = {"delay": "delay_us", "jitter": "jitter_us", "loss": "loss", "bursts of": "loss_burst_packets"}
     fields |= {"rate": "rate_bits_per_s", "jitter correlation": "jitter_correlation"}
+    fields |= {"duplicate": "duplicate", "corrupt": "corrupt"}
     differing = [
         f"{name} {texts[name]}"
         for name, field in fields.items()

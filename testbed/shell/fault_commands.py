@@ -12,7 +12,10 @@ Document = dict[str, Any]
 
 MODES = ("blackhole", "down")
 DIRECTIONS = ("forward", "backward", "both")
-SHAPE_FIELDS = ("delay", "jitter", "jitter_correlation", "loss", "loss_burst", "rate", "queue", "reorder")
+SHAPE_FIELDS = (
+    "delay", "jitter", "jitter_correlation", "loss", "loss_burst", "duplicate", "corrupt", "rate", "queue",
+    "reorder", "mtu",
+)  # fmt: skip
 PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset", "fill")
 
 USAGE: Mapping[str, str] = {

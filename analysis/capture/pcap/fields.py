@@ -99,9 +99,12 @@ def read_fields(data: Bytes, records: PacketRecords, names: Collection[str] = AL
         "wire_length": _as_int32(records.wire_length),
     }
     if not _OF_RECORD.issuperset(names):
-        columns |= read_layers(data, records).columns
+        layers = read_layers(data, records)
+        columns |= layers.columns
         if "digest" in names:
             _digest_udp(data, records, columns)
+        if "checksum" in names:
+            _check(data, records, layers)
     return columns
 
 
@@ -287,3 +290,50 @@ def _digest_udp(data: Bytes, records: PacketRecords, columns: Columns) -> None:
     begin, buffer = records.begin[where] + payload_offset, data.data
     bounds = zip(begin.tolist(), (begin + captured).tolist(), strict=True)
     columns["digest"][where] = [zlib.crc32(buffer[start:end]) for start, end in bounds]
+
+
+CHECKED_BYTES_MAX = 9_216
+"""IP packets up to a large MTU; longer ones are offloaded frames, whose checksum is still to be computed."""
+_ONES = 0xFFFF
+
+
+def _check(data: Bytes, records: PacketRecords, layers: Layers) -> None:
+    """Check the checksums of whole IPv4 packets with TCP or UDP, fragments excepted (RFC 1071)."""
+    columns, buffer = layers.columns, data.data
+    end = columns["payload_offset"].astype(np.int64) + columns["payload_length"]
+    size = end - layers.ip_at
+    whole = (layers.ip_at >= 0) & layers.whole & np.isin(layers.proto, (_TCP, _UDP))
+    whole &= (end <= records.length) & (size >= _IPV4_BYTES + _UDP_BYTES) & (columns["src_hi"] == 0)
+    where = np.flatnonzero(whole)
+    begin = (records.begin + layers.ip_at)[where]
+    spans = zip(begin.tolist(), (begin + size[where]).tolist(), strict=True)
+    columns["checksum"][where] = [checksum_state(buffer[start:stop]) for start, stop in spans]
+
+
+def checksum_state(packet: bytes | memoryview) -> int:
+    """Return 1 if the checksums of an IPv4 packet with TCP or UDP are right, -1 if one is wrong, else 0.
+
+    A checksum that is left to the hardware holds the sum of the pseudo header only.
+    """
+    header = (packet[0] & 0x0F) * 4
+    size = len(packet) - header
+    is_fragment = packet[6] & 0x3F or packet[7]
+    if packet[0] >> 4 != 4 or is_fragment or size < _UDP_BYTES:
+        return 0
+    if _sum(packet[:header]):
+        return -1
+    field = header + (16 if packet[9] == _TCP else 6)
+    said = int.from_bytes(packet[field : field + 2])
+    if packet[9] == _UDP and not said:
+        return 0
+    pseudo = (_sum(packet[12:20]) + packet[9] + size) % _ONES
+    if said % _ONES == pseudo:
+        return 1
+    if size > CHECKED_BYTES_MAX:
+        return 0
+    return -1 if (_sum(packet[header:]) + pseudo) % _ONES else 1
+
+
+def _sum(data: bytes | memoryview) -> int:
+    """Return the ones' complement sum of 16-bit words, with 0 for 0xFFFF; odd data is padded with 0."""
+    return int.from_bytes(data) % _ONES * (256 if len(data) % 2 else 1) % _ONES

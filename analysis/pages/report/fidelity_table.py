@@ -76,11 +76,30 @@ def _excess_delay(row: Row) -> TableCell:
     return figure(f"{p50_ms or 0:.2f} / {milliseconds(p99_ms)}", p99_ms)
 
 
-def _loss(row: Row) -> TableCell:
-    """Return the loss with its confidence interval, if packets were lost or loss was configured."""
-    sure = row.get("loss_high") is not None and (row["loss"] or row["configured_loss"])
-    below = f"{percent(row['loss_low'])}{EN_DASH}{percent(row['loss_high'])}" if sure else ""
-    return TableCell(EN_DASH if row["loss"] is None else percent(row["loss"]), row["loss"], below=below)
+def _share(row: Row, name: str) -> TableCell:
+    """Return a share of packets with its confidence interval, if it is not 0 or was configured."""
+    part, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
+    below = f"{percent(low)}{EN_DASH}{percent(high)}" if high is not None and _is_used(row, name) else ""
+    return TableCell(EN_DASH if part is None else percent(part), part, below=below)
+
+
+def _is_used(row: Row, name: str) -> bool:
+    return bool(row.get(name) or row.get(f"configured_{name}"))
+
+
+def _share_columns(name: str, measured: str, help_text: str) -> tuple[Column, Column]:
+    """Return the columns of a configured and of the measured share, for runs that have any."""
+
+    def is_needed(row: Row) -> bool:
+        return _is_used(row, name)
+
+    return (
+        quantity(f"Configured {name}", f"configured_{name}", percent, needed=is_needed),
+        Column(
+            measured, lambda row: _share(row, name), numeric=True, needed=is_needed,
+            help=f"{help_text}; below, its confidence interval",
+        ),
+    )  # fmt: skip
 
 
 def _lost(row: Row) -> TableCell:
@@ -121,13 +140,15 @@ _COLUMNS = (
     ),
     quantity("Configured loss", "configured_loss", percent),
     Column(
-        "Loss", _loss, numeric=True,
+        "Loss", lambda row: _share(row, "loss"), numeric=True,
         help="random loss, among packets that only chance could lose; below, its confidence interval",
     ),
     Column(
         "Lost", _lost, numeric=True,
         help="packets that did not arrive: by chance, at the full queue, by a cut",
     ),
+    *_share_columns("duplicate", "Duplicates", "packets that came twice, among those that came"),
+    *_share_columns("corrupt", "Corrupted", "packets that came with a wrong checksum"),
     Column("Configured rate", _rate, numeric=True),
     quantity(
         "Peak rate", "rate_bits_per_s", lambda bits_per_s: scaled(bits_per_s, "bit/s"),

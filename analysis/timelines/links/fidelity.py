@@ -8,7 +8,8 @@ configuration. Limits:
   p99; with jitter, the median is compared with that of random draws, and so is the spread;
 - the rate is within 1 %, if it was used up for long enough to measure it;
 - random loss leaves the configured loss within its confidence interval (Clopper-Pearson, exact); losses by a
-  full queue or a cut do not count, and no more packets wait than the queue may hold;
+  full queue or a cut do not count, and no more packets wait than the queue may hold; the same interval holds
+  for packets that came twice, and for those that came with a wrong checksum;
 - nothing crosses while the link is cut.
 
 A period is *proven* if its packets show all that, *violated* if they show the contrary, and *unproven* if
@@ -17,7 +18,7 @@ clocks are not known well enough. Delays then have the clocks' error bound, and 
 is so for all possible clock errors.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -27,7 +28,7 @@ import pyarrow as pa
 from analysis.intervals import rate_interval
 from analysis.timelines import schemas
 from analysis.timelines.arrays import NEVER, Floats, Ints
-from analysis.timelines.links.link_behaviour import Behaviour, measure
+from analysis.timelines.links.link_behaviour import Behaviour, SegmentShare, measure
 from analysis.timelines.links.link_flow import GUARD_NS
 from analysis.timelines.links.link_segments import link_side
 from analysis.timelines.links.periods import LinkDirection, Period
@@ -42,6 +43,10 @@ EARLY_NS = 50_000
 """The two captures of a link stamp one after the other; a packet may seem early by this much."""
 CHANCE = 1e-4
 """Probability that a link that loses as configured is reported as violated."""
+UNSEEN_PART = 0.5
+"""At most this part of damaged packets is not seen as damaged if bits of headers are flipped as well: of a
+TCP segment's 66 bytes of headers, no checksum covers 12, and 14 lead it elsewhere.
+"""
 ENOUGH = 10
 """Fewest packets that measure a delay."""
 WIDTH_PART, WIDTH_FRAMES = 0.25, 300
@@ -110,6 +115,8 @@ def rows_of(direction: LinkDirection, metadata: RunMetadata, behaviours: list[Be
                 "loss": behaviour.loss,
                 "loss_low": low,
                 "loss_high": high,
+                **dict(_share("duplicate", behaviour.duplicated, period)),
+                **dict(_share("corrupt", behaviour.damaged, period)),
                 "lost_chance": behaviour.lost.chance,
                 "lost_queue": behaviour.lost.queue,
                 "lost_cut": behaviour.lost.cut,
@@ -147,6 +154,12 @@ def loss_interval(
     return rate_interval(lost * worth, packets * worth, 1 - CHANCE)
 
 
+def _share(name: str, share: SegmentShare, period: Period) -> Iterator[tuple[str, float | None]]:
+    yield f"configured_{name}", getattr(period, name)
+    yield name, share.part
+    yield from zip((f"{name}_low", f"{name}_high"), loss_interval(share.count, share.of), strict=True)
+
+
 def judge(period: Period, did: Behaviour) -> PeriodVerdict:
     """Compare the behaviour of a period's packets with its configuration."""
     if not period.up:
@@ -156,6 +169,7 @@ def judge(period: Period, did: Behaviour) -> PeriodVerdict:
     problems = [
         *_size_problems(did),
         *_loss_problems(period, did),
+        *_share_problems(period, did),
         *_delay_problems(period, did),
         *_rate_problems(period, did),
     ]
@@ -237,7 +251,8 @@ def _size_problems(did: Behaviour) -> list[str]:
 
 def _loss_problems(period: Period, did: Behaviour) -> list[str]:
     low, high = loss_interval(did.lost.chance, did.at_risk, period.loss_chances)
-    if low is None or high is None or low <= period.loss <= high:
+    most = period.loss + (period.corrupt * UNSEEN_PART if period.corrupts_headers else 0)
+    if low is None or high is None or (low <= most and period.loss <= high):
         return []
     if did.lost.chance == did.at_risk:
         return ["no packet came through"]
@@ -246,3 +261,16 @@ def _loss_problems(period: Period, did: Behaviour) -> list[str]:
         f"{did.lost.chance} of {did.at_risk} packets were lost by chance ({part:.3%}; confidence interval"
         f" {low:.3%} to {high:.3%}), not {period.loss:.3%}"
     ]
+
+
+def _share_problems(period: Period, did: Behaviour) -> Iterator[str]:
+    """Yield the shares of duplicated and of damaged packets whose interval excludes the configured one."""
+    seen = 1 - UNSEEN_PART if period.corrupts_headers else 1.0
+    for share, least, most, what in (
+        (did.duplicated, period.duplicate, period.duplicate, "came twice"),
+        (did.damaged, period.corrupt * seen, period.corrupt, "arrived damaged"),
+    ):
+        low, high = loss_interval(share.count, share.of)
+        if low is not None and high is not None and not (low <= most and least <= high):
+            interval = f"{share.part:.3%}; confidence interval {low:.3%} to {high:.3%}"
+            yield (f"{share.count} of {share.of} packets {what} ({interval}), not {most:.3%}")

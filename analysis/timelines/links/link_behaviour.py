@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analysis.timelines.arrays import NEVER, NS_PER_S, Floats, Ints
+from analysis.timelines.arrays import NEVER, NS_PER_S, Bools, Floats, Ints
 from analysis.timelines.links.link_flow import (
     GUARD_NS,
     Flow,
@@ -52,6 +52,19 @@ class JitterSpread:
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentShare:
+    """Segments to which something happened by chance, and those to which it could have happened."""
+
+    count: int = 0
+    of: int = 0
+
+    @property
+    def part(self) -> float | None:
+        """The share; None without segments."""
+        return self.count / self.of if self.of else None
+
+
+@dataclass(frozen=True, slots=True)
 class Behaviour:
     """The measurements of one period of one direction; None if not measurable."""
 
@@ -60,6 +73,8 @@ class Behaviour:
     leaked: int  # segments that came through a cut
     lost: Losses = field(default_factory=Losses)
     at_risk: int = 0  # segments that only random loss could affect
+    duplicated: SegmentShare = SegmentShare()  # among those of them that came through
+    damaged: SegmentShare = SegmentShare()  # among all that came through with a checksum
     crowded: int = 0  # came through although the queue was over its limit
     unclear: int = 0  # segments that cannot be distinguished from others
     strays: int = 0  # came out, but were not identified on entry
@@ -119,7 +134,7 @@ def _measure_cut(flow: Flow, number: int) -> Behaviour:
 def _measure_up(flow: Flow, number: int) -> Behaviour:
     inside, period = inside_of(flow, number), flow.periods[number]
     settled = inside & ~cut_off(flow, number)
-    mine = settled[flow.met.near]
+    mine = (settled & flow.sure)[flow.met.near]
     here, there = flow.met.near[mine], flow.met.far[mine]
     came_ns, went_ns = flow.far.t_ns[there], flow.near.t_ns[here]
     excess_ns = came_ns - flow.expected_ns[here]
@@ -129,18 +144,22 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
         None if flow.error_bounds_ns is None else np.ceil(flow.error_bounds_ns(went_ns)).astype(np.int64)
     )
     strays = strays_of(flow, number)
-    lost, at_risk = losses(flow, number, inside, settled, strays)
+    lost, fair = losses(flow, number, inside, settled, len(strays))
     queued = queue_limit(period)
     is_hole = period.mtu_bytes < flow.periods[0].mtu_bytes
     return Behaviour(
-        packets=int(inside.sum()),
-        matched=len(here),
+        packets=int((inside & ~flow.copies).sum()),
+        matched=int((settled & flow.passed & ~flow.copies).sum()),
         leaked=int((settled & larger_than_mtu(flow, number) & flow.passed).sum()) if is_hole else 0,
         lost=lost,
-        at_risk=at_risk,
+        at_risk=int(fair.sum()),
+        duplicated=SegmentShare(
+            int(fair[np.flatnonzero(flow.copies) - 1].sum()), int((fair & flow.passed).sum())
+        ),
+        damaged=_damaged(flow, settled, strays),
         crowded=0 if queued is None else int((flow.queued[here] > queued + slack(period)).sum()),
         unclear=int(((flow.which == number) & flow.met.unclear).sum()),
-        strays=strays,
+        strays=len(strays),
         delays=_delays(came_ns - went_ns),
         excess=_delays(excess_ns),
         early_ns=int((early_ns - (0 if error_bound_ns is None else error_bound_ns)).max(initial=0)),
@@ -159,6 +178,14 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
         if error_bound_ns is None or not len(error_bound_ns)
         else int((came_ns - went_ns + error_bound_ns).min()),
     )
+
+
+def _damaged(flow: Flow, settled: Bools, strays: Ints) -> SegmentShare:
+    """Return the segments with a wrong checksum, among those that entered with a right one and came out."""
+    here, there = flow.met.near, flow.met.far
+    sound = settled[here] & (flow.near.checksum[here] > 0)
+    checksum = np.concatenate((flow.far.checksum[there[sound]], flow.far.checksum[strays]))
+    return SegmentShare(int((checksum < 0).sum()), int((checksum != 0).sum()))
 
 
 def _delays(delay_ns: Ints) -> DelayPercentiles | None:

@@ -1,7 +1,8 @@
 """One direction's segments with their replays through the configured link; the basis of all its measures.
 
-A segment that cannot be distinguished from others may or may not have come through. So there are two replays:
-the *earliest* uses the segments that surely came through, the *latest* all that may have. With jitter there
+A segment that cannot be distinguished from others may or may not have come through, and a damaged one may be
+another. So there are two replays: the *earliest* uses the segments that surely came through, the *latest* all
+that may have. With jitter there
 are also random draws, and the expected time is their mean.
 
 Segments that did not come through were in flight when the link was cut, dropped by a full queue, larger than
@@ -26,7 +27,7 @@ from analysis.timelines.links.link_replay import (
     step,
     waiting,
 )
-from analysis.timelines.links.link_segments import LinkSide, SegmentMatch, match
+from analysis.timelines.links.link_segments import LinkSide, SegmentMatch, match, with_copies
 from analysis.timelines.links.periods import Period
 from analysis.timelines.links.traced_link import Curve
 from topologies.link_parameters import ETHERNET_BYTES
@@ -47,10 +48,12 @@ class Flow:
     near: LinkSide
     far: LinkSide
     met: SegmentMatch
+    copies: Bools  # near segments that stand for the second arrival of the one before
     periods: Sequence[Period]
     span_ns: tuple[int, int]
     which: Ints  # period in which each segment entered
     passed: Bools
+    sure: Bools  # of these, those that are known by all parts of their key
     earliest: Transit
     latest: Transit
     expected_ns: Ints
@@ -72,11 +75,13 @@ def replayed(
     retimes: bool,
 ) -> Flow:
     """Match both sides' segments and replay the near one's; parameters as for `link_behaviour.measure`."""
-    met = match(near, far)
+    near, met, copies = with_copies(near, far, match(near, far))
     passed = np.zeros(len(near.t_ns), np.bool_)
     passed[met.near] = True
+    sure = passed.copy()
+    sure[met.near[(near.key[met.near] != far.key[met.far]).any(axis=1)]] = False
     perhaps = passed | met.unclear
-    earliest = replay(near, passed, periods, -1, retimes=retimes)
+    earliest = replay(near, sure, periods, -1, retimes=retimes)
     latest = replay(near, perhaps, periods, 1, retimes=retimes)
     draws = []
     if any(period.jitter_us for period in periods):
@@ -90,14 +95,16 @@ def replayed(
         near=near,
         far=far,
         met=met,
+        copies=copies,
         periods=periods,
         span_ns=span_ns,
         which=np.searchsorted(starts, near.t_ns, side="right") - 1,
         passed=passed,
+        sure=sure,
         earliest=earliest,
         latest=latest,
         expected_ns=expected_ns,
-        queued=waiting(near, passed, earliest, -shift_ns),
+        queued=waiting(near, sure, earliest, -shift_ns),
         queued_most=waiting(near, perhaps, latest, shift_ns),
         retimed=retimed,
         draws=draws,
@@ -148,8 +155,8 @@ class Losses:
     size: int = 0
 
 
-def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) -> tuple[Losses, int]:
-    """Return the losses, and how many segments only random loss could affect."""
+def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) -> tuple[Losses, Bools]:
+    """Return the losses, and which segments only random loss could affect."""
     period = flow.periods[number]
     gone = ~flow.passed
     large = larger_than_mtu(flow, number)
@@ -158,7 +165,7 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
     if limit is not None:
         perhaps_full = flow.queued_most >= limit - slack(period)
         full = perhaps_full & gone
-    fair = settled & ~large & ~perhaps_full
+    fair = settled & ~large & ~perhaps_full & ~flow.copies
     chance = max(0, int((fair & gone).sum()) - strays)
     ended = flow.latest.release_ns + GUARD_NS >= flow.span_ns[1]
     lost = Losses(
@@ -167,7 +174,7 @@ def losses(flow: Flow, number: int, inside: Bools, settled: Bools, strays: int) 
         cut=int((inside & ~settled & gone & ~ended).sum()),
         size=int((settled & large & gone).sum()),
     )
-    return lost, int(fair.sum())
+    return lost, fair
 
 
 def larger_than_mtu(flow: Flow, number: int) -> Bools:
@@ -228,14 +235,14 @@ def _between_rates(flow: Flow, number: int, last_ns: Ints) -> Bools:
     return found
 
 
-def strays_of(flow: Flow, number: int) -> int:
-    """Return the number of segments that came out in this period and did not enter.
+def strays_of(flow: Flow, number: int) -> Ints:
+    """Return the segments, on the far side, that came out in this period and did not enter.
 
-    They belong to offloaded frames that were split in unknown sizes.
+    They belong to offloaded frames that were split in unknown sizes, or are damaged beyond recognition.
     """
     period, (start_ns, end_ns) = flow.periods[number], bounds(flow, number)
     t_ns = flow.far.t_ns[flow.met.strays] - period.delay_us * 1000
-    return int(((t_ns >= start_ns) & (t_ns < end_ns)).sum())
+    return flow.met.strays[(t_ns >= start_ns) & (t_ns < end_ns)]
 
 
 def _segment_bytes(period: Period) -> int:

@@ -3,13 +3,15 @@
 An offloaded frame counts as the segments that it stands for, since a rate or a loss splits it: each segment
 has its own sequence number and IP id. A segment is identified on both sides by (flow, sequence number,
 acknowledgement, payload length, IP id, digest of a UDP payload: the IP ids of bundled datagrams overlap, and
-16 bits are used again after a while). A key that occurs more than once on one side matches nothing: packets
-without an IP id of their own repeat the key, and matching them crosswise once gave a delay of -1,418 ms. Such
-segments are *unclear*.
+16 bits are used again after a while). A segment that occurs once on the near side and twice on the far one
+was duplicated. Any other key that occurs more than once on one side matches nothing: packets without an IP id
+of their own repeat the key, and matching them crosswise once gave a delay of -1,418 ms. Such segments are
+*unclear*. One flipped bit changes at most one part of the key, so a segment that came out with a wrong
+checksum stands for the one that entered and has all other parts.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,13 +33,14 @@ SEQUENCE_NUMBERS, IP_IDS = 1 << 32, 1 << 16
 class LinkSide:
     """Segments on one side, sorted by time, as parallel arrays.
 
-    key: a column per part of the key. frame: the frame that each was part of.
+    key: a column per part of the key. frame: the frame that each was part of. checksum: as in PACKETS.
     """
 
     t_ns: Ints
     wire_bytes: Ints
     key: Ints
     frame: Ints
+    checksum: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,16 @@ class LinkSegments:
 class SegmentMatch:
     """Indices of segments on the near side and of the same ones on the far side, in order of the near side.
     Also the near segments with an ambiguous key, and the far segments that did not enter.
+
+    copied, copies: of duplicated segments, and of their second arrivals on the far side.
     """
 
     near: Ints
     far: Ints
     unclear: Bools
     strays: Ints  # indices on the far side
+    copied: Ints
+    copies: Ints
 
 
 def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> LinkSegments:
@@ -87,28 +94,101 @@ def link_side(packets: pa.Table, mtu_bytes: int) -> LinkSide:
     """Return the segments of some packets (rows with `traversals.PACKET_COLUMNS`)."""
     packets = packets.sort_by("t_ns")
     found = segments({name: ints(packets, name) for name in KEY_COLUMNS}, mtu_bytes)
-    return LinkSide(ints(packets, "t_ns")[found.row], found.wire_bytes, found.key, found.row)
+    t_ns, checksum = (ints(packets, name)[found.row] for name in ("t_ns", "checksum"))
+    return LinkSide(t_ns, found.wire_bytes, found.key, found.row, checksum)
 
 
 def match(near: LinkSide, far: LinkSide) -> SegmentMatch:
     """Return pairs of the same segment as seen on both sides of a link."""
-    first, second, repeated = _same(near.key, far.key)
+    first, second, repeated, (copied, copies) = _same(near.key, far.key)
+    unclear, came = repeated[: len(near.key)], repeated[len(near.key) :].copy()
+    came[second] = came[copies] = True
+    damaged = np.flatnonzero(~came & (far.checksum < 0))
+    if damaged.size and first.size:
+        origin = _origins(near, far, (first, second), damaged)
+        is_known = (origin >= 0) & ~unclear[origin]
+        gone = np.ones(len(near.key), np.bool_)
+        gone[first] = False
+        here, there = origin[is_known], damaged[is_known]
+        is_first = gone[here] & ~_repeats(here)
+        first, second = np.append(first, here[is_first]), np.append(second, there[is_first])
+        is_copy = ~is_first & ~np.isin(here, copied)
+        is_copy[is_copy] = ~_repeats(here[is_copy])
+        copied, copies = np.append(copied, here[is_copy]), np.append(copies, there[is_copy])
+        came[second] = came[copies] = True
     order = np.argsort(first, kind="stable")
-    unmatched = ~repeated[len(near.key) :]
-    unmatched[second] = False
-    return SegmentMatch(first[order], second[order], repeated[: len(near.key)], np.flatnonzero(unmatched))
+    return SegmentMatch(first[order], second[order], unclear, np.flatnonzero(~came), copied, copies)
+
+
+def _origins(near: LinkSide, far: LinkSide, pairs: tuple[Ints, Ints], damaged: Ints) -> Ints:
+    """Return for each damaged far segment the near one that differs in one part of the key only, or -1.
+
+    Of several, it is the one nearest in time, by the other segments' passage.
+    """
+    order = np.argsort(far.t_ns[pairs[1]])
+    passage = far.t_ns[pairs[1]][order], near.t_ns[pairs[0]][order]
+    due_ns = np.interp(far.t_ns[damaged], *passage)
+    found = np.full(len(damaged), -1)
+    for part in reversed(range(near.key.shape[1])):
+        rest = np.flatnonzero(found < 0)
+        if not rest.size:
+            break
+        hashes, wanted = (_hashes(np.delete(key, part, 1)) for key in (near.key, far.key[damaged[rest]]))
+        order = np.argsort(hashes)
+        first, end = (np.searchsorted(hashes[order], wanted, side) for side in ("left", "right"))
+        for place in np.flatnonzero(first < end):
+            alike = order[first[place] : end[place]]
+            found[rest[place]] = alike[np.abs(near.t_ns[alike] - due_ns[rest[place]]).argmin()]
+    return found
+
+
+def _repeats(values: Ints) -> Bools:
+    """Return which values occurred before."""
+    found = np.ones(len(values), np.bool_)
+    found[np.unique(values, return_index=True)[1]] = False
+    return found
+
+
+def with_copies(near: LinkSide, far: LinkSide, found: SegmentMatch) -> tuple[LinkSide, SegmentMatch, Bools]:
+    """Return near segments with a copy behind each duplicated one, their match, and which are copies.
+
+    A segment that was duplicated or damaged left as a frame of its own.
+    """
+    alone = np.zeros(len(near.t_ns), np.bool_)
+    damaged = (far.checksum[found.far] < 0) & (near.checksum[found.near] >= 0)
+    alone[found.near[damaged]] = alone[found.copied] = True
+    if not alone.any():
+        return near, found, np.zeros(len(near.t_ns), np.bool_)
+    counts = np.ones(len(near.t_ns), np.int64)
+    counts[found.copied] = 2
+    row, place = np.repeat(np.arange(len(counts)), counts), np.cumsum(counts) - counts
+    starts = begins(near.frame[row]) | alone[row]
+    starts[1:] |= alone[row][:-1]
+    there = np.concatenate((place[found.near], place[found.copied] + 1))
+    order = np.argsort(there)
+    both = replace(
+        found,
+        near=there[order],
+        far=np.concatenate((found.far, found.copies))[order],
+        unclear=found.unclear[row],
+    )
+    columns = near.t_ns, near.wire_bytes, near.key, near.checksum
+    t_ns, wire_bytes, key, checksum = (column[row] for column in columns)
+    return LinkSide(t_ns, wire_bytes, key, np.cumsum(starts), checksum), both, offsets(counts) > 0
 
 
 def same(near: Ints, far: Ints) -> tuple[Ints, Ints]:
     """Return the rows of keys that occur once on either side, in no order."""
-    first, second, _ = _same(near, far)
+    first, second, *_ = _same(near, far)
     return first, second
 
 
-def _same(near: Ints, far: Ints) -> tuple[Ints, Ints, Bools]:
+def _same(near: Ints, far: Ints) -> tuple[Ints, Ints, Bools, tuple[Ints, Ints]]:
     """Return as `same`, and which rows, near before far, have a key that occurs more than once on one side.
 
-    Rows are sorted by a hash, which is ten times as fast as by all columns, and compared afterwards.
+    Rows of a key that occurs once near and twice far are not among these: the first of them match, and the
+    near one is returned with the second. Rows are sorted by a hash, which is ten times as fast as by all
+    columns, and compared afterwards.
     """
     hashes = _hashes(np.concatenate((near, far)))
     order = np.argsort(hashes, kind="stable")  # so that near comes first
@@ -118,12 +198,16 @@ def _same(near: Ints, far: Ints) -> tuple[Ints, Ints, Bools]:
     pairs = starts[sizes == 2]
     first, second = order[pairs], order[pairs + 1] - len(near)
     across = (first < len(near)) & (second >= 0)
+    threes = starts[sizes == 3]
+    twice = threes[(order[threes] < len(near)) & (order[threes + 1] >= len(near))]
     repeated = np.zeros(len(order), np.bool_)
     repeated[order] = np.repeat(sizes > 2, sizes)
     repeated[order[pairs[~across]]] = repeated[order[pairs[~across] + 1]] = True
-    first, second = first[across], second[across]
+    repeated[order[twice[:, None] + np.arange(3)]] = False
+    copied, came, again = (order[twice + place] for place in range(3))
+    first, second = np.append(first[across], copied), np.append(second[across], came - len(near))
     equal = (near[first] == far[second]).all(axis=1)
-    return first[equal], second[equal], repeated
+    return first[equal], second[equal], repeated, (copied, again - len(near))
 
 
 def _hashes(keys: Ints) -> npt.NDArray[np.uint64]:

@@ -38,6 +38,10 @@ class Period:
     mtu_bytes: int
     reorder: bool = False
     jitter_correlation: float = 0.0
+    duplicate: float = 0.0
+    corrupt: float = 0.0
+    corrupts_headers: bool = False
+    """Whether bits of Ethernet and IP headers are flipped as well."""
     loss_chances: tuple[float, float] | None = None
     trace: LinkTrace = NO_TRACE
     """The trace that it follows, starting at `zero_ns`."""
@@ -95,7 +99,9 @@ def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:
             starts[change.link, change.direction].append((applied_ns, change.state, change.parameters))
     zero_ns = record.times.zero_ns
     return {
-        (name, direction): _periods(rows, links[name].trace(direction) or NO_TRACE, zero_ns)
+        (name, direction): _periods(
+            rows, links[name].trace(direction) or NO_TRACE, zero_ns, record.plan.links_kind == "netem"
+        )
         for (name, direction), rows in starts.items()
     }
 
@@ -105,7 +111,9 @@ def period_at(periods: tuple[Period, ...], t_ns: int) -> Period:
     return [period for period in periods if period.start_ns is None or period.start_ns <= t_ns][-1]
 
 
-def _periods(rows: list[_Start], trace: LinkTrace, zero_ns: int | None) -> tuple[Period, ...]:
+def _periods(
+    rows: list[_Start], trace: LinkTrace, zero_ns: int | None, corrupts_headers: bool
+) -> tuple[Period, ...]:
     """Return the periods of one direction. zero_ns: when traces began; None if they never did."""
     begun = zero_ns is not None
     ends = [row[0] for row in rows[1:]] + [None]
@@ -122,6 +130,9 @@ def _periods(rows: list[_Start], trace: LinkTrace, zero_ns: int | None) -> tuple
             mtu_bytes=shape.mtu_bytes,
             reorder=shape.reorder,
             jitter_correlation=shape.jitter_correlation,
+            duplicate=shape.duplicate,
+            corrupt=shape.corrupt,
+            corrupts_headers=corrupts_headers,
             loss_chances=shape.loss_chances,
             trace=LinkTrace(
                 trace.rate if begun and shape.rate_traced else None,

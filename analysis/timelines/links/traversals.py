@@ -14,7 +14,7 @@ from experiments.planned.plan_routes import hops
 
 PACKET_COLUMNS = (
     "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ack",
-    "flags", "ip_id", "payload_length", "payload_offset", "digest",
+    "flags", "ip_id", "payload_length", "payload_offset", "digest", "checksum",
 )  # fmt: skip
 
 

@@ -106,6 +106,9 @@ def link_parameters_text(parameters: LinkParameters) -> str:
     if parameters.loss:
         burst = f" in bursts of {parameters.loss_burst_packets}" if parameters.loss_burst_packets else ""
         parts.append(f"loss {FRACTION.format(parameters.loss)}{burst}")
+    for name in ("duplicate", "corrupt"):
+        if share := getattr(parameters, name):
+            parts.append(f"{name} {FRACTION.format(share)}")
     if parameters.queue_packets:
         parts.append(f"queue {PACKETS.format(parameters.queue_packets)}")
     if parameters.mtu_bytes != LinkParameters().mtu_bytes:

@@ -1,6 +1,7 @@
 """One direction of a link, which decides for every frame whether and when it leaves.
 
-Checks apply in the order of a real link: MTU, blackhole, loss, queue, rate, delay, jitter. All of them work
+Checks apply in the order of a real link: MTU, blackhole, loss, duplicates and corruption, queue, rate, delay,
+jitter. All of them work
 on MTU-sized segments with their Ethernet headers, so that results do not depend on offloads: an offloaded
 frame loses single segments, and behind a rate it leaves in pieces of at most `PACE_NS` of transmission time.
 Loss counts down to the next lost segment (geometric gaps) instead of drawing for each. The queue holds
@@ -28,7 +29,7 @@ from math import log1p
 from random import Random
 from typing import Any
 
-from testbed.links.relay.offload import GSO_TYPE, VNET_BYTES, Segmentation, cut, segmentation
+from testbed.links.relay.offload import GSO_TYPE, VNET_BYTES, Segmentation, cut, damaged, segmentation
 from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
 from topologies.link_trace import LinkTrace, RateCurve
 
@@ -91,6 +92,7 @@ class LinkDirection:
     """
 
     __slots__ = (
+        "_alters",
         "_busy_until_ns",
         "_chances",
         "_curve",
@@ -189,7 +191,8 @@ class LinkDirection:
         self._until_loss = self._draw_gap()
         # Frames in a blackhole are not plain: `_admit_segments` drops them.
         traced = self._curve is not None or self._traced_delay is not None
-        altered = parameters.loss or parameters.jitter_us or parameters.reorder
+        self._alters = bool(parameters.duplicate or parameters.corrupt)
+        altered = self._alters or parameters.loss or parameters.jitter_us or parameters.reorder
         self._plain = not (self.blackhole or altered or traced)
 
     def change(self, parameters: LinkParameters, now_ns: int, *, blackhole: bool) -> None:
@@ -304,6 +307,28 @@ class LinkDirection:
             self._pass(frame, cuts, last, last + 1, arrival_ns)
 
     def _pass(self, frame: bytes, cuts: Segmentation, first: int, end: int, arrival_ns: int) -> None:
+        """Pass segments that were not lost; each one that is duplicated or damaged as a frame of its own."""
+        if not self._alters:
+            self._send(frame, cuts, first, end, arrival_ns)
+            return
+        draw, parameters = self._random.random, self.parameters
+        begin = first
+        for at in range(first, end):
+            copies = 1 + (draw() < parameters.duplicate)
+            are_damaged = [draw() < parameters.corrupt for _ in range(copies)]
+            if are_damaged == [False]:
+                continue
+            if begin < at:
+                self._send(frame, cuts, begin, at, arrival_ns)
+            begin = at + 1
+            for is_damaged in are_damaged:
+                single = cut(frame, cuts, at, begin)
+                single = damaged(single, self._random) if is_damaged else single
+                self._send(single, segmentation(single), 0, 1, arrival_ns)
+        if begin < end:
+            self._send(frame, cuts, begin, end, arrival_ns)
+
+    def _send(self, frame: bytes, cuts: Segmentation, first: int, end: int, arrival_ns: int) -> None:
         if self._ns_per_byte:
             self._transmit(frame, cuts, first, end, arrival_ns)
         else:

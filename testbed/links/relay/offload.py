@@ -6,8 +6,10 @@ A frame here is what a packet socket with PACKET_VNET_HDR receives and sends: th
 where to cut, and `cut` builds the frame of some consecutive segments, exactly as the kernel would have cut it
 (Linux `tcp_gso_segment`, `__udp_gso_segment`, `inet_gso_segment`): lengths, IP identification, TCP sequence
 number and flags, checksums. It leaves a partial checksum partial; the vnet header marks it as such.
+`damaged` completes the checksum before it flips a bit, so that the receiver sees it.
 """
 
+from random import Random
 from struct import Struct
 from typing import NamedTuple
 
@@ -23,7 +25,9 @@ _KNOWN_GSO_TYPES = frozenset({GSO_TCP_V4, GSO_TCP_V6, GSO_UDP_L4})
 _VNET = Struct("=BBHHHH")
 _U16 = Struct("!H")
 _U32 = Struct("!I")
-_ETHERTYPE_IPV4 = 0x0800
+_ETHERTYPE_IPV4, _ETHERTYPE_IPV6 = 0x0800, 0x86DD
+_IPV6_BYTES = 40
+_NEEDS_CHECKSUM = 1  # virtio_net_hdr.flags
 _TCP_FIN_PSH, _TCP_CWR = 0x09, 0x80
 
 
@@ -80,6 +84,29 @@ def cut(frame: bytes, cuts: Segmentation, first: int, end: int) -> bytes:
     _U16.pack_into(
         piece, checksum, _ones_complement_add(_U16.unpack_from(piece, checksum)[0], 0xFFFF - shorter % 0xFFFF)
     )
+    return bytes(piece)
+
+
+def damaged(frame: bytes, random: Random) -> bytes:
+    """Return a single segment with a flipped bit behind its IP header, where a transport checksum covers it.
+
+    A frame without anything there is returned as it is: ARP, for example, has no checksum.
+    """
+    ip = VNET_BYTES + ETHERNET_BYTES
+    kind = _U16.unpack_from(frame, ip - 2)[0] if len(frame) > ip else 0
+    headers = {_ETHERTYPE_IPV4: (frame[ip] & 0xF) * 4 if kind else 0, _ETHERTYPE_IPV6: _IPV6_BYTES}
+    begin = ip + headers.get(kind, len(frame))
+    if begin >= len(frame):
+        return frame
+    flags, _, _, _, transport, checksum_offset = _VNET.unpack_from(frame)
+    piece = bytearray(frame)
+    if flags & _NEEDS_CHECKSUM:
+        start = VNET_BYTES + transport
+        # RFC 768: a computed checksum of zero is sent as all ones, which means the same to TCP.
+        checksum = internet_checksum(piece[start:]) or 0xFFFF
+        _U16.pack_into(piece, start + checksum_offset, checksum)
+    piece[:VNET_BYTES] = bytes(VNET_BYTES)
+    piece[random.randrange(begin, len(piece))] ^= 1 << random.randrange(8)
     return bytes(piece)
 
 

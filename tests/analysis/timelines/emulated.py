@@ -12,10 +12,12 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 
+from analysis.capture.pcap.fields import checksum_state
 from analysis.timelines.links.link_behaviour import Behaviour, measure
 from analysis.timelines.links.link_segments import link_side
 from analysis.timelines.links.periods import NO_TRACE, Period
 from analysis.timelines.links.traversals import PACKET_COLUMNS
+from testbed.capturing.icmp import internet_checksum
 from testbed.links.relay.link_direction import DelayQueue, LinkDirection
 from tests.testbed.links.relay.vnet_frames import Sent
 from topologies.link_parameters import LinkParameters
@@ -24,6 +26,8 @@ from topologies.link_trace import LinkTrace
 MS = 1_000_000
 S = 1_000 * MS
 SEGMENT, HEADERS = 1448, {"tcp": 66, "udp": 42}
+IP = 10 + 14
+IP_CHECKSUM = IP + 10
 IP_ID, SEQUENCE, VNET = 10 + 14 + 4, 10 + 14 + 20 + 4, 10
 END_NS = 3_600 * S
 
@@ -72,6 +76,8 @@ def periods_of(
             mtu_bytes=change.parameters.mtu_bytes,
             reorder=change.parameters.reorder,
             jitter_correlation=change.parameters.jitter_correlation,
+            duplicate=change.parameters.duplicate,
+            corrupt=change.parameters.corrupt,
             loss_chances=change.parameters.loss_chances,
             trace=LinkTrace(
                 trace.rate if change.parameters.rate_traced else None,
@@ -125,6 +131,8 @@ def emulate(
         frame = bytearray(templates[payload])
         ip_id = number // bundled + number % bundled if bundled else number * 64
         struct.pack_into("!H", frame, IP_ID, ip_id % (1 << 16))
+        struct.pack_into("!H", frame, IP_CHECKSUM, 0)
+        struct.pack_into("!H", frame, IP_CHECKSUM, internet_checksum(frame[IP : IP + 20]))
         if bundled:
             struct.pack_into("!I", frame, VNET + HEADERS["udp"], number)
         else:
@@ -152,5 +160,6 @@ def _packets(frames: Sequence[tuple[int, bytes]], transport: str) -> pa.Table:
     else:
         columns["proto"] += 17
         columns["digest"] = np.array([zlib.crc32(frame[VNET + headers :]) for _, frame in frames], np.int64)
+    columns["checksum"] = np.array([checksum_state(frame[VNET + 14 :]) for _, frame in frames], np.int64)
     columns["ip_id"] = np.array([struct.unpack_from("!H", frame, IP_ID)[0] for _, frame in frames], np.int64)
     return pa.table(columns)

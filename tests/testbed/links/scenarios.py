@@ -62,6 +62,21 @@ def datagram_loss(
         return _observed(stamper) | {"counters": _counters(lab)}
 
 
+def altered(kind: str, duplicate: float, corrupt: float, per_frame: int, frames: int) -> dict[str, Any]:
+    """Datagrams over a link that duplicates and damages them, `per_frame` of them in one offloaded frame."""
+    with Lab(kind, {"link": LinkParameters(duplicate=duplicate, corrupt=corrupt)}) as lab:
+        stamper = Stamper(lab.udp("link"))
+        for _ in range(frames):
+            if per_frame == 1:
+                stamper.send()
+            else:
+                stamper.send_offloaded(per_frame)
+            if len(stamper.sent) % 200 == 0:
+                stamper.collect_until_quiet(LOST_S)
+        stamper.collect_until_quiet(QUIET_S)
+        return _observed(stamper)
+
+
 def one_way(kind: str, towards: str, delay_ms: int) -> dict[str, Any]:
     """Send datagrams and bulk transfers in both directions over a link with one shaped direction."""
     with Lab(kind, {"link": {LinkDirectionName(towards): LinkParameters(delay_us=delay_ms * 1000)}}) as lab:

@@ -1,5 +1,6 @@
 """The specified behaviour of a link, compared with packets that crossed one, for every kind of link."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from math import sqrt
@@ -104,6 +105,21 @@ def test_datagrams_are_lost_one_by_one_however_they_are_sent(kind: str, loss: fl
     assert counters["frames"] == sent - lost
     assert counters["dropped_kernel"] == 0
     assert is_in_order(observed)
+
+
+@pytest.mark.parametrize("per_frame", [1, 40], ids=["offloads off", "offloads on"])
+def test_datagrams_come_twice_and_the_receiver_discards_damaged_ones(kind: str, per_frame: int) -> None:
+    duplicate, corrupt = 0.1, 0.1
+    observed = sandboxed(scenarios.altered, kind, duplicate, corrupt, per_frame, 8_000 // per_frame)
+    sent_ns, through = observed["sent_ns"], arrivals(observed)
+    assert all(arrival.sent_ns == sent_ns[arrival.number] for arrival in through)
+    passed, sent = 1 - corrupt, len(sent_ns)
+    if kind == "netem":  # bits of the sender's Ethernet address matter to nothing: 6 of 142 bytes
+        passed += corrupt * 6 / 142
+    came = Counter(arrival.number for arrival in through)
+    assert max(came.values()) == 2
+    assert_binomial(sum(count == 2 for count in came.values()), sent, duplicate * passed**2)
+    assert_binomial(sent - len(came), sent, (1 - passed) * (1 - duplicate * passed))
 
 
 @pytest.mark.parametrize("per_frame", [1, 40], ids=["offloads off", "offloads on"])

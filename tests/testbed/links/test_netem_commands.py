@@ -63,12 +63,12 @@ def test_each_direction_is_delayed_at_the_pair_and_limited_where_it_leaves() -> 
     [
         (
             DELAY,
-            "limit 1000000 delay 0us 0us rate 0bit loss random 0%",
+            "limit 1000000 delay 0us 0us rate 0bit duplicate 0% corrupt 0% loss random 0%",
             "delay 15000us 0us rate 1000000000000bit",
         ),
         (
             LIMITED,
-            "limit 51 delay 0us 0us rate 10000000bit loss random 1%",
+            "limit 51 delay 0us 0us rate 10000000bit duplicate 0% corrupt 0% loss random 1%",
             "delay 15000us 0us rate 1000000000000bit",
         ),
     ],

@@ -124,6 +124,8 @@ def read_columns(span: RecordSpan, names: Collection[str] = ALL) -> Iterator[Col
             yield columns
 
 
+LINK_MARK = "@"
+"""In the names of links' captures, whose packets' checksums are checked; those of hosts are not."""
 Pick = Callable[[Columns], Integers]
 """Returns the indices of the wanted packets. It may use columns of any layer."""
 
@@ -133,7 +135,8 @@ def read_span(
 ) -> Iterator[pa.RecordBatch]:
     """Read a span's packets as Arrow batches of `schema`: some or all columns of PACKETS, in any order."""
     capture = span.capture or Path(span.path).stem
-    for columns in read_columns(span, schema.names if pick is None else ALL):
+    names = set(schema.names if pick is None else ALL) - (set() if LINK_MARK in capture else {"checksum"})
+    for columns in read_columns(span, names):
         if span.shift:
             columns["offset"] = columns["offset"] + span.shift
         if pick is not None:

@@ -29,7 +29,8 @@ def side(packets):
     """packets: (time in ns, wire bytes, key) with the key as one number; no key is a pure ACK."""
     columns = [np.array([packet[i] for packet in packets], np.int64) for i in range(2)]
     key = np.array([[-1 if packet[2] is None else packet[2], 7] for packet in packets], np.int64)
-    return LinkSide(*columns, key.reshape(len(packets), 2), np.arange(len(packets)))
+    number = np.arange(len(packets))
+    return LinkSide(*columns, key.reshape(len(packets), 2), number, np.ones_like(number))
 
 
 def steady(count=1000, every=10 * MS, start=S):
