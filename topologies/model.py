@@ -64,7 +64,7 @@ class LinkOverrides(StrictModel):
     duplicate: Fraction | None = None
     """Share of MTU-sized segments that leave twice."""
     corrupt: Fraction | None = None
-    """Share of MTU-sized segments of which one bit is flipped; the receiver's checksums discard them."""
+    """Share of MTU-sized segments with one flipped bit; the receiver's checksums discard them."""
     rate_bits_per_s: RateBitsPerS | None = Field(None, ge=1000)
     """Bits per second of MTU-sized segments with their headers; unlimited by default."""
     queue_packets: Packets | None = Field(None, ge=1)

@@ -123,7 +123,7 @@ def match(near: LinkSide, far: LinkSide) -> SegmentMatch:
 def _origins(near: LinkSide, far: LinkSide, pairs: tuple[Ints, Ints], damaged: Ints) -> Ints:
     """Return for each damaged far segment the near one that differs in one part of the key only, or -1.
 
-    Of several, it is the one nearest in time, by the other segments' passage.
+    If several do, it is the one nearest in time, by the other segments' passage.
     """
     order = np.argsort(far.t_ns[pairs[1]])
     passage = far.t_ns[pairs[1]][order], near.t_ns[pairs[0]][order]
