@@ -16,7 +16,7 @@ from systems.names import is_path
 from topologies.document import Document, files_in, find_file, read_document, validated
 from topologies.errors import InputError
 from topologies.loader import FOLDER as TOPOLOGIES
-from topologies.loader import find_traces, load_topology, topology_in
+from topologies.loader import find_traces, is_topology_file, lacks_package, load_topology, topology_in
 from topologies.strict import suggestion
 
 FOLDER = Path(__file__).parent
@@ -56,6 +56,8 @@ def read_experiment(
     path = _find_experiment(name_or_path)
     document = _with_files_found(read_document(path), path.parent)
     document = _with_files_found(with_overrides(document, overrides), Path())
+    if any(override.startswith("topology=") for override in overrides):
+        document = _without_other_topologies(document)
     document = _with_files_found(_with_chosen_variants(document), path.parent)
     given = document.data if isinstance(document.data, dict) else {}
     left_out = tuple(field for field in leave_out if given.get(field))
@@ -99,6 +101,15 @@ def experiment_names() -> list[str]:
     return [file.stem for file in files_in(FOLDER)]
 
 
+def _without_other_topologies(document: Document) -> Document:
+    """Let the topology take the place of those that the sweep tries."""
+    data = document.data
+    sweep = data.get("sweep") if isinstance(data, dict) else None
+    if not isinstance(sweep, dict) or "topology" not in sweep:
+        return document
+    return replace(document, data={**data, "sweep": {**sweep, "topology": [data["topology"]]}})
+
+
 def _with_files_found(document: Document, folder: Path) -> Document:
     """Make the paths of topology, system and workload file absolute.
 
@@ -108,7 +119,7 @@ def _with_files_found(document: Document, folder: Path) -> Document:
     if not isinstance(data, dict):
         return document
     given = data.get("topology")
-    if isinstance(given, str) and ("/" in given or given.endswith((".yaml", ".yml"))):
+    if isinstance(given, str) and is_topology_file(given):
         found = find_file("topology", TOPOLOGIES, given, beside=folder)
         data = {**data, "topology": os.path.abspath(found)}  # noqa: PTH100  removes `..`, so that one file has one name
     elif isinstance(given, dict):
@@ -173,6 +184,8 @@ def _check_sweep(file: ExperimentFile) -> None:
     """Check that each swept value gives a valid experiment, with all else as in the file."""
     for path, values in file.experiment.axes.items():
         for value in values:
+            if path == "topology" and lacks_package(value):
+                continue  # only its run needs the package
             try:
                 file.point({path: value})
             except InputError as error:

@@ -1,13 +1,25 @@
-"""Topology files, found by name among those in this module's folder or by path; and inline topologies."""
+"""Topologies: files, by name among those in this folder or by path; inline; or of TopoHub by name."""
 
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from topologies.document import Document, FieldPath, files_in, find_file, read_document, validated
+from topologies.document import (
+    Document,
+    FieldPath,
+    files_in,
+    find_file,
+    parse_document,
+    read_document,
+    validated,
+)
 from topologies.generated.kinds import generated, is_generated
+from topologies.imported.imported_text import text_of_source
+from topologies.imported.topohub import PACKAGE as TOPOHUB
+from topologies.imported.topohub import PREFIX as TOPOHUB_PREFIX
 from topologies.model import Topology
 from topologies.trace_files import read_delay_trace, read_rate_trace
 
@@ -42,11 +54,24 @@ def topology_in(document: Document) -> Topology:
 
 
 def topology_document(name_or_path: str) -> Document:
-    """Read a file, not yet validated; paths of traces refer to its folder. Raises InputError."""
+    """Read a topology, not yet validated; paths of traces refer to its folder. Raises InputError."""
+    if name_or_path.startswith(TOPOHUB_PREFIX):
+        return parse_document(name_or_path, text_of_source(name_or_path))
     file = find_file("topology", FOLDER, name_or_path)
     document = read_document(file)
     find_traces(document.data, file.parent)
     return document
+
+
+def is_topology_file(given: str) -> bool:
+    """Return whether a topology is given by the path of a file."""
+    is_path = "/" in given or given.endswith((".yaml", ".yml"))
+    return is_path and not given.startswith(TOPOHUB_PREFIX)
+
+
+def lacks_package(given: Any) -> bool:
+    """Return whether a topology is of TopoHub, and its package is not installed."""
+    return isinstance(given, str) and given.startswith(TOPOHUB_PREFIX) and not find_spec(TOPOHUB)
 
 
 def find_traces(data: Any, folder: Path) -> None:

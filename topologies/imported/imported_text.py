@@ -5,13 +5,15 @@ import re
 
 from topologies.document import FILE_BYTES_MAX, parse_document, validated
 from topologies.errors import InputError
-from topologies.imported.conversion import US_PER_KM, Assumptions, ImportedLink, ImportedTopology
+from topologies.imported.conversion import US_PER_KM, Assumptions, ImportedLink, ImportedTopology, imported
 from topologies.imported.network import Edge, Node, shown
+from topologies.imported.sources import read_network
 from topologies.matrix import LAN_DELAY_US
 from topologies.model import Topology
 from topologies.quantities import DURATION, FRACTION, RATE
 
 LAN_RATE_BITS_PER_S = 10**9
+LINK_RATE_BITS_PER_S = 10**10
 NAME_LENGTH_MAX = 60
 
 
@@ -44,6 +46,12 @@ def imported_text(topology: ImportedTopology, assumptions: Assumptions, name: st
     return text
 
 
+def text_of_source(source: str) -> str:
+    """Return the topology file of a network as `cutset topology import` writes it by default."""
+    assumptions = Assumptions(rate_bits_per_s=LINK_RATE_BITS_PER_S)
+    return imported_text(imported(read_network(source), assumptions), assumptions, None)
+
+
 def topology_name(written: str) -> str:
     """Return the nearest valid name of a topology."""
     name = re.sub(r"[^a-z0-9_]+", "-", written.lower()).strip("-")
@@ -58,7 +66,8 @@ def _region(region: str, node: Node) -> str:
 
 
 def _link(link: ImportedLink) -> str:
-    ends = f"between: [{link.ends[0]}, {link.ends[1]}]"
+    named = "" if link.name is None else f"name: {link.name}, "
+    ends = f"{named}between: [{link.ends[0]}, {link.ends[1]}]"
     forward = _direction(link.forward)
     backward = forward if link.backward is None else _direction(link.backward)
     if forward == backward:
