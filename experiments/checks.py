@@ -8,6 +8,7 @@ from experiments.churn import Arrivals, Departures
 from experiments.declared import Trait, declared_by, programs_of
 from experiments.faults.environment import DiskFault, EnvironmentFault, Fill, PacketFault, Separate
 from experiments.faults.fault import FaultTrigger, TriggeredFault, region_problems
+from experiments.faults.links import Restore
 from experiments.faults.processes import JoinFault, ProcessFault, Restart
 from experiments.model import Experiment
 from experiments.parameters import event_limit_bytes, is_durable, roles_problem, waits
@@ -22,8 +23,8 @@ from node.systems import codecs
 from topologies.document import FieldPath
 from topologies.model import Topology
 from topologies.quantities import DURATION, RATE, yaml_name
-from topologies.round_trips import greatest_detour, greatest_direct
-from topologies.routes import RouteEdge, reached_from, routes
+from topologies.round_trips import carriers, greatest_detour, greatest_direct, hops
+from topologies.routes import reached_from
 from topologies.strict import suggestion
 
 PROCESSES_MAX = 200_000
@@ -79,8 +80,20 @@ def problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
                 yield from _others_problems(number, fault, known)
         else:
             yield from ((path, text) for text in fault.problems(topology))
+            if isinstance(fault, Restore) and isinstance(fault.what, str):
+                yield from ((path, text) for text in _restore_problems(fault.what, experiment, topology))
         if isinstance(fault, TriggeredFault) and fault.when is not None:
             yield from _trigger_problems(experiment, number, fault.when, known)
+
+
+def _restore_problems(name: str, experiment: Experiment, topology: Topology) -> Iterator[str]:
+    """Check that a restore names either a fault that can be ended or a link."""
+    faults = [fault.name for fault in experiment.faults if hasattr(fault, "for_us")]
+    is_link = topology.link(name) is not None
+    if name in faults and is_link:
+        yield f"{name} is the name of a fault and of a link: rename the fault"
+    elif name not in faults and not is_link:
+        yield f"no fault that a restore ends, and no link, is named {name}{suggestion(name, faults)}"
 
 
 def _churn_problems(experiment: Experiment, topology: Topology) -> Iterator[Problem]:
@@ -179,17 +192,9 @@ def _traffic_problems(experiment: Experiment, topology: Topology) -> Iterator[Pr
 
 def _rates_between(origin: str, target: str, topology: Topology) -> list[float]:
     """Return the rates of the links on the route from one region to another; [] if there is no route."""
-    edges = [
-        RouteEdge(
-            link.name, *link.between,
-            link.forward_parameters.delay_us, link.backward_parameters.delay_us, link.weight,
-        )
-        for link in topology.links
-    ]  # fmt: skip
-    found = []
-    for hop in routes(topology.regions, edges).get((origin, target), ()):
-        link = topology.link_between(hop)
-        assert link is not None  # a hop is a link
+    found, links = [], carriers(topology)
+    for hop in hops(topology).get((origin, target), ()):
+        link = links[hop]
         forward = link.between == hop
         parameters = link.forward_parameters if forward else link.backward_parameters
         found.append(float(parameters.rate_bits_per_s or math.inf))

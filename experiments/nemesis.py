@@ -6,15 +6,16 @@ makes the schedule of a seed.
 Links are lost only while the network stays connected. A link counts only if it is up in both directions.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence, Set
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from experiments.faults.fault import ExperimentFault
 from experiments.faults.links import CutFault, Isolate, Outage, PartitionFault
-from topologies.model import Topology
-from topologies.routes import connected
+from topologies.model import Link, Topology
+from topologies.round_trips import carriers
+from topologies.routes import connected, joined
 from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, problem
 
 Kind = Literal["cut", "one-way-cut", "flap", "delay", "loss", "crash", "pause", "power", "power-and-disks"]
@@ -26,7 +27,6 @@ LOSING_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut")
 USUAL: tuple[Kind, ...] = ("cut", "one-way-cut", "delay", "loss", "crash", "pause")
 FAULTS_MAX = 200
 STEP_US = 1_000  # drawn times are whole milliseconds; times after a trigger are in microseconds
-Ends = tuple[str, str]
 
 
 def whole_ms(us: int) -> int:
@@ -141,31 +141,33 @@ class LosableLinks:
 
     def __init__(self, topology: Topology, others: Sequence[ExperimentFault] = ()) -> None:
         """others: the experiment's own faults; links that they cut permanently count as lost."""
-        lost = _lost_for_good(others, topology)
+        self._lost = _lost_for_good(others, topology)
         self._regions = tuple(topology.regions)
-        self.left: list[Ends] = [link.between for link in topology.links if link.name not in lost]
+        self._carriers = {hop: link.name for hop, link in carriers(topology).items()}
+        self.left = [link for link in topology.links if link.name not in self._lost]
 
     @property
     def connected(self) -> bool:
         """Whether the links that are left connect all regions."""
-        return connected(self._regions, self.left)
+        return self._connected_without(self._lost)
 
     @property
-    def losable(self) -> list[Ends]:
+    def losable(self) -> list[Link]:
         """The links that may each be lost without a partition."""
-        return [link for link in self.left if connected(self._regions, self._without(link))]
+        return [link for link in self.left if self._connected_without({*self._lost, link.name})]
 
     @property
     def count_max(self) -> int:
         """The number of links that may be lost together: all but a spanning tree."""
         return len(self.left) - (len(self._regions) - 1)
 
-    def lose(self, link: Ends) -> None:
+    def lose(self, link: Link) -> None:
         """Mark a link as lost."""
         self.left.remove(link)
+        self._lost.add(link.name)
 
-    def _without(self, link: Ends) -> Iterable[Ends]:
-        return (other for other in self.left if other != link)
+    def _connected_without(self, lost: Set[str]) -> bool:
+        return connected(self._regions, joined(self._carriers, lost))
 
 
 def _lost_for_good(faults: Sequence[ExperimentFault], topology: Topology) -> set[str]:
@@ -174,7 +176,7 @@ def _lost_for_good(faults: Sequence[ExperimentFault], topology: Topology) -> set
     for fault in faults:
         if not isinstance(fault, Outage) or fault.for_us is not None:
             continue
-        if isinstance(fault, CutFault) and (link := topology.link_between(fault.link)):
+        if isinstance(fault, CutFault) and (link := topology.link(fault.link)):
             lost.add(link.name)
         elif isinstance(fault, Isolate):
             others = [region for region in topology.regions if region != fault.region]

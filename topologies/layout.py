@@ -232,6 +232,23 @@ class LabelledLine:
         return LabelBox(x, y, self.width, self.height)
 
 
+def beside(ends: Sequence[tuple[Place, Place]], apart: float) -> list[tuple[Place, Place]]:
+    """Return the lines between these points, with those between the same two moved apart, in pixels."""
+    alike: dict[frozenset[Place], list[int]] = {}
+    for number, pair in enumerate(ends):
+        alike.setdefault(frozenset(pair), []).append(number)
+    moved = list(ends)
+    for numbers in alike.values():
+        (x1, y1), (x2, y2) = ends[numbers[0]]
+        length = math.hypot(x2 - x1, y2 - y1) or 1.0
+        for place, number in enumerate(numbers):
+            aside = (place - (len(numbers) - 1) / 2) * apart / length
+            x, y = (y1 - y2) * aside, (x2 - x1) * aside
+            (ax, ay), (bx, by) = ends[number]
+            moved[number] = (ax + x, ay + y), (bx + x, by + y)
+    return moved
+
+
 def place_labels(
     lines: Sequence[LabelledLine], regions: Sequence[LabelBox], within: tuple[float, float]
 ) -> tuple[LabelBox, ...]:

@@ -44,8 +44,19 @@ def _two_regions(given: Any) -> Any:
     return tuple(given)
 
 
+def _link_reference(given: Any) -> Any:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, (list, tuple)):
+        return _two_regions(given)
+    raise problem(f"should be two regions, such as [r0, r1], or a link's name, not {given!r:.40}")
+
+
 LinkEnds = Annotated[tuple[str, str], BeforeValidator(_two_regions)]
+LinkReference = Annotated[tuple[str, str] | str, BeforeValidator(_link_reference)]
+"""A link by the two regions that it joins, if no other link does, or by its name."""
 RegionName = Annotated[str, *spelled(PATTERN, WORDS, LENGTH_MAX)]
+LinkName = Annotated[str, *spelled(PATTERN, WORDS, 2 * LENGTH_MAX + 4)]
 
 
 class LinkOverrides(StrictModel):
@@ -152,6 +163,8 @@ class Region(StrictModel):
 class Link(BaseLink):
     """A wide-area link between the gateways of two regions."""
 
+    given_name: LinkName | None = Field(None, alias="name")
+    """Its name; by default that of its regions, as r2-r3. Parallel links need names of their own."""
     between: LinkEnds
     """The two regions; forward is from the first to the second."""
     delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
@@ -167,8 +180,8 @@ class Link(BaseLink):
 
     @property
     def name(self) -> str:
-        """`r2-r3`, the ends in the order of the file."""
-        return "-".join(self.between)
+        """The given name, or `r2-r3`, the ends in the order of the file."""
+        return self.given_name or "-".join(self.between)
 
     @property
     def forward_parameters(self) -> LinkParameters:
@@ -232,9 +245,20 @@ class Topology(StrictModel):
     links: tuple[Link, ...] = Field((), max_length=LINKS_MAX)
     """The wide-area links."""
 
-    def link_between(self, ends: Sequence[str]) -> Link | None:
-        """Return the link between two regions, in either order, or None."""
-        return next((link for link in self.links if set(link.between) == set(ends)), None)
+    def link(self, reference: str | Sequence[str]) -> Link | None:
+        """Return the link of this name or the only one between two regions, in either order, or None."""
+        found = self.links_at(reference)
+        return found[0] if len(found) == 1 else None
+
+    def links_at(self, reference: str | Sequence[str]) -> tuple[Link, ...]:
+        """Return the link of this name, or all links between two regions."""
+        if isinstance(reference, str):
+            return tuple(link for link in self.links if link.name == reference)
+        return tuple(link for link in self.links if set(link.between) == set(reference))
+
+    def reference(self, link: Link) -> tuple[str, str] | str:
+        """Return how a fault refers to a link: by its regions, or by name if others join them too."""
+        return link.between if len(self.links_at(link.between)) == 1 else link.name
 
     def cut_set(self, groups: Sequence[Sequence[str]]) -> list[tuple[Link, bool]]:
         """Return the links to cut so that no group of regions reaches another directly.
@@ -251,8 +275,10 @@ class Topology(StrictModel):
         return crossing
 
     def _other_link(self, first: int, link: Link) -> str:
+        if link.given_name is not None:
+            return f"also the name of links.{first}: give another"
         if set(self.links[first].between) == set(link.between):
-            return f"a duplicate: see links.{first}"
+            return f"a duplicate: see links.{first}; a parallel link needs a name"
         return f"also the name of links.{first}: rename a region"
 
     @model_validator(mode="after")
@@ -269,8 +295,12 @@ class Topology(StrictModel):
                 if end not in self.regions:
                     hint = suggestion(end, self.regions)
                     raise problem(f"there is no region {end}{hint}", "links", number, "between")
-            for name in (link.name, "-".join(reversed(link.between))):
+            named = link.given_name is not None
+            field = "name" if named else "between"
+            if named and (link.name.lower().startswith("lan-") or link.name.lower() in spelled_as):
+                raise problem(f"{link.name} is a region's name, or begins with lan-", "links", number, field)
+            for name in (link.name,) if named else (link.name, "-".join(reversed(link.between))):
                 first = seen.setdefault(name.lower(), number)
                 if first != number:
-                    raise problem(f"{name} is {self._other_link(first, link)}", "links", number, "between")
+                    raise problem(f"{name} is {self._other_link(first, link)}", "links", number, field)
         return self

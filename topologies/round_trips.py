@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from topologies.link_parameters import LinkParameters
-from topologies.model import Topology
-from topologies.routes import Hop, RouteEdge, routes
+from topologies.model import Link, Topology
+from topologies.routes import Hop, RouteEdge, hop_edges, routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,17 @@ class _PathPair:
 
 def hops(topology: Topology) -> dict[Hop, tuple[Hop, ...]]:
     """Return the route between any two regions, hop by hop; unconnected regions have none."""
-    edges = [
+    return routes(topology.regions, _edges(topology))
+
+
+def carriers(topology: Topology) -> dict[Hop, Link]:
+    """Return the link that carries each hop."""
+    links = {link.name: link for link in topology.links}
+    return {hop: links[edge.name] for hop, edge in hop_edges(_edges(topology)).items()}
+
+
+def _edges(topology: Topology) -> list[RouteEdge]:
+    return [
         RouteEdge(
             link.name,
             *link.between,
@@ -46,7 +56,6 @@ def hops(topology: Topology) -> dict[Hop, tuple[Hop, ...]]:
         )
         for link in topology.links
     ]
-    return routes(topology.regions, edges)
 
 
 def greatest_direct(topology: Topology) -> RoundTrip:
@@ -88,13 +97,11 @@ def _detours(
 def _path_pairs(topology: Topology) -> dict[tuple[str, str], _PathPair]:
     """Return the round trip between each two connected regions, in both orders."""
     delays_us, bits = {}, {}
-    for number, link in enumerate(topology.links):
-        a, b = link.between
-        delays_us[a, b], delays_us[b, a] = (
-            _most_us(link.forward_parameters),
-            _most_us(link.backward_parameters),
-        )
-        bits[a, b] = bits[b, a] = 1 << number
+    numbers = {link.name: number for number, link in enumerate(topology.links)}
+    for hop, link in carriers(topology).items():
+        forward = link.between == hop
+        delays_us[hop] = _most_us(link.forward_parameters if forward else link.backward_parameters)
+        bits[hop] = 1 << numbers[link.name]
     found = {}
     hops_of = hops(topology)
     for a, b in combinations(topology.regions, 2):

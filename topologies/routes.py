@@ -1,7 +1,8 @@
 """The fixed route from every region to every other, and connectivity of graphs. Pure.
 
 Regions that share a link always use it, even if a route through a third region would be shorter, and routes
-never change: a cut is healed by the system under test, not by IP. Regions without a common link use the route
+never change: a cut is healed by the system under test, not by IP. Among parallel links the smallest
+weight, then delay, decides which one carries a direction. Regions without a common link use the route
 through others with the smallest sum of policy weights, then with the smallest delay (Dijkstra, from the
 destination back). Links have weight 0 unless the topology gives one. The testbed, the simulator and the
 analysis all use these routes.
@@ -9,7 +10,7 @@ analysis all use these routes.
 
 import heapq
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -36,10 +37,32 @@ class RouteEdge:
 def next_edges(regions: Iterable[str], edges: Sequence[RouteEdge]) -> dict[str, dict[str, RouteEdge]]:
     """Return, for each region, the link on which it sends to each reachable region."""
     found: dict[str, dict[str, RouteEdge]] = {region: {} for region in regions}
+    leading: defaultdict[str, list[_Leading]] = defaultdict(list)
+    for number, edge in enumerate(edges):
+        leading[edge.b].append((number, edge.weight, edge.forward_us, edge.a))
+        leading[edge.a].append((number, edge.weight, edge.backward_us, edge.b))
     for target in found:
-        for region, edge in _towards(target, edges).items():
-            found[region][target] = edge
+        for region, number in _towards(target, leading).items():
+            found[region][target] = edges[number]
     return found
+
+
+def hop_edges(edges: Sequence[RouteEdge]) -> dict[Hop, RouteEdge]:
+    """Return the link that carries all packets of each hop; ties go to the topology's first link."""
+    found: dict[Hop, tuple[int, int, RouteEdge]] = {}
+    for edge in edges:
+        for hop, delay_us in (((edge.a, edge.b), edge.forward_us), ((edge.b, edge.a), edge.backward_us)):
+            if hop not in found or (edge.weight, delay_us) < found[hop][:2]:
+                found[hop] = (edge.weight, delay_us, edge)
+    return {hop: edge for hop, (_, _, edge) in found.items()}
+
+
+def joined(carriers: Mapping[Hop, str], lost: Container[str]) -> list[Hop]:
+    """Return the neighbours, in both orders, between which packets go both ways without the lost links.
+
+    carriers: the name of the link that carries each hop.
+    """
+    return [hop for hop, name in carriers.items() if name not in lost and carriers[hop[::-1]] not in lost]
 
 
 def routes(regions: Iterable[str], edges: Sequence[RouteEdge]) -> dict[Hop, tuple[Hop, ...]]:
@@ -57,25 +80,25 @@ def _hops(source: str, target: str, table: Mapping[str, Mapping[str, RouteEdge]]
     return tuple(hops)
 
 
-def _towards(target: str, edges: Sequence[RouteEdge]) -> dict[str, RouteEdge]:
-    """Return the link on which each region sends to `target`; ties go to the topology's first link."""
-    taken: dict[str, RouteEdge] = {}
+_Leading = tuple[int, int, int, str]  # a link that leads to a region: number, weight, delay, from where
+
+
+def _towards(target: str, leading: Mapping[str, Sequence[_Leading]]) -> dict[str, int]:
+    """Return the number of the link on which each region sends to `target`; ties go to the first link."""
+    taken: dict[str, int] = {}
     heap: list[tuple[bool, int, int, int, str]] = []  # detour, weight, delay, number of the link, region
 
     def offer(near: str, weight: int, delay_us: int, *, detour: bool) -> None:
-        for number, edge in enumerate(edges):
-            sum_ = weight + edge.weight
-            if edge.b == near:
-                heapq.heappush(heap, (detour, sum_, delay_us + edge.forward_us, number, edge.a))
-            if edge.a == near:
-                heapq.heappush(heap, (detour, sum_, delay_us + edge.backward_us, number, edge.b))
+        for number, its_weight, its_us, far in leading.get(near, ()):
+            if far not in taken:
+                heapq.heappush(heap, (detour, weight + its_weight, delay_us + its_us, number, far))
 
     offer(target, 0, 0, detour=False)
     while heap:
         _, weight, delay_us, number, region = heapq.heappop(heap)
         if region == target or region in taken:
             continue
-        taken[region] = edges[number]
+        taken[region] = number
         offer(region, weight, delay_us, detour=True)
     return taken
 

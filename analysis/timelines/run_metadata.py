@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from analysis.capture.clocks.machine_clocks import ONE_CLOCK, MachineClocks
 from analysis.errors import AnalysisError
 from analysis.messages.marked import known_reading
-from analysis.timelines.links.periods import LinkDirection, Period, period_at, read_periods, wan_hops
+from analysis.timelines.links.periods import LinkDirection, Period, carriers, period_at, read_periods
 from analysis.timelines.liveness import read_presence
 from analysis.timelines.recovering.run_faults import RunFault, read_churn, read_faults
 from analysis.timelines.run_window import RunWindow, window_of
@@ -301,7 +301,7 @@ def read_metadata(record: RunRecord, clocks: MachineClocks = ONE_CLOCK) -> RunMe
         owner={stream.number: stream.region for stream in plan.streams},
         stream_names={stream.number: stream.name for stream in plan.streams},
         publishers={stream.number: stream.publishers for stream in plan.streams},
-        link_of={hop: direction for direction, hop in wan_hops(plan).items()},
+        link_of=carriers(plan),
         routes=hops(plan),
         periods=read_periods(record),
         faults=read_faults(record),

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from topologies.model import Topology
+from topologies.model import LinkReference, Topology
 from topologies.strict import DurationUs, Name, StrictModel, WholeNumber, problem, suggestion
 
 TIMES_MAX = 1_000_000  # occurrences of a trigger
@@ -20,6 +20,11 @@ def region_problems(region: str, topology: Topology) -> Iterator[str]:
     """Yield that a topology lacks a region, with the nearest name."""
     if region not in topology.regions:
         yield f"{topology.name} has no region {region}{suggestion(region, topology.regions)}"
+
+
+def link_text(reference: LinkReference) -> str:
+    """Return `r2-r3`, or the link's name."""
+    return reference if isinstance(reference, str) else "-".join(reference)
 
 
 class ExperimentFault(StrictModel):
@@ -38,24 +43,26 @@ class ExperimentFault(StrictModel):
         raise NotImplementedError
 
     @property
-    def ends(self) -> tuple[str, str] | None:
-        """The two regions of the one link that it acts on; None if it acts on anything else."""
+    def reference(self) -> LinkReference | None:
+        """The one link that it acts on; None if it acts on anything else."""
         return None
 
     @property
     def regions(self) -> tuple[str, ...]:
         """All regions that it names, as checked against the topology."""
-        if self.ends is None:
-            raise NotImplementedError
-        return self.ends
+        return self.reference if isinstance(self.reference, tuple) else ()
 
     def problems(self, topology: Topology) -> Iterator[str]:
         """Yield why a topology does not allow it: regions or links are missing."""
         for region in self.regions:
             yield from region_problems(region, topology)
-        if self.ends is not None and topology.link_between(self.ends) is None:
-            links = ", ".join(link.name for link in topology.links)
-            yield f"{topology.name} has no link {'-'.join(self.ends)}: known are {links}"
+        if self.reference is not None:
+            found = [link.name for link in topology.links_at(self.reference)]
+            if not found:
+                links = ", ".join(link.name for link in topology.links)
+                yield f"{topology.name} has no link {link_text(self.reference)}: known are {links}"
+            elif len(found) > 1:
+                yield f"{len(found)} links join {' and '.join(self.regions)}: name one of {', '.join(found)}"
 
 
 class FaultTrigger(StrictModel):

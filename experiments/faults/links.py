@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from experiments.faults.fault import ExperimentFault, LastingFault, TriggeredFault
+from experiments.faults.fault import ExperimentFault, LastingFault, TriggeredFault, link_text
 from experiments.planned.changes import LinkState
-from topologies.model import Link, LinkEnds, LinkOverrides, Topology
+from topologies.model import Link, LinkOverrides, LinkReference, Topology
 from topologies.strict import DurationUs, SizeBytes, problem
 
 FOREVER_US = 1 << 62
@@ -44,24 +44,24 @@ class LinkFault(LastingFault):
 
 
 class OneLinkFault(LinkFault):
-    """A fault on the link between two regions."""
+    """A fault on one link."""
 
-    link: LinkEnds
+    link: LinkReference
 
     @property
     def target(self) -> str:
-        """`r2-r3`."""
-        return "-".join(self.link)
+        """`r2-r3`, or the link's name."""
+        return link_text(self.link)
 
     @property
-    def ends(self) -> tuple[str, str]:
-        """The link's regions."""
+    def reference(self) -> LinkReference:
+        """The link."""
         return self.link
 
     def links(self, topology: Topology) -> list[tuple[Link, bool]]:
         """Return the link, if the topology has it."""
-        link = topology.link_between(self.link)
-        return [] if link is None else [(link, link.between[0] == self.link[0])]
+        link = topology.link(self.link)
+        return [] if link is None else [(link, self.link in (link.name, link.between))]
 
 
 class Outage(LinkFault):
@@ -77,11 +77,11 @@ class Outage(LinkFault):
 
 
 class CutFault(TriggeredFault, OneLinkFault, Outage):
-    """Cuts the link between two regions."""
+    """Cuts a link."""
 
     kind: ClassVar[str] = "cut"
-    link: LinkEnds = Field(alias="cut")
-    """The two regions that the link joins."""
+    link: LinkReference = Field(alias="cut")
+    """The two regions that the link joins, or its name."""
 
 
 class Isolate(TriggeredFault, Outage):
@@ -147,8 +147,8 @@ class Flap(OneLinkFault, Outage):
     """Cuts a link repeatedly: `down` first, then `up`, and so on for the given time; it ends up."""
 
     kind: ClassVar[str] = "flap"
-    link: LinkEnds = Field(alias="flap")
-    """The two regions that the link joins."""
+    link: LinkReference = Field(alias="flap")
+    """The two regions that the link joins, or its name."""
     down_us: DurationUs = Field(gt=0)
     """How long it is cut each time."""
     up_us: DurationUs = Field(gt=0)
@@ -173,8 +173,8 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
     """Changes parameters of a link; those that are not given stay as they are."""
 
     kind: ClassVar[str] = "set"
-    link: LinkEnds = Field(alias="set")
-    """The two regions that the link joins."""
+    link: LinkReference = Field(alias="set")
+    """The two regions that the link joins, or its name."""
     mtu_bytes: SizeBytes | None = Field(None, ge=68, le=9000)
     """Larger IP packets vanish without an ICMP message: a path-MTU black hole (RFC 2923, 2.1)."""
 
@@ -203,7 +203,7 @@ def _link_or_fault(given: Any) -> Any:
         return given
     if isinstance(given, list) and len(given) == 2 and all(isinstance(end, str) for end in given):
         return tuple(given)
-    raise problem(f"should be a fault's name or two regions, such as [r0, r1], not {given!r:.40}")
+    raise problem(f"should be a fault's name, a link's or two regions, such as [r0, r1], not {given!r:.40}")
 
 
 class Restore(ExperimentFault):
@@ -211,19 +211,14 @@ class Restore(ExperimentFault):
 
     kind: ClassVar[str] = "restore"
     what: Annotated[tuple[str, str] | str, BeforeValidator(_link_or_fault)] = Field(alias="restore")
-    """A fault's name, or two regions."""
+    """A fault's name, or a link: two regions, or its name."""
 
     @property
     def target(self) -> str:
         """`cut` or `r2-r3`."""
-        return self.what if isinstance(self.what, str) else "-".join(self.what)
+        return link_text(self.what)
 
     @property
-    def ends(self) -> tuple[str, str] | None:
-        """The link's regions; None if it restores a fault by its name."""
+    def reference(self) -> LinkReference | None:
+        """The link's regions; None if it restores a fault or a link by its name."""
         return None if isinstance(self.what, str) else self.what
-
-    @property
-    def regions(self) -> tuple[str, ...]:
-        """The link's regions, if any."""
-        return self.ends or ()

@@ -45,7 +45,7 @@ from experiments.model import Experiment
 from experiments.nemesis import Nemesis
 from experiments.planned.nemesis_schedule import overlap
 from topologies.errors import InputError
-from topologies.routes import connected, reached_from
+from topologies.routes import Hop, connected, joined, reached_from
 
 FORGETTING_MAX = 2
 OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "sever", "power", "power-and-disks")
@@ -63,7 +63,7 @@ def unsurvivable_reason(disturbances: Sequence[HuntDisturbance], ground: HuntTar
             return f"{each.kind} is not within the time for disturbances"
         if each.for_us > ground.longest_us:
             return f"{each.kind} lasts too long"
-        if each.kind in {"cut", "flap", "delay", "loss", "sever"} and not _is_link(each.target, ground):
+        if each.kind in {"cut", "flap", "delay", "loss", "sever"} and ground.link(each.target) is None:
             return f"{each.kind} names an unknown link"
         if each.kind == "delay" and each.amount < _jitter_us(each.target, ground):
             return "delay is less than the link's jitter"
@@ -72,7 +72,7 @@ def unsurvivable_reason(disturbances: Sequence[HuntDisturbance], ground: HuntTar
         ):
             return f"{each.kind} names an unknown region"
         if each.kind == "partition" and not any(
-            _is_link(link, ground) for link in product(each.target, each.others)
+            ground.topology.links_at(ends) for ends in product(each.target, each.others)
         ):
             return "partition separates regions that no link joins"
         if each.kind in ON_DISKS and not ground.of_kind(each.kind):
@@ -104,13 +104,9 @@ def is_valid(case: HuntCase, base: Experiment, nemesis: Nemesis) -> bool:
     return True
 
 
-def _is_link(target: tuple[str, ...], ground: HuntTargets) -> bool:
-    return target in ground.links or target[::-1] in ground.links
-
-
 def _jitter_us(target: tuple[str, ...], ground: HuntTargets) -> int:
-    link = ground.topology.link_between(target)
-    assert link is not None  # `_is_link` was checked before
+    link = ground.link(target)
+    assert link is not None  # checked before
     return max(link.forward_parameters.jitter_us, link.backward_parameters.jitter_us)
 
 
@@ -234,7 +230,8 @@ def _divided(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> st
     for_good = [each for each in disturbances if each.kind == "sever"]
     if not _are_connected(for_good, ground):
         return "regions are cut off from each other for good"
-    if any(frozenset(each.target) in ground.straight for each in for_good):
+    severed = (ground.link(each.target) for each in for_good)
+    if any(link is not None and link.name in ground.straight for link in severed):
         return "a publisher is cut off for good from the region of its stream"
     if ground.declared.contract.audience != "content":
         return None
@@ -252,18 +249,19 @@ def _are_connected(outages: Sequence[HuntDisturbance], ground: HuntTargets) -> b
     return connected(tuple(ground.topology.regions), _links_left(outages, ground))
 
 
-def _links_left(outages: Sequence[HuntDisturbance], ground: HuntTargets) -> list[tuple[str, str]]:
-    """Return the links that none of these outages affects."""
-    left = ground.links
+def _links_left(outages: Sequence[HuntDisturbance], ground: HuntTargets) -> list[Hop]:
+    """Return the neighbours between which packets go both ways during these outages."""
+    lost: set[str] = set()
     for each in outages:
         one, other = set(each.target), set(each.others)
         if each.kind == "isolate":
-            left = [link for link in left if not one & set(link)]
+            lost |= {link.name for link in ground.topology.links if one & set(link.between)}
         elif each.kind == "partition":
-            left = [link for link in left if not (one & set(link) and other & set(link))]
-        elif each.kind in ON_LINKS:
-            left = [link for link in left if one != set(link)]
-    return left
+            ends = ((link.name, set(link.between)) for link in ground.topology.links)
+            lost |= {name for name, between in ends if one & between and other & between}
+        elif each.kind in ON_LINKS and (link := ground.link(each.target)) is not None:
+            lost.add(link.name)
+    return joined(ground.carriers, lost)
 
 
 def _at(instant_us: int, spans: Sequence[tuple[str, Span]]) -> set[str]:

@@ -83,8 +83,9 @@ class DisturbanceTrigger:
 class HuntDisturbance:
     """A fault that is repaired `for_us` later.
 
-    target: two regions of a link, a region (its links or all its processes), the regions of one side of a
-    partition, or processes. others: the other side, or the processes from which a process is separated.
+    target: two regions of a link, and its name if others join them too; a region (its links or all its
+    processes); the regions of one side of a partition; or processes. others: the other side, or the processes
+    from which a process is separated.
     amount: for a delay microseconds; for a loss parts per thousand; for a flap the time down and the time up
     in microseconds; for a slow disk the time added to a sync in microseconds. after: the trigger, for links
     and for a process that is killed, stopped, asked to leave, disconnected or separated: the disturbance

@@ -87,7 +87,7 @@ def thinning_cuts(
     cuts: list[HuntDisturbance] = []
     parts = {region: region for region in ground.topology.regions}
     for link in rng.sample(ground.links, len(ground.links)):
-        one, other = (parts[region] for region in link)
+        one, other = (parts[region] for region in link[:2])
         if one != other:
             parts = {region: one if part == other else part for region, part in parts.items()}
             continue
@@ -228,8 +228,9 @@ def _on_links(
     """Draw a disturbance of links, in or from the regions `near` if possible."""
     at_us, for_us = over
     regions = tuple(ground.topology.regions)
-    between = [link for link in ground.links if near >= set(link)]
-    link = rng.choice(between or [link for link in ground.links if near & set(link)] or ground.links)
+    between = [link for link in ground.links if near >= set(link[:2])]
+    touching = [link for link in ground.links if near & set(link)]
+    link = rng.choice(between or touching or ground.links)
     if kind == "isolate":
         region = rng.choice([name for name in regions if name in near] or regions)
         return HuntDisturbance(kind, at_us, for_us, (region,), (), _direction(rng))

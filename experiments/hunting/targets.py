@@ -3,6 +3,7 @@ disturbances and their longest duration. Links carry no more than their rate, un
 asks for it.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,8 +27,9 @@ from experiments.planned.nemesis_schedule import all_roles, regions_of, victims
 from experiments.workloads.stream import StreamWorkload
 from topologies.errors import InputError
 from topologies.loader import load_topology
-from topologies.model import Topology
-from topologies.round_trips import hops
+from topologies.model import Link, Topology
+from topologies.round_trips import carriers, hops
+from topologies.routes import Hop
 
 LONGEST_US = 6_000_000
 """A disturbance may last as long as a timeout of the system, up to this; else as the nemesis says."""
@@ -58,12 +60,29 @@ class HuntTargets:
         return regions_of(self.experiment.roles, self.topology, ())
 
     @cached_property
-    def links(self) -> list[tuple[str, str]]:
-        """The two regions of each link."""
-        return [link.between for link in self.topology.links]
+    def links(self) -> tuple[tuple[str, ...], ...]:
+        """Each link as a target: its two regions, and its name if other links join these too."""
+        count = Counter(frozenset(link.between) for link in self.topology.links)
+        return tuple(
+            link.between if count[frozenset(link.between)] == 1 else (*link.between, link.name)
+            for link in self.topology.links
+        )
 
     @cached_property
-    def straight(self) -> frozenset[frozenset[str]]:
+    def _link_of(self) -> dict[tuple[str, ...], Link]:
+        return dict(zip(self.links, self.topology.links, strict=True))
+
+    @cached_property
+    def carriers(self) -> dict[Hop, str]:
+        """The name of the link that carries each hop."""
+        return {hop: link.name for hop, link in carriers(self.topology).items()}
+
+    def link(self, target: tuple[str, ...]) -> Link | None:
+        """Return the link that a disturbance targets; its regions may be in either order."""
+        return self._link_of.get(target) or self._link_of.get((*target[1::-1], *target[2:]))
+
+    @cached_property
+    def straight(self) -> frozenset[str]:
         """The links over which a process publishes in another region's stream: publications take no
         detour.
         """
@@ -72,7 +91,7 @@ class HuntTargets:
             return frozenset()
         route = hops(self.topology)
         return frozenset(
-            frozenset(hop)
+            self.carriers[hop]
             for stream in workload.streams_in(tuple(self.topology.regions))
             for publisher in stream.publishers or ()
             if (between := (publisher.partition("/")[0], stream.region)) in route

@@ -65,6 +65,11 @@ def experiment_of(base: Experiment, case: HuntCase, topology: Topology) -> Exper
     return _validated({**data, "seed": case.seed, "faults": faults})
 
 
+def _link(target: tuple[str, ...]) -> list[str] | str:
+    """Return a link as faults refer to it: its two regions, or its name."""
+    return list(target) if len(target) == 2 else target[2]
+
+
 def forgetting_regions(experiment: Experiment, case: HuntCase) -> frozenset[str]:
     """Return the regions that lose data that only they had: losses in their streams are no breach.
 
@@ -127,20 +132,20 @@ def faults_of(name: str, each: HuntDisturbance, of_region: Mapping[str, Sequence
         yield {"name": f"{name}-end", "at": ms_text(each.end_us), "restore": name}
     match each.kind:
         case "cut" | "sever":
-            yield {**over, "cut": list(each.target), "direction": each.direction}
+            yield {**over, "cut": _link(each.target), "direction": each.direction}
         case "isolate":
             yield {**over, "isolate": each.target[0], "direction": each.direction}
         case "partition":
             yield {**over, "partition": [list(each.target), list(each.others)], "direction": each.direction}
         case "flap":
             down_or_up = ms_text(each.amount)
-            yield {**over, "flap": list(each.target), "down": down_or_up, "up": down_or_up}
+            yield {**over, "flap": _link(each.target), "down": down_or_up, "up": down_or_up}
         case "delay":
             delay = ms_text(each.amount)
-            yield {**over, "set": list(each.target), "direction": each.direction, "delay": delay}
+            yield {**over, "set": _link(each.target), "direction": each.direction, "delay": delay}
         case "loss":
             loss = f"{each.amount / 10:g}%"
-            yield {**over, "set": list(each.target), "direction": each.direction, "loss": loss}
+            yield {**over, "set": _link(each.target), "direction": each.direction, "loss": loss}
         case "separate":
             yield {**over, "separate": each.target[0], "from": list(each.others), "direction": each.direction}
         case "reset" | "join" | "depart" | "die" | "fill" | "slow-disk":

@@ -75,10 +75,9 @@ def link_effects(faults: Sequence[ExperimentFault], topology: Topology) -> list[
 
 
 def _ends(restore: Restore, effect: LinkEffect, topology: Topology) -> bool:
-    if isinstance(restore.what, str):
-        return effect.fault.name == restore.what
-    link = topology.link_between(restore.what)
-    return link is not None and effect.link_direction[0] == link.name
+    link = topology.link(restore.what)
+    ended = link is not None and effect.link_direction[0] == link.name
+    return ended or effect.fault.name == restore.what
 
 
 def _effects_of(fault: LinkFault, order: Order, topology: Topology) -> Iterator[LinkEffect]:

@@ -27,7 +27,7 @@ from experiments.faults.kinds import Faults
 from experiments.faults.processes import ProcessFault
 from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, LosableLinks, Nemesis
 from experiments.roles import RoleCounts, counts_in
-from topologies.model import Topology
+from topologies.model import Link, Topology
 
 ATTEMPTS = 50  # to place a fault; after that it is dropped
 FLAPS_MAX = 5  # cuts in one disturbance
@@ -85,7 +85,7 @@ class _Schedule:
     ) -> None:
         self._nemesis = nemesis
         self._declared = declared
-        self._links = [link.between for link in topology.links]
+        self._topology = topology
         self._losable = LosableLinks(topology, others) if nemesis.stays else None
         self._victims = victims
         self._regions = regions
@@ -109,9 +109,13 @@ class _Schedule:
             else:
                 yield from self._on_process(kind, name)
 
+    @property
+    def _links(self) -> Sequence[Link]:
+        return self._topology.links if self._losable is None else self._losable.left
+
     def _possible(self) -> list[Kind]:
         """Return the kinds that can be drawn."""
-        links = bool(self._links if self._losable is None else self._losable.left)
+        links = bool(self._links)
         losing = links if self._losable is None else bool(self._losable.losable)
         processes = any(self._victims.values())
 
@@ -133,7 +137,7 @@ class _Schedule:
     def _flap(self, name: str) -> Given:
         """Return a flap: a link that is cut repeatedly and ends up."""
         rng, nemesis = self._rng, self._nemesis
-        link = rng.choice(self._links if self._losable is None else self._losable.left)
+        link = rng.choice(self._links)
         window_us = self._last_us - nemesis.start_us
         longest_us = min(nemesis.longest_us, window_us)
         down_us, up_us = (self._length(longest_us) for _ in range(2))
@@ -142,7 +146,7 @@ class _Schedule:
         return {
             "name": name,
             "at": self._begin(length_us),
-            "flap": list(link),
+            "flap": self._topology.reference(link),
             "down": _text(down_us),
             "up": _text(up_us),
             "for": _text(length_us),
@@ -153,11 +157,12 @@ class _Schedule:
         link = self._rng.choice(links.losable)
         links.lose(link)
         direction = "both" if kind == "cut" else self._rng.choice(["forward", "backward"])
-        return {"name": name, "at": self._begin(0), "cut": list(link), "direction": direction}
+        cut = self._topology.reference(link)
+        return {"name": name, "at": self._begin(0), "cut": cut, "direction": direction}
 
     def _for_a_time(self, kind: Kind, name: str) -> Given:
         rng, nemesis = self._rng, self._nemesis
-        link = list(rng.choice(self._links))
+        link = self._topology.reference(rng.choice(self._topology.links))
         begin_us, end_us = self._span()
         given = {"name": name, "at": begin_us, "for": _text(end_us - begin_us)}
         direction = "both" if kind == "cut" else rng.choice(["forward", "backward"])

@@ -1,7 +1,8 @@
 """The routes between a plan's regions (`topologies.routes`), by the plan's own links."""
 
+from experiments.planned.changes import LinkDirectionName
 from experiments.planned.plan import LinkPlan, Plan
-from topologies.routes import Hop, RouteEdge, next_edges, routes
+from topologies.routes import Hop, RouteEdge, hop_edges, next_edges, routes
 
 
 def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
@@ -11,6 +12,16 @@ def next_links(plan: Plan) -> dict[str, dict[str, LinkPlan]]:
     return {
         source: {target: links[edge.name] for target, edge in row.items()} for source, row in table.items()
     }
+
+
+def carriers(plan: Plan) -> dict[Hop, tuple[LinkPlan, LinkDirectionName]]:
+    """Return the WAN link that carries each hop, and its direction; a parallel link may carry none."""
+    links = {link.name: link for link in plan.links}
+    found = {}
+    for hop, edge in hop_edges(_edges(plan)).items():
+        forward = hop == (edge.a, edge.b)
+        found[hop] = links[edge.name], LinkDirectionName.FORWARD if forward else LinkDirectionName.BACKWARD
+    return found
 
 
 def hops(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:

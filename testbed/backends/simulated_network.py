@@ -6,13 +6,12 @@ from random import Random
 
 from experiments.planned.changes import (
     LinkChange,
-    LinkDirectionName,
     LinkState,
     ProcessAction,
     ProcessChange,
 )
-from experiments.planned.plan import LinkPlan, Plan
-from experiments.planned.plan_routes import hops
+from experiments.planned.plan import Plan
+from experiments.planned.plan_routes import carriers, hops
 from experiments.records.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
 from node.sim.process import Observer
@@ -92,9 +91,7 @@ def make_wiring(plan: Plan) -> Wires:
     for link in plan.links:
         if link.kind == "lan":
             lans[link.b] = SimulatedLan(line_of(link.forward), line_of(link.backward))
-        else:
-            lines[link.a, link.b] = line_of(link.forward)
-            lines[link.b, link.a] = line_of(link.backward)
+    lines |= {hop: line_of(link.towards(direction)) for hop, (link, direction) in carriers(plan).items()}
     apart = frozenset(separated_pairs(plan))
     lines |= dict.fromkeys(apart, LinkLine(0))
     return Wires(0, {}, lans=lans, lines=lines, routes=hops(plan), apart=apart)
@@ -142,11 +139,6 @@ def line_of(
     return line
 
 
-def hop_of(link: LinkPlan, direction: LinkDirectionName) -> Hop:
-    """Return the source and the destination region of a link direction."""
-    return (link.a, link.b) if direction is LinkDirectionName.FORWARD else (link.b, link.a)
-
-
 class SimulatedFaults:
     """Applies a plan's changes of links and processes to the simulation.
 
@@ -159,6 +151,9 @@ class SimulatedFaults:
         self._network, self._processes = network, processes
         self._hosts = {process.name: process.host for process in plan.processes}
         self._links = {link.name: link for link in plan.links}
+        self._hops = {
+            (link.name, direction): hop for hop, (link, direction) in carriers(plan).items()
+        }  # without directions of parallel links that carry nothing
         self._port = plan.port
         self._cut: set[Hop] = set()  # from region to region, or from host to host
         self._zero_us: int | None = None
@@ -176,11 +171,10 @@ class SimulatedFaults:
     def begin_traces(self, zero_us: int) -> None:
         """Make links follow their traces, which begin at `zero_us`."""
         self._zero_us = zero_us
-        for link in self._links.values():
-            for direction in LinkDirectionName:
-                if (trace := link.trace(direction)) is not None:
-                    line = line_of(link.towards(direction), trace, zero_us)
-                    self._network.change(*hop_of(link, direction), line)
+        for (name, direction), hop in self._hops.items():
+            link = self._links[name]
+            if (trace := link.trace(direction)) is not None:
+                self._network.change(*hop, line_of(link.towards(direction), trace, zero_us))
 
     def execute(self, index: int, change: Change, now_ns: int) -> AppliedChange:
         """Apply a change now, the `index`-th of the plan; return its result."""
@@ -210,7 +204,9 @@ class SimulatedFaults:
             self._set_cut(pair, is_cut=change.action is ProcessAction.SEPARATE)
 
     def _change_link(self, change: LinkChange) -> None:
-        hop = hop_of(self._links[change.link], change.direction)
+        hop = self._hops.get((change.link, change.direction))
+        if hop is None:
+            return
         trace = self._links[change.link].trace(change.direction)
         self._network.change(*hop, line_of(change.parameters, trace, self._zero_us))
         self._set_cut(hop, is_cut=change.state is not LinkState.UP)

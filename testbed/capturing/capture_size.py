@@ -11,7 +11,7 @@ from collections import Counter
 
 from experiments.declared import Trait
 from experiments.planned.plan import Plan, TrafficPlan
-from experiments.planned.plan_routes import hops
+from experiments.planned.plan_routes import carriers, hops
 
 BATCH_PERIOD_S = 0.005
 BATCH_OVERHEAD_BYTES = 66 + 48 + 16 + 33
@@ -42,10 +42,10 @@ def capture_bytes_per_s(plan: Plan) -> float:
 def _traffic_bytes_per_s(plan: Plan, traffic: TrafficPlan) -> float:
     """Return the bytes/s of a traffic entry in all captures of links, while it sends."""
     regions = {host.name: host.region for host in plan.hosts}
-    links = {(link.a, link.b): link.forward for link in plan.links if link.kind == "wan"}
-    links |= {(link.b, link.a): link.backward for link in plan.links if link.kind == "wan"}
+    carrying = carriers(plan)
     route = hops(plan).get((regions[traffic.host], regions[traffic.target]), ())
-    rates = [float(links[hop].rate_bits_per_s or math.inf) for hop in route]
+    shapes = [link.towards(direction) for link, direction in map(carrying.__getitem__, route)]
+    rates = [float(shape.rate_bits_per_s or math.inf) for shape in shapes]
     if not route or not any(capture.link for capture in plan.captures):
         return 0.0
     bits_per_s = min([*rates, float(traffic.rate_bits_per_s or math.inf)])

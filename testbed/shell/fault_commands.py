@@ -5,7 +5,7 @@ down, direction: forward, for: 5s}`. Values are not validated here: the runner v
 from a file.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 Document = dict[str, Any]
@@ -19,16 +19,16 @@ SHAPE_FIELDS = (
 PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset", "fill")
 
 USAGE: Mapping[str, str] = {
-    "cut": "cut REGION REGION [blackhole|down] [forward|backward] [for TIME]",
+    "cut": "cut LINK [blackhole|down] [forward|backward] [for TIME]",
     "isolate": "isolate REGION [blackhole|down] [forward|backward] [for TIME]",
     "partition": "partition REGION… | REGION… [blackhole|down] [for TIME]",
-    "flap": "flap REGION REGION off TIME on TIME for TIME [blackhole|down] [forward|backward]",
-    "restore": "restore REGION REGION, or restore FAULT",
-    "set": "set REGION REGION [delay TIME] [jitter TIME] [loss SHARE] [rate RATE] … [forward|backward]",
-    "delay": "delay REGION REGION TIME [jitter TIME] [forward|backward] [for TIME]",
-    "jitter": "jitter REGION REGION TIME [forward|backward] [for TIME]",
-    "loss": "loss REGION REGION SHARE [forward|backward] [for TIME]",
-    "rate": "rate REGION REGION RATE [forward|backward] [for TIME]",
+    "flap": "flap LINK off TIME on TIME for TIME [blackhole|down] [forward|backward]",
+    "restore": "restore LINK, or restore FAULT",
+    "set": "set LINK [delay TIME] [jitter TIME] [loss SHARE] [rate RATE] … [forward|backward]",
+    "delay": "delay LINK TIME [jitter TIME] [forward|backward] [for TIME]",
+    "jitter": "jitter LINK TIME [forward|backward] [for TIME]",
+    "loss": "loss LINK SHARE [forward|backward] [for TIME]",
+    "rate": "rate LINK RATE [forward|backward] [for TIME]",
     **{word: f"{word} PROCESS…" for word in PROCESS_WORDS},
 }
 """The usage of every fault command."""
@@ -84,39 +84,37 @@ class CommandError(Exception):
 
 
 def fault_documents(
-    word: str, given: str, processes: Mapping[str, str], links: Mapping[str, tuple[str, str]]
+    word: str, given: str, processes: Mapping[str, str], links: Collection[str]
 ) -> list[Document]:
     """Parse a command into faults in the form of an experiment's file, without their time.
 
     word: a key of USAGE. given: the rest of the line. processes: names of processes by their hosts, so that
-    either name is accepted. links: the two regions by a link's name, which can replace them. Raises
-    CommandError.
+    either name is accepted. links: names of links, which can replace their two regions. Raises CommandError.
     """
     if word in PROCESS_WORDS:
         names = given.split()
         if not names:
             raise _unusable(word, "needs a process")
         return [{word: processes.get(name, name)} for name in names]
-    words = (part for each in given.replace("|", " | ").split() for part in links.get(each, (each,)))
-    return [_LINK_WORDS[word](word, words)]
+    return [_LINK_WORDS[word](word, iter(given.replace("|", " | ").split()), links)]
 
 
-def _link_fault(word: str, words: Iterator[str]) -> Document:
+def _link_fault(word: str, words: Iterator[str], links: Collection[str]) -> Document:
     """Parse cut, set or flap: a link and its options."""
-    return {word: _link(word, words), **_rest(word, words)}
+    return {word: _link(word, words, links), **_rest(word, words)}
 
 
-def _one_value(word: str, words: Iterator[str]) -> Document:
+def _one_value(word: str, words: Iterator[str], links: Collection[str]) -> Document:
     """Parse delay, jitter, loss or rate: the value follows the link."""
-    link = _link(word, words)
+    link = _link(word, words, links)
     return {"set": link, word: _next(word, words, "the value"), **_rest(word, words)}
 
 
-def _isolate(word: str, words: Iterator[str]) -> Document:
+def _isolate(word: str, words: Iterator[str], _: Collection[str]) -> Document:
     return {word: _next(word, words, "the region"), **_rest(word, words)}
 
 
-def _partition(word: str, words: Iterator[str]) -> Document:
+def _partition(word: str, words: Iterator[str], _: Collection[str]) -> Document:
     groups: list[list[str]] = [[]]
     options: list[str] = []
     for each in words:
@@ -131,16 +129,16 @@ def _partition(word: str, words: Iterator[str]) -> Document:
     return {word: groups, **_rest(word, iter(options))}
 
 
-def _restore(word: str, words: Iterator[str]) -> Document:
+def _restore(word: str, words: Iterator[str], _: Collection[str]) -> Document:
     named = list(words)
     if len(named) == 1:
         return {word: named[0]}
     if len(named) == 2:
         return {word: named}
-    raise _unusable(word, "needs a link's two regions or a fault's name")
+    raise _unusable(word, "needs a link or a fault's name")
 
 
-_LINK_WORDS: Mapping[str, Callable[[str, Iterator[str]], Document]] = {
+_LINK_WORDS: Mapping[str, Callable[[str, Iterator[str], Collection[str]], Document]] = {
     "cut": _link_fault,
     "set": _link_fault,
     "flap": _link_fault,
@@ -174,8 +172,9 @@ def _rest(word: str, words: Iterator[str]) -> Document:
 _ONLY_VALUES = ("set", "delay", "jitter", "loss", "rate")
 
 
-def _link(word: str, words: Iterator[str]) -> list[str]:
-    return [_next(word, words, "two regions"), _next(word, words, "the second region")]
+def _link(word: str, words: Iterator[str], links: Collection[str]) -> list[str] | str:
+    first = _next(word, words, "two regions or a link's name")
+    return first if first in links else [first, _next(word, words, "the second region")]
 
 
 def _next(word: str, words: Iterator[str], what: str) -> str:
@@ -198,17 +197,18 @@ def _unusable(word: str, why: str) -> CommandError:
 def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the words that may follow a command and these others, for completion.
 
-    names: the known "regions", "processes" and "faults".
+    names: the known "regions", "links", "processes" and "faults".
     """
     if word in PROCESS_WORDS:
         return list(names["processes"])
     if word == "restore":
-        return [*names["regions"], *(names["faults"] if not before else ())]
-    targets = 1 if word == "isolate" else 2
+        return [*names["regions"], *((*names["links"], *names["faults"]) if not before else ())]
+    targets = 1 if word == "isolate" or (before and before[0] in names["links"]) else 2
     if word == "partition":
         return [*names["regions"], "|", *MODES, "for"]
     if len(before) < targets:
-        return [name for name in names["regions"] if name not in before]
+        links = names["links"] if not before and word != "isolate" else ()
+        return [*(name for name in names["regions"] if name not in before), *links]
     return [
         *(MODES if word not in _ONLY_VALUES else ()),
         *DIRECTIONS,
@@ -221,7 +221,8 @@ def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[st
 def help_lines() -> list[str]:
     """Return the usage and the meaning of all our commands."""
     words = {**{word: (usage, MEANING[word]) for word, usage in USAGE.items()}, **OTHER_WORDS}
-    return [line for usage, meaning in words.values() for line in (f"  {usage}", f"      {meaning}")]
+    lines = [line for usage, meaning in words.values() for line in (f"  {usage}", f"      {meaning}")]
+    return [*lines, "  LINK is REGION REGION, or a link's name."]
 
 
 def fault_lines(answer: Mapping[str, Any]) -> list[str]:

@@ -104,9 +104,9 @@ class ShellPrompt(CLI):  # type: ignore[misc]
         self._runner = runner
         self._look = look
         self._processes = {process.host: process.name for process in plan.processes}
-        self._links = {link.name: (link.a, link.b) for link in plan.links if link.kind == "wan"}
         self._names: dict[str, list[str]] = {
             "regions": [region.name for region in plan.regions],
+            "links": [link.name for link in plan.links if link.kind == "wan"],
             "processes": list(self._processes.values()),
             "faults": [],
         }
@@ -195,7 +195,7 @@ class ShellPrompt(CLI):  # type: ignore[misc]
                 node.sendInt()
 
     def _fault(self, word: str, given: str) -> None:
-        for document in fault_commands.fault_documents(word, given, self._processes, self._links):
+        for document in fault_commands.fault_documents(word, given, self._processes, self._names["links"]):
             answer = self._runner.fault(document)
             self._names["faults"].append(answer["name"])
             for line in fault_commands.fault_lines(answer):

@@ -9,6 +9,7 @@ from topologies.errors import InputError
 from topologies.link_parameters import LinkParameters
 from topologies.loader import FOLDER, load_topology, topology_names
 from topologies.model import Topology
+from topologies.round_trips import carriers, greatest_direct
 
 GOOD = """
 name: pair
@@ -85,8 +86,54 @@ def test_plain_json_of_a_topology_reads_back_as_the_same(load):
 
 def test_a_link_is_found_whichever_end_stands_first(load):
     topology = load(GOOD)
-    assert topology.link_between(["r1", "r0"]) is topology.links[0]
-    assert topology.link_between(["r1", "r9"]) is None
+    assert topology.link(["r1", "r0"]) is topology.links[0]
+    assert topology.link("r0-r1") is topology.links[0]
+    assert topology.link(["r1", "r9"]) is None
+
+
+PARALLEL = """
+name: parallel
+regions: {r0: {}, r1: {}, r2: {}}
+links:
+  - {between: [r0, r1], delay: 15ms}
+  - {name: backup, between: [r1, r0], delay: 5ms, weight: 1}
+  - {name: sea, between: [r1, r2], forward: {delay: 10ms}, backward: {delay: 30ms}}
+  - {name: land, between: [r1, r2], delay: 20ms}
+"""
+
+
+def test_of_parallel_links_weight_then_delay_choose_one_for_each_direction(load):
+    topology = load(PARALLEL)
+    carried = {hop: link.name for hop, link in carriers(topology).items()}
+    assert carried == {
+        ("r0", "r1"): "r0-r1",
+        ("r1", "r0"): "r0-r1",
+        ("r1", "r2"): "sea",
+        ("r2", "r1"): "land",
+    }
+    assert topology.link(["r0", "r1"]) is None, "two links join them"
+    assert [topology.reference(link) for link in topology.links[:2]] == ["r0-r1", "backup"]
+    assert greatest_direct(topology).us == 2 * 15_000 + 10_000 + 20_000 + 4_000
+
+
+@pytest.mark.parametrize(
+    ("written", "otherwise", "said"),
+    [
+        (
+            "name: backup, ",
+            "",
+            "links.1.between: r1-r0 is a duplicate: see links.0; a parallel link needs a name",
+        ),
+        ("name: land", "name: Sea", "links.3.name: Sea is also the name of links.2: give another"),
+        ("name: land", "name: r1-r0", "links.3.name: r1-r0 is also the name of links.0: give another"),
+        ("name: land", "name: R0", "links.3.name: R0 is a region's name, or begins with lan-"),
+        ("name: land", "name: lan-r0", "links.3.name: lan-r0 is a region's name, or begins with lan-"),
+    ],
+)
+def test_parallel_links_need_names_of_their_own(load, written, otherwise, said):
+    with pytest.raises(InputError) as refused:
+        load(PARALLEL.replace(written, otherwise))
+    assert said in str(refused.value)
 
 
 def test_the_cut_set_is_the_links_between_groups():

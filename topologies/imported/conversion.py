@@ -35,11 +35,12 @@ class Assumptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportedLink:
-    """A link between two regions; backward is None if both directions are the same."""
+    """A link. backward: None if it is as forward. name: None if its regions suffice."""
 
     ends: tuple[str, str]
     forward: Edge
     backward: Edge | None = None
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +62,18 @@ def imported(network: Network, assumptions: Assumptions) -> ImportedTopology:
     timed = [edge for each in usable if (edge := _with_delay(network, each, assumptions)) is not None]
     if not timed:
         raise InputError(network.file, None, "", _without_delays(network) if usable else _WITHOUT_LINKS)
-    pairs, parallel = _pairs(timed, directed=network.directed)
+    pairs = _pairs(timed, directed=network.directed)
     parts = _parts(network.nodes, list(pairs))
     members = max(parts, key=len)
     if len(members) > REGIONS_MAX:
         problem = f"has {len(members)} connected nodes: a topology has at most {REGIONS_MAX} regions"
         raise InputError(network.file, None, "", problem)
     names = _names([network.nodes[each] for each in network.nodes if each in members])
-    links = tuple(
-        ImportedLink((names[a], names[b]), forward, backward)
-        for (a, b), (forward, backward) in pairs.items()
-        if a in members
-    )
+    links = tuple(_links({(names[a], names[b]): edges for (a, b), edges in pairs.items() if a in members}))
     if len(links) > LINKS_MAX:
         problem = f"has {len(links)} links: a topology has at most {LINKS_MAX}"
         raise InputError(network.file, None, "", problem)
     left_out = [*network.left_out, *_left_out(network, timed, parts, members)]
-    if parallel:
-        left_out.append(_counted(parallel, "link") + " parallel to another: the first of each pair stays")
     regions = {name: network.nodes[identifier] for identifier, name in names.items()}
     return ImportedTopology(network, regions, links, tuple(left_out))
 
@@ -119,24 +114,36 @@ def _without_delays(network: Network) -> str:
 
 
 _Ends = tuple[str, str]
+_Directions = tuple[Edge, Edge | None]  # backward: None if it is as forward
 
 
-def _pairs(edges: Iterable[Edge], *, directed: bool) -> tuple[dict[_Ends, tuple[Edge, Edge | None]], int]:
-    """Return the first link of each pair of nodes, and how many others there are.
+def _pairs(edges: Iterable[Edge], *, directed: bool) -> dict[_Ends, list[_Directions]]:
+    """Return the links of each pair of nodes.
 
-    An edge of a directed graph and the first one against it are one link with two directions.
+    An edge of a directed graph and the first one against it without a counterpart are one link.
     """
-    pairs: dict[_Ends, tuple[Edge, Edge | None]] = {}
-    parallel = 0
+    pairs: dict[_Ends, list[_Directions]] = {}
     for edge in edges:
         ends, against = (edge.source, edge.target), (edge.target, edge.source)
-        if directed and against in pairs and pairs[against][1] is None:
-            pairs[against] = (pairs[against][0], edge)
-        elif ends in pairs or against in pairs:
-            parallel += 1
+        links = pairs.get(against) or pairs.setdefault(ends, [])
+        waiting = [n for n, (first, back) in enumerate(links) if back is None and first.target == edge.source]
+        if directed and waiting:
+            links[waiting[0]] = (links[waiting[0]][0], edge)
         else:
-            pairs[ends] = (edge, None)
-    return pairs, parallel
+            links.append((edge, None))
+    return pairs
+
+
+def _links(pairs: Mapping[_Ends, Sequence[_Directions]]) -> Iterator[ImportedLink]:
+    """Yield the links by pair of regions; a link whose default name is taken is named A-B-2, and so on."""
+    taken: set[str] = set()  # in lower case
+    for (a, b), edges in pairs.items():
+        for forward, backward in edges:
+            name, number, default = None, 2, {f"{a}-{b}".lower(), f"{b}-{a}".lower()}
+            while not taken.isdisjoint({name.lower()} if name else default):
+                name, number = f"{a}-{b}-{number}", number + 1
+            taken |= {name.lower()} if name else default
+            yield ImportedLink((a, b), forward, backward, name)
 
 
 def _parts(nodes: Iterable[str], pairs: Iterable[_Ends]) -> list[list[str]]:

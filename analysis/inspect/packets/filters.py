@@ -309,7 +309,7 @@ def _type(name: str, types: Collection[str]) -> str:
 
 def _pairs(links: Iterable[str], metadata: RunMetadata) -> frozenset[tuple[str, str]]:
     """Return the (sender, receiver) pairs whose direct route crosses these links. r3-r2 equals r2-r3."""
-    named = {way[0]: way[0] for way in metadata.link_of.values()}
+    named = {name: name for name, _ in metadata.periods}
     turned = {"-".join(reversed(hop)): way[0] for hop, way in metadata.link_of.items()}
     for link in links:
         if link not in turned:

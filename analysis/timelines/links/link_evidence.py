@@ -39,6 +39,9 @@ class LinkEvidence:
             rows = [row for row in rows if row["link"] in rest]
         elif section == "recovery":
             rows = self._of_fault(rest[0] if rest else "", rows)
+        else:  # a direction of a parallel link that no route uses matters to nothing else
+            used = set(self.metadata.link_of.values())
+            rows = [row for row in rows if (row["link"], row["direction"]) in used]
         return [f"{period_text(row)}: {row['reason']}" for row in rows]
 
     def _is_silent(self, row: Json) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from experiments.planned import plan_routes
 from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from experiments.planned.plan import Plan
 from experiments.records.run_record import RunRecord
@@ -80,6 +81,11 @@ def wan_hops(plan: Plan) -> dict[LinkDirection, Hop]:
             found[link.name, LinkDirectionName.FORWARD] = (link.a, link.b)
             found[link.name, LinkDirectionName.BACKWARD] = (link.b, link.a)
     return found
+
+
+def carriers(plan: Plan) -> dict[Hop, LinkDirection]:
+    """Return the link direction that carries each hop; a direction of a parallel link may carry none."""
+    return {hop: (link.name, direction) for hop, (link, direction) in plan_routes.carriers(plan).items()}
 
 
 def read_periods(record: RunRecord) -> dict[LinkDirection, tuple[Period, ...]]:

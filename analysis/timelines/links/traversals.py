@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from analysis.timelines.arrays import Bools, Ints, ints
-from analysis.timelines.links.periods import LinkDirection, wan_hops
+from analysis.timelines.links.periods import LinkDirection, carriers, wan_hops
 from experiments.planned.plan import Plan
 from experiments.planned.plan_routes import hops
 
@@ -39,11 +39,12 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
         for capture in plan.captures
         if capture.link and not capture.wire
     }
-    between = hops(plan)
+    between, carrier = hops(plan), carriers(plan)
     found = []
     for (name, direction), (sender, taker) in wan_hops(plan).items():
         if (name, sender) in sides and (name, taker) in sides:
-            ends = [pair for pair, route in between.items() if (sender, taker) in route]
+            carries = carrier[sender, taker] == (name, direction)
+            ends = [pair for pair, route in between.items() if carries and (sender, taker) in route]
             pairs = tuple((addresses[source], addresses[target]) for source, target in ends)
             found.append(LinkTraversal((name, direction), sides[name, sender], sides[name, taker], pairs))
     return found

@@ -12,7 +12,7 @@ from analysis.timelines.arrays import NEVER, Bools, Ints
 from analysis.timelines.recovering.delivery_history import DeliveryHistory
 from analysis.timelines.recovering.failover_events import FailoverEvent, FailoverKind
 from analysis.timelines.run_metadata import RunMetadata
-from topologies.routes import connected
+from topologies.routes import connected, joined
 
 SETTLED_NS = 5_000_000_000
 NOTHING_DUE = "convergence: no events were due to any client after the last change"
@@ -104,9 +104,9 @@ def _late_switches(failover_events: Sequence[FailoverEvent], metadata: RunMetada
 def _connected_in_the_end(metadata: RunMetadata) -> bool:
     """Return whether links that are up in both directions connect all regions at the end."""
     down = {link for (link, _), periods in metadata.periods.items() if not periods[-1].up}
-    joined = [hop for hop, (link, _) in metadata.link_of.items() if link not in down]
-    regions = dict.fromkeys((*metadata.owner.values(), *(end for hop in metadata.link_of for end in hop)))
-    return connected(regions, joined)
+    carriers = {hop: link for hop, (link, _) in metadata.link_of.items()}
+    regions = dict.fromkeys((*metadata.owner.values(), *(end for hop in carriers for end in hop)))
+    return connected(regions, joined(carriers, down))
 
 
 def _seconds(ns: float) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from analysis.errors import AnalysisError
-from analysis.timelines.links.periods import LinkDirection, wan_hops
+from analysis.timelines.links.periods import LinkDirection, carriers
 from experiments.planned.changes import ENDING_KINDS, LinkChange, ProcessChange
 from experiments.planned.plan import FaultPlan, Plan, Strike
 from experiments.records.run_record import RunRecord
@@ -101,7 +101,7 @@ class _Applied:
         return cls(
             plan,
             {process.name: process.host for process in plan.processes},
-            wan_hops(plan),
+            {direction: hop for hop, direction in carriers(plan).items()},
             of_link,
             of_process,
             times.zero_ns,

@@ -83,4 +83,4 @@ def _is_in_between(each: HuntDisturbance, hops: Set[frozenset[str]], ends: Set[s
         return any(each.regions & hop for hop in hops)
     if each.kind == "partition":
         return any(frozenset(pair) in hops for pair in product(each.target, each.others))
-    return frozenset(each.target) in hops
+    return frozenset(each.target[:2]) in hops

@@ -103,7 +103,7 @@ def _after(disturbances: Sequence[HuntDisturbance]) -> str:
 def _past(each: HuntDisturbance) -> str:
     way = "" if each.direction == "both" else f" ({each.direction} only)"
     return PAST[each.kind].format(
-        link="-".join(each.target),
+        link=each.target[2] if len(each.target) > 2 else "-".join(each.target),
         target=_list(each.target),
         region=each.target[0].partition("/")[0],
         others=_list(each.others),

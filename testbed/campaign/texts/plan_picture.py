@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from experiments.planned.changes import LinkChange, LinkState
 from experiments.planned.plan import ChurnPlan, FaultPlan, LinkPlan, Plan
 from testbed.campaign.texts.plan_text import link_parameters_text, owned
-from topologies.layout import LabelBox, LabelledLine, layout, layout_in_pixels, place_labels
+from topologies.layout import LabelBox, LabelledLine, beside, layout, layout_in_pixels, place_labels
 from topologies.palette import colour_of
 from topologies.svg import Point, SvgDrawing, document, element
 
@@ -87,14 +87,16 @@ def _draw_heading(canvas: SvgDrawing, plan: Plan) -> None:
 def _draw_links(canvas: SvgDrawing, plan: Plan, centres: dict[str, Point], *, within: Point) -> None:
     links = [link for link in plan.links if link.kind == "wan"]
     failing = _failing(plan)
+    ends = beside([(centres[link.a], centres[link.b]) for link in links], LABEL_HEIGHT)
+    line_of = {link.name: line for link, line in zip(links, ends, strict=True)}
     for link in links:
         style = "link failing" if link.name in failing else "link"
-        canvas.line(centres[link.a], centres[link.b], style)
+        canvas.line(*line_of[link.name], style)
     if len(links) > LABELLED_LINKS_MAX:
         links = [link for link in links if link.name in failing or _touched_by(plan, link)]
     labels = [_label(plan, link) for link in links[:LABELLED_LINKS_MAX]]
     lines = [
-        LabelledLine(*centres[link.a], *centres[link.b], label.width, LABEL_HEIGHT)
+        LabelledLine(*line_of[link.name][0], *line_of[link.name][1], label.width, LABEL_HEIGHT)
         for link, label in zip(links, labels, strict=False)
     ]
     cards = [LabelBox(*centre, CARD_WIDTH + 8, CARD_HEIGHT + 8) for centre in centres.values()]
@@ -116,7 +118,8 @@ class _Label:
 
 
 def _label(plan: Plan, link: LinkPlan) -> _Label:
-    text = link_parameters_text(link.forward)
+    text = "" if link.name == f"{link.a}-{link.b}" else f"{link.name}: "
+    text += link_parameters_text(link.forward)
     if link.backward != link.forward:
         text += f" / {link_parameters_text(link.backward)}"
     return _Label(text, ", ".join(_touched_by(plan, link)))

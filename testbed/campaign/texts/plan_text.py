@@ -31,6 +31,7 @@ from experiments.planned.plan import (
     Plan,
     TrafficPlan,
 )
+from experiments.planned.plan_routes import carriers
 from experiments.records.rundir import RunDirectory
 from testbed import congestion_control
 from testbed.capturing.capture_commands import TcpdumpPoint, tcpdump_command
@@ -226,11 +227,12 @@ def _host_rows(plan: Plan) -> Iterator[Row]:
 
 
 def _wan_rows(plan: Plan) -> Iterator[Row]:
+    used = {link.name for link, _ in carriers(plan).values()}
     for link in plan.links:
         if link.kind == "wan":
             yield (
                 link.name,
-                _both_ways(link),
+                _both_ways(link) + ("" if link.name in used else "; no route uses it"),
                 link.subnet,
                 f"{link.a} {link.a_address}",
                 f"{link.b} {link.b_address}",

@@ -6,14 +6,15 @@ from pydantic import TypeAdapter
 from experiments.faults.kinds import Faults
 from testbed.shell.fault_commands import USAGE, CommandError, candidates, fault_documents
 
-LINKS = {"r2-r3": ("r2", "r3"), "New-York-R1": ("New-York", "R1")}
+LINKS = ("r2-r3", "New-York-R1", "backup")
 PROCESSES = {"r2-proxy-0": "r2/proxy-0"}
-NAMES = {"regions": ["r0", "r1", "r2"], "processes": ["r2/proxy-0"], "faults": ["cut-1"]}
+NAMES = {"regions": ["r0", "r1", "r2"], "links": LINKS, "processes": ["r2/proxy-0"], "faults": ["cut-1"]}
 SAID = {
     "cut r2 r3": {"cut": ["r2", "r3"]},
-    "cut r2-r3": {"cut": ["r2", "r3"]},
-    "cut New-York-R1 for 5s": {"cut": ["New-York", "R1"], "for": "5s"},
-    "restore New-York-R1": {"restore": ["New-York", "R1"]},
+    "cut r2-r3": {"cut": "r2-r3"},
+    "loss backup 1% for 2s": {"set": "backup", "loss": "1%", "for": "2s"},
+    "cut New-York-R1 for 5s": {"cut": "New-York-R1", "for": "5s"},
+    "restore New-York-R1": {"restore": "New-York-R1"},
     "cut r2 r3 down forward for 5s": {
         "cut": ["r2", "r3"],
         "mode": "down",
@@ -62,7 +63,7 @@ def test_several_processes_can_be_said_at_once():
         "delay r0 r1": "lacks the value",
         "delay r0 r1 3ms down": "does not know down",
         "partition r0 r1": "needs two groups",
-        "restore": "needs a link's two regions",
+        "restore": "needs a link or a fault's name",
         "kill": "needs a process",
     }.items(),
 )
@@ -77,7 +78,8 @@ def test_an_unusable_line_is_answered_with_what_is_wrong_and_how_to_say_it(line:
 @pytest.mark.parametrize(
     ("line", "next_one"),
     {
-        "cut": "r0",
+        "cut": "backup",
+        "cut backup": "down",
         "cut r0": "r1",
         "cut r0 r1": "down",
         "delay r0 r1": "forward",

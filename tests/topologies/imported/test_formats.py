@@ -47,7 +47,7 @@ def test_the_same_network_of_each_format_with_places_is_the_same_topology(tmp_pa
     topology, _ = topology_of(tmp_path, name, content)
     assert topology.name == "alps"
     assert [each.lower() for each in topology.regions] == ["bern", "zurich", "milano"]
-    first, second = topology.links
+    first, second = topology.links[:2]
     assert first.delay_us == pytest.approx(95.2 * 1.5 * 5, rel=0.01)
     assert second.delay_us == pytest.approx(217.9 * 1.5 * 5, rel=0.01)
     assert [first.rate_bits_per_s, second.rate_bits_per_s] == [25 * 10**8 if speeds else RATE, RATE]
@@ -65,8 +65,22 @@ def test_what_a_topology_cannot_have_is_left_out_and_named(tmp_path):
         "1 self-loop",
         "1 node without a place: None",
         "1 island: Oslo",
-        "1 link parallel to another: the first of each pair stays",
     )
+
+
+def test_parallel_links_have_names(tmp_path):
+    topology, _ = topology_of(tmp_path, "alps.gml", ZOO_GML)
+    assert [link.name for link in topology.links] == ["Bern-Zurich", "Zurich-Milano", "Zurich-Milano-2"]
+
+
+def test_a_link_against_another_of_a_directed_graph_belongs_to_it(tmp_path):
+    again = SHADOW.replace(
+        "edge [ source 0 target 1", 'edge [ source 0 target 1 latency "7 ms" ]\n  edge [ source 0 target 1'
+    )
+    topology, _ = topology_of(tmp_path, "net.gml", again)
+    first, second = topology.links[:2]
+    assert (first.forward_parameters.delay_us, first.backward_parameters.delay_us) == (7_000, 12_000)
+    assert (second.forward_parameters.delay_us, second.backward_parameters.delay_us) == (10_000, 10_000)
 
 
 def test_a_given_delay_keeps_nodes_without_a_place(tmp_path):

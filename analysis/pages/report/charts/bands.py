@@ -123,6 +123,7 @@ def _hidden(record: AnalysedRun, found: Sequence[FaultPeriod]) -> Iterator[Fault
     usual = _usual_shapes(record.plan)
     changing = {change.fault for change in record.plan.changes if _disturbs(change, usual)}
     links = {f"{a}-{b}": link.name for link in record.plan.links for a, b in _both_ways(link)}
+    links |= {link.name: link.name for link in record.plan.links}
     for fault in record.plan.faults:
         start_s, until_us = fault.at_us / 1e6, fault.until_us
         within = any(band.start_s <= start_s <= (band.end_s or record.length_s) for band in found)

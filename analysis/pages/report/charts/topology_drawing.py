@@ -4,7 +4,7 @@
 downwards. A link affected by a fault has the fault and its time under its delay.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from analysis.pages.report.charts.bands import FaultPeriod, bands
@@ -12,7 +12,7 @@ from analysis.pages.report.formatting import EN_DASH, count_of, number, percent,
 from analysis.pages.report.run_reader import AnalysedRun
 from experiments.declared import Trait
 from experiments.planned.plan import LinkPlan
-from topologies.layout import LabelBox, LabelledLine, layout, place_labels
+from topologies.layout import LabelBox, LabelledLine, Place, beside, layout, place_labels
 from topologies.palette import LIGHT, colour_of
 
 WIDTH, HEIGHT = 560.0, 400.0
@@ -95,9 +95,13 @@ def _regions(record: AnalysedRun) -> tuple[tuple[DrawnRegion, ...], str]:
 
 
 def _links(record: AnalysedRun, regions: Sequence[DrawnRegion]) -> tuple[DrawnLink, ...]:
-    ends, found = {region.name: region for region in regions}, bands(record)
+    at, found = {region.name: (region.x, region.y) for region in regions}, bands(record)
     labelled = len(record.wan_links) <= LABELS_UP_TO
-    bare = [_link(link, ends, found, labelled=labelled) for link in record.wan_links]
+    lines = beside([(at[link.a], at[link.b]) for link in record.wan_links], LINE_HEIGHT)
+    bare = [
+        _link(link, line, found, labelled=labelled)
+        for link, line in zip(record.wan_links, lines, strict=True)
+    ]
     taken = [LabelBox(region.x, region.y, 2 * region.half, 2 * RADIUS) for region in regions]
     taken += [
         LabelBox(region.x, region.y + inside_at(region), len(region.inside) * LETTER, LINE_HEIGHT)
@@ -109,17 +113,17 @@ def _links(record: AnalysedRun, regions: Sequence[DrawnRegion]) -> tuple[DrawnLi
 
 
 def _link(
-    link: LinkPlan, ends: Mapping[str, DrawnRegion], found: Sequence[FaultPeriod], *, labelled: bool
+    link: LinkPlan, line: tuple[Place, Place], found: Sequence[FaultPeriod], *, labelled: bool
 ) -> DrawnLink:
     """Return a link without a label position."""
-    a, b = ends[link.a], ends[link.b]
+    (x1, y1), (x2, y2) = line
     acted = [band for band in found if link.name in band.links]
     return DrawnLink(
         name=link.name,
-        x1=a.x,
-        y1=a.y,
-        x2=b.x,
-        y2=b.y,
+        x1=round(x1, 1),
+        y1=round(y1, 1),
+        x2=round(x2, 1),
+        y2=round(y2, 1),
         lines=_configuration(link) if labelled else (),
         marks=_marks(acted),
         disturbed="; ".join(map(_disturbance, acted)),
@@ -143,7 +147,8 @@ def _configuration(link: LinkPlan) -> tuple[str, ...]:
     there, back = link.forward.delay_us / 1000, link.backward.delay_us / 1000
     delay = with_unit(there, "ms") if there == back else f"{number(there)}/{with_unit(back, 'ms')}"
     loss = max(link.forward.loss, link.backward.loss)
-    return (delay, f"{percent(loss)} loss") if loss else (delay,)
+    name = () if link.name == f"{link.a}-{link.b}" else (link.name,)
+    return (*name, delay, f"{percent(loss)} loss") if loss else (*name, delay)
 
 
 def _marks(acted: Sequence[FaultPeriod]) -> tuple[str, ...]:
