@@ -13,12 +13,15 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from experiments.faults.fault import ExperimentFault
 from experiments.faults.links import CutFault, Isolate, Outage, PartitionFault
+from experiments.planned.changes import OFFSET_US_MAX
 from topologies.model import Link, Topology
 from topologies.round_trips import carriers
 from topologies.routes import connected, joined
 from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, problem
 
-Kind = Literal["cut", "one-way-cut", "flap", "delay", "loss", "crash", "pause", "power", "power-and-disks"]
+Kind = Literal[
+    "cut", "one-way-cut", "flap", "delay", "loss", "crash", "pause", "clock", "power", "power-and-disks"
+]
 
 ON_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut", "flap", "delay", "loss")
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
@@ -76,9 +79,10 @@ class Nemesis(StrictModel):
     """The settings of random faults."""
 
     kinds: tuple[Kind, ...] = Field(USUAL, min_length=1)
-    """cut, one-way-cut, flap (cut repeatedly), delay and loss of links; crash (SIGKILL, restarted later) and
-    pause (SIGSTOP) of processes; power (a whole region falls silent, its processes are killed, and all are
-    restarted later) and power-and-disks (on empty disks) of regions."""
+    """cut, one-way-cut, flap (cut repeatedly), delay and loss of links; crash (SIGKILL, restarted later),
+    pause (SIGSTOP) and clock (set forward or back for a time) of processes; power (a whole region falls
+    silent, its processes are killed, and all are restarted later) and power-and-disks (on empty disks) of
+    regions."""
     vary: dict[str, list[Any]] = Field(default_factory=dict, max_length=20)
     """Settings that are also drawn: values of parameters, roles and workload by dotted path, such as
     {parameters.durable: [false, true]}. Every run has one value of each."""
@@ -103,6 +107,9 @@ class Nemesis(StrictModel):
     """The largest delay of a link."""
     loss: Fraction = Field(0.05, gt=0, le=0.5)
     """The largest loss of a link."""
+
+    offset_us: DurationUs = Field(3_000_000, ge=STEP_US, le=OFFSET_US_MAX)
+    """The largest step of a clock, forward or back."""
 
     def time_problem(self, duration_us: int) -> str | None:
         """Return why a run of this duration has no time for any disturbance, or None."""

@@ -11,11 +11,12 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
 from experiments.child_python import python_command
 from experiments.records.observations import ProcessExit
+from node.core.wrong_clock import WrongClock
 from node.tcp.watching import GO_ON
 from testbed.errors import TestbedError
 from testbed.json_lines import line_of
@@ -171,6 +172,10 @@ class Processes:
         if node is not None and node.running:
             raise TestbedError(f"{name} is running")
         self._tell({"do": "give_up", "process": name})
+
+    def set_clock(self, name: str, clock: WrongClock) -> None:
+        """Give a node process this clock, if it runs."""
+        self._tell({"do": "clock", "name": name, "clock": asdict(clock)})
 
     def leave(self, name: str) -> None:
         """Let one node process end by itself, cleanly; its end is then expected."""

@@ -15,9 +15,11 @@ from experiments.planned.plan import Plan
 from experiments.records.rundir import RunDirectory
 from node.core.marker import MARKER_BYTES
 from node.core.program import Need, Programs
+from node.programs.faked_clock import why_not_faked
 from systems.needs import MODULES, missing, version_of
 from systems.rendering import TemplateContext, program_of
 from testbed.errors import MachineError
+from testbed.faults.clocks import wrong_clocks
 from testbed.runner.contacts import member_of
 from testbed.sandbox.requirements import search_path
 from topologies.errors import InputError
@@ -101,6 +103,13 @@ def check_needs(plan: Plan) -> None:
     lacking = lacking_of(plan.system, plan.programs)
     if lacking is not None:
         raise MachineError(lacking)
+    if plan.programs is None:
+        return
+    launches = launches_of(plan, RunDirectory(Path("/run-directory")))
+    for name in sorted(wrong_clocks(plan.changes)):
+        command = launches[name]["program"]["run"]
+        if (problem := why_not_faked(command, search_path(os.environ))) is not None:
+            raise MachineError(f"the clock of {name} cannot be made wrong: {problem}")
 
 
 def lacking_of(system: str, programs: Programs | None) -> str | None:

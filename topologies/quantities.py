@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from math import isfinite, nan
 
-WRITTEN = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-zµ%/]+)", re.ASCII)
+WRITTEN = re.compile(r"([+-]?)(\d+(?:\.\d+)?) ?([A-Za-zµ%/]+)", re.ASCII)
 LONGEST_TEXT = 40
 LARGEST = 10**15  # in any base unit: keeps every later product within 64 bits or exact floats
 
@@ -31,6 +31,7 @@ class Quantity:
     whole: whether values are whole numbers of base units.
     refused: units that users may expect, and why they are refused.
     read_only: units that `format` does not use.
+    signed: whether values may be negative.
     """
 
     noun: str
@@ -40,6 +41,7 @@ class Quantity:
     whole: bool = True
     refused: Mapping[str, str] = field(default_factory=dict)
     read_only: frozenset[str] = frozenset()
+    signed: bool = False
 
     def parse(self, text: object) -> int | float:
         """Return the value in base units. Raises QuantityError."""
@@ -48,10 +50,10 @@ class Quantity:
         match = (
             WRITTEN.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= LONGEST_TEXT else None
         )
-        if match is None:
+        if match is None or (match[1] and not self.signed):
             raise QuantityError(f"{_shown(text)} is not {self.noun}: write one such as {self.example}")
-        value = Decimal(match[1]) * self._unit(match[2])
-        if value > LARGEST:
+        value = Decimal(match[1] + match[2]) * self._unit(match[3])
+        if abs(value) > LARGEST:
             raise QuantityError(f"{text} is too large")
         if value == value.to_integral_value():
             return int(value)
@@ -76,7 +78,8 @@ class Quantity:
     @property
     def pattern(self) -> str:
         """A regular expression for editors, through the JSON schema."""
-        return rf"^\d+(\.\d+)? ?({'|'.join(map(re.escape, self.units))})$"
+        sign = "[+-]?" if self.signed else ""
+        return rf"^{sign}\d+(\.\d+)? ?({'|'.join(map(re.escape, self.units))})$"
 
     def _unit(self, unit: str) -> Decimal:
         if unit in self.refused:
@@ -140,8 +143,10 @@ FRACTION = Quantity("a percentage", "", {"%": Decimal("0.01")}, "1%", whole=Fals
 PACKETS = Quantity(
     "a number of packets", "_packets", {"packet": Decimal(1), "packets": Decimal(1)}, "100packets"
 )
+OFFSET = replace(DURATION, noun="an offset", example="-3s", signed=True)
+DRIFT = Quantity("a drift", "_ppm", {"ppm": Decimal(1)}, "200ppm", whole=False, signed=True)
 
-BY_SUFFIX = (DURATION, RATE, SIZE, EVENT_RATE, PACKETS)  # _bits_per_s comes before _per_s
+BY_SUFFIX = (DURATION, RATE, SIZE, EVENT_RATE, PACKETS, DRIFT)  # _bits_per_s comes before _per_s
 
 
 def quantity_of(field_name: str) -> Quantity | None:

@@ -30,9 +30,11 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from topologies.quantities import (
+    DRIFT,
     DURATION,
     EVENT_RATE,
     FRACTION,
+    OFFSET,
     PACKETS,
     RATE,
     SIZE,
@@ -157,6 +159,8 @@ def spelled(pattern: str, words: str, length_max: int) -> tuple[AfterValidator, 
 
 
 DurationUs = Annotated[int, *_annotations(DURATION)]
+OffsetUs = Annotated[int, *_annotations(OFFSET)]
+DriftPpm = Annotated[int | float, *_annotations(DRIFT)]
 RateBitsPerS = Annotated[int, *_annotations(RATE)]
 SizeBytes = Annotated[int, *_annotations(SIZE)]
 EventRatePerS = Annotated[int | float, *_annotations(EVENT_RATE)]

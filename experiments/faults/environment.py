@@ -1,14 +1,14 @@
-"""Faults in a process's environment: its packets, its connections, its disk."""
+"""Faults in a process's environment: its packets, its connections, its disk, its clock."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from experiments.faults.fault import TriggeredFault
 from experiments.faults.links import WhichWay
 from experiments.faults.processes import ProcessFault
-from experiments.planned.changes import ProcessAction
-from topologies.strict import DurationUs, Flag, WholeNumber
+from experiments.planned.changes import DRIFT_PPM_MAX, OFFSET_US_MAX, ProcessAction
+from topologies.strict import DriftPpm, DurationUs, Flag, OffsetUs, WholeNumber, problem
 
 
 class EnvironmentFault(ProcessFault):
@@ -103,11 +103,15 @@ class Block(DirectedFault):
         return {"port": self.port, "rule": self.name, "new": self.new, "refuse": self.refuse}
 
 
-class DiskFault(LastingProcessFault):
-    """A fault on a process's disk."""
+class StateFault(LastingProcessFault):
+    """A fault that two actions on the process begin and end."""
 
     begin: ClassVar[ProcessAction]
     end: ClassVar[ProcessAction]
+
+
+class DiskFault(StateFault):
+    """A fault on a process's disk."""
 
     for_us: DurationUs | None = Field(None, gt=0)
     """How long it lasts; default: until a restore by its name, a replace, or the end of the run."""
@@ -139,3 +143,29 @@ class SlowDisk(DiskFault):
     def details(self) -> dict[str, Any]:
         """Return the added time."""
         return {"slower_us": self.sync_us}
+
+
+class ClockFault(StateFault):
+    """Makes the clock of a process wrong: a step, a drift, or both."""
+
+    kind: ClassVar[str] = "clock"
+    begin: ClassVar[ProcessAction] = ProcessAction.CLOCK
+    end: ClassVar[ProcessAction] = ProcessAction.UNCLOCK
+    process: str = Field(alias="clock")
+    """The process, such as r2/server-0. Its records keep the true time."""
+    offset_us: OffsetUs = Field(0, ge=-OFFSET_US_MAX, le=OFFSET_US_MAX)
+    """How far the clock is set forward, or back, such as 3s or -3s."""
+    drift_ppm: DriftPpm = Field(0, ge=-DRIFT_PPM_MAX, le=DRIFT_PPM_MAX)
+    """How much the clock gains from then on, or loses, such as 200ppm or -200ppm. Overlapping faults of one
+    clock add up.
+    """
+
+    def details(self) -> dict[str, Any]:
+        """Return the step and the drift."""
+        return {"offset_us": self.offset_us, "drift_ppm": float(self.drift_ppm)}
+
+    @model_validator(mode="after")
+    def _is_wrong(self) -> Self:
+        if not self.offset_us and not self.drift_ppm:
+            raise problem("would be right: give an offset, such as 3s, or a drift, such as 200ppm", "clock")
+        return self

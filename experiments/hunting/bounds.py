@@ -49,7 +49,11 @@ from topologies.routes import Hop, connected, joined, reached_from
 
 FORGETTING_MAX = 2
 OUTAGES: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "sever", "power", "power-and-disks")
-TAKING: tuple[Kind, ...] = ("crash", "die", "pause", "fill", *COMING_AND_GOING, *ON_REGIONS)
+LATE: tuple[Kind, ...] = ("slow-disk", "clock")
+"""Disturbances whose effect ends later: with the last slow sync, or when a clock that was set back shows its
+latest time again.
+"""
+TAKING: tuple[Kind, ...] = ("crash", "die", "pause", "fill", "clock", *COMING_AND_GOING, *ON_REGIONS)
 """Disturbances that exclude any other on the same process."""
 Span = tuple[int, int]
 
@@ -58,7 +62,7 @@ def unsurvivable_reason(disturbances: Sequence[HuntDisturbance], ground: HuntTar
     """Return why a system need not survive these disturbances, or None."""
     all_processes = {name for names in ground.of_region.values() for name in names}
     for each in disturbances:
-        over_us = each.end_us + (each.amount if each.kind == "slow-disk" else 0)  # until the last sync ends
+        over_us = _over(each, ground)[1] if each.kind in LATE else each.end_us
         if not ground.first_us <= each.at_us <= over_us <= ground.last_us:
             return f"{each.kind} is not within the time for disturbances"
         if each.for_us > ground.longest_us:
@@ -126,7 +130,9 @@ def _span(each: HuntDisturbance, ground: HuntTargets) -> Span:
 
 def _over(each: HuntDisturbance, ground: HuntTargets) -> Span:
     """Return the period of the disturbance."""
-    return each.at_us, ground.experiment.duration_us if each.kind in FOR_GOOD else each.end_us
+    if each.kind in FOR_GOOD:
+        return each.at_us, ground.experiment.duration_us
+    return each.at_us, each.end_us + (each.amount if each.kind in LATE else 0)
 
 
 def _away(disturbances: Sequence[HuntDisturbance], ground: HuntTargets) -> Iterator[tuple[str, Span]]:

@@ -31,13 +31,14 @@ Kind = Literal[
     "reset",
     "fill",
     "slow-disk",
+    "clock",
     "power",
     "power-and-disks",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ON_LINKS: tuple[Kind, ...] = ("cut", "isolate", "partition", "flap", "delay", "loss", "sever")
 ON_PROCESSES: tuple[Kind, ...] = (
-    "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill", "slow-disk"
+    "crash", "die", "pause", "leave", "join", "depart", "separate", "reset", "fill", "slow-disk", "clock"
 )  # fmt: skip
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 COMING_AND_GOING: tuple[Kind, ...] = ("leave", "join", "depart")
@@ -87,7 +88,8 @@ class HuntDisturbance:
     processes); the regions of one side of a partition; or processes. others: the other side, or the processes
     from which a process is separated.
     amount: for a delay microseconds; for a loss parts per thousand; for a flap the time down and the time up
-    in microseconds; for a slow disk the time added to a sync in microseconds. after: the trigger, for links
+    in microseconds; for a slow disk the time added to a sync in microseconds; for a clock how far it is set
+    forward or backward (direction), in microseconds. after: the trigger, for links
     and for a process that is killed, stopped, asked to leave, disconnected or separated: the disturbance
     begins then, at about `at_us`, and ends at its time.
     """

@@ -178,19 +178,24 @@ def _disturbance(
         group = _group_near(rng, ground, kind, where) or group
     elif kind != "separate" and len(groups) > 1 and rng.random() < APART:
         everywhere = [name for names in groups for name in names]
-        return _on_processes(rng, kind, over, rng.sample(everywhere, min(2, len(everywhere))))
+        return _on_processes(rng, ground, kind, over, rng.sample(everywhere, min(2, len(everywhere))))
     if kind == "separate":
         return _separated(rng, ground, group, over)
-    return _on_processes(rng, kind, over, rng.sample(group, _size(rng, len(group))))
+    return _on_processes(rng, ground, kind, over, rng.sample(group, _size(rng, len(group))))
 
 
-def _on_processes(rng: Random, kind: Kind, over: tuple[int, int], group: Sequence[str]) -> HuntDisturbance:
+def _on_processes(
+    rng: Random, ground: HuntTargets, kind: Kind, over: tuple[int, int], group: Sequence[str]
+) -> HuntDisturbance:
     """Return a disturbance of all processes of the group."""
     at_us, for_us = over
     chosen = tuple(sorted(group))
     if kind == "slow-disk":
         slower_us = max(STEP_US, whole_ms(for_us // rng.choice(SYNCS)))
         return HuntDisturbance(kind, at_us, for_us, chosen, amount=slower_us)
+    if kind == "clock":
+        set_us = rng.randint(1, max(1, ground.nemesis.offset_us // STEP_US)) * STEP_US
+        return HuntDisturbance(kind, at_us, for_us, chosen, (), rng.choice(NARROW), set_us)
     return HuntDisturbance(kind, at_us, 0 if kind in AT_ONCE else for_us, chosen)
 
 

@@ -132,7 +132,7 @@ class HuntTargets:
     @cached_property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds of disturbance that are possible here."""
-        found: list[Kind] = []
+        found, asked = list[Kind](), self.nemesis.kinds
         if self.links:
             found += [
                 kind
@@ -140,9 +140,11 @@ class HuntTargets:
                 if kind not in {"partition", "sever"} or len(self.topology.regions) > 2
             ]
         if any(self.groups.values()):
-            found += [kind for kind in ON_PROCESSES if self.of_kind(kind)]
+            found += [
+                kind for kind in ON_PROCESSES if self.of_kind(kind) and (kind != "clock" or kind in asked)
+            ]
         replicated = bool(self.declared.having(Trait.REPLICATED))
-        found += [kind for kind in ON_REGIONS if replicated or kind in self.nemesis.kinds]
+        found += [kind for kind in ON_REGIONS if replicated or kind in asked]
         if self.declared.contract.audience == "content":
             found = [kind for kind in found if kind not in {"isolate", "partition"}]
         contract = self.declared.contract

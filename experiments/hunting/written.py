@@ -148,6 +148,10 @@ def faults_of(name: str, each: HuntDisturbance, of_region: Mapping[str, Sequence
             yield {**over, "set": _link(each.target), "direction": each.direction, "loss": loss}
         case "separate":
             yield {**over, "separate": each.target[0], "from": list(each.others), "direction": each.direction}
+        case "clock":
+            offset = f"{'-' if each.direction == 'backward' else ''}{ms_text(each.amount)}"
+            for process, one in _each(each, name):
+                yield {**over, "name": one, "clock": process, "offset": offset}
         case "reset" | "join" | "depart" | "die" | "fill" | "slow-disk":
             sync = {"sync": ms_text(each.amount)} if each.kind == "slow-disk" else {}
             for process, one in _each(each, name):

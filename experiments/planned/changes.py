@@ -11,6 +11,9 @@ from experiments.records.validated_json import Name, TimeUs
 
 ENDING_KINDS = frozenset({"restore", "continue", "restart", "replace", "give-up", "join"})
 """Kinds of faults that end a disturbance or add a process."""
+OFFSET_US_MAX = 30 * 24 * 3600 * 1_000_000
+DRIFT_PPM_MAX = 500_000.0
+"""Bounds of a wrong clock: 30 days, and half as fast again or half as fast."""
 
 
 class LinkState(StrEnum):
@@ -37,7 +40,7 @@ class ProcessAction(StrEnum):
     SIGKILL, SIGSTOP or SIGCONT it; restart it; restart it on an empty disk; announce to all others that it
     will not come back; start it for the first time; end it in an orderly way; separate it from others of its
     region and rejoin it; reset its connections; block some of its packets; fill its file system; slow its
-    disk.
+    disk; set its clock wrong.
     """
 
     KILL = "kill"
@@ -57,15 +60,17 @@ class ProcessAction(StrEnum):
     UNFILL = "unfill"
     SLOW_DISK = "slow-disk"
     UNSLOW_DISK = "unslow-disk"
+    CLOCK = "clock"
+    UNCLOCK = "unclock"
 
     @property
     def ends_another(self) -> bool:
-        """Whether it ends what a fault does to a process's packets, file system or disk."""
+        """Whether it ends what a fault does to a process's packets, file system, disk or clock."""
         return self in _ENDING_OF_ENVIRONMENT
 
     @property
     def is_of_environment(self) -> bool:
-        """Whether it acts on a process's packets, file system or disk instead of the process."""
+        """Whether it acts on a process's packets, file system, disk or clock instead of the process."""
         return self in _OF_ENVIRONMENT
 
 
@@ -74,6 +79,7 @@ _ENDING_OF_ENVIRONMENT = {
     ProcessAction.UNBLOCK,
     ProcessAction.UNFILL,
     ProcessAction.UNSLOW_DISK,
+    ProcessAction.UNCLOCK,
 }
 _OF_ENVIRONMENT = _ENDING_OF_ENVIRONMENT | {
     ProcessAction.SEPARATE,
@@ -81,6 +87,7 @@ _OF_ENVIRONMENT = _ENDING_OF_ENVIRONMENT | {
     ProcessAction.BLOCK,
     ProcessAction.FILL,
     ProcessAction.SLOW_DISK,
+    ProcessAction.CLOCK,
 }
 
 
@@ -122,13 +129,17 @@ class ProcessChange:
     port: Port | None = None
     """The port of the connections to reset or of the packets to block."""
     rule: Name | None = None
-    """For a block, fill or slow disk: the fault that begins or ends here."""
+    """For a block, fill, slow disk or wrong clock: the fault that begins or ends here."""
     new: bool = False
     """For a block: whether it blocks only new connections."""
     refuse: bool = False
     """For a block: whether connections are answered with a RST."""
     slower_us: TimeUs | None = None
     """For a slow disk: the time added to each sync."""
+    offset_us: Annotated[int, Field(ge=-OFFSET_US_MAX, le=OFFSET_US_MAX)] = 0
+    """For a wrong clock: how far it is set forward, or back."""
+    drift_ppm: Annotated[float, Field(ge=-DRIFT_PPM_MAX, le=DRIFT_PPM_MAX)] = 0.0
+    """For a wrong clock: how much it gains from then on, or loses."""
     when: Trigger | None = None
     """The trigger after which the action happens; None: at `at_us`."""
 

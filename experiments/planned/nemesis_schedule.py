@@ -28,6 +28,7 @@ from experiments.faults.processes import ProcessFault
 from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, LosableLinks, Nemesis
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Link, Topology
+from topologies.quantities import OFFSET
 
 ATTEMPTS = 50  # to place a fault; after that it is dropped
 FLAPS_MAX = 5  # cuts in one disturbance
@@ -181,11 +182,26 @@ class _Schedule:
             group = self._rng.choice(self._victims[role])
             process = self._rng.choice(group)
             begin_us, end_us = self._span()
+            if kind == "clock":
+                given = self._clock(name, process, begin_us, end_us)
+                end_us += abs(OFFSET.parse_whole(given["offset"]))  # a clock that was set back catches up
+                if end_us > self._last_us:
+                    continue
             if self._fits(role, group, process, (begin_us, end_us + self._nemesis.settle_us)):
+                if kind == "clock":
+                    yield given
+                    return
                 first, then = ("kill", "restart") if kind == "crash" else ("stop", "continue")
                 yield {"name": name, "at": begin_us, first: process}
                 yield {"name": f"{name}-end", "at": end_us, then: process}
                 return
+
+    def _clock(self, name: str, process: str, begin_us: int, end_us: int) -> Given:
+        """Return a clock that is set forward or back for a time."""
+        set_us = self._rng.randint(1, self._nemesis.offset_us // STEP_US) * STEP_US
+        offset = self._rng.choice(["", "-"]) + _text(set_us)
+        length = _text(end_us - begin_us)
+        return {"name": name, "at": begin_us, "for": length, "clock": process, "offset": offset}
 
     def _on_region(self, kind: Kind, name: str) -> Iterator[Given]:
         """Yield a power loss and its end. Links drop packets silently, so that no connection is reset."""

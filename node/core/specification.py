@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from node.core.wrong_clock import WrongClock
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -81,6 +83,7 @@ class NodeSpec:
         SendWatch, ...
     ] = ()  # faults that are triggered when this or another process has sent something
     slow_disk: bool = False  # whether its calls that sync a disk are delayed: `node.tcp.sync_filter`
+    clock: WrongClock | None = None  # its clock by CLOCK_REALTIME, if that can be made wrong during the run
     program: Mapping[str, Any] | None = (
         None  # a program that runs in place of a machine: `node.programs.launch`
     )
@@ -99,6 +102,7 @@ class NodeSpec:
                     "members": tuple(Member(**member) for member in given["members"]),
                     "homes": tuple(given.get("homes", ())),
                     "publishers": tuple(map(tuple, given.get("publishers", ()))),
+                    "clock": None if (clock := given.get("clock")) is None else WrongClock(**clock),
                     "watches": tuple(SendWatch(**each) for each in given.get("watches", ())),
                     "subscriptions": tuple(
                         PlannedSubscription(**each) for each in given.get("subscriptions", ())

@@ -93,4 +93,5 @@ def client_parameters(spec: NodeSpec, launch: Launch, channel: str) -> Mapping[s
         "deliveries": spec.deliveries,
         "numbers": str(launch.folder / "numbers"),
         "channel": channel,
+        "true_epoch_ns": None if spec.clock is None else time.time_ns() - time.monotonic_ns(),
     }

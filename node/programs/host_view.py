@@ -1,4 +1,5 @@
-"""A program's own view of the machine: host name, /etc/hosts, /var/lib and /run (mount_namespaces(7)).
+"""A program's own view of the machine: host name, /etc/hosts, /var/lib, /run and /dev/shm
+(mount_namespaces(7)).
 
 Two instances of a program on one machine would otherwise share the files under fixed paths. Everything else
 is unchanged. Folders under a covered path that the program needs are mounted there again.
@@ -20,6 +21,7 @@ MS_PRIVATE = 0x40000
 HOSTS = Path("/etc/hosts")
 LIBRARY = Path("/var/lib")
 RUN = Path("/run")
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a mount point
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -38,11 +40,13 @@ def enter_view(host: str, hosts: Path, storage: Path, kept: Sequence[Path]) -> N
     _check(_libc.unshare(CLONE_NEWNS | CLONE_NEWUTS), "make namespaces")
     _mount(None, Path("/"), None, MS_REC | MS_PRIVATE)
     socket.sethostname(host)
-    covered = [path for path in kept if any(path.is_relative_to(each) for each in (LIBRARY, RUN))]
+    own = (LIBRARY, RUN, SHARED_MEMORY)
+    covered = [path for path in kept if any(path.is_relative_to(each) for each in own)]
     open_ = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in covered}
     _mount(str(hosts), HOSTS, None, MS_BIND)
     _mount(str(storage), LIBRARY, None, MS_BIND)
-    _mount("tmpfs", RUN, "tmpfs", 0)
+    for target in (RUN, SHARED_MEMORY):
+        _mount("tmpfs", target, "tmpfs", 0)
     for path, descriptor in open_.items():
         path.mkdir(parents=True, exist_ok=True)
         _mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)

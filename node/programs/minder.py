@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,10 @@ from typing import Any
 from node.core.machine import Log, NodeProgress
 from node.core.program import Program
 from node.core.specification import NodeSpec
+from node.core.wrong_clock import WrongClock
 from node.programs.client_channel import ClientChannel
 from node.programs.environment import environment, prepare
+from node.programs.faked_clock import PERIOD_S, FakedClock, executable_problem
 from node.programs.host_view import enter_view
 from node.programs.launch import Launch
 from node.programs.output import ProgramOutput
@@ -70,6 +73,8 @@ class Minder:
         self._ended = asyncio.Event()
         self._given_up = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._clock: FakedClock | None = None
+        self._following: asyncio.Task[None] | None = None
         self._process: subprocess.Popen[bytes]
 
     async def run(self) -> int:
@@ -112,6 +117,10 @@ class Minder:
         """Start the program, in its view of the machine; return its environment."""
         hosts, storage = prepare(self._spec, self._launch)
         env = environment(self._spec, self._launch, channel)
+        if self._spec.clock is not None:
+            self._clock = FakedClock(self._launch.folder)
+            env |= self._clock.prepare(self._program.run, env.get("PATH", os.defpath))
+            self._set_clock(self._spec.clock)
         paths = [Path(each) for each in (sys.prefix, *self._launch.python_path.split(os.pathsep))]
         folders = (self._launch.folder.parent.parent, self._launch.system, *paths)
         kept = [each for each in folders if each.is_dir()]
@@ -136,6 +145,10 @@ class Minder:
                 self.log(Log("not_ready", {"problem": str(error)}, "warning"))
                 return
             self._problem = str(error)
+            self._given_up.set()
+            return
+        if self._clock is not None and (problem := _first_problem(self._process.pid)) is not None:
+            self._problem = f"its clock cannot be made wrong: {problem}"
             self._given_up.set()
             return
         self._is_ready = True
@@ -194,6 +207,8 @@ class Minder:
         message = json.loads(data)
         if message["do"] in {"go", "stop_drivers", "finish"}:
             channel.say(message)
+        if message["do"] == "clock":
+            self._set_clock(WrongClock(**message["clock"]))
         if message["do"] == "finish":
             self._is_finishing = True
             self._given_up.set()
@@ -220,10 +235,23 @@ class Minder:
                 self._output.feed(data)
             asyncio.get_running_loop().remove_reader(self._process.stdout)
 
-    def _start_task(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _set_clock(self, clock: WrongClock) -> None:
+        """Make the program's clock this one from now on."""
+        if self._following is not None:
+            self._following.cancel()
+            self._following = None
+        if self._clock is not None and self._clock.follow(clock, time.time_ns() // 1000):
+            self._following = self._start_task(self._follow(self._clock, clock))
+
+    async def _follow(self, faked: FakedClock, clock: WrongClock) -> None:
+        while faked.follow(clock, time.time_ns() // 1000):
+            await asyncio.sleep(PERIOD_S)
+
+    def _start_task(self, work: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _send(self, message: Mapping[str, Any]) -> None:
         send_to_launcher(self._control, self._spec.name, message)
@@ -253,6 +281,20 @@ def child_setup(program: Program) -> Callable[[], None]:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
     return become_it
+
+
+def _first_problem(pid: int) -> str | None:
+    """Return why the clock of a process or a descendant cannot be made wrong, or None: a script may have
+    started any program.
+    """
+    with contextlib.suppress(OSError):  # it has just ended
+        if (problem := executable_problem(Path(f"/proc/{pid}/exe").readlink())) is not None:
+            return problem
+        for children in Path(f"/proc/{pid}/task").glob("*/children"):
+            for child in children.read_text().split():
+                if (problem := _first_problem(int(child))) is not None:
+                    return problem
+    return None
 
 
 def kill_children() -> None:

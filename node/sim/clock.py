@@ -5,7 +5,7 @@ millions of them. The actions of one moment are in a list, and the heap has only
 thousands of messages arrive at the same time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Any
 
@@ -43,6 +43,13 @@ class VirtualClock:
             for action, argument in self._planned.pop(self.now_us):
                 action(argument)  # actions that it plans for this moment are in a new list, after this one
         self.now_us = max(self.now_us, time_us)
+
+    def planned(self, action: Action) -> Iterator[tuple[int, Any]]:
+        """Yield the times and arguments with which an action is planned."""
+        for time_us in sorted(self._planned):
+            for each, argument in self._planned[time_us]:
+                if each == action:
+                    yield time_us, argument
 
     @property
     def actions(self) -> int:

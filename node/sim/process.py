@@ -6,6 +6,7 @@ from typing import Any
 
 from node.core import machine as m
 from node.core.specification import NodeSpec
+from node.core.wrong_clock import WrongClock
 from node.sim.pipe import Pipe
 
 
@@ -16,6 +17,7 @@ class Node:
     spec: NodeSpec
     machine: m.Machine
     ahead_us: int = 0  # how far its clock is ahead of virtual time
+    wrong: WrongClock | None = None  # its clock, if it is also wrong
     ready: bool = False
     finished: bool = False
     listening: int | None = None
@@ -26,6 +28,16 @@ class Node:
     logs: list[tuple[int, m.Log]] = field(default_factory=list)
     records: list[tuple[int, m.Record]] = field(default_factory=list)
     measures: list[tuple[int, m.Measure]] = field(default_factory=list)
+
+    def shows_us(self, now_us: int) -> int:
+        """Return what its clock shows at this virtual time."""
+        right_us = now_us + self.ahead_us
+        return right_us if self.wrong is None else self.wrong.shows(right_us)
+
+    def due_us(self, shown_us: int) -> int:
+        """Return the virtual time at which its clock shows this."""
+        right_us = shown_us if self.wrong is None else self.wrong.right_us(shown_us)
+        return right_us - self.ahead_us
 
 
 @dataclass(slots=True, eq=False)

@@ -16,6 +16,7 @@ from typing import Any
 from node.core import machine as m
 from node.core.errors import NodeFailureError, failure_text
 from node.core.specification import Member, NodeSpec
+from node.core.wrong_clock import WrongClock
 from node.sim.clock import VirtualClock
 from node.sim.connections import Connections
 from node.sim.process import RETAINING_OBSERVER, Node, Observer, TraceEntry
@@ -68,6 +69,7 @@ class SimulatedNetwork:
         self._build = build
         self._observer = observer
         self._starts: dict[str, int] = {}
+        self._wrong: dict[str, WrongClock] = {}
         self._timer_serial = 0
         self._connections = Connections(self.clock, wires, codecs()[first.system], seed, self._give)
         self.trace: list[TraceEntry] = []
@@ -109,7 +111,7 @@ class SimulatedNetwork:
             machine = self._build(spec, Random(spec.seed))  # noqa: S311 - simulation, not secrets
         except Exception as error:
             raise NodeFailureError(f"{name} failed: {failure_text(error)}") from error
-        node = self.nodes[name] = Node(spec, machine, self._uptimes_us.get(name, 0))
+        node = self.nodes[name] = Node(spec, machine, self._uptimes_us.get(name, 0), self._wrong.get(name))
         self.clock.at(self.clock.now_us, self._begin, node)
 
     def check(self) -> None:
@@ -153,6 +155,17 @@ class SimulatedNetwork:
                 end.other.outward.read(size_bytes)
                 self._connections.arrived(end, given, size_bytes)
 
+    def set_clock(self, name: str, clock: WrongClock) -> None:
+        """Give a process this clock, for right clocks that show virtual time. Its timers follow the clock."""
+        clock = self._wrong[name] = clock.moved(self._uptimes_us.get(name, 0))
+        node = self.nodes.get(name)
+        if node is None:
+            return
+        before, node.wrong = replace(node, wrong=node.wrong), clock
+        for at_us, (owner, timer, serial) in list(self.clock.planned(self._fire)):
+            if owner is node and node.timers.get(timer) == serial:
+                self._set_timer(node, m.SetTimer(timer, before.shows_us(at_us)))
+
     def give(self, name: str, given: m.Input) -> None:
         """Give one node an input."""
         self._give(self.nodes[name], given)
@@ -160,7 +173,7 @@ class SimulatedNetwork:
     def go(self, name: str, start_us: int, late_us: int = 0) -> None:
         """Give one node a Go for this virtual time, converted to its own clock."""
         node = self.nodes[name]
-        self._give(node, m.Go(start_us + node.ahead_us, late_us))
+        self._give(node, m.Go(node.shows_us(start_us), late_us))
 
     def tell(self, given: m.Input, role: str | None = None) -> None:
         """Give all nodes (of a role) an input, as the launcher does with StopDrivers and Finish."""
@@ -205,7 +218,7 @@ class SimulatedNetwork:
             return
         carry = self._handlers
         try:
-            for effect in node.machine.handle(given, self.clock.now_us + node.ahead_us):
+            for effect in node.machine.handle(given, node.shows_us(self.clock.now_us)):
                 carry[type(effect)](node, effect)
         except NodeFailureError:  # of another node, reached through this effect
             raise
@@ -245,7 +258,7 @@ class SimulatedNetwork:
     def _set_timer(self, node: Node, effect: m.SetTimer) -> None:
         self._timer_serial += 1
         node.timers[effect.timer] = self._timer_serial
-        self.clock.at(effect.at_us - node.ahead_us, self._fire, (node, effect.timer, self._timer_serial))
+        self.clock.at(node.due_us(effect.at_us), self._fire, (node, effect.timer, self._timer_serial))
 
     def _fire(self, planned: tuple[Node, m.Timer, int]) -> None:
         node, timer, serial = planned

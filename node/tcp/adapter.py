@@ -1,8 +1,8 @@
 """Adapter of a machine to asyncio TCP: inputs from sockets, timers and the launcher, effects back to them.
 
 The machine decides everything; the adapter only executes its effects, in order. The clock is CLOCK_MONOTONIC
-in microseconds. Records are written before anything else happens, one write per input, so that a killed
-process leaves whole records.
+in microseconds, and wrong if a fault says so (`set_clock`); timers follow it. Records have the true time and
+are written before anything else happens, one write per input, so that a killed process leaves whole records.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from node.core.collection_marks import MARKS_SUFFIX
 from node.core.deliveries import DeliveryRecord, RecordKind, combined_crc, encode_record
 from node.core.measures import MEASURES_SUFFIX, Columns
 from node.core.message_layout import Codec
+from node.core.wrong_clock import UPTIME_US, WrongClock
 from node.tcp.connection import NodeConnection
 from node.tcp.log_files import LogFiles
 from node.tcp.storage import Storage
@@ -65,11 +66,6 @@ class ApplicationOutputs:
         self.is_ready.set()
 
 
-def now_us() -> int:
-    """Return the time of the machine's clock: CLOCK_MONOTONIC in microseconds."""
-    return time.monotonic_ns() // 1000
-
-
 class Adapter:
     """One machine and its connections, on the running event loop. `finished` is set at its end."""
 
@@ -100,7 +96,8 @@ class Adapter:
         self._all_gone = asyncio.Event()
         self._all_gone.set()
         self._servers: list[asyncio.Server] = []
-        self._timers: dict[m.Timer, asyncio.TimerHandle] = {}
+        self._clock = WrongClock()
+        self._timers: dict[m.Timer, tuple[int, asyncio.TimerHandle]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._records: list[bytes] = []
         self._measured: list[tuple[int, m.Measure]] = []
@@ -135,7 +132,7 @@ class Adapter:
 
     def give(self, given: m.Input) -> None:
         """Give the machine an input, and execute its effects."""
-        for effect in self._machine.handle(given, now_us()):
+        for effect in self._machine.handle(given, self.now_us()):
             self._handlers[type(effect)](effect)
         if self._records:
             self._outputs.record(b"".join(self._records))
@@ -145,9 +142,20 @@ class Adapter:
             self._measured.clear()
         self.after_input()
 
+    def now_us(self, later_us: int = 0) -> int:
+        """Return what the machine's clock shows after `later_us` from now."""
+        return self._clock.shows(time.monotonic_ns() // 1000 + UPTIME_US + later_us)
+
+    def set_clock(self, clock: WrongClock) -> None:
+        """Give the machine a clock, described by CLOCK_REALTIME."""
+        realtime_us = time.time_ns() // 1000
+        self._clock = clock.moved(time.monotonic_ns() // 1000 + UPTIME_US - realtime_us)
+        for timer, (at_us, _) in list(self._timers.items()):
+            self._set_timer(m.SetTimer(timer, at_us))
+
     async def close(self) -> None:
         """Flush written data, as long as peers take it, then release everything."""
-        for timer in self._timers.values():
+        for _, timer in self._timers.values():
             timer.cancel()
         for task in self._tasks:
             task.cancel()
@@ -269,13 +277,15 @@ class Adapter:
 
     def _set_timer(self, effect: m.SetTimer) -> None:
         self._cancel_timer(effect)
-        delay_s = max(0, effect.at_us - now_us()) / 1e6
-        self._timers[effect.timer] = self._loop.call_later(delay_s, self._fire, effect.timer)
+        now_us = time.monotonic_ns() // 1000 + UPTIME_US
+        delay_s = max(0, self._clock.right_us(effect.at_us) - now_us) / 1e6
+        handle = self._loop.call_later(delay_s, self._fire, effect.timer)
+        self._timers[effect.timer] = effect.at_us, handle
 
     def _cancel_timer(self, effect: m.SetTimer | m.CancelTimer) -> None:
         timer = self._timers.pop(effect.timer, None)
         if timer is not None:
-            timer.cancel()
+            timer[1].cancel()
 
     def _fire(self, timer: m.Timer) -> None:
         self._timers.pop(timer, None)

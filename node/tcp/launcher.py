@@ -7,6 +7,7 @@ thread, so that forking is safe. It reads JSON lines on standard input,
   {"do": "go", "start_ns": T, "late_us": L}  drivers begin at that CLOCK_REALTIME instant, L after time 0
   {"do": "stop_drivers"}                  drivers publish nothing new
   {"do": "give_up", "process": N}         the operator declares that it will not come back
+  {"do": "clock", "clock": WrongClock}    its clock by CLOCK_REALTIME from now on (`node.core.wrong_clock`)
   {"do": "finish"}                        all nodes flush, close and exit
   {"do": "took", "descriptor": D}         the receiver of "suspends" has a copy; it is closed here
 

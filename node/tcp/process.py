@@ -22,8 +22,9 @@ from node.core.deliveries import encode_file_header
 from node.core.errors import StorageError, failure_text
 from node.core.message_layout import Codec
 from node.core.specification import NodeSpec
+from node.core.wrong_clock import WrongClock
 from node.systems import build_machine, codec_of
-from node.tcp.adapter import Adapter, now_us
+from node.tcp.adapter import Adapter
 from node.tcp.child import enter_host, log_line, open_append, send_to_launcher
 from node.tcp.privileges import drop_capabilities_keeping_access
 from node.tcp.watching import Watching
@@ -104,6 +105,8 @@ class _Node:
             storage,
             sent=self._watching.sent if self._watching is not None else None,
         )
+        if self._spec.clock is not None:
+            self._adapter.set_clock(self._spec.clock)
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._failed)
         self._control.setblocking(False)
@@ -158,7 +161,7 @@ class _Node:
                 if self._watching is not None:
                     self._watching.begin(message["start_ns"] - message["late_us"] * 1000)
                 self._progress_period_s = PUBLISHING_PERIOD_S
-                self._adapter.give(m.Go(now_us() + ahead_us, message["late_us"]))
+                self._adapter.give(m.Go(self._adapter.now_us(ahead_us), message["late_us"]))
             case "stop_drivers":
                 self._progress_period_s = PROGRESS_PERIOD_S
                 self._progress.cancel()
@@ -166,6 +169,8 @@ class _Node:
                 self._report_progress()
             case "give_up":
                 self._adapter.give(m.GiveUp(message["process"]))
+            case "clock":
+                self._adapter.set_clock(WrongClock(**message["clock"]))
             case "finish":
                 self._adapter.give(m.Finish())
 

@@ -14,6 +14,7 @@ from experiments.planned.plan import Plan
 from experiments.planned.plan_routes import carriers, hops
 from experiments.records.rundir import RunDirectory
 from node.core.specification import Member, NodeSpec
+from node.core.wrong_clock import UPTIME_US
 from node.sim.process import Observer
 from node.sim.sim_network import Build, Sent, SimulatedNetwork
 from node.sim.wires import Hop, LinkLine, SimulatedLan, Wires
@@ -21,6 +22,7 @@ from node.systems import build_machine
 from testbed.backends.simulated_processes import SimulatedProcesses
 from testbed.errors import TestbedError
 from testbed.faults.application import AppliedChange, Change
+from testbed.faults.clocks import wrong_clocks
 from testbed.runner.contacts import Contacts
 from testbed.runner.specs import node_specs
 from topologies.link_parameters import LinkParameters
@@ -37,7 +39,7 @@ def make_network(
     sent: Sent | None = None,
 ) -> SimulatedNetwork:
     """Return the plan's network, before any process is started. sent: see `SimulatedNetwork`."""
-    contacts = Contacts(plan)
+    contacts, wrong = Contacts(plan), wrong_clocks(plan.changes)
 
     def renewed(spec: NodeSpec) -> NodeSpec:
         members = contacts.told(spec.name, spec.start)
@@ -50,7 +52,10 @@ def make_network(
         start=False,
         observer=observer,
         seed=plan.seed,
-        uptimes_us={process.name: uptime_us(process.name, plan.seed) for process in plan.processes},
+        uptimes_us={
+            process.name: uptime_us(process.name, plan.seed) + (UPTIME_US if process.name in wrong else 0)
+            for process in plan.processes
+        },
         renewed=renewed,
         sent=sent,
     )
@@ -78,6 +83,7 @@ def make_specs(plan: Plan, run: RunDirectory) -> list[NodeSpec]:
                 "subscriptions": asked[name],
                 "watches": (),  # observed from outside: `testbed.backends.triggers`
                 "netns": None,
+                "clock": None,  # set from outside: `SimulatedFaults`
             }
         )
         for name, one in given.items()
@@ -190,6 +196,8 @@ class SimulatedFaults:
                 self._processes.free(change.process, change.rule)
             elif change.action in {ProcessAction.SLOW_DISK, ProcessAction.UNSLOW_DISK}:
                 self._processes.slow_disk(change.process, change.rule or "", change.slower_us)
+            elif change.action in {ProcessAction.CLOCK, ProcessAction.UNCLOCK}:
+                self._processes.set_clock(change)
             elif change.peers:
                 self._change_pairs(change)
             else:

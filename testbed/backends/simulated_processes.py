@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from experiments.declared import Declared, Trait
+from experiments.planned.changes import ProcessChange
 from experiments.planned.draining import highest, reached
 from experiments.planned.plan import Plan
 from experiments.records.observations import ProcessExit, ProcessRecord
@@ -11,6 +12,7 @@ from node.sim.process import Node
 from node.sim.sim_network import SimulatedNetwork
 from testbed.backends.simulated_files import time_ns
 from testbed.errors import TestbedError
+from testbed.faults.clocks import Clocks
 
 
 @dataclass(slots=True)
@@ -32,6 +34,7 @@ class SimulatedProcesses:
         self._leaving: set[str] = set()
         self._filled: dict[str, set[str]] = {}  # full disks, with the faults that filled them
         self._slowed: dict[str, dict[str, int]] = {}  # by how much disks are slower, by fault
+        self._clocks = Clocks()
         self._published: dict[int, int] = {}  # the last number of each stream, by earlier generations
         self._finishing = False
 
@@ -99,6 +102,10 @@ class SimulatedProcesses:
         if slower_us is not None:
             slowed[fault] = slower_us
         self._network.disks.disk_of(name).slower_us = max(slowed.values(), default=0)
+
+    def set_clock(self, change: ProcessChange) -> None:
+        """Begin or end a fault of its clock."""
+        self._network.set_clock(change.process, self._clocks.change(change, self._network.clock.now_us))
 
     def leave(self, name: str) -> None:
         """Let a process finish in order. Raises TestbedError if it does not run."""

@@ -19,8 +19,8 @@ A separation drops packets on the region's LAN from one process's host to anothe
 overlap: two processes can reach each other again when the last separation between them is over. Each change
 is of one process and names the peers that no longer receive its packets; the other direction is a change of
 the other process. A block has its own rule at each host whose packets it drops, so overlapping blocks add up,
-and each ends by itself. The same holds for fills of one file system and for slow disks; a replace gives
-another disk and ends both.
+and each ends by itself. The same holds for fills of one file system, for slow disks and for wrong clocks; a
+replace gives another disk and ends the first two.
 """
 
 from collections import defaultdict
@@ -28,7 +28,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from experiments.faults.environment import Block, DiskFault, LastingProcessFault, Separate
+from experiments.faults.environment import Block, LastingProcessFault, Separate, StateFault
 from experiments.faults.fault import ExperimentFault, TriggeredFault
 from experiments.faults.links import FOREVER_US
 from experiments.faults.processes import ProcessFault
@@ -98,12 +98,12 @@ def trigger_conflict(faults: Sequence[ExperimentFault], topology: Topology) -> s
 
 
 def process_changes(faults: Sequence[ExperimentFault], duration_us: int) -> list[ProcessChange]:
-    """Return every change of processes, of their peers and of their disks, by time."""
+    """Return every change of processes, of their peers, disks and clocks, by time."""
     changes = [
         *_single_changes(faults),
         *_separation_changes(faults, duration_us),
         *_block_changes(faults, duration_us),
-        *_disk_changes(faults, duration_us),
+        *_state_changes(faults, duration_us),
     ]
     return sorted(changes, key=lambda change: change.at_us)
 
@@ -217,10 +217,10 @@ def _block_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Itera
                 yield ProcessChange(at_us, cause, name, action, peers, **fault.details())
 
 
-def _disk_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Iterator[ProcessChange]:
-    """Yield the changes that begin and end full and slow disks before `duration_us`."""
+def _state_changes(faults: Sequence[ExperimentFault], duration_us: int) -> Iterator[ProcessChange]:
+    """Yield the changes that begin and end full and slow disks and wrong clocks before `duration_us`."""
     for fault in faults:
-        if isinstance(fault, DiskFault):
+        if isinstance(fault, StateFault):
             for at_us, cause, begins in _begin_and_end(fault, faults, duration_us):
                 action, details = (fault.begin, fault.details()) if begins else (fault.end, {})
                 yield ProcessChange(at_us, cause, fault.process, action, rule=fault.name, **details)

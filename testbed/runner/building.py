@@ -15,6 +15,7 @@ from experiments.records.run_record import RunPhase, TcpRecord
 from testbed.assignment import Assignment, assigned_part, changes_here
 from testbed.capturing.capture_commands import TcpdumpPoint
 from testbed.capturing.captures import TcpdumpCaptures
+from testbed.faults.clocks import Clocks
 from testbed.links.selection import select_emulator
 from testbed.links.wiring import links_without_emulator
 from testbed.network.network import Network
@@ -88,6 +89,7 @@ async def build(
         traffic,
         OwnDisks(specs, own_disks(plan)),
         slow,
+        Clocks(),
     )
     context.disks.make()
     await termination.or_done(_start_all(context))

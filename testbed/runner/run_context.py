@@ -15,6 +15,7 @@ from testbed.assignment import Assignment
 from testbed.capturing.captures import TcpdumpCaptures
 from testbed.errors import TestbedError
 from testbed.faults.application import Numbered
+from testbed.faults.clocks import Clocks
 from testbed.links.emulator import LinkEmulator
 from testbed.network.network import Network
 from testbed.processes import NodeProcess, Processes
@@ -111,6 +112,7 @@ class RunContext:
     traffic: TrafficGenerators
     disks: OwnDisks
     slow_disks: SlowDisks
+    clocks: Clocks
 
     def having(self, trait: str) -> list[NodeProcess]:
         """Return the running node processes whose role has a trait."""

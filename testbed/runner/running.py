@@ -15,6 +15,7 @@ import shutil
 import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
@@ -85,6 +86,8 @@ class ProcessStarter:
             self._context.disks.free_all(name)
             self._context.slow_disks.restore_all(name)
         spec = spec_for_restart(self._context.specs[name], self._context.contacts, processes.starts(name))
+        if spec["clock"] is not None:
+            spec = {**spec, "clock": asdict(self._context.clocks.current(name, time.time_ns() // 1000))}
         node = processes.start(spec)
         if not await processes.wait_progress(lambda: node.pid is not None, START_TIMEOUT_S):
             raise TestbedError(f"{name} did not start")
@@ -223,6 +226,12 @@ async def _change_process(context: RunContext, starter: ProcessStarter, change: 
             context.slow_disks.slow(name, change.fault, change.slower_us)
         case ProcessAction.UNSLOW_DISK:
             context.slow_disks.restore(name, change.rule)
+        case ProcessAction.CLOCK | ProcessAction.UNCLOCK:
+            spec, clock = context.specs[name], context.clocks.change(change, requested_ns // 1000)
+            if spec["clock"] is None and spec["program"] is not None:
+                raise TestbedError(f"a program's clock is prepared at its start: name {name} in `faults:`")
+            spec["clock"] = asdict(clock)
+            processes.set_clock(name, clock)
         case action:
             processes.signal(name, _SIGNALS[action], ends=action is ProcessAction.KILL)
     return Applied(requested_ns, time.time_ns())

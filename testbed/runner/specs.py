@@ -7,6 +7,8 @@ from typing import Any
 from experiments.declared import Trait
 from experiments.planned.plan import Plan, ProcessPlan
 from experiments.records.rundir import RunDirectory
+from node.core.wrong_clock import WrongClock
+from testbed.faults.clocks import wrong_clocks
 from testbed.programs import launches_of, members_of
 from testbed.runner.contacts import Contacts
 from testbed.runner.disks.own_disks import ON_OWN_DISK, own_disks
@@ -48,6 +50,7 @@ def node_specs(
     }
     known = [member for member in members if member["name"] not in unknown]
     contacts, disks, slow = Contacts(plan), own_disks(plan), slow_disks(plan)
+    wrong = wrong_clocks(plan.changes)
 
     def members_for(name: str) -> list[dict[str, Any]]:
         contact = contacts.told(name, 0)
@@ -60,6 +63,7 @@ def node_specs(
             **_own(process, run, has_own_disk=process.name in disks),
             "watches": _watches(plan, process.name),
             "slow_disk": process.name in slow,
+            "clock": dataclasses.asdict(WrongClock()) if process.name in wrong else None,
             "address": addresses[process.host],
             "netns": netns(process.host),
             "members": members_for(process.name),

@@ -16,6 +16,7 @@ SHAPE_FIELDS = (
     "delay", "jitter", "jitter_correlation", "loss", "loss_burst", "duplicate", "corrupt", "rate", "queue",
     "reorder", "mtu",
 )  # fmt: skip
+CLOCK_FIELDS = ("offset", "drift", "for")
 PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset", "fill")
 
 USAGE: Mapping[str, str] = {
@@ -29,6 +30,7 @@ USAGE: Mapping[str, str] = {
     "jitter": "jitter LINK TIME [forward|backward] [for TIME]",
     "loss": "loss LINK SHARE [forward|backward] [for TIME]",
     "rate": "rate LINK RATE [forward|backward] [for TIME]",
+    "clock": "clock PROCESS [offset TIME] [drift PPM] [for TIME]",
     **{word: f"{word} PROCESS…" for word in PROCESS_WORDS},
 }
 """The usage of every fault command."""
@@ -44,6 +46,7 @@ MEANING: Mapping[str, str] = {
     "jitter": "set the jitter of a link, such as 5ms",
     "loss": "set the loss of a link, such as 1%",
     "rate": "set the rate of a link, such as 10mbit",
+    "clock": "make a process's clock wrong: a step such as -3s, a drift such as 200ppm",
     "kill": "kill a process (SIGKILL), such as r2/proxy-0",
     "stop": "stop a process (SIGSTOP)",
     "continue": "continue a stopped process (SIGCONT)",
@@ -68,6 +71,8 @@ DONE = {
     "unfill": "no longer full",
     "slow-disk": "with a slow disk",
     "unslow-disk": "with its disk at full speed",
+    "clock": "with a wrong clock",
+    "unclock": "with its clock right",
 }
 ENDED_MAX = 12
 
@@ -96,6 +101,8 @@ def fault_documents(
         if not names:
             raise _unusable(word, "needs a process")
         return [{word: processes.get(name, name)} for name in names]
+    if word == "clock":
+        return [_clock(word, iter(given.split()), processes)]
     return [_LINK_WORDS[word](word, iter(given.replace("|", " | ").split()), links)]
 
 
@@ -108,6 +115,16 @@ def _one_value(word: str, words: Iterator[str], links: Collection[str]) -> Docum
     """Parse delay, jitter, loss or rate: the value follows the link."""
     link = _link(word, words, links)
     return {"set": link, word: _next(word, words, "the value"), **_rest(word, words)}
+
+
+def _clock(word: str, words: Iterator[str], processes: Mapping[str, str]) -> Document:
+    name = _next(word, words, "the process")
+    found: Document = {word: processes.get(name, name)}
+    for each in words:
+        if each not in CLOCK_FIELDS:
+            raise _unusable(word, f"does not know {each}")
+        _add(word, found, each, _next(word, words, f"the value of {each}"))
+    return found
 
 
 def _isolate(word: str, words: Iterator[str], _: Collection[str]) -> Document:
@@ -199,8 +216,10 @@ def candidates(word: str, before: Sequence[str], names: Mapping[str, Sequence[st
 
     names: the known "regions", "links", "processes" and "faults".
     """
-    if word in PROCESS_WORDS:
+    if word in PROCESS_WORDS or (word == "clock" and not before):
         return list(names["processes"])
+    if word == "clock":
+        return [each for each in CLOCK_FIELDS if each not in before]
     if word == "restore":
         return [*names["regions"], *((*names["links"], *names["faults"]) if not before else ())]
     targets = 1 if word == "isolate" or (before and before[0] in names["links"]) else 2

@@ -67,6 +67,7 @@ def rates(folder: Path, minder: socket.socket) -> tuple[float, float]:
         "deliveries": str(folder / "deliveries"),
         "numbers": str(folder / "numbers"),
         "channel": channel,
+        "true_epoch_ns": None,
     }
     (folder / "client.json").write_text(json.dumps(told))
     environment = {"CUTSET_CLIENT": str(folder / "client.json"), "PYTHONPATH": str(CLIENT)}

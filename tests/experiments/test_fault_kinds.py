@@ -15,6 +15,7 @@ UNKNOWN = {
     "flap": "flap: [r0, r9], down: 1s, up: 1s, for: 4s",
     "separate": "separate: r9/proxy-0, from: [r9/proxy-1]",
     "block": "block: r9/proxy-0, from: [r0/proxy-0]",
+    "clock": "clock: r9/proxy-0, offset: 3s",
     "slow-disk": "slow-disk: r9/proxy-0, sync: 5ms",
 }
 """A fault of each kind on a region that four-regions lacks; other kinds name a process alone."""

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.faults.environment import ClockFault
 from experiments.faults.fault import ExperimentFault, LastingFault
 from experiments.faults.processes import ProcessFault
 from experiments.loader import load_experiment
@@ -76,6 +77,19 @@ def test_a_process_is_given_time_to_settle_between_two_disturbances(seed):
             assert nemesis.shortest_us <= end_us - begin_us <= nemesis.longest_us
         for (_, ended_us), (begun_us, _) in pairwise(disturbed):
             assert begun_us - ended_us >= nemesis.settle_us
+
+
+@given(SEEDS)
+def test_clocks_are_set_forward_and_back_and_no_later_right_than_the_quiet_time(seed):
+    experiment = load_experiment("nemesis", ["nemesis.kinds=[clock]", "nemesis.offset=2s"])
+    assert experiment.nemesis is not None
+    found = experiment.all_faults(TOPOLOGY, seed)
+    for fault in found:
+        assert isinstance(fault, ClockFault)
+        assert fault.for_us is not None
+        assert 0 < abs(fault.offset_us) <= 2_000_000
+        over_us = fault.at_us + fault.for_us + abs(fault.offset_us)
+        assert over_us <= experiment.duration_us - experiment.nemesis.quiet_us
 
 
 @given(SEEDS)

@@ -76,7 +76,9 @@ class Publisher:
         seq = self._numbers.next(stream)
         with self._changed:
             self._open += 1
-        return Event(self._topics[stream], marked(stream, seq, self._size, time.time_ns()), stream, seq)
+        return Event(
+            self._topics[stream], marked(stream, seq, self._size, self._records.now_ns()), stream, seq
+        )
 
     def sent(self, event: Event) -> None:
         """Record that the event is about to be passed to the system."""
@@ -127,7 +129,7 @@ class Publisher:
         if self._rate is None:
             return self._wait_for_room()
         if self._start_s is None:
-            self._start_s = time.monotonic() + (self._channel.start_ns - time.time_ns()) / 1e9
+            self._start_s = time.monotonic() + (self._channel.start_ns - self._records.now_ns()) / 1e9
         due_s = self._start_s + (self._count_returned + 1) / self._rate
         while not self._channel.stopped.is_set():
             left_s = due_s - time.monotonic()

@@ -4,7 +4,8 @@ CUTSET_CLIENT names a JSON file: name, region, role, index; start, the number of
 workload; homes, the region of each stream; publishes, the streams that it publishes; subscribes, whether it
 is a subscriber; subscriptions, their streams and times, unless every subscriber gets every event; published,
 the steps of a publication that it records, and since, from when on subscribers get events
-(`node.core.declaration.Contract`); deliveries, numbers, channel: paths and address of these.
+(`node.core.declaration.Contract`); deliveries, numbers, channel: paths and address of these; true_epoch_ns:
+see `records`.
 """
 
 import json
@@ -48,7 +49,7 @@ class Session:
         self.index: int = told["index"]
         self._publisher: Publisher | None = None
         self._subscriber: Subscriber | None = None
-        self._records = DeliveryWriter(told["deliveries"])
+        self._records = DeliveryWriter(told["deliveries"], told["true_epoch_ns"])
         self._channel = HostChannel(told["channel"], self._progress)
 
     def __enter__(self) -> "Session":

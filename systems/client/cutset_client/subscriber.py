@@ -122,7 +122,7 @@ class Subscriber:
         zero_ns = self._channel.zero_ns
         if zero_ns is None:
             return None, WAIT_S
-        run_us = (time.time_ns() - zero_ns) // 1000
+        run_us = (self._records.now_ns() - zero_ns) // 1000
         if not self._changes:
             self._changes.extend(self._subscriptions.changes_until(run_us))
         if self._changes:

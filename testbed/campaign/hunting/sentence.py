@@ -54,6 +54,7 @@ PAST: Mapping[str, str] = {
     "reset": "the connections of {target} were reset",
     "fill": "the disk of {target} was full for {length}",
     "slow-disk": "each sync of {target} took {amount} longer for {length}",
+    "clock": "the clock of {target} was set{way} by {amount} for {length}",
     "power": "region {region} lost power for {length}",
     "power-and-disks": "region {region} lost power and disks for {length}",
 }
@@ -102,6 +103,8 @@ def _after(disturbances: Sequence[HuntDisturbance]) -> str:
 
 def _past(each: HuntDisturbance) -> str:
     way = "" if each.direction == "both" else f" ({each.direction} only)"
+    if each.kind == "clock":
+        way = f" {each.direction}"
     return PAST[each.kind].format(
         link=each.target[2] if len(each.target) > 2 else "-".join(each.target),
         target=_list(each.target),

@@ -9,8 +9,8 @@ from experiments.loader import load_experiment
 
 
 @cache
-def drawing_of(name: str) -> CaseGenerator:
+def drawing_of(name: str, *settings: str) -> CaseGenerator:
     """Return the case generator of an experiment with a nemesis."""
-    experiment = load_experiment(name)
+    experiment = load_experiment(name, list(settings))
     base = hunt_base(experiment)
     return CaseGenerator(base, experiment.nemesis, drawn_settings(base, experiment.nemesis))

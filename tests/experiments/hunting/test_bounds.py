@@ -157,6 +157,22 @@ def test_a_slow_disk_is_fast_again_with_its_last_sync_within_the_time_for_distur
     assert "slow-disk" not in drawing_of("scribe-nemesis").ground({}).kinds  # no process waits for a disk
 
 
+def test_a_clock_is_right_again_within_the_time_for_disturbances_and_only_if_the_nemesis_asks() -> None:
+    ground = drawing_of("scribe-nemesis", "nemesis.kinds=[cut, clock]").ground({})
+    assert "clock" in ground.kinds
+    assert "clock" not in drawing_of("scribe-nemesis").ground({}).kinds
+    name = "r0/member-0"
+    at_us = ground.last_us - 2_000_000
+    back = HuntDisturbance("clock", at_us, 1_000_000, (name,), (), "backward", amount=1_000_000)
+    assert unsurvivable_reason([back], ground) is None
+    late = replace(back, amount=1_000_001)
+    assert unsurvivable_reason([late], ground) == "clock is not within the time for disturbances"
+    (fault,) = experiment_of(
+        hunt_base(load_experiment("scribe-nemesis")), HuntCase(1, {}, (back,)), ground.topology
+    ).faults
+    assert (fault.kind, fault.offset_us, fault.for_us) == ("clock", -1_000_000, 1_000_000)
+
+
 def test_servers_without_replicas_lose_their_memory_a_few_at_a_time():
     ground = drawing_of("scribe-nemesis").ground({})
     names = [f"r{number}/member-0" for number in range(FORGETTING_MAX + 1)]

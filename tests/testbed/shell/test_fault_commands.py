@@ -33,6 +33,12 @@ SAID = {
     "kill r2/proxy-0": {"kill": "r2/proxy-0"},
     "reset r2-proxy-0": {"reset": "r2/proxy-0"},
     "fill r2-proxy-0": {"fill": "r2/proxy-0"},
+    "clock r2-proxy-0 offset -3s drift 200ppm for 5s": {
+        "clock": "r2/proxy-0",
+        "offset": "-3s",
+        "drift": "200ppm",
+        "for": "5s",
+    },
     "restart r2-proxy-0": {"restart": "r2/proxy-0"},
 }
 

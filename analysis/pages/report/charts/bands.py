@@ -35,6 +35,7 @@ _PROCESS_ENDS = {
     ProcessAction.UNBLOCK,
     ProcessAction.UNFILL,
     ProcessAction.UNSLOW_DISK,
+    ProcessAction.UNCLOCK,
 }
 _APART = {ProcessAction.SEPARATE, ProcessAction.REJOIN}  # these affect packets, not the process itself
 _PEACEFUL = {ProcessAction.JOIN, ProcessAction.LEAVE, ProcessAction.GIVE_UP}
