@@ -197,7 +197,8 @@ def _notes(results: StudyResults) -> tuple[str, ...]:
         "An event contacts a peer if it visits one of its zones. Shares are of the peers present then.",
         "Load: the part of all messages since a peer joined that it received; counted are messages that route"
         " subscriptions and events, and that propagate events.",
-        "Subscriptions and events are in random order; the paper does not state theirs.",
+        f"Order of subscriptions and events: {results.record.parameters.get('order', 'mixed')};"
+        " the paper does not state it.",
     ]
     if results.record.parameters["source"] == "stocks":
         notes.append("The paper's quotes are not available; these are synthetic, with prices as skewed.")

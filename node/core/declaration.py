@@ -248,13 +248,14 @@ class Study:
 
     parameters: a dataclass with the defaults. execute: a function of (parameters,
     `node.core.study.StudyContext`). page: a function of `analysis.pages.study.results.StudyResults` that
-    returns a `study_page.StudyContent`.
+    returns a `study_page.StudyContent`. points: parameters of each of the paper's points, for `--all`.
     """
 
     description: str
     parameters: Any
     execute: Code
     page: Code
+    points: tuple[Mapping[str, Any], ...] = ({},)
 
 
 def _any_roles(counts: Mapping[str, int]) -> str | None:

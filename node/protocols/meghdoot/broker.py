@@ -61,7 +61,7 @@ class Broker:
         self.recovery = ZoneRecovery(parameters, mail, space, keeping=self.keeping, waves=self.waves)
         self.propagation = Propagation(parameters, mail, self.held, self.waves)
         self.recovery.propagation = self.propagation
-        self.load = KnownLoads(parameters, mail, self.held)
+        self.load = KnownLoads(parameters, mail, self.held, self.keeping.subscriptions)
         self._reader = EventReader(space)
         self.publisher = MeghdootPublisher(parameters, mail, self._reader, life)
         self.subscriber = MeghdootSubscriber(
@@ -127,7 +127,7 @@ class Broker:
     def _read_event(self, message: Publish | Event) -> EventSpread:
         payload = message.payload if type(message.payload) is bytes else bytes(message.payload)
         seen = self._reader.read(payload)
-        self.load.visited(seen, len(self.keeping.subscriptions))
+        self.load.visited(seen)
         return EventSpread(message, payload, seen, self.notification, self.recovery.doubts)
 
     def _confirm(self, sender: Address, message: Confirm) -> None:

@@ -253,16 +253,16 @@ class MeghdootNode(OverlayNode):
     def split(self, zone: Zone, joining: NodeHandle) -> Split:
         """See `layers.CanApplication`: halve the subscriptions, or the longest side if there are none.
 
-        "copy" if copies save more work than halves, or if no cut exists (4.1).
+        "copy" if the rule says so (`KnownLoads.is_better_copied`), or if no cut exists.
         """
         load, points = self.broker.load, self.broker.keeping.points_in(zone)
         events = load.recent_points(zone)
         cut = halving_cut(zone, points, events)
         has_work = self.parameters.join == "by-load" and load.load > 0
         has_room = len(self.can.claims.own.replicas) < REPLICAS_MAX
-        is_less = cut is None or load.is_less_with_copies(visiting_both(events, cut))
+        is_better_copied = cut is None or load.is_better_copied(visiting_both(events, cut))
         load.halve()
-        return "copy" if has_work and has_room and is_less else cut
+        return "copy" if has_work and has_room and is_better_copied else cut
 
     def sends_on(self, join: Join) -> bool:
         """See `layers.CanApplication`: forward to a loaded peer; while no load is known, to any point."""

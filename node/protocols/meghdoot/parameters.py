@@ -8,6 +8,8 @@ from node.protocols.can.parameters import CanParameters
 PropagationForm = Literal["unique", "basic"]
 MeghdootDelivery = Literal["exactly-once", "best-effort"]
 JoinPlace = Literal["by-load", "anywhere"]
+LoadMeasure = Literal["matching", "stored"]
+SplitRule = Literal["less-work", "paper"]
 WINDOW_MAX = 1_000_000
 LOADED_MAX = 1_000
 MATCH_COST_MAX = 1_000.0
@@ -47,8 +49,12 @@ class MeghdootParameters(CanParameters):
     loaded_peers: int = 8
     """Length of the list of the most loaded peers: k."""
     match_cost: float = 0.5
-    """Cost of matching one subscription, relative to forwarding an event. For a joining peer a zone is split
-    or copied, whichever leaves the two peers less work (4.1)."""
+    """Cost of matching, or storing, one subscription, relative to forwarding an event."""
+    load_counts: LoadMeasure = "matching"
+    """Load due to subscriptions (4.1): `matching`, those that events are matched against; `stored`, all."""
+    split_rule: SplitRule = "less-work"
+    """Whether a zone is split for a joining peer, or copied: `less-work`, whichever leaves the two peers less
+    work; `paper`, split if its subscriptions are more load than its events (4.2)."""
     gone_us: int = 60_000_000
     """Time that a publisher keeps an event for a subscriber that does not answer."""
 

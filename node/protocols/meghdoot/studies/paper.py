@@ -1,10 +1,9 @@
 """Meghdoot's evaluation (5): peers contacted by events, and the distribution of load as peers join.
 
-Subscriptions and events come in random order, one after the other; after each a peer joins with some
-probability until all have joined. Interpretations: the paper does not describe the mix (with all
-subscriptions first, no zone would be loaded by events while peers join, and none would be replicated);
-subscribers, publishers and contacts of joining peers are drawn from all peers; loads are exchanged whenever
-the number of peers has grown by a tenth.
+Subscriptions and events come one after the other; after each a peer joins with some probability until all
+have joined. The paper leaves open what `PaperParameters` lets a user choose: their order, what counts as a
+simulation event, when loads are exchanged, what subscribers want, what load is, and when a zone is split.
+Subscribers, publishers and contacts of joining peers are drawn from all peers.
 
 Counted as in the paper: the peers that an event visits, of those existing at the time; and the messages that
 a peer receives for routed subscriptions and events and for spreading events, relative to all since it joined.
@@ -19,8 +18,9 @@ from node.core.content import stock_quotes
 from node.core.content.content import event_ranges
 from node.core.content.event_values import EventValues
 from node.core.content.subscription_draws import SubscriptionDraws
+from node.core.content.value_distributions import Floats
 from node.core.peers.peer_pool import Address
-from node.core.study import StudyContext
+from node.core.study import Ints, StudyContext
 from node.protocols.can.messages import Route
 from node.protocols.can.zones import TOP
 from node.protocols.meghdoot.messages import Event, Publish, Store
@@ -32,8 +32,8 @@ from node.protocols.meghdoot.studies.peers import Peers
 from node.sim.quiet import cyclic_gc_disabled
 
 TELL_EACH = 500
-GROWTH, LOOK_EACH = 1.1, 10_000
-"""Peers exchange loads when their number has grown by this factor, or after this many events."""
+LOOK_EACH = 10_000
+"""Peers exchange loads after this many actions at the latest."""
 CHECK_EACH = 100
 """One of this many events is checked against all zones."""
 
@@ -41,20 +41,27 @@ CHECK_EACH = 100
 def execute(parameters: PaperParameters, given: StudyContext) -> None:
     """Run all subscriptions and events, and write the results."""
     with cyclic_gc_disabled():
-        paper = _Paper(parameters, given)
+        paper = PaperSimulation(parameters, given)
         paper.run()
         paper.write_results()
 
 
-class _Paper:
+class PaperSimulation:
+    """The simulation of section 5. degrees: peers of each zone."""
+
     def __init__(self, parameters: PaperParameters, given: StudyContext) -> None:
         self._parameters, self._given = parameters, given
         workload = stock_quotes.workload(uniform=parameters.source == "uniform")
+        if parameters.wanted == "uniform":
+            workload["attributes"] = list(stock_quotes.ATTRIBUTES)
         self._events = EventValues(workload, given.seed)
         self._space = Space(self._events.attributes)
         drawn = SubscriptionDraws(workload, self._events).draw(parameters.subscriptions, given.generator)
         self._subscriptions = [each for wish in drawn.by_wish() for each in wish][: parameters.subscriptions]
-        overlay = {"propagation": parameters.propagation, "match_cost": parameters.match_cost}
+        overlay = {
+            name: getattr(parameters, name)
+            for name in ("propagation", "match_cost", "load_counts", "split_rule")
+        }
         self._peers = Peers(workload, given.rng, overlay, notified=parameters.notified)
         self._peers.network.watch = self._count
         self._received = np.zeros(parameters.peers + 1, np.int64)
@@ -75,28 +82,45 @@ class _Paper:
             self._total += 1
             self._received[target] += 1
 
-    def run(self) -> None:
-        """Execute all subscriptions, events and joins."""
+    def run(self, after_joins: int | None = None) -> None:
+        """Execute subscriptions, events and joins: all, or until some events after the last join."""
         parameters, given, peers = self._parameters, self._given, self._peers
         peers.join()
         order = np.zeros(parameters.subscriptions + parameters.events, bool)
         order[: parameters.subscriptions] = True
-        given.generator.shuffle(order)
-        joins = given.generator.random(len(order)) * 100 < parameters.join_percent
+        if parameters.order == "mixed":
+            given.generator.shuffle(order)
+        growth = 1 + parameters.load_every_percent / 100
         subscriptions, published, looked, looked_at = iter(self._subscriptions), 0, 1, 0
-        for done, (is_subscription, joining) in enumerate(zip(order.tolist(), joins.tolist(), strict=True)):
+        for done, is_subscription in enumerate(order.tolist()):
+            if after_joins is not None and len(peers.nodes) == parameters.peers:
+                if after_joins == 0:
+                    return
+                after_joins -= not is_subscription
+            before = self._total
             if is_subscription:
                 peers.subscribe(next(subscriptions))
             else:
                 self._publish(published)
                 published += 1
-            if joining and len(peers.nodes) < parameters.peers:
+            has_joins = parameters.order != "installed" or not is_subscription
+            for _ in range(self._joining(self._total - before) if has_joins else 0):
                 self._before[peers.join()] = self._total
-            if len(peers.nodes) >= GROWTH * looked or (done - looked_at) >= LOOK_EACH:
-                looked, looked_at = len(peers.nodes), done
+                if len(peers.nodes) >= growth * looked:
+                    looked, looked_at = len(peers.nodes), done
+                    peers.look_round()
+            if done - looked_at >= LOOK_EACH:
+                looked_at = done
                 peers.look_round()
             if done % TELL_EACH == 0:
                 given.tell(f"{published} events, {len(peers.nodes)} peers", done / len(order))
+
+    def _joining(self, messages: int) -> int:
+        """Return how many peers join after an action that took this number of messages."""
+        parameters = self._parameters
+        simulated = 1 if parameters.simulation_event == "action" else max(1, messages)
+        drawn = int(self._given.generator.binomial(simulated, parameters.join_percent / 100))
+        return min(drawn, parameters.peers - len(self._peers.nodes))
 
     def _publish(self, number: int) -> None:
         began_s = self._given.processor_s()
@@ -120,6 +144,15 @@ class _Paper:
         ends = (np.array(region.low) < high) | (high == TOP)
         return int((begins & ends).all(axis=1).sum())
 
+    def degrees(self) -> Ints:
+        """Return the number of peers of each zone."""
+        owners = [node.can.claims.own for node in self._peers.nodes.values()]
+        return np.array([len(own.addresses) for own in owners for _ in own.versions])
+
+    def shares(self) -> Floats:
+        """Return the part of the present peers that each event visited."""
+        return np.asarray(self._visited, np.float64) / np.asarray(self._there, np.float64)
+
     def write_results(self) -> None:
         """Write the counts."""
         given, nodes = self._given, self._peers.nodes
@@ -134,9 +167,7 @@ class _Paper:
                 "neighbours": np.array([len(node.can.claims.others) for node in nodes.values()]),
             },
         )
-        owners = [node.can.claims.own for node in nodes.values()]
-        degrees = [len(own.addresses) for own in owners for _ in own.versions]
-        given.write("zones", {"degree": np.array(degrees)})
+        given.write("zones", {"degree": self.degrees()})
         counts = [node.broker.propagation.counts for node in nodes.values()]
         given.put(
             messages=self._total,

@@ -1,12 +1,14 @@
 """The load of a peer and of others, by which joining peers are directed to where they are needed (4.1, 4.2).
 
-A zone has work for each event that it forwards, and more for each subscription that it matches. A peer counts
-both with exponential decay and periodically sends its load to neighbours, with the most loaded peers it knows
-of (`loadedPeerList`). A peer asked to admit another one forwards it to the most loaded peer it knows, which
-forwards it to a neighbour with more load, until no neighbour has more (hill climbing).
+A zone has work for each event that it forwards, and more for each subscription that it matches (or, with
+`load_counts: stored`, that it stores). A peer counts both with exponential decay and periodically sends its
+load to neighbours, with the most loaded peers it knows of (`loadedPeerList`). A peer asked to admit another
+one forwards it to the most loaded peer it knows, which forwards it to a neighbour with more load, until no
+neighbour has more (hill climbing).
 """
 
 from collections import deque
+from collections.abc import Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,14 +43,17 @@ class ReportedLoad:
 
 
 class KnownLoads:
-    """The load known to one peer. events, matches: counts with decay."""
+    """The load known to one peer. events, matches: counts with decay. stored: the peer's subscriptions."""
 
-    def __init__(self, parameters: MeghdootParameters, mail: MessageTransport, held: HeldZones) -> None:
+    def __init__(
+        self, parameters: MeghdootParameters, mail: MessageTransport, held: HeldZones, stored: Sized
+    ) -> None:
         self.events = self.matches = 0.0
         self.most: dict[Address, ReportedLoad] = {}
         self._parameters = parameters
         self._mail = mail
         self._held = held
+        self._stored = stored
         self._neighbours: dict[Address, float] = {}
         self._due_us = parameters.load_us
         self._turn = 0
@@ -56,13 +61,19 @@ class KnownLoads:
 
     @property
     def load(self) -> float:
-        """Load in visits: matching a subscription counts as `match_cost` visits."""
-        return self.events + self._parameters.match_cost * self.matches
+        """Load in visits: that of events and that of subscriptions."""
+        return self.events + self.subscription_load
 
-    def visited(self, event: EventContent, subscriptions: int) -> None:
-        """Count an event's visit to a zone with the given number of subscriptions."""
+    @property
+    def subscription_load(self) -> float:
+        """Load due to subscriptions, in visits: each counts as `match_cost` visits."""
+        stored = self._parameters.load_counts == "stored"
+        return self._parameters.match_cost * (len(self._stored) if stored else self.matches)
+
+    def visited(self, event: EventContent) -> None:
+        """Count an event's visit."""
         self.events += 1
-        self.matches += subscriptions
+        self.matches += len(self._stored)
         self._recent.append(event)
 
     def recent_points(self, zone: Zone) -> Floats | None:
@@ -70,14 +81,17 @@ class KnownLoads:
         points = [event.point for event in self._recent if event.region.touches(zone)]
         return np.array(points).T if points else None
 
-    def is_less_with_copies(self, both: float) -> bool:
-        """Return whether two peers with copies of a zone have less work than two with halves of it.
+    def is_better_copied(self, both: float) -> bool:
+        """Return whether a joining peer should get a copy of a zone rather than half of it.
 
         both: part of the events that would visit both halves. With two copies each event visits one, which
         matches it against all subscriptions; with halves each visited half matches it against half of them. A
-        split that leaves both halves in the way of the same events saves no work (4.1).
+        split that leaves both halves in the way of the same events saves no work (4.1). The paper's rule
+        compares only the two kinds of load (4.2).
         """
-        matching = self._parameters.match_cost * self.matches
+        if self._parameters.split_rule == "paper":
+            return self.events >= self.subscription_load
+        matching = self.subscription_load
         return self.events + matching <= (1 + both) * (self.events + matching / 2)
 
     def halve(self) -> None:

@@ -126,16 +126,37 @@ def test_the_halving_that_keeps_most_events_out_of_one_half_is_chosen(seen, dime
     ],
 )
 def test_a_zone_is_copied_where_that_spares_more_work_than_a_split(both, matches, is_less):
-    book = KnownLoads(MeghdootParameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}, around=()))
+    book = KnownLoads(MeghdootParameters(match_cost=0.5), Silent(1), SimpleNamespace(by_id={}, around=()), ())
     book.events, book.matches = 100.0, float(matches)
-    assert book.is_less_with_copies(both) is is_less
+    assert book.is_better_copied(both) is is_less
+
+
+@pytest.mark.parametrize(
+    ("load_counts", "stored", "is_copied"),
+    [
+        ("stored", 199, True),  # 100 events, and 99.5 for subscriptions: loaded by events
+        ("stored", 201, False),
+        ("matching", 1, True),  # each event was matched against one subscription: 100 and 50
+        ("matching", 3, False),
+    ],
+)
+def test_by_the_papers_rule_a_zone_is_split_if_subscriptions_are_more_load_than_events(
+    load_counts, stored, is_copied
+):
+    given = MeghdootParameters(match_cost=0.5, split_rule="paper", load_counts=load_counts)
+    book = KnownLoads(given, Silent(1), SimpleNamespace(by_id={}, around=()), range(stored))
+    space = Space((ContentAttribute("a", "real", 0.0, 1.0),))
+    for _ in range(100):
+        book.visited(EventContent(space, (0.5,)))
+    assert book.is_better_copied(1.0) is is_copied
+    assert book.load == 100 + 0.5 * (stored if load_counts == "stored" else 100 * stored)
 
 
 def test_events_that_came_before_a_split_and_would_not_come_any_more_do_not_count_for_the_next_one():
     space = Space((ContentAttribute("a", "real", 0.0, 1.0),))
-    book = KnownLoads(MeghdootParameters(), Silent(1), SimpleNamespace(by_id={}, around=()))
+    book = KnownLoads(MeghdootParameters(), Silent(1), SimpleNamespace(by_id={}, around=()), ())
     for value in (0.25, 0.75):
-        book.visited(EventContent(space, (value,)), 1)
+        book.visited(EventContent(space, (value,)))
     upper = Zone((0.5, 0.0), (1.0, 1.0))
     assert book.recent_points(upper).T.tolist() == [[0.75, 0.75]]
     assert book.recent_points(Zone((0.9, 0.0), (1.0, 1.0))) is None
@@ -153,7 +174,9 @@ class Silent:
 
 def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
     parameters = MeghdootParameters()
-    books = {own: KnownLoads(parameters, Silent(own), SimpleNamespace(by_id={}, around=())) for own in (1, 2)}
+    books = {
+        own: KnownLoads(parameters, Silent(own), SimpleNamespace(by_id={}, around=()), ()) for own in (1, 2)
+    }
     books[1].heard(9, Load(1_000.0, ()))
     for exchange in range(1, 40):
         for own, book in books.items():
@@ -167,7 +190,7 @@ def test_peers_do_not_remind_each_other_for_ever_of_one_that_is_gone():
 def test_the_load_of_a_former_neighbour_is_forgotten():
     """Otherwise a search for the highest load would still go there, by a report of long ago."""
     parameters, held = MeghdootParameters(), SimpleNamespace(by_id={}, around=())
-    book = KnownLoads(parameters, Silent(1), held)
+    book = KnownLoads(parameters, Silent(1), held, ())
     book.heard(9, Load(1_000.0, ()))
     book._mail.now_us = parameters.load_us
     book.tick()

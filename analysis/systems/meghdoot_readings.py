@@ -1,0 +1,35 @@
+"""Table 1 of Meghdoot's paper under every reading of what the paper leaves open about joins."""
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from analysis.pages.study.results import PaperComparison, StudyResults
+from analysis.pages.study.study_page import StudyContent
+from analysis.systems.meghdoot_paper import ZONES
+
+MEASURED = ("peers", "zones", "degree_max", "within_5_percent")
+
+
+def page(results: StudyResults) -> StudyContent:
+    """Return a row for each reading of each seed, those nearest to the paper first."""
+    parameters = results.record.parameters
+    paper = ZONES[parameters["source"]].get(parameters["peers"])
+    rows = [
+        row
+        for seed in results.seeds
+        for row in pq.read_table(results.directory.seed(seed) / "readings.parquet").to_pylist()
+    ]
+    rows.sort(key=lambda row: abs(np.log(row["zones"] / (paper or 1))))
+    return StudyContent(
+        (),
+        tuple(
+            PaperComparison(
+                ", ".join(str(value) for name, value in row.items() if name not in MEASURED),
+                "" if paper is None else str(paper),
+                f"{row['zones']} zones of at most {row['degree_max']} peers; "
+                f"{row['within_5_percent']:.1%} of events contact at most 5 % of {row['peers']} peers",
+            )
+            for row in rows
+        ),
+        ("A reading: order, load of subscriptions, rule of splits, simulation event, wanted values.",),
+    )
