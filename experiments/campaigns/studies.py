@@ -1,10 +1,15 @@
 """The studies of all systems, and their parameters."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 from node.systems import studies_of, systems
 from topologies.errors import InputError
+from topologies.quantities import yaml_name
+
+StudyPlan = tuple[str, str, dict[str, Any]]
+"""System, study and all of its parameters."""
 
 
 def listed_studies(document: str | None = None) -> Iterator[tuple[str, str]]:
@@ -16,17 +21,50 @@ def listed_studies(document: str | None = None) -> Iterator[tuple[str, str]]:
             yield name, study.description
 
 
-def chosen_study(study: str, overrides: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
-    """Return system, name and all parameters of a study. overrides: `name=value`. Raises InputError."""
-    import yaml  # noqa: PLC0415 - keeps listing quick
-    from pydantic_core import PydanticCustomError  # noqa: PLC0415
-
-    from experiments.parameters import study_parameters  # noqa: PLC0415
-    from topologies.strict import suggestion  # noqa: PLC0415
+def chosen_study(study: str, overrides: Sequence[str]) -> StudyPlan:
+    """Return the plan of a study. overrides: `name=value`. Raises InputError."""
+    from topologies.strict import suggestion  # noqa: PLC0415 - keeps listing quick
 
     owners = {name: owner for owner in systems() for name in studies_of(owner)}
     if study not in owners:
         raise InputError("study", None, "", f"there is no study {study!r:.40}{suggestion(study, owners)}")
+    return _plan(owners[study], study, _values(overrides))
+
+
+def planned_studies(document: str | None, overrides: Sequence[str]) -> list[StudyPlan]:
+    """Return the plans of all points of all studies, or of those after a paper of this name.
+
+    overrides: `name=value`, for each study that has the parameter. Raises InputError.
+    """
+    given = _values(overrides)
+    names = {name for name, _ in listed_studies(document)}
+    chosen = [
+        (owner, name, study)
+        for owner in systems()
+        for name, study in studies_of(owner).items()
+        if name in names
+    ]
+    if not chosen:
+        raise InputError(
+            "--paper", None, "", f"no study is after a paper {document!r:.40}; `cutset study` lists all"
+        )
+    known = {yaml_name(field.name) for _, _, study in chosen for field in fields(study.parameters)}
+    if unknown := sorted(set(given) - known):
+        raise InputError("--set", None, unknown[0], "none of the studies has such a parameter")
+    plans: list[StudyPlan] = []
+    for owner, name, study in chosen:
+        own = {yaml_name(field.name) for field in fields(study.parameters)}
+        mine = {name: value for name, value in given.items() if name in own}
+        for point in study.points:
+            plan = _plan(owner, name, {**point, **mine})
+            if plan not in plans:
+                plans.append(plan)
+    return plans
+
+
+def _values(overrides: Sequence[str]) -> dict[str, Any]:
+    import yaml  # noqa: PLC0415 - keeps listing quick
+
     given = {}
     for override in overrides:
         name, separator, text = override.partition("=")
@@ -36,8 +74,16 @@ def chosen_study(study: str, overrides: Sequence[str]) -> tuple[str, str, dict[s
             given[name] = yaml.safe_load(text)
         except yaml.YAMLError:
             raise InputError(f"--set {override}", None, "", "the value is no YAML") from None
+    return given
+
+
+def _plan(owner: str, study: str, given: dict[str, Any]) -> StudyPlan:
+    from pydantic_core import PydanticCustomError  # noqa: PLC0415 - keeps listing quick
+
+    from experiments.parameters import study_parameters  # noqa: PLC0415
+
     try:
-        return owners[study], study, study_parameters(owners[study], study, given)
+        return owner, study, study_parameters(owner, study, given)
     except PydanticCustomError as error:
         context = error.context or {}
         raise InputError("--set", None, ".".join(context.get("path", ())), context["message"]) from None

@@ -17,7 +17,7 @@ RECORD = "study.json"
 
 @dataclass(frozen=True, slots=True)
 class StudyRecord:
-    """The content of study.json. parameters: all of them."""
+    """The content of study.json. parameters: all of them. commit: of the code, if known."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
@@ -25,6 +25,7 @@ class StudyRecord:
     study: Name
     parameters: Free
     seeds: tuple[Seed, ...]
+    commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

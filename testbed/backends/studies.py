@@ -14,6 +14,7 @@ import random
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,7 @@ def execute(directory: StudyDirectory, seed: int, on_progress: ProgressCallback)
     parameters = replace(study.parameters, **record.parameters)
     folder = directory.seed(seed)
     folder.mkdir(parents=True, exist_ok=True)
+    _forget_peak()
     began_s, given = time.process_time(), StudyTables(seed, folder, on_progress)
     try:
         resolve(study.execute)(parameters, given)
@@ -105,8 +107,14 @@ def execute(directory: StudyDirectory, seed: int, on_progress: ProgressCallback)
     write_json(directory.numbers(seed), given.numbers)
 
 
+def _forget_peak() -> None:
+    """Let the peak memory be that from now on: a worker runs several studies. See proc(5), clear_refs."""
+    with suppress(OSError):  # the peak then includes earlier studies
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
 def _peak_bytes() -> int:
-    """Return the peak memory of this process."""
+    """Return the peak memory of this process since `_forget_peak`."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

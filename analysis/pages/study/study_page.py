@@ -51,6 +51,7 @@ def render(results: StudyResults, content: StudyContent) -> str:
         ("Study", record.study),
         ("Parameters", ", ".join(f"{name} {value}" for name, value in record.parameters.items())),
         ("Seeds", f"{len(results.seeds)} of {len(record.seeds)} done: {', '.join(map(str, results.seeds))}"),
+        ("Commit", record.commit or "not recorded"),
         ("Where", "in virtual time; each seed draws its own network, members and events"),
         ("Processor time of a seed", results.shown(results.single("processor_s")) + " s"),
         ("Memory", scaled(max(results.each(results.single("memory_bytes")), default=None), "B")),

@@ -2,7 +2,7 @@
 
 import secrets
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,56 +13,111 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from analysis.errors import AnalysisError
+from analysis.pages.study.paper_page import write_paper_pages
 from analysis.pages.study.results import StudyResults
 from analysis.pages.study.study_page import as_text, content_of, write_study_report
-from experiments.campaigns.studydir import StudyDirectory, StudyRecord
+from experiments.campaigns.studies import StudyPlan
+from experiments.campaigns.studydir import RECORD, StudyDirectory, StudyRecord
 from testbed.backends.studies import execute, side_by_side
 from testbed.campaign import exit_codes
 from testbed.campaign.jobs.pool import Job, LocalPool
 from testbed.campaign.jobs.serving import serve
 from testbed.campaign.printable_streams import unfiltered
+from testbed.runner.versions import commit
 
 
-def run_study(system: str, study: str, parameters: Mapping[str, Any], seeds: Sequence[int], out: Path) -> int:
+def run_study(plan: StudyPlan, seeds: Sequence[int], out: Path) -> int:
     """Create a study below `out` and run it; return the exit code."""
-    directory = StudyDirectory.create(out, study, datetime.now(UTC), secrets.token_hex(3))
-    directory.write(StudyRecord(system, study, dict(parameters), tuple(seeds)))
-    return go_on(directory)
+    directory = StudyDirectory.create(out, plan[1], datetime.now(UTC), secrets.token_hex(3))
+    directory.write(_record(plan, seeds))
+    return go_on(directory.path)
 
 
-def go_on(directory: StudyDirectory) -> int:
-    """Run the seeds of a study that are not done yet, and write its page; return the exit code."""
-    record = directory.read()
-    done = directory.done(record.seeds)
-    open_seeds = [seed for seed in record.seeds if seed not in done]
-    at_once = side_by_side(int(record.parameters.get("nodes", 0)))
+def run_studies(plans: Sequence[StudyPlan], seeds: Sequence[int], out: Path) -> int:
+    """Create a folder of studies below `out` and run them as one list of jobs; return the exit code."""
+    folder = out / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-studies-{secrets.token_hex(3)}"
+    unfinished = folder.with_suffix(".new")  # so that the folder has all studies, or does not exist
+    for number, plan in enumerate(plans, 1):
+        directory = StudyDirectory(unfinished / f"{number:02}-{plan[1]}")
+        directory.path.mkdir(parents=True)
+        directory.write(_record(plan, seeds))
+    unfinished.rename(folder)
+    return go_on(folder)
+
+
+def _record(plan: StudyPlan, seeds: Sequence[int]) -> StudyRecord:
+    system, study, parameters = plan
+    return StudyRecord(system, study, parameters, tuple(seeds), commit() or "")
+
+
+def go_on(path: Path) -> int:
+    """Run the seeds that are not done of a study, or of all studies in a folder, and write the pages.
+
+    Return the exit code. Raises InputError if there is no study.
+    """
+    directories = [StudyDirectory(each.parent) for each in sorted(path.glob(f"*/{RECORD}"))]
+    is_list = bool(directories)
+    directories = directories or [StudyDirectory(path)]
+    records = [directory.read() for directory in directories]
+    jobs = [
+        _job(directory, record, seed)
+        for directory, record in zip(directories, records, strict=True)
+        for seed in record.seeds
+        if seed not in directory.done(record.seeds)
+    ]
+    at_once = side_by_side(max(_nodes(record) for record in records))
+    problems: list[str] = []
     try:
-        if len(open_seeds) > 1 and at_once > 1:
-            _side_by_side(directory, open_seeds, at_once)
+        if len(jobs) > 1 and (at_once > 1 or is_list):
+            problems = _side_by_side(jobs, at_once)
         else:
             with _progress() as report:
-                for seed in open_seeds:
-                    execute(directory, seed, report)
+                for job in jobs:
+                    execute(StudyDirectory(Path(job.request["study"])), job.request["seed"], report)
     finally:  # after Ctrl-C, too, for the seeds that are done
-        if directory.done(record.seeds):
-            page = write_study_report(directory)
-            click.echo(as_text(content_of(StudyResults.from_directory(directory))))
-            click.echo(f"\n{page}")
-        else:
-            click.echo(
-                f"No seed is done yet; continue with: cutset study --resume {directory.path}", err=True
-            )
-    return exit_codes.FINE
+        _write_pages(path, directories, is_list=is_list)
+    if problems and not is_list:
+        raise AnalysisError(problems[0])
+    for problem in problems:
+        click.echo(f"problem: {problem}", err=True)
+    return exit_codes.FAILED if problems else exit_codes.FINE
 
 
-def _side_by_side(directory: StudyDirectory, seeds: Sequence[int], at_once: int) -> None:
-    click.echo(f"{len(seeds)} seeds, {at_once} at a time", err=True)
-    jobs = [Job(seed, {"study": str(directory.path.absolute()), "seed": seed}) for seed in seeds]
+def _nodes(record: StudyRecord) -> int:
+    """Return the number of nodes; a Meghdoot peer takes as much memory as eight of Scribe's."""
+    return max(int(record.parameters.get("nodes", 0)), 8 * int(record.parameters.get("peers", 0)))
+
+
+def _job(directory: StudyDirectory, record: StudyRecord, seed: int) -> Job:
+    name = f"seed {seed} of {directory.path.name}"
+    return Job(name, {"study": str(directory.path.absolute()), "seed": seed})
+
+
+def _write_pages(path: Path, directories: Sequence[StudyDirectory], *, is_list: bool) -> None:
+    done = [directory for directory in directories if directory.done(directory.read().seeds)]
+    pages = [write_study_report(directory) for directory in done]
+    if not done:
+        click.echo(f"No seed is done yet; continue with: cutset study --resume {path}", err=True)
+    elif is_list:
+        pages = write_paper_pages(path, done)
+    else:
+        click.echo(as_text(content_of(StudyResults.from_directory(done[0]))))
+    for page in pages:
+        click.echo(f"\n{page}")
+
+
+def _side_by_side(jobs: Sequence[Job], at_once: int) -> list[str]:
+    """Execute all jobs; return the problems of those that failed."""
+    click.echo(f"{len(jobs)} seeds, {at_once} at a time", err=True)
+    problems = []
     with LocalPool("testbed.campaign.sweeps.study", {}, at_once) as pool:
         for number, result in enumerate(pool.results(jobs), 1):
-            if problem := result.problem or (result.answer or {}).get("problem"):
-                raise AnalysisError(f"seed {result.subject} of the study failed: {problem}")
-            click.echo(f"seed {result.subject} is done ({number} of {len(seeds)})", err=True)
+            problem = result.problem or (result.answer or {}).get("problem")
+            if problem:
+                problems.append(f"{result.subject} failed: {problem}")
+            state = "failed" if problem else "is done"
+            click.echo(f"{result.subject} {state} ({number} of {len(jobs)}, {result.took_s:.0f} s)", err=True)
+    return problems
 
 
 def _execute(request: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import click
 
 from testbed.cli.options import out_option
 from testbed.interrupts import handling, interrupt
+from topologies.errors import InputError
 
 
 @click.command(name="study")
@@ -22,32 +23,46 @@ from testbed.interrupts import handling, interrupt
     show_default=True,
     help="Number of seeds, each with its own network.",
 )
+@click.option("--all", "is_all", is_flag=True, help="Run every point of every study, as one list of jobs.")
+@click.option("--paper", metavar="NAME", help="The same for the studies after one paper, as meghdoot.")
 @out_option
 @click.option(
     "--resume",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Resume an interrupted study, and write its page again.",
+    help="Resume an interrupted study or list of studies, and write the pages again.",
 )
 def command(  # noqa: PLR0917 (click passes them by name)
-    study: str | None, overrides: tuple[str, ...], seed: int, repeat: int, out: Path, resume: Path | None
+    study: str | None,
+    overrides: tuple[str, ...],
+    seed: int,
+    repeat: int,
+    is_all: bool,
+    paper: str | None,
+    out: Path,
+    resume: Path | None,
 ) -> int | None:
     """Run a study at a paper's size, and show its numbers beside the paper's.
 
     Without STUDY, list the studies. With --repeat, seeds run in parallel, as many as fit into
     memory. `--set nodes=2000` makes one that takes seconds. Ctrl-C keeps the seeds that are done.
+    --all and --paper take no STUDY; they also write a page for each paper, in Markdown.
     """
-    from experiments.campaigns.studies import chosen_study, listed_studies
+    from experiments.campaigns.studies import chosen_study, listed_studies, planned_studies
 
-    if resume is None and study is None:
+    is_list = is_all or paper is not None
+    if study is not None and is_list:
+        raise InputError("study", None, "", "give a study, or --all, or --paper NAME")
+    if resume is None and study is None and not is_list:
         for name, description in listed_studies():
             click.echo(f"  {name:<30}  {description}")
         return None
-    from experiments.campaigns.studydir import StudyDirectory
-    from testbed.campaign.sweeps.study import go_on, run_study
+    from testbed.campaign.sweeps.study import go_on, run_studies, run_study
 
     with handling({signal.SIGTERM: interrupt}):
         if resume is not None:
-            return go_on(StudyDirectory(resume))
-        system, name, parameters = chosen_study(str(study), overrides)
-        return run_study(system, name, parameters, range(seed, seed + repeat), out)
+            return go_on(resume)
+        seeds = range(seed, seed + repeat)
+        if is_list:
+            return run_studies(planned_studies(paper, overrides), seeds, out)
+        return run_study(chosen_study(str(study), overrides), seeds, out)

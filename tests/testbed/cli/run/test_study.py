@@ -2,11 +2,15 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from experiments.campaigns.studies import chosen_study, listed_studies, planned_studies
+from experiments.campaigns.studydir import StudyDirectory
+from testbed.campaign.sweeps.study import run_studies
 from testbed.cli.main import run
 
 SMALL = ["--set", "nodes=300"]
@@ -140,6 +144,9 @@ def test_an_overlay_by_joins_is_like_one_made_at_once(tmp_path):
         (["scribe-groups", "--set", "nodes=many"], "nodes: "),
         (["scribe-groups", "--set", "nodes"], "should be NAME=VALUE"),
         (["--resume", "."], "study.json"),
+        (["--paper", "sprinkler"], "no study is after a paper 'sprinkler'"),
+        (["--all", "--set", "pears=3"], "pears: none of the studies has such a parameter"),
+        (["--all", "scribe-groups"], "give a study, or --all, or --paper NAME"),
     ],
 )
 def test_errors_are_one_line(asked, said, capsys, tmp_path, monkeypatch):
@@ -209,3 +216,43 @@ def test_every_variant_has_the_same_events_when_peers_fail(tmp_path):
     assert events[events.at_s < 0].missed.sum() == 0
     numbers = json.loads((directory / "seeds" / "1" / "numbers.json").read_text())
     assert numbers["alive mirror"] == numbers["alive no copies"] == 27
+
+
+FEW = ["--set", "peers=20", "--set", "subscriptions=20", "--set", "events=60"]
+
+
+def test_a_list_of_studies_survives_one_that_fails_and_goes_on_with_it(tmp_path, capsys):
+    plans = [chosen_study(name, FEW[1::2]) for name in ("meghdoot-uniform", "meghdoot-stocks")]
+    plans[0][2]["peers"] = 1
+    assert run_studies(plans, [1], tmp_path) == 1
+    assert "seed 1 of 01-meghdoot-uniform failed: ValueError: peers" in capsys.readouterr().err
+    [folder] = tmp_path.iterdir()
+    assert "uniform" not in (folder / "meghdoot.md").read_text()
+    done = (folder / "02-meghdoot-stocks" / "seeds" / "1" / "numbers.json").stat()
+    broken = StudyDirectory(folder / "01-meghdoot-uniform")
+    broken.write(replace(broken.read(), parameters={**plans[0][2], "peers": 20}))
+    assert run(["study", "--resume", str(folder)]) == 0
+    assert (folder / "02-meghdoot-stocks" / "seeds" / "1" / "numbers.json").stat() == done
+    page = (folder / "meghdoot.md").read_text()
+    assert "[01-meghdoot-uniform](01-meghdoot-uniform/report.html)" in page
+    assert page.count("| Unique zones |") == 2
+
+
+def test_all_studies_have_every_point_of_their_papers():
+    plans = planned_studies(None, [])
+    assert {name for _, name, _ in plans} == {name for name, _ in listed_studies()}
+    assert [given["peers"] for _, name, given in plans if name == "meghdoot-stocks"] == [100, 1_000, 10_000]
+    meghdoot = planned_studies("meghdoot-2004", ["peers=50"])
+    assert {system for system, _, _ in meghdoot} == {"meghdoot"}
+    assert [given["peers"] for _, name, given in meghdoot if name == "meghdoot-stocks"] == [50]
+
+
+def test_readings_give_other_zones_from_the_same_events(tmp_path, monkeypatch):
+    monkeypatch.setattr("node.protocols.meghdoot.studies.readings.OPEN", ("order",))
+    few = ["--set", "peers=8", "--set", "subscriptions=60", "--set", "events=150"]
+    folder = made_once(tmp_path, "meghdoot-readings", *few, "--set", "events_after_joins=1")
+    rows = {row["order"]: row for row in pq.read_table(folder / "readings.parquet").to_pylist()}
+    assert {order: row["peers"] for order, row in rows.items()} == dict.fromkeys(rows, 8)
+    assert rows["subscriptions-first"]["zones"] == 8  # no events yet: nothing to copy for
+    assert rows["mixed"]["zones"] < 8
+    assert rows["installed"]["degree_max"] >= 1
