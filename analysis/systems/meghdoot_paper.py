@@ -98,7 +98,7 @@ def _load_numbers(results: StudyResults) -> tuple[PaperComparison, ...]:
         degree = DEGREE[source].get(peers, UNSAID)
 
     def visits_per(seconds: str) -> Measure:
-        return lambda seed: results.number(seed, "visits") / results.number(seed, seconds)
+        return lambda seed: results.number(seed, "visits") / (results.number(seed, seconds) or np.nan)
 
     compared = results.compared
     return (
