@@ -8,6 +8,7 @@ from experiments.faults.fault import TriggeredFault
 from experiments.faults.links import WhichWay
 from experiments.faults.processes import ProcessFault
 from experiments.planned.changes import DRIFT_PPM_MAX, OFFSET_US_MAX, ProcessAction
+from topologies.quantities import DRIFT, OFFSET
 from topologies.strict import DriftPpm, DurationUs, Flag, OffsetUs, WholeNumber, problem
 
 
@@ -159,6 +160,13 @@ class ClockFault(StateFault):
     """How much the clock gains from then on, or loses, such as 200ppm or -200ppm. Overlapping faults of one
     clock add up.
     """
+
+    @property
+    def target(self) -> str:
+        """`r2/proxy-0 by -3s 200ppm`."""
+        step = [OFFSET.format(self.offset_us)] if self.offset_us else []
+        drift = [DRIFT.format(self.drift_ppm)] if self.drift_ppm else []
+        return f"{self.process} by {' '.join(step + drift)}"
 
     def details(self) -> dict[str, Any]:
         """Return the step and the drift."""

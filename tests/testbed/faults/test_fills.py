@@ -65,3 +65,13 @@ def test_a_disk_that_is_slow_says_by_how_much_and_ends_as_one_that_is_full_does(
         5 * S,
         8 * S,
     ]
+
+
+def test_a_clock_says_how_wrong_it_is_and_a_replace_does_not_make_it_right() -> None:
+    wrong = {"name": "wrong", "at": "5s", "clock": DISK, "offset": "-1500ms", "drift": "20ppm"}
+    (begun,) = process_changes(faults(wrong, {"name": "new", "at": "8s", "replace": DISK}), 60 * S)[:1]
+    assert (begun.action, begun.offset_us, begun.drift_ppm) == (ProcessAction.CLOCK, -1_500_000, 20)
+    assert faults(wrong)[0].target == f"{DISK} by -1500ms 20ppm"
+    assert ending(faults(wrong)[0], faults(wrong, {"name": "new", "at": "8s", "replace": DISK}))[0] is None
+    over = process_changes(faults(wrong, {"name": "right", "at": "9s", "restore": "wrong"}), 60 * S)[-1]
+    assert (over.action, over.at_us, over.fault) == (ProcessAction.UNCLOCK, 9 * S, "right")
