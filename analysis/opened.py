@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from analysis.errors import AnalysisError
-from analysis.sql.duckdb_engine import duckdb_engine
+from analysis.sql.duckdb_engine import duckdb_questions
 from analysis.sql.questions import RunCase, read_cases
 from analysis.sql.tables import TABLES
 from experiments.records.run_record import RunRecord
@@ -60,8 +60,8 @@ class OpenRun:
 
     def sql(self, question: str) -> pa.Table:
         """Return the answer to a query (docs/sql.md). Raises AnalysisError that names the mistake in it."""
-        with duckdb_engine([self.case]) as engine:
-            return engine.ask(question).table()
+        with duckdb_questions([self.case]) as questions:
+            return questions.ask(question).table()
 
     def spark(self, name: str, master: str | None = None) -> "DataFrame":
         """Return a table in this process's Spark session.
@@ -69,9 +69,9 @@ class OpenRun:
         master: a Spark master URL; None uses this machine's processors. Raises AnalysisError if no table has
         that name or Spark does not start.
         """
-        from analysis.sql.spark_engine import spark_engine  # noqa: PLC0415 - few need Java
+        from analysis.sql.spark_engine import spark_frame  # noqa: PLC0415 - few need Java
 
-        return spark_engine([self.case], master).frame(_known(name))
+        return spark_frame(self.case, _known(name), master)
 
 
 def open_run(run: str | Path = LATEST, runs: Path = RUNS) -> OpenRun:

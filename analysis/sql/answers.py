@@ -95,7 +95,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     try:
         found: list[dict[str, Any]] = batch.to_pylist()
     except (OverflowError, ValueError) as error:
-        raise AnalysisError(f"a value cannot be shown ({error}): CAST it to VARCHAR") from None
+        raise AnalysisError(f"a value cannot be shown ({error}): CAST it to STRING") from None
     return found
 
 

@@ -7,7 +7,7 @@ in Spark. DuckDB itself may not access files, the network or extensions.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -18,7 +18,10 @@ from pyarrow import dataset
 
 from analysis.errors import AnalysisError
 from analysis.sql.functions import SqlFunction
-from analysis.sql.questions import QueryResult, RunCase, distinct, prepare
+from analysis.sql.questions import QueryResult, Questions, RunCase
+
+if TYPE_CHECKING:
+    from analysis.sql.dialect import Translation
 
 Given = TypeVar("Given")
 
@@ -32,14 +35,14 @@ _CLOSED: Final = {
 
 
 @contextmanager
-def duckdb_engine(cases: Sequence[RunCase]) -> Iterator["DuckDbEngine"]:
-    """Open an in-memory engine with the tables of these runs."""
+def duckdb_questions(cases: Sequence[RunCase]) -> Iterator[Questions]:
+    """Open an in-memory engine for questions about these runs."""
     with closing(duckdb.connect(config=dict(_CLOSED))) as connection, ThreadPoolExecutor(1) as thread:
         engine = DuckDbEngine(connection, thread)
         with _short_errors():
-            prepare(engine, cases)
             connection.execute("SET lock_configuration = true")
-        yield engine
+            questions = Questions(engine, cases)
+        yield questions
 
 
 class DuckDbEngine:
@@ -79,22 +82,14 @@ class DuckDbEngine:
         """See `SqlEngine`."""
         return "'" + text.replace("'", "''") + "'"
 
-    def ask(self, query: str) -> QueryResult:
+    def answer(self, question: "Translation") -> QueryResult:
         """See `SqlEngine`. An interrupt also ends the query."""
-        reader = self._done(lambda: self._open(query))
-        columns = distinct(pa.schema([field.with_type(_narrow(field.type)) for field in reader.schema]))
-        return QueryResult(columns, self._read(reader, columns))
+        reader = self._done(lambda: self._connection.sql(question.duckdb).to_arrow_reader(BATCH_ROWS))
+        return QueryResult(reader.schema, self._read(reader))
 
-    def _open(self, query: str) -> pa.RecordBatchReader:
-        relation = self._connection.sql(query)
-        if relation is None:
-            raise AnalysisError("only statements that return rows are allowed, such as SELECT or DESCRIBE")
-        return relation.to_arrow_reader(BATCH_ROWS)
-
-    def _read(self, reader: pa.RecordBatchReader, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _read(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         while (batch := self._done(lambda: next(reader, None))) is not None:
-            with _short_errors():
-                yield batch.rename_columns(columns.names).cast(columns)
+            yield batch
 
     def _done(self, work: Callable[[], Given]) -> Given:
         """Run the work in a thread, because DuckDB in the main thread would ignore Ctrl-C."""
@@ -106,11 +101,6 @@ class DuckDbEngine:
                 self._connection.interrupt()
                 wait([doing])
                 raise
-
-
-def _narrow(kind: pa.DataType) -> pa.DataType:
-    """Return 64-bit integers, as in Spark, for DuckDB's 128-bit sums of integers."""
-    return pa.int64() if pa.types.is_decimal(kind) and kind.scale == 0 else kind
 
 
 @contextmanager
@@ -126,4 +116,5 @@ def _line(message: str) -> str:
     """Return the error on one line, without the query, which DuckDB appends."""
     ours = f"{AnalysisError.__name__}: "
     text = message.rpartition(ours)[2] if ours in message else message.partition("\n\nLINE ")[0]
+    text = text.removeprefix("Invalid Input Error: ")  # raised by error(), in words of ours
     return " ".join(text.split())

@@ -6,18 +6,22 @@ run without a table contributes no rows.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
-from analysis.errors import raise_not_analysed
+from analysis.errors import AnalysisError, raise_not_analysed
 from analysis.sql import records
 from analysis.sql.functions import SqlFunction, functions, span
 from analysis.sql.tables import TABLES, SqlTable, has_bins
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
+
+if TYPE_CHECKING:
+    from analysis.sql.dialect import Translation
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,8 @@ class SqlEngine(Protocol):
     def literal(self, text: str) -> str:
         """Quote a text as an SQL literal."""
 
-    def ask(self, query: str) -> "QueryResult":
-        """Execute a query. Raises AnalysisError if it is invalid or fails."""
+    def answer(self, question: "Translation") -> "QueryResult":
+        """Answer a question. Raises AnalysisError if it fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,26 +94,90 @@ def read_cases(runs: Sequence[RunDirectory]) -> list[RunCase]:
     return list(cases.values())
 
 
-def prepare(engine: SqlEngine, cases: Sequence[RunCase]) -> None:
-    """Add all tables of these runs, and the functions, to an engine."""
-    for name, table in TABLES.items():
+class Questions:
+    """Answers questions about runs on an engine, to which it adds the tables that they name."""
+
+    def __init__(self, engine: SqlEngine, cases: Sequence[RunCase]) -> None:
+        """Add the functions to the engine."""
+        self._engine, self._cases = engine, cases
+        self._added: set[str] = set()
+        spans = [span(case.name, case.record, list(records.faults(case.run, case.record))) for case in cases]
+        for name, function in functions([each for each in spans if each is not None]).items():
+            engine.add_function(name, function)
+
+    def ask(self, question: str) -> QueryResult:
+        """Return the answer. Raises AnalysisError that names the part of the question that is wrong."""
+        from analysis.sql.dialect import located, translate  # noqa: PLC0415 - a prompt opens without it
+
+        translation = translate(question, self._columns)
+        for table in translation.tables:
+            self.add(table)
+        try:
+            answer = self._engine.answer(translation)
+        except AnalysisError as error:
+            said = str(error)
+            raise AnalysisError(located(question, said) if "Binder Error" in said else said) from error
+        columns = distinct(_renamed(answer.columns, translation.columns))
+        return QueryResult(columns, (batch.rename_columns(columns.names) for batch in answer.batches))
+
+    def add(self, name: str) -> None:
+        """Add a table to the engine, if it is not there yet."""
+        if name in self._added:
+            return
+        table, engine = TABLES[name], self._engine
         parts = [
             (part, case)
-            for number, case in enumerate(cases)
+            for number, case in enumerate(self._cases)
             if _add_part(engine, part := f"{name}__{number}", name, table, case)
         ]
         if not parts:
             engine.add_rows(f"{name}__0", table.columns.empty_table())
-            parts = [(f"{name}__0", cases[0])]
+            parts = [(f"{name}__0", self._cases[0])]
         engine.add_view(name if name != RUNS else f"{RUNS}__all", _view(engine, table, parts))
-    _add_settings(engine, cases)
-    spans = [span(case.name, case.record, list(records.faults(case.run, case.record))) for case in cases]
-    for name, function in functions([each for each in spans if each is not None]).items():
-        engine.add_function(name, function)
+        if name == RUNS:
+            self._add_settings()
+        self._added.add(name)
+
+    def _add_settings(self) -> None:
+        """Add the view `runs`: its columns, followed by every setting as a column."""
+        self._engine.add_rows("settings__all", self._settings)
+        columns = "".join(f", s.{name}" for name in self._settings.column_names[1:])
+        select = f"SELECT r.*{columns} FROM {RUNS}__all r JOIN settings__all s ON r.run = s.run"  # noqa: S608
+        self._engine.add_view(RUNS, select)
+
+    @cached_property
+    def _settings(self) -> pa.Table:
+        return records.settings_table({case.name: records.settings(case.record) for case in self._cases})
+
+    def _columns(self, table: str) -> dict[str, str] | None:
+        """Return the types of a table's columns, in Spark's words; None if there is no such table."""
+        if table not in TABLES:
+            return None
+        found = dict.fromkeys(columns_of(table), "string")
+        found |= {"t_ns": "bigint"} if has_bins(TABLES[table].columns) else {}
+        settings = self._settings.schema if table == RUNS else pa.schema([])
+        return found | {each.name: spark_type(each.type) for each in (*TABLES[table].columns, *settings)}
 
 
 RUNS = "runs"
 """The table that has the runs' settings in addition to its own columns."""
+
+
+def spark_type(kind: pa.DataType) -> str:
+    """Return the name that Spark has for a type of our tables."""
+    if pa.types.is_list(kind):
+        return f"array<{spark_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{each.name}: {spark_type(each.type)}' for each in kind)}>"
+    return _SPARK_TYPES.get(str(kind), str(kind))
+
+
+_SPARK_TYPES: Final = {"bool": "boolean", "int32": "int", "int64": "bigint"}
+
+
+def _renamed(columns: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    assert len(columns) == len(names), "a translation has the columns of its question"
+    return pa.schema([field.with_name(name) for field, name in zip(columns, names, strict=True)])
 
 
 def _add_part(engine: SqlEngine, part: str, name: str, table: SqlTable, case: RunCase) -> bool:
@@ -134,15 +202,6 @@ def _view(engine: SqlEngine, table: SqlTable, parts: Sequence[tuple[str, RunCase
         bins = begin if has_bins(table.columns) else ""
         selects.append(f"SELECT {engine.literal(case.name)} AS run, *{bins} FROM {part}")  # noqa: S608
     return " UNION ALL ".join(selects)
-
-
-def _add_settings(engine: SqlEngine, cases: Sequence[RunCase]) -> None:
-    """Add the view `runs`: its columns, followed by every setting as a column."""
-    settings = records.settings_table({case.name: records.settings(case.record) for case in cases})
-    engine.add_rows("settings__all", settings)
-    columns = "".join(f", s.{name}" for name in settings.column_names[1:])
-    select = f"SELECT r.*{columns} FROM {RUNS}__all r JOIN settings__all s ON r.run = s.run"  # noqa: S608
-    engine.add_view(RUNS, select)
 
 
 def _is_text(path: Path) -> bool:

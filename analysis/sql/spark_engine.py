@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as spark_functions
@@ -14,23 +15,35 @@ from analysis.jobs.spark import cause
 from analysis.schemas import spark_schema
 from analysis.session import spark_session
 from analysis.sql.functions import SqlFunction
-from analysis.sql.questions import QueryResult, RunCase, distinct, prepare
+from analysis.sql.questions import QueryResult, Questions, RunCase
 
+if TYPE_CHECKING:
+    from analysis.sql.dialect import Translation
+
+_SETTINGS: Final = {"spark.sql.ansi.enabled": "true", "spark.sql.caseSensitive": "false"}
 _TYPES: Final = {"VARCHAR": "string", "DOUBLE": "double", "BOOLEAN": "boolean", "BIGINT": "bigint"}
 
 
-def spark_engine(cases: Sequence[RunCase], master: str | None = None) -> "SparkEngine":
-    """Open an engine with the tables of these runs, in a new session. Raises AnalysisError if Spark fails."""
-    engine = SparkEngine(spark_session(master).newSession())
-    prepare(engine, cases)
-    return engine
+def spark_questions(cases: Sequence[RunCase], master: str | None = None) -> Questions:
+    """Open a new session for questions about these runs. Raises AnalysisError if Spark fails."""
+    return Questions(SparkEngine(spark_session(master).newSession()), cases)
+
+
+def spark_frame(case: RunCase, table: str, master: str | None = None) -> DataFrame:
+    """Return a table of a run as a Spark data frame. Raises AnalysisError if Spark fails."""
+    session = spark_session(master).newSession()
+    Questions(SparkEngine(session), [case]).add(table)
+    return session.table(table)
 
 
 class SparkEngine:
     """The engine of Spark; see `analysis.sql.questions.SqlEngine`."""
 
     def __init__(self, session: SparkSession) -> None:
+        """Use a session of its own. Settings that change answers are set, since a cluster has its own."""
         self._session = session
+        for name, value in _SETTINGS.items():
+            session.conf.set(name, value)
 
     def add_files(self, name: str, files: Sequence[str], columns: pa.Schema) -> None:
         """See `SqlEngine`."""
@@ -56,18 +69,13 @@ class SparkEngine:
         """See `SqlEngine`."""
         return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
-    def frame(self, name: str) -> DataFrame:
-        """Return a view as a Spark data frame."""
-        return self._session.table(name)
-
-    def ask(self, query: str) -> QueryResult:
+    def answer(self, question: "Translation") -> QueryResult:
         """See `SqlEngine`."""
         try:
-            table = self._session.sql(query).toArrow()
-        except PySparkException as error:
+            table = self._session.sql(question.spark).toArrow()
+        except (PySparkException, Py4JError) as error:
             raise AnalysisError(cause(error)) from error
-        columns = distinct(table.schema)
-        return QueryResult(columns, iter(table.rename_columns(columns.names).to_batches()))
+        return QueryResult(table.schema, iter(table.to_batches()))
 
 
 def _plain(path: str) -> str:

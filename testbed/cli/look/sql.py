@@ -13,7 +13,7 @@ from testbed.cli.options import once, run_arguments
 
 if TYPE_CHECKING:
     from analysis.sql.answers import OutputFormat
-    from analysis.sql.questions import QueryResult, RunCase, SqlEngine
+    from analysis.sql.questions import QueryResult, Questions, RunCase
     from experiments.records.rundir import RunDirectory
 
 FORMS: Final = ("table", "csv", "json", "parquet")
@@ -50,7 +50,8 @@ def command(
     each table is the run's name. `runs` has every setting as a column. Beside SQL's own functions there are
     ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
 
-    DuckDB answers by default. Spark gives the same rows for the same text, if both support it.
+    The language is Spark's SQL. DuckDB answers by default, Spark with the same rows; questions that they
+    would answer differently are refused.
 
     Example: cutset sql latest "SELECT origin, max(p99_ms) FROM latency GROUP BY origin"
 
@@ -69,26 +70,26 @@ def command(
     wanted = OutputFormat(form or OutputFormat.TABLE)
     with (
         reading(*(run.path for run in runs)),
-        _engine(read_cases(runs), spark=spark or master is not None, master=master) as engine,
+        _questions(read_cases(runs), spark=spark or master is not None, master=master) as asked,
     ):
         if question is None and output is None:
-            return _answer_all(engine, wanted)
+            return _answer_all(asked, wanted)
         questions = list(statements(question or ""))
         if not questions and question is not None:
             raise click.UsageError("the question is empty")
         if output is not None and len(questions) != 1:
             raise click.UsageError(f"--output takes one question, but there are {len(questions)}")
         for each in questions:
-            _give(engine.ask(each), wanted, output)
+            _give(asked.ask(each), wanted, output)
         return 0
 
 
-def _answer_all(engine: "SqlEngine", form: "OutputFormat") -> int:
+def _answer_all(asked: "Questions", form: "OutputFormat") -> int:
     """Answer questions from standard input, or at a prompt on a terminal."""
     from testbed.cli.look.sql_prompt import SqlPrompt, statements
 
     def answer(question: str) -> None:
-        _give(engine.ask(question), form, None)
+        _give(asked.ask(question), form, None)
 
     if sys.stdin.isatty():
         SqlPrompt(answer).loop()
@@ -156,17 +157,17 @@ def _runs(names: Sequence[str]) -> "list[RunDirectory]":
     return found
 
 
-def _engine(
+def _questions(
     cases: "Sequence[RunCase]", *, spark: bool, master: str | None
-) -> "AbstractContextManager[SqlEngine]":
+) -> "AbstractContextManager[Questions]":
     if not spark:
-        from analysis.sql.duckdb_engine import duckdb_engine
+        from analysis.sql.duckdb_engine import duckdb_questions
 
-        return duckdb_engine(cases)
-    from analysis.sql.spark_engine import spark_engine
+        return duckdb_questions(cases)
+    from analysis.sql.spark_engine import spark_questions
 
     click.echo("starting Spark", err=True)
-    return nullcontext(spark_engine(cases, master))
+    return nullcontext(spark_questions(cases, master))
 
 
 def _give(answer: "QueryResult", form: "OutputFormat", output: Path | None) -> None:

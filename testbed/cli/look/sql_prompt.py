@@ -82,7 +82,8 @@ class SqlPrompt:
 
 def statements(text: str) -> Iterator[str]:
     """Yield the questions in a text, separated by `;` outside of quotes and comments."""
-    pieces = re.findall(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|;|[^;'\"/-]+|.", text, re.DOTALL)
+    quoted = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`"
+    pieces = re.findall(rf"{quoted}|--[^\n]*|/\*.*?\*/|;|[^;'\"`/-]+|.", text, re.DOTALL)
     question = ""
     for piece in [*pieces, ";"]:
         if piece != ";":

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.sql.duckdb_engine import duckdb_engine
-from analysis.sql.questions import columns_of, prepare, read_cases
+from analysis.sql.dialect import Translation
+from analysis.sql.duckdb_engine import duckdb_questions
+from analysis.sql.questions import Questions, RunCase, columns_of, read_cases
 from analysis.sql.records import settings
 from analysis.sql.spark_engine import SparkEngine
 from analysis.sql.tables import TABLES, tables_as_markdown
@@ -42,8 +43,13 @@ def runs(tmp_path_factory) -> list[RunDirectory]:
 @pytest.fixture(scope="module")
 def ask(runs):
     with ExitStack() as stack:
-        engine = stack.enter_context(duckdb_engine(read_cases(runs[:1])))
+        engine = stack.enter_context(duckdb_questions(read_cases(runs[:1])))
         yield lambda query: engine.ask(query).table()
+
+
+def on_spark(spark, cases: list[RunCase]) -> Questions:
+    """Return the engine of Spark in a new session."""
+    return Questions(SparkEngine(spark.newSession()), cases)
 
 
 def rows(table) -> Counter:
@@ -100,7 +106,7 @@ def test_an_inline_generated_topology_gives_all_its_columns(runs):
 
 
 def test_runs_are_distinguished_by_their_names(runs):
-    with duckdb_engine(read_cases(runs)) as engine:
+    with duckdb_questions(read_cases(runs)) as engine:
         found = engine.ask("SELECT run, count(*) AS n FROM packets GROUP BY run").table().to_pylist()
     assert len({row["n"] for row in found}) == 1
     assert {row["run"] for row in found} == {run.name for run in runs}
@@ -115,23 +121,39 @@ def test_a_table_that_a_run_lacks_has_no_rows(runs, ask):
     ("wrong", "said"),
     [
         ("SELECT nothing FROM packets", "nothing"),
-        ("SELEC 1", "SELEC"),
-        ("SELECT * FROM read_csv('/etc/passwd')", "disabled"),
-        ("COPY packets TO '/tmp/stolen.parquet'", "disabled"),
-        ("INSTALL httpfs", "disabled"),
-        ("SET enable_external_access = true", "lock"),
+        ("SELEC 1", "only statements that return rows"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "`read_csv('/etc/passwd')` is not in the dialect"),
+        ("SELECT * FROM parquet.`/tmp/x`", "is no table"),
+        ("SELECT * FROM packets__0", "`packets__0` is no table"),
+        ("COPY packets TO '/tmp/stolen.parquet'", "only statements that return rows"),
+        ("SET enable_external_access = true", "only statements that return rows"),
         ("-- nothing", "only statements that return rows"),
     ],
 )
 def test_unanswerable_questions_are_refused_in_one_line(runs, wrong, said):
-    with duckdb_engine(read_cases(runs[:1])) as engine, pytest.raises(AnalysisError) as raised:
+    with duckdb_questions(read_cases(runs[:1])) as engine, pytest.raises(AnalysisError) as raised:
         engine.ask(wrong).table()
     assert said in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("SELECT * FROM read_csv('/etc/passwd')", "disabled"),
+        ("COPY (SELECT 1) TO '/tmp/stolen.parquet'", "disabled"),
+        ("INSTALL httpfs", "disabled"),
+        ("SET enable_external_access = true", "lock"),
+    ],
+)
+def test_duckdb_itself_reads_and_writes_no_files(runs, statement, said):
+    translation = Translation("", statement, (), ())
+    with duckdb_questions(read_cases(runs[:1])) as questions, pytest.raises(AnalysisError, match=said):
+        questions._engine.answer(translation).table()
+
+
 def test_unknown_arguments_of_functions_are_refused_in_one_line(runs):
-    with duckdb_engine(read_cases(runs)) as engine, pytest.raises(AnalysisError) as raised:
+    with duckdb_questions(read_cases(runs)) as engine, pytest.raises(AnalysisError) as raised:
         engine.ask("SELECT since_start(t_ns) FROM packets").table()
     assert str(raised.value).startswith("a-run and o'brien's \\ run overlap in time")
 
@@ -146,8 +168,7 @@ def test_an_unanalysed_run_is_not_queried(tmp_path):
 @pytest.mark.spark
 @pytest.mark.parametrize("question", [*WORKED, *OTHERS])
 def test_spark_gives_the_same_rows(spark, runs, ask, question):
-    engine = SparkEngine(spark.newSession())
-    prepare(engine, read_cases(runs[:1]))
+    engine = on_spark(spark, read_cases(runs[:1]))
     here, there = ask(question), engine.ask(question).table()
     assert here.column_names == there.column_names
     assert rows(here) == rows(there)
@@ -155,8 +176,7 @@ def test_spark_gives_the_same_rows(spark, runs, ask, question):
 
 @pytest.mark.spark
 def test_spark_says_in_a_line_what_is_wrong(spark, runs):
-    engine = SparkEngine(spark.newSession())
-    prepare(engine, read_cases(runs))
+    engine = on_spark(spark, read_cases(runs))
     for wrong, said in (
         ("SELECT nothing FROM packets", "nothing"),
         ("SELECT since_start(t_ns) FROM packets", "overlap in time"),

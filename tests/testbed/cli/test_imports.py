@@ -15,6 +15,7 @@ HEAVY = {
     "pyarrow",
     "pyspark",
     "duckdb",
+    "sqlglot",
     "matplotlib",
     "paramiko",
     "rich",

@@ -1,0 +1,361 @@
+"""Refuses what the engines would answer differently, or what has no single answer."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, Final
+
+from sqlglot import exp
+
+from analysis.sql.dialect_functions import FUNCTIONS, INSTEAD, KINDS
+from analysis.sql.dialect_types import arguments, family, function_of, is_distinct, kind, refuse
+
+_GRAMMAR: Final = (
+    *(exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Qualify, exp.Order, exp.Ordered),
+    *(
+        exp.Limit,
+        exp.Offset,
+        exp.With,
+        exp.CTE,
+        exp.Subquery,
+        exp.Union,
+        exp.Except,
+        exp.Intersect,
+        exp.Values,
+    ),
+    *(
+        exp.Tuple,
+        exp.Table,
+        exp.TableAlias,
+        exp.Alias,
+        exp.Column,
+        exp.Identifier,
+        exp.Dot,
+        exp.Star,
+        exp.Literal,
+    ),
+    *(exp.Boolean, exp.Null, exp.Paren, exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT),
+    *(
+        exp.LTE,
+        exp.NullSafeEQ,
+        exp.Is,
+        exp.In,
+        exp.Between,
+        exp.Like,
+        exp.ILike,
+        exp.RegexpLike,
+        exp.Case,
+        exp.If,
+    ),
+    *(
+        exp.Cast,
+        exp.DataType,
+        exp.DataTypeParam,
+        exp.Add,
+        exp.Sub,
+        exp.Mul,
+        exp.Div,
+        exp.IntDiv,
+        exp.Mod,
+        exp.Neg,
+        exp.BitwiseAnd,
+    ),
+    *(
+        exp.BitwiseOr,
+        exp.BitwiseXor,
+        exp.BitwiseNot,
+        exp.DPipe,
+        exp.Bracket,
+        exp.Window,
+        exp.WindowSpec,
+        exp.Filter,
+    ),
+    *(
+        exp.Anonymous,
+        exp.Distinct,
+        exp.Exists,
+        exp.IgnoreNulls,
+        exp.Rollup,
+        exp.Cube,
+        exp.GroupingSets,
+        exp.Concat,
+    ),
+)
+"""What a question may consist of."""
+_WRITE: Final[dict[type[exp.Expr], str]] = {
+    exp.Lateral: "LATERAL is not in the dialect: write FROM (SELECT *, explode(x) AS y FROM ...)",
+    exp.Lambda: "functions of `x -> ...` are not in the dialect: explode the array",
+    exp.TableSample: "a sample has another answer each time: leave it out",
+    exp.Sort: "SORT BY is not in the dialect: write ORDER BY",
+    exp.Transform: "functions of `x -> ...` are not in the dialect: explode the array",
+    exp.TryCast: "is not in the dialect: write CASE WHEN s RLIKE '^-?[0-9]+$' THEN CAST(s AS BIGINT) END",
+    exp.WithinGroup: "WITHIN GROUP is not in the dialect: write percentile(x, 0.5)",
+    exp.Interval: "intervals are not in the dialect: compute with nanoseconds",
+    exp.BitwiseLeftShift: "shifts are not in the dialect: multiply",
+    exp.BitwiseRightShift: "shifts are not in the dialect: write div",
+}
+_CASTS: Final = {
+    exp.DType.INT: "idsb",
+    exp.DType.BIGINT: "idsb",
+    exp.DType.DOUBLE: "idsb",
+    exp.DType.TEXT: "isb",
+    exp.DType.BOOLEAN: "ib",
+}
+"""Kinds that can be cast to a type, beside NULL."""
+_CAST_INSTEAD: Final = {
+    "d": ": engines write numbers differently, so CAST(round(x * 1000) AS BIGINT) first",
+    "x": ": write hex(x)",
+}
+_SAFE_PATTERN: Final = re.compile(
+    r"(?:[^\\(\[]|\\[.dwsDWS\-\[\](){}*+?|^$/]|\((?:\?:)?(?!\?)|\[\^?[^\[\]\\&]+\])*"
+)
+"""Patterns that Java and RE2 read alike."""
+_ORDERED: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
+_BOUNDS: Final = ("first_value", "last_value", "nth_value")
+
+
+def check_grammar(tree: exp.Expr) -> None:
+    """Refuse parts of SQL that are not in the dialect, before types are known."""
+    for node in tree.walk():
+        is_order_by_all = isinstance(node, exp.Var) and isinstance(node.parent, exp.Ordered)
+        if type(node) not in _GRAMMAR and not is_order_by_all:
+            refuse(node, _WRITE.get(type(node), f"{type(node).__name__} is not in the dialect (docs/sql.md)"))
+        match node:
+            case exp.Anonymous():
+                _check_name(node)
+            case exp.Select() | exp.SetOperation() | exp.Subquery():
+                if (node.args.get("limit") or node.args.get("offset")) and not node.args.get("order"):
+                    refuse(node.args.get("limit") or node.args["offset"], "takes any rows: add ORDER BY")
+            case exp.Join() if node.args.get("method"):
+                refuse(node, f"{node.args['method']} JOIN is not in the dialect: write JOIN ... USING or ON")
+            case exp.Distinct() if node.args.get("on"):
+                refuse(node, "DISTINCT ON takes any rows: write QUALIFY row_number() OVER (...) = 1")
+            case exp.Rollup() | exp.Cube() if not node.expressions:
+                refuse(node, "is not in the dialect: write GROUP BY ROLLUP(...) or CUBE(...)")
+            case exp.With() if node.recursive:
+                refuse(node, "RECURSIVE is not in the dialect")
+            case exp.WindowSpec() if node.args.get("exclude") or node.args.get("kind") == "GROUPS":
+                refuse(node, "is not in the dialect: write ROWS or RANGE")
+            case exp.Literal() if not node.is_string and node.is_int and int(node.name) >= 1 << 63:
+                refuse(node, "exceeds 64 bits: write it as DOUBLE, as 1e19")
+            case _:
+                pass
+
+
+def check(tree: exp.Expr) -> None:
+    """Refuse parts of a question that depend on types."""
+    for node in tree.walk():
+        match node:
+            case exp.Anonymous():
+                _check_call(node)
+            case exp.Cast():
+                _check_cast(node)
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod():
+                _need(node, (node.this, node.expression), "n", "takes numbers")
+            case exp.IntDiv() | exp.BitwiseAnd() | exp.BitwiseOr() | exp.BitwiseXor():
+                _need_kinds(node, (node.this, node.expression), "i0", "takes integers")
+            case exp.Neg():
+                _need(node, (node.this,), "n", "takes a number")
+            case exp.Bracket():
+                if (
+                    kind(node.this) != "a"
+                    or len(node.expressions) != 1
+                    or not node.expressions[0].is_type("INT")
+                ):
+                    refuse(node, "takes an array and an INT")
+            case exp.DPipe() | exp.Concat():
+                pieces = (node.this, node.expression) if isinstance(node, exp.DPipe) else node.expressions
+                _need(node, pieces, "s", "takes STRINGs: CAST the other values")
+            case exp.Like() | exp.ILike():
+                _need(node, (node.this, node.expression), "s", "takes STRINGs")
+            case exp.RegexpLike():
+                _need(node, (node.this,), "s", "takes a STRING")
+                _check_pattern(node.expression)
+            case exp.EQ() | exp.NEQ() | exp.GT() | exp.GTE() | exp.LT() | exp.LTE() | exp.NullSafeEQ():
+                _alike(node, (node.this, node.expression))
+            case exp.Between():
+                _alike(node, (node.this, node.args["low"], node.args["high"]))
+            case exp.In():
+                query = node.args.get("query")
+                _alike(node, (node.this, *(query.this.selects[:1] if query else node.expressions)))
+            case exp.Case():
+                results = [each.args["true"] for each in node.args["ifs"]]
+                default = node.args.get("default")
+                _alike(node, (*results, *([default] if default else [])), ordered=False)
+            case exp.Ordered():
+                if kind(node.this) in "ar":
+                    refuse(node, "arrays and structures have no order here: order by their parts")
+            case exp.Window() if not isinstance(node.this, exp.Identifier):
+                _check_window(node)
+            case exp.SetOperation():
+                for one, other in zip(node.this.selects, node.expression.selects, strict=False):
+                    _alike(node, (one, other), ordered=False)
+            case _:
+                pass
+
+
+def _check_name(node: exp.Anonymous) -> None:
+    name = node.name.lower()
+    if name in INSTEAD:
+        refuse(node, INSTEAD[name])
+    if name not in FUNCTIONS:
+        [*like] = get_close_matches(name, FUNCTIONS, 1, 0.8)
+        refuse(node, "is not in the dialect" + (f": did you mean {like[0]}?" if like else " (docs/sql.md)"))
+
+
+def _check_call(node: exp.Anonymous) -> None:
+    function, given = FUNCTIONS[node.name.lower()], arguments(node)
+    if node.name.lower() == "count":
+        if not given:
+            refuse(node, "counts rows: write count(*)")
+        return
+    wanted = _kinds_wanted(function.takes, len(given))
+    if wanted is None:
+        refuse(node, f"takes other arguments: {_signature(function.takes)}")
+    if is_distinct(node) and function.over != "aggregate":
+        refuse(node, "DISTINCT is for aggregates")
+    for letters, each in zip(wanted, given, strict=True):
+        if not any(_fits(letter, each, given) for letter in letters):
+            refuse(each, f"{node.name}() takes {_signature(function.takes)}{_unlike(each)}")
+        if "c" in letters and kind(each) != "0" and kind(each) in "?":
+            refuse(each, "has no known type here: CAST it")
+    values = [each for letters, each in zip(wanted, given, strict=True) if "c" in letters]
+    _alike(node, values, ordered=False)
+    if node.name.lower() == "regexp_extract" and int(given[2].name) > re.compile(given[1].name).groups:
+        refuse(node, "asks for a group that the pattern does not have")
+    if node.name.lower().startswith("collect_"):
+        outer = node.parent
+        if outer is None or function_of(outer) is None or outer.name.lower() not in _ANY_ORDER:
+            refuse(node, "is in the order of any rows: write array_sort(collect_list(x))")
+
+
+_ANY_ORDER: Final = ("array_sort", "sort_array", "size", "cardinality", "array_max", "array_min")
+"""Functions to which the order of an array does not matter."""
+
+
+def _kinds_wanted(takes: str, given: int) -> list[str] | None:
+    """Return the letters for each of the given arguments; None if their number is wrong."""
+    least, _, more = takes.partition("?")
+    needed, further = (re.findall(r"\[\w+\]|.", part.replace("*", "")) for part in (least, more))
+    if takes.endswith("*"):
+        needed += needed[-1:] * (given - len(needed))
+    elif not len(needed) <= given <= len(needed) + len(further):
+        return None
+    wanted = [*needed, *further][:given]
+    return wanted if len(wanted) == given and given >= len(needed) else None
+
+
+def _signature(takes: str) -> str:
+    letters = re.findall(r"\[\w+\]|\w|\.", takes)
+    said = [" or ".join(KINDS[letter] for letter in each.strip("[]")) for each in letters]
+    return ", ".join(said) or "none"
+
+
+def _fits(letter: str, each: exp.Expr, given: Sequence[exp.Expr]) -> bool:
+    found = kind(each)
+    match letter:
+        case "." | "c":
+            return True
+        case "z" | "p":
+            return isinstance(each, exp.Literal) and not each.is_string and (letter == "p" or each.is_int)
+        case "r":
+            _check_pattern(each)
+            return True
+        case "t" | "q":
+            good = bool(each.name) if letter == "q" else not set(each.name) & set("$\\")
+            return isinstance(each, exp.Literal) and each.is_string and good
+        case "e":
+            inner = given[0].type.expressions if given[0].type is not None else []
+            return bool(inner) and family(each) == family(exp.Cast(this=exp.null(), to=inner[0]))
+        case "I":
+            return each.is_type("INT")
+        case "n":
+            return found in "id"
+        case "v":
+            return found in "idsbx0"
+        case "s":
+            return found in "s0"
+        case _:
+            return found == letter
+
+
+def _check_pattern(node: exp.Expr) -> None:
+    if not (isinstance(node, exp.Literal) and node.is_string):
+        refuse(node, "a pattern has to be written out, so that both engines read it alike")
+    empty = not node.name
+    if empty or not _SAFE_PATTERN.fullmatch(node.name):
+        refuse(
+            node, "engines read this pattern differently: use . [a-z] ( | ) * + ? ^ $ \\d \\w \\s and letters"
+        )
+    try:
+        if re.compile(node.name).fullmatch("") and function_of(node.parent) is not None:
+            refuse(node, "also matches the empty text, which engines do differently: use + for *")
+    except re.error as error:
+        refuse(node, f"is no pattern: {error}")
+
+
+def _check_cast(node: exp.Cast) -> None:
+    to = node.to.this
+    if to not in _CASTS or node.to.expressions:
+        refuse(node, "is not in the dialect: cast to INT, BIGINT, DOUBLE, STRING or BOOLEAN")
+    found = kind(node.this)
+    if found == "?":
+        refuse(node, f"the type of the value is not known here{_unlike(node.this)}")
+    if found not in _CASTS[to] + "0":
+        refuse(node, f"is not in the dialect{_CAST_INSTEAD.get(found, '')}")
+
+
+def _check_window(node: exp.Window) -> None:
+    call = node.this
+    while isinstance(call, exp.IgnoreNulls | exp.Filter):
+        call = call.this
+    function = function_of(call)
+    if function is None or not function.over or call.name.lower().startswith("collect_"):
+        refuse(node, "OVER is for aggregates and window functions")
+    if call.name.lower() in ("median", "percentile") and (node.args.get("order") or node.args.get("spec")):
+        refuse(node, "takes no ORDER BY within OVER")
+    if call.name.lower() in (*_ORDERED, *_BOUNDS) and not _order_of(node):
+        refuse(node, "takes any row: add ORDER BY within OVER")
+
+
+def _order_of(node: exp.Window) -> Any:
+    """Return ORDER BY within OVER, or of the window that it names."""
+    if order := node.args.get("order"):
+        return order
+    name = node.args.get("alias") or (node.this if isinstance(node.this, exp.Identifier) else None)
+    select = node.find_ancestor(exp.Select)
+    windows = select.args.get("windows") or [] if select is not None else []
+    for each in windows:
+        if name is not None and each is not node and each.name.lower() == name.name.lower():
+            return each.args.get("order")
+    return None
+
+
+def _need(node: exp.Expr, values: Sequence[exp.Expr], wanted: str, problem: str) -> None:
+    for each in values:
+        if family(each) not in (wanted, "0"):
+            refuse(node, problem + _unlike(each))
+
+
+def _need_kinds(node: exp.Expr, values: Sequence[exp.Expr], wanted: str, problem: str) -> None:
+    for each in values:
+        if kind(each) not in wanted:
+            refuse(node, problem + _unlike(each))
+
+
+def _alike(node: exp.Expr, values: Sequence[exp.Expr], *, ordered: bool = True) -> None:
+    """Refuse values of different families: engines convert them differently."""
+    found = {family(each): each for each in values if kind(each) != "0"}
+    if len(found) > 1:
+        names = " and ".join(sorted(_words(each) for each in found.values()))
+        refuse(node, f"mixes {names}: CAST one")
+    if ordered and set(found) & set("ar?"):
+        refuse(node, f"cannot be compared here{_unlike(next(iter(found.values())))}")
+
+
+def _unlike(each: exp.Expr) -> str:
+    return f" (this is {_words(each)})"
+
+
+def _words(each: exp.Expr) -> str:
+    return each.type.sql("spark") if each.type is not None and kind(each) != "?" else "of unknown type"
