@@ -162,7 +162,7 @@ class _Question:
         return located(self._text, message)
 
     def _place(self, node: exp.Expr) -> str:
-        """Return the line and the words of the user's question of which a node was made."""
+        """Return the line and the words of the question that became a node."""
         asked = self._as_asked(node)
         line = _line_of(asked) or (1 if self._lines == 1 else None)
         words = " ".join(asked.sql(_Dialect, normalize_functions="lower").split())

@@ -81,7 +81,7 @@ _GRAMMAR: Final = (
         exp.Concat,
     ),
 )
-"""What a question may consist of."""
+"""The parts of SQL that are in the dialect."""
 _WRITE: Final[dict[type[exp.Expr], str]] = {
     exp.Lateral: "LATERAL is not in the dialect: write FROM (SELECT *, explode(x) AS y FROM ...)",
     exp.Lambda: "functions of `x -> ...` are not in the dialect: explode the array",
@@ -109,7 +109,7 @@ _CAST_INSTEAD: Final = {
 _SAFE_PATTERN: Final = re.compile(
     r"(?:[^\\(\[]|\\[.dwsDWS\-\[\](){}*+?|^$/]|\((?:\?:)?(?!\?)|\[\^?[^\[\]\\&]+\])*"
 )
-"""Patterns that Java and RE2 read alike."""
+"""Patterns with one meaning in Java and RE2."""
 _ORDERED: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
 _BOUNDS: Final = ("first_value", "last_value", "nth_value")
 
@@ -281,7 +281,7 @@ def _fits(letter: str, each: exp.Expr, given: Sequence[exp.Expr]) -> bool:
 
 def _check_pattern(node: exp.Expr) -> None:
     if not (isinstance(node, exp.Literal) and node.is_string):
-        refuse(node, "a pattern has to be written out, so that both engines read it alike")
+        refuse(node, "a pattern has to be written out, so that both engines read it the same way")
     empty = not node.name
     if empty or not _SAFE_PATTERN.fullmatch(node.name):
         refuse(

@@ -212,4 +212,4 @@ INSTEAD: Final[Mapping[str, str]] = {
         "depends on a time zone: compute with nanoseconds, or write since_start(t_ns)",
     ),
 }
-"""What to write instead of functions that are refused."""
+"""The reason for which a function is refused, and its replacement."""

@@ -11,7 +11,7 @@ from analysis.sql.dialect_functions import DialectFunction
 from analysis.sql.dialect_types import arguments, function_of, is_distinct, kind
 
 Place = Callable[[exp.Expr], str]
-"""Returns the line and words of the question of which a node was made."""
+"""Returns the line and words of the question that became a node."""
 
 
 def duckdb_text(tree: exp.Expr, place: Place) -> str:

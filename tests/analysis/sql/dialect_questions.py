@@ -387,20 +387,92 @@ ABOUT_RUNS = [
 _SHAPES = {
     "n": (
         *("i", "b", "d", "0", "-3", "2.5", "abs(N)", "round(N, 2)", "round(N)", "sign(N)", "length(S)"),
-        *("coalesce(N, N)", "nullif(N, N)", "greatest(N, N)", "least(N, N, N)", "try_divide(N, N)", "instr(S, S)"),
+        *(
+            "coalesce(N, N)",
+            "nullif(N, N)",
+            "greatest(N, N)",
+            "least(N, N, N)",
+            "try_divide(N, N)",
+            "instr(S, S)",
+        ),
         *("N * 0.5", "N - 1.5", "N + 0.25", "N % 7", "-N", "(N)", "N / 3", "CASE WHEN B THEN N ELSE N END"),
-        *("CASE WHEN B THEN N WHEN B THEN N END", "if(B, N, N)", "nvl2(S, N, N)", "CAST(B AS INT)", "sqrt(N)", "ln(N)"),
+        *(
+            "CASE WHEN B THEN N WHEN B THEN N END",
+            "if(B, N, N)",
+            "nvl2(S, N, N)",
+            "CAST(B AS INT)",
+            "sqrt(N)",
+            "ln(N)",
+        ),
     ),
     "s": (
-        *("s", "w", "'a'", "''", "upper(S)", "lower(S)", "trim(S)", "substr(S, 2)", "substr(S, -2, 1)", "left(S, 2)"),
-        *("concat(S, S)", "S || S", "concat_ws('-', S, S)", "replace(S, S, 'y')", "lpad(S, 3, '*')", "coalesce(S, S)"),
-        *("if(B, S, S)", "CASE WHEN B THEN S END", "CAST(i AS STRING)", "CAST(B AS STRING)", "get(split(S, '-'), 0)"),
-        *("regexp_replace(S, '[a-y]', '_')", "nullif(S, S)", "greatest(S, S)", "array_join(a, '+')", "md5(S)"),
+        *(
+            "s",
+            "w",
+            "'a'",
+            "''",
+            "upper(S)",
+            "lower(S)",
+            "trim(S)",
+            "substr(S, 2)",
+            "substr(S, -2, 1)",
+            "left(S, 2)",
+        ),
+        *(
+            "concat(S, S)",
+            "S || S",
+            "concat_ws('-', S, S)",
+            "replace(S, S, 'y')",
+            "lpad(S, 3, '*')",
+            "coalesce(S, S)",
+        ),
+        *(
+            "if(B, S, S)",
+            "CASE WHEN B THEN S END",
+            "CAST(i AS STRING)",
+            "CAST(B AS STRING)",
+            "get(split(S, '-'), 0)",
+        ),
+        *(
+            "regexp_replace(S, '[a-y]', '_')",
+            "nullif(S, S)",
+            "greatest(S, S)",
+            "array_join(a, '+')",
+            "md5(S)",
+        ),
     ),
     "b": (
-        *("ok", "true", "NULL = 1", "N = N", "N < N", "N >= N", "N <=> N", "S = S", "S < S", "S <=> S", "NOT B"),
-        *("B AND B", "B OR B", "(B)", "N IS NULL", "S IS NOT NULL", "B IS TRUE", "N BETWEEN N AND N", "N IN (N, N)"),
-        *("S IN (S, S)", "S LIKE 'a%'", "S NOT LIKE '%2'", "S RLIKE '[0-9]'", "contains(S, S)", "N NOT IN (N, 2)"),
+        *(
+            "ok",
+            "true",
+            "NULL = 1",
+            "N = N",
+            "N < N",
+            "N >= N",
+            "N <=> N",
+            "S = S",
+            "S < S",
+            "S <=> S",
+            "NOT B",
+        ),
+        *(
+            "B AND B",
+            "B OR B",
+            "(B)",
+            "N IS NULL",
+            "S IS NOT NULL",
+            "B IS TRUE",
+            "N BETWEEN N AND N",
+            "N IN (N, N)",
+        ),
+        *(
+            "S IN (S, S)",
+            "S LIKE 'a%'",
+            "S NOT LIKE '%2'",
+            "S RLIKE '[0-9]'",
+            "contains(S, S)",
+            "N NOT IN (N, 2)",
+        ),
         *("startswith(S, S)", "isnan(N)", "coalesce(B, B)", "array_contains(a, S)", "isnull(N)", "B = B"),
     ),
 }
@@ -413,6 +485,7 @@ def drawn(chance: random.Random, of: str, depth: int) -> str:
     shape = chance.choice([*shapes])
 
     def part(found: re.Match[str]) -> str:
-        return f"({drawn(chance, found.group().lower(), depth - 1)})"
+        letter = found.group()
+        return letter if letter.startswith("'") else f"({drawn(chance, letter.lower(), depth - 1)})"
 
-    return re.sub(r"'[^']*'|\b[NSB]\b", lambda found: found.group() if "'" in found.group() else part(found), shape)
+    return re.sub(r"'[^']*'|\b[NSB]\b", part, shape)
