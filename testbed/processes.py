@@ -24,6 +24,7 @@ from testbed.programs import LAUNCHER
 
 LINE_BYTES_MAX = 8 << 20
 END_TIMEOUT_S = 20.0
+NAMED_MAX = 12
 
 
 HANDED_ON = frozenset(
@@ -192,7 +193,8 @@ class Processes:
         if self.launcher_ended.is_set():
             raise TestbedError("the launcher of the nodes died while they started: see logs/runner.log")
         waiting = [name for name in names if not self.nodes[name].ready]
-        raise TestbedError(f"not ready after {timeout_s:.0f} s: {', '.join(waiting)}")
+        more = f" and {len(waiting) - NAMED_MAX} more" if len(waiting) > NAMED_MAX else ""
+        raise TestbedError(f"not ready after {timeout_s:.0f} s: {', '.join(waiting[:NAMED_MAX])}{more}")
 
     async def wait_progress(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         """Wait until `condition` holds and return whether it does; it is checked after each message.

@@ -14,6 +14,7 @@ from topologies.model import LinkReference, Topology
 from topologies.strict import DurationUs, Name, StrictModel, WholeNumber, problem, suggestion
 
 TIMES_MAX = 1_000_000  # occurrences of a trigger
+LINKS_SHOWN = 12
 
 
 def region_problems(region: str, topology: Topology) -> Iterator[str]:
@@ -59,8 +60,12 @@ class ExperimentFault(StrictModel):
         if self.reference is not None:
             found = [link.name for link in topology.links_at(self.reference)]
             if not found:
-                links = ", ".join(link.name for link in topology.links)
-                yield f"{topology.name} has no link {link_text(self.reference)}: known are {links}"
+                links = topology.links
+                near = [link.name for link in links if not {*self.regions}.isdisjoint(link.between)]
+                known = near or [link.name for link in links]
+                more = f" and {len(known) - LINKS_SHOWN} more" if len(known) > LINKS_SHOWN else ""
+                names = ", ".join(known[:LINKS_SHOWN]) + more
+                yield f"{topology.name} has no link {link_text(self.reference)}: known are {names}"
             elif len(found) > 1:
                 yield f"{len(found)} links join {' and '.join(self.regions)}: name one of {', '.join(found)}"
 
