@@ -1,4 +1,4 @@
-"""What an author says about the use of a run's data by others: its licence, and who publishes it."""
+"""The terms of use of a run's data: its licence, and who publishes it."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
@@ -12,7 +12,7 @@ NameAndUrl = Annotated[str, *spelled(rf"[^<>\s][^<>]* <{_URL}>", "`NAME <URL>`",
 
 
 class Publication(StrictModel):
-    """What archives of the runs say about their use (`cutset export`)."""
+    """The terms of use in archives of the runs (`cutset export`)."""
 
     license: Url | None = None
     """The URL of the licence of the data, such as https://spdx.org/licenses/CC-BY-4.0."""
