@@ -4,9 +4,10 @@ A batch of a thousand lines takes as long as about ten processes with one line e
 lines (`testbed.network.commands`, `testbed.links.netem_commands`).
 """
 
+import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from testbed.errors import MachineError, TestbedError
 
@@ -37,11 +38,11 @@ def run_tool(tool: str, *arguments: str, package: str, text: str = "") -> str:
     return done.stdout
 
 
-def run_batch(tool: str, lines: Sequence[str], *, doing: str) -> None:
+def run_batch(tool: str, lines: Sequence[str], *, doing: str, env: Mapping[str, str] | None = None) -> None:
     """Run `tool -batch` (ip, bridge or tc) in the calling thread's namespace.
 
-    doing: the purpose, with which the error message begins. Raises MachineError if the tool is missing and
-    TestbedError with the line that failed.
+    doing: the purpose, with which the error message begins. env: additional environment variables. Raises
+    MachineError if the tool is missing and TestbedError with the line that failed.
     """
     if not lines:
         return
@@ -49,6 +50,7 @@ def run_batch(tool: str, lines: Sequence[str], *, doing: str) -> None:
     try:
         result = subprocess.run(
             [tool, "-batch", "-"],
+            env=None if env is None else {**os.environ, **env},
             input=text,
             capture_output=True,
             text=True,

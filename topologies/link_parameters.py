@@ -22,7 +22,8 @@ class LinkParameters:
     """The parameters of one direction of a link.
 
     delay_us: one-way delay, microseconds; a packet is never earlier.
-    jitter_us: half-width of the uniform spread around the delay, microseconds; at most the delay.
+    jitter_us: largest deviation from the delay, microseconds; no packet leaves before it arrives.
+    jitter_quantiles: of the deviation, in parts of the jitter (`topologies.jitter`); none: uniform.
     jitter_correlation: correlation of consecutive packets' deviations from the delay, 0 to 1: the weight of
         the last deviation beside a new uniform one; correlated deviations spread less.
     loss: probability that an MTU-sized segment is dropped, 0 to 1.
@@ -47,12 +48,13 @@ class LinkParameters:
     jitter_correlation: float = 0.0
     duplicate: float = 0.0
     corrupt: float = 0.0
+    jitter_quantiles: tuple[float, ...] = ()
     rate_traced: bool = False
     delay_traced: bool = False
 
     def with_values(self, values: Mapping[str, Any]) -> "LinkParameters":
         """Return the parameters with these values; a given rate or delay replaces a trace's."""
-        untraced = {
+        untraced: dict[str, Any] = {
             traced: False
             for traced, name in (("rate_traced", "rate_bits_per_s"), ("delay_traced", "delay_us"))
             if name in values
@@ -72,9 +74,15 @@ class LinkParameters:
         return min(1.0, ends * self.loss / (1 - self.loss)), ends
 
     @property
+    def jitter_us_most(self) -> int:
+        """The largest jitter with which no packet leaves before it arrives."""
+        earliest = -self.jitter_quantiles[0] if self.jitter_quantiles else 1.0
+        return int(self.delay_us / earliest) if earliest > 0 else self.jitter_us
+
+    @property
     def impossible(self) -> tuple[str, str] | None:
         """The parameter (jitter or loss) that is impossible with the others, and why; or None."""
-        if self.jitter_us > self.delay_us:
+        if self.jitter_us > self.jitter_us_most:
             return "jitter", "more than the delay: a packet cannot leave before it arrives"
         burst = self.loss_burst_packets
         if burst is not None and burst / (burst + 1) < self.loss < 1:

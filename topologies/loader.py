@@ -21,7 +21,7 @@ from topologies.imported.imported_text import text_of_source
 from topologies.imported.topohub import PACKAGE as TOPOHUB
 from topologies.imported.topohub import PREFIX as TOPOHUB_PREFIX
 from topologies.model import Topology
-from topologies.trace_files import read_delay_trace, read_rate_trace
+from topologies.trace_files import QUANTILES_ENDING, read_delay_trace, read_rate_trace
 
 FOLDER = Path(__file__).parent
 WITHIN = "inline"
@@ -45,6 +45,9 @@ def topology_in(document: Document) -> Topology:
         document = replace(document, data={"name": WITHIN, **document.data})
     if is_generated(document.data):
         return generated(document)
+    for path, name in _distributions(document.data):
+        if not _is_file(name):
+            raise document.error(path, f"there is no file {name}")
     topology = validated(Topology, document)
     for path, name in _traces(document.data):
         if not _is_file(name):
@@ -75,8 +78,8 @@ def lacks_package(given: Any) -> bool:
 
 
 def find_traces(data: Any, folder: Path) -> None:
-    """Make the paths of traces in a topology's content absolute; they are relative to a folder."""
-    for path, name in _traces(data):
+    """Make the paths of files in a topology's content absolute; they are relative to a folder."""
+    for path, name in (*_traces(data), *_distributions(data)):
         holder = data
         for part in path[:-1]:
             holder = holder[part]
@@ -85,15 +88,35 @@ def find_traces(data: Any, folder: Path) -> None:
 
 def _traces(data: Any) -> Iterator[tuple[FieldPath, str]]:
     """Yield the field path and the file of each trace in a topology."""
-    links = data.get("links") if isinstance(data, dict) else None
+    for given, path in _links(data):
+        trace = given.get("trace")
+        for name in TRACE_READERS:
+            if isinstance(trace, dict) and isinstance(trace.get(name), str):
+                yield (*path, "trace", name), trace[name]
+
+
+def _distributions(data: Any) -> Iterator[tuple[FieldPath, str]]:
+    """Yield the field path and the file of each measured distribution of jitter in a topology."""
+    for given, path in _links(data):
+        name = given.get("jitter_distribution")
+        if isinstance(name, str) and name.endswith(QUANTILES_ENDING):
+            yield (*path, "jitter_distribution"), name
+
+
+def _links(data: Any) -> Iterator[tuple[Mapping[str, Any], FieldPath]]:
+    """Yield links, their directions, and LANs in a topology, each with its field path."""
+    if not isinstance(data, dict):
+        return
+    links, regions = data.get("links"), data.get("regions")
     for number, link in enumerate(links if isinstance(links, list) else ()):
         for side in ((), ("forward",), ("backward",)):
-            given = link
-            for part in (*side, "trace"):
-                given = given.get(part) if isinstance(given, dict) else None
-            for name in TRACE_READERS if isinstance(given, dict) else ():
-                if isinstance(given.get(name), str):
-                    yield ("links", number, *side, "trace", name), given[name]
+            given: Any = link.get(side[0]) if side and isinstance(link, dict) else link
+            if isinstance(given, dict):
+                yield given, ("links", number, *side)
+    for name, region in regions.items() if isinstance(regions, dict) else ():
+        lan = region.get("lan") if isinstance(region, dict) else None
+        if isinstance(lan, dict):
+            yield lan, ("regions", name, "lan")
 
 
 def _is_file(name: str) -> bool:

@@ -6,10 +6,12 @@ single values of one direction. The testbed builds the network.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from topologies.jitter import NAMES, named_quantiles
 from topologies.link_parameters import DELAY_US_MAX, LinkParameters
 from topologies.region_names import LENGTH_MAX, PATTERN, WORDS
 from topologies.strict import (
@@ -26,6 +28,7 @@ from topologies.strict import (
     spelled,
     suggestion,
 )
+from topologies.trace_files import QUANTILES_ENDING, measured_quantiles
 
 WEIGHT_MAX = 1_000_000
 REGIONS_MAX = 250  # one /16 of 10.0.0.0/8 each
@@ -52,6 +55,15 @@ def _link_reference(given: Any) -> Any:
     raise problem(f"should be two regions, such as [r0, r1], or a link's name, not {given!r:.40}")
 
 
+def _distribution(given: Any) -> Any:
+    if given in NAMES or (isinstance(given, str) and given.endswith(QUANTILES_ENDING)):
+        return given
+    raise problem(
+        f"should be {', '.join(NAMES)} or a file that ends with {QUANTILES_ENDING}, not {given!r:.40}"
+    )
+
+
+JitterDistribution = Annotated[str, BeforeValidator(_distribution)]
 LinkEnds = Annotated[tuple[str, str], BeforeValidator(_two_regions)]
 LinkReference = Annotated[tuple[str, str] | str, BeforeValidator(_link_reference)]
 """A link by the two regions that it joins, if no other link does, or by its name."""
@@ -65,7 +77,9 @@ class LinkOverrides(StrictModel):
     delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
     """One-way delay."""
     jitter_us: DurationUs | None = None
-    """Half-width of the uniform spread around the delay; at most the delay."""
+    """Largest deviation from the delay."""
+    jitter_distribution: JitterDistribution | None = None
+    """Distribution of the deviation: uniform (default), normal, pareto, or a CSV of measured quantiles."""
     jitter_correlation: Fraction | None = None
     """Correlation of consecutive packets' deviations from the delay."""
     loss: Fraction | None = None
@@ -86,11 +100,18 @@ class LinkOverrides(StrictModel):
     def values(self) -> dict[str, Any]:
         """Return the given fields of `LinkParameters`."""
         fields = LinkParameters.__dataclass_fields__
-        return {name: value for name in fields if (value := getattr(self, name, None)) is not None}
+        found = {name: value for name in fields if (value := getattr(self, name, None)) is not None}
+        if self.jitter_distribution in NAMES:
+            found["jitter_quantiles"] = named_quantiles(str(self.jitter_distribution))
+        return found
 
     def applied_to(self, parameters: LinkParameters) -> LinkParameters:
         """Return the parameters with the given values in place of their own."""
-        return parameters.with_values(self.values())
+        parameters = parameters.with_values(self.values())
+        if self.jitter_distribution in {None, *NAMES}:
+            return parameters
+        jitter_us, quantiles = measured_quantiles(Path(str(self.jitter_distribution)), parameters.delay_us)
+        return parameters.with_values({"jitter_us": jitter_us, "jitter_quantiles": quantiles})
 
 
 class TraceFiles(StrictModel):

@@ -1,4 +1,5 @@
-"""Files of recorded links: rate over time in the trace format of mahimahi, and delay over time as CSV.
+"""Files of recorded links: rate over time in the trace format of mahimahi, delay over time and quantiles of
+the delay as CSV.
 
 A trace of mahimahi (mm-link(1)) has a line for each packet of 1500 bytes that the link could deliver, with
 the time in whole milliseconds, which never decreases; the last line is also the trace's length. It becomes a
@@ -6,16 +7,21 @@ rate in steps: the number of such packets, with their Ethernet headers, in each 
 
 A CSV of delays begins with `time_s,delay_ms`. A row is valid until the next one; the last one ends the trace,
 and its own delay may be left out. If rows are closer than a step, the step has their mean over time.
+
+A CSV of quantiles begins with `quantile,delay_ms` and goes from quantile 0 to 1.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 
 from topologies.bounded_files import decoded, number_in, read_bounded, rows_of
 from topologies.document import shown_path
 from topologies.errors import InputError
+from topologies.jitter import POINTS, Quantiles
 from topologies.link_parameters import DELAY_US_MAX, ETHERNET_BYTES
 from topologies.link_trace import STEP_US, TraceSteps, steps_of
 
@@ -25,6 +31,9 @@ OPPORTUNITIES_MAX = 5_000_000
 ROWS_MAX = 500_000
 OPPORTUNITY_BYTES = 1500 + ETHERNET_BYTES
 HEADER = "time_s,delay_ms"
+QUANTILES_HEADER = "quantile,delay_ms"
+QUANTILES_ENDING = ".csv"
+QUANTILES_MAX = 10_000
 DIGITS_MAX = 12
 _US_PER_S = 1_000_000
 
@@ -123,6 +132,47 @@ def _delay_rows(path: Path, content: bytes) -> Iterator[tuple[int, int, float]]:
         if is_last and not delay_text.strip():
             delay_text = "0"
         yield number, time_us, _number(path, number, "delay_ms", delay_text, DELAY_US_MAX / 1000) * 1000
+
+
+def measured_quantiles(path: Path, delay_us: int) -> tuple[int, Quantiles]:
+    """Return the jitter in microseconds and the quantiles of a measured distribution around a delay.
+
+    Raises InputError with file and line.
+    """
+    rows = _quantile_rows(path, _content(path))
+    at = [row[0] for row in rows]
+    values = []
+    for step in range(POINTS):
+        quantile = step / (POINTS - 1)
+        after = min(max(1, bisect_right(at, quantile)), len(rows) - 1)
+        (one, low), (other, high) = rows[after - 1 : after + 1]
+        values.append(low + (high - low) * (quantile - one) / (other - one) - delay_us)
+    jitter_us = ceil(max(map(abs, values))) or 1
+    return jitter_us, tuple(round(value / jitter_us, 6) for value in values)
+
+
+@cache
+def _quantile_rows(path: Path, content: bytes) -> tuple[tuple[float, float], ...]:
+    """Return quantiles and delays in microseconds."""
+    file = shown_path(path)
+    lines = list(rows_of(decoded(content, file)))
+    if not lines or "".join(lines[0][1].lower().split()) != QUANTILES_HEADER:
+        raise InputError(file, lines[0][0] if lines else None, "", f"should begin with {QUANTILES_HEADER}")
+    if not 3 <= len(lines) <= QUANTILES_MAX:
+        raise InputError(file, None, "", f"should have 2 to {QUANTILES_MAX - 1:,} rows below its header")
+    rows: list[tuple[float, float]] = []
+    for line, text in lines[1:]:
+        one, _, other = text.partition(",")
+        quantile = number_in(one, file=file, line=line, name="quantile", most=1)
+        delay_ms = number_in(other, file=file, line=line, name="delay_ms", most=DELAY_US_MAX / 1000)
+        if rows and (quantile <= rows[-1][0] or delay_ms * 1000 < rows[-1][1]):
+            raise InputError(
+                file, line, "", "should have a higher quantile than the row above, and no less delay"
+            )
+        rows.append((quantile, delay_ms * 1000))
+    if (rows[0][0], rows[-1][0]) != (0, 1):
+        raise InputError(file, None, "", "should go from quantile 0 to 1")
+    return tuple(rows)
 
 
 def _number(path: Path, line: int, name: str, text: str, most: float) -> float:

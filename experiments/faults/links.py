@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from experiments.faults.fault import ExperimentFault, LastingFault, TriggeredFault, link_text
 from experiments.planned.changes import LinkState
+from topologies.jitter import NAMES
 from topologies.model import Link, LinkOverrides, LinkReference, Topology
 from topologies.strict import DurationUs, SizeBytes, problem
 
@@ -190,10 +191,12 @@ class SetLink(LinkOverrides, TriggeredFault, OneLinkFault):
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
+        if self.jitter_distribution not in {None, *NAMES}:
+            raise problem("is a file: a link of the topology can have that", "jitter_distribution")
         if not self.values():
             raise problem(
-                "says nothing to set: give delay, jitter, jitter_correlation, loss, loss_burst, duplicate,"
-                " corrupt, rate, queue, reorder or mtu"
+                "says nothing to set: give delay, jitter, jitter_distribution, jitter_correlation, loss,"
+                " loss_burst, duplicate, corrupt, rate, queue, reorder or mtu"
             )
         return self
 

@@ -18,6 +18,7 @@ def _sound(parameters: LinkParameters) -> LinkParameters:
         "delay_us": not 0 <= parameters.delay_us <= 2 * DELAY_US_MAX,
         "jitter_us": not 0 <= parameters.jitter_us <= 2 * DELAY_US_MAX,
         "jitter_correlation": not 0 <= parameters.jitter_correlation <= 1,
+        "jitter_quantiles": not _are_quantiles(parameters.jitter_quantiles),
         "loss": not 0 <= parameters.loss <= 1,
         "duplicate": not 0 <= parameters.duplicate <= 1,
         "corrupt": not 0 <= parameters.corrupt <= 1,
@@ -30,6 +31,12 @@ def _sound(parameters: LinkParameters) -> LinkParameters:
         if is_so:
             raise ValueError(f"no link has a {name} of {getattr(parameters, name)}")
     return parameters
+
+
+def _are_quantiles(given: tuple[float, ...]) -> bool:
+    return not given or (
+        len(given) > 1 and given[0] >= -1 and list(given) == sorted(given) and given[-1] <= 1
+    )
 
 
 def _sound_trace(trace: LinkTrace) -> LinkTrace:

@@ -30,7 +30,8 @@ class LinkLine:
 
     loss: share of MTU-sized segments, 0 to 1. bursts: if losses come in bursts, the probabilities that a
     burst begins after a segment that passed, and that it ends. A rate of None is unlimited. jitter_us:
-    messages deviate from the delay by up to this much, drawn uniformly; jitter_correlation, 0 to 1, is the
+    messages deviate from the delay by up to this much; deviation: the part of it for a uniform draw from 0 to
+    1, by default uniform from -1 to 1; jitter_correlation, 0 to 1, is the
     share of the last message's deviation in the next one's. corrupt: share of segments that arrive damaged,
     which TCP repairs like losses. sent_us: for a rate that varies over time, the
     end of a transmission of a number of bytes that begins at a time. delay_at_us: for a delay that varies,
@@ -45,6 +46,7 @@ class LinkLine:
     delay_at_us: Callable[[int], int] | None = None
     jitter_us: int = 0
     jitter_correlation: float = 0.0
+    deviation: Callable[[float], float] | None = None
     corrupt: float = 0.0
 
 
@@ -134,6 +136,7 @@ class SimulatedLinkDirection:
 
     __slots__ = (
         "_delay_at_us",
+        "_deviates",
         "_deviation",
         "_jitter_correlation",
         "_jitter_us",
@@ -172,6 +175,7 @@ class SimulatedLinkDirection:
         self.in_burst = False
         self._sent_us = line.sent_us
         self._delay_at_us = line.delay_at_us
+        self._deviates = line.deviation
         self._jitter_us, self._jitter_correlation = line.jitter_us, line.jitter_correlation
 
     def take(self, now_us: int, size_bytes: int, came_us_per_byte: float = 0.0) -> float:
@@ -201,7 +205,8 @@ class SimulatedLinkDirection:
         delay_us = self.delay_at_us(now_us)
         if not self._jitter_us:
             return delay_us
-        new = 2 * self.random() - 1
+        drawn = self.random()
+        new = 2 * drawn - 1 if self._deviates is None else self._deviates(drawn)
         self._deviation = new + self._jitter_correlation * (self._deviation - new)
         return max(0, delay_us + int(self._deviation * self._jitter_us))
 

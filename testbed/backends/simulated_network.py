@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 from experiments.planned.changes import (
@@ -25,6 +26,7 @@ from testbed.faults.application import AppliedChange, Change
 from testbed.faults.clocks import wrong_clocks
 from testbed.runner.contacts import Contacts
 from testbed.runner.specs import node_specs
+from topologies.jitter import deviation
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace, RateCurve
 
@@ -129,6 +131,7 @@ def line_of(
         jitter_us=parameters.jitter_us,
         jitter_correlation=parameters.jitter_correlation,
         corrupt=parameters.corrupt,
+        deviation=partial(deviation, parameters.jitter_quantiles) if parameters.jitter_quantiles else None,
     )
     if trace is None or zero_us is None:
         return line

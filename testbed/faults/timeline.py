@@ -5,7 +5,7 @@ each instant:
 
 - it is up unless an active effect changes that; `down` outweighs `blackhole`;
 - each parameter is that of the latest active `set` that gives it (by time, then by the order in the file),
-  else the topology's; jitter never exceeds the resulting delay;
+  else the topology's; jitter never makes a packet leave before it arrives;
 - `restore` ends all effects of earlier faults (by time, then order) on a link, or all effects of one fault.
   Effects on other links continue. A flapping link that is restored stays up;
 - an effect with `for` ends by itself. Nothing changes after the run's duration.
@@ -182,7 +182,7 @@ def _combined(configured: LinkParameters, active: Sequence[LinkEffect]) -> tuple
     for effect in sorted(active, key=lambda effect: effect.order):
         values.update(effect.values)
     parameters = configured.with_values(values)
-    return state, replace(parameters, jitter_us=min(parameters.jitter_us, parameters.delay_us))
+    return state, replace(parameters, jitter_us=min(parameters.jitter_us, parameters.jitter_us_most))
 
 
 def _cause(begun: Sequence[LinkEffect], ended: Sequence[LinkEffect]) -> str:

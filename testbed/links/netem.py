@@ -14,7 +14,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from experiments.planned.changes import LinkDirectionName
@@ -35,6 +38,8 @@ from testbed.links.netem_commands import (
     next_step_us,
     offload_lines,
     stage_seed,
+    table_name,
+    table_text,
     unwire_lines,
     wire_lines,
 )
@@ -107,6 +112,8 @@ class NetemEmulator:
         self._stepping: threading.Thread | None = None
         self._stopped = threading.Event()
         self._failure: str | None = None
+        self._stack = ExitStack()
+        self._tables: str | None = None  # the folder of tables of jitter
 
     def start(self, wirings: Sequence[LinkWiring]) -> None:
         """Wire every link and configure its netems, in the caller's network namespace."""
@@ -123,7 +130,7 @@ class NetemEmulator:
             for state in self._states.values()
             for line in self._lines(state, state.parameters, limit="add", delay="add")
         ]
-        run_batch("tc", qdisc_lines, doing="configuring netem")
+        self._tc(qdisc_lines, doing="configuring netem")
 
     def change(
         self, link: str, direction: LinkDirectionName, parameters: LinkParameters, *, blackhole: bool
@@ -148,7 +155,7 @@ class NetemEmulator:
             elif state.blackhole and not blackhole:
                 self._heal(state, parameters, doing)
             else:
-                run_batch("tc", self._lines(state, parameters, blackhole=blackhole), doing=doing)
+                self._tc(self._lines(state, parameters, blackhole=blackhole), doing=doing)
             applied_ns = time.time_ns()
             if state.blackhole and not blackhole:
                 state.settle(_read(state.stages))  # count the drops until now as the blackhole's
@@ -194,7 +201,7 @@ class NetemEmulator:
                     self._changes += 1
                     lines += self._lines(state, state.parameters, now_us=now_us)
             if lines:
-                run_batch("tc", lines, doing="following the links' traces")
+                self._tc(lines, doing="following the links' traces")
 
     def _cut(self, state: _DirectionState, parameters: LinkParameters, doing: str) -> None:
         """Drop all frames from now on. The limit stage is changed first, so that no more frames leave."""
@@ -202,7 +209,7 @@ class NetemEmulator:
         if replace:
             state.limit_handle = _other(state.limit_handle)
         action = "replace" if replace else "change"
-        run_batch("tc", self._lines(state, parameters, limit=action, blackhole=True), doing=doing)
+        self._tc(self._lines(state, parameters, limit=action, blackhole=True), doing=doing)
         if replace:
             state.drop_in_flight(state.stages.limit)
 
@@ -212,7 +219,7 @@ class NetemEmulator:
         if replace:
             state.delay_handle = _other(state.delay_handle)
         at_limit, at_delay = self._lines(state, parameters, delay="replace" if replace else "change")
-        run_batch("tc", (at_delay, at_limit), doing=doing)
+        self._tc((at_delay, at_limit), doing=doing)
         if replace:
             state.drop_in_flight(state.stages.delay)
 
@@ -228,6 +235,8 @@ class NetemEmulator:
     ) -> tuple[str, str]:
         """Return the lines for both stages. limit, delay: the action at each stage, see `netem_line`."""
         now, hold_us = self._in_step(state, parameters, now_us)
+        if now.jitter_us:
+            self._write_table(now.jitter_quantiles)
         stages = (
             (
                 limit,
@@ -253,6 +262,20 @@ class NetemEmulator:
 
     def _stage_seed(self, interface: str) -> int | None:
         return None if self._seed is None else stage_seed(self._seed, interface, self._changes)
+
+    def _tc(self, lines: Sequence[str], *, doing: str) -> None:
+        """Run `tc -batch` with the tables of all distributions of jitter in use (TC_LIB_DIR, tc-netem(8))."""
+        run_batch(
+            "tc", lines, doing=doing, env=None if self._tables is None else {"TC_LIB_DIR": self._tables}
+        )
+
+    def _write_table(self, quantiles: tuple[float, ...]) -> None:
+        """Write the table of a distribution for tc, unless it is there."""
+        if self._tables is None:
+            self._tables = self._stack.enter_context(TemporaryDirectory(prefix="cutset-tc-"))
+        path = Path(self._tables) / f"{table_name(quantiles)}.dist"
+        if not path.exists():
+            path.write_text(table_text(quantiles))
 
     def counters(self) -> Mapping[tuple[str, LinkDirectionName], LinkCounters]:
         """See `LinkEmulator`."""
@@ -286,6 +309,7 @@ class NetemEmulator:
         with self._lock:
             emulator, self._links = self._links, []
             self._states = {}
+            self._stack.close()
             run_batch("ip", unwire_lines(emulator), doing="removing the links")
 
 

@@ -31,6 +31,7 @@ from zlib import crc32
 
 from experiments.planned.changes import LinkDirectionName
 from testbed.links.wiring import LinkWiring
+from topologies.jitter import deviation
 from topologies.link_parameters import LinkParameters, queue_limit_packets
 from topologies.link_trace import LinkTrace
 
@@ -40,6 +41,7 @@ IN_FLIGHT_PACKETS_MAX = 1_000_000
 ORDER_KEEPING_RATE_BITS_PER_S = 1_000_000_000_000
 OFFLOADED_SEGMENTS_MAX = 65_535
 MTU_BYTES_MAX = 65_535
+TABLE_ROWS, TABLE_UNIT = 4_096, 8_192  # NETEM_DIST_SCALE of linux/pkt_sched.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,20 @@ def delay_options(parameters: LinkParameters, *, blackhole: bool = False) -> str
     keeps_order = parameters.jitter_us == 0 or not parameters.reorder
     rate = ORDER_KEEPING_RATE_BITS_PER_S if keeps_order else 0
     delay = f"delay {parameters.delay_us}us {parameters.jitter_us}us"
+    if parameters.jitter_us:
+        delay += f" distribution {table_name(parameters.jitter_quantiles)}"
     return f"limit {IN_FLIGHT_PACKETS_MAX} {delay} rate {rate}bit loss random {_percent(blackhole)}"
+
+
+def table_name(quantiles: Sequence[float]) -> str:
+    """Return the name of a distribution's table for tc."""
+    return f"jitter-{crc32(repr(tuple(quantiles)).encode()):08x}"
+
+
+def table_text(quantiles: Sequence[float]) -> str:
+    """Return the table of a distribution: deviations in parts of the jitter, each as likely (tc-netem(8))."""
+    draws = ((number + 0.5) / TABLE_ROWS for number in range(TABLE_ROWS))
+    return "\n".join(f"{deviation(quantiles, drawn) * TABLE_UNIT:.0f}" for drawn in draws)
 
 
 def limit_options(parameters: LinkParameters, *, blackhole: bool = False, hold_us: int = 0) -> str:

@@ -13,8 +13,8 @@ Document = dict[str, Any]
 MODES = ("blackhole", "down")
 DIRECTIONS = ("forward", "backward", "both")
 SHAPE_FIELDS = (
-    "delay", "jitter", "jitter_correlation", "loss", "loss_burst", "duplicate", "corrupt", "rate", "queue",
-    "reorder", "mtu",
+    "delay", "jitter", "jitter_distribution", "jitter_correlation", "loss", "loss_burst", "duplicate",
+    "corrupt", "rate", "queue", "reorder", "mtu",
 )  # fmt: skip
 CLOCK_FIELDS = ("offset", "drift", "for")
 PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset", "fill")

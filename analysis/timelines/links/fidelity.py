@@ -28,7 +28,7 @@ import pyarrow as pa
 from analysis.intervals import rate_interval
 from analysis.timelines import schemas
 from analysis.timelines.arrays import NEVER, Floats, Ints
-from analysis.timelines.links.link_behaviour import Behaviour, SegmentShare, measure
+from analysis.timelines.links.link_behaviour import EARLY_NS, LATE_NS, Behaviour, SegmentShare, measure
 from analysis.timelines.links.link_flow import GUARD_NS
 from analysis.timelines.links.link_segments import link_side
 from analysis.timelines.links.periods import LinkDirection, Period
@@ -36,11 +36,9 @@ from analysis.timelines.run_metadata import RunMetadata
 
 PROVEN, VIOLATED, UNPROVEN = "proven", "violated", "unproven"
 
-MEDIAN_NS = 500_000
+MEDIAN_NS = LATE_NS
 P99_NS, P99_PART = 5_000_000, 0.10
 RATE_PART = 0.01
-EARLY_NS = 50_000
-"""The two captures of a link stamp one after the other; a packet may seem early by this much."""
 CHANCE = 1e-4
 """Probability that a link that loses as configured is reported as violated."""
 UNSEEN_PART = 0.5
@@ -49,6 +47,11 @@ TCP segment's 66 bytes of headers, no checksum covers 12, and 14 lead it elsewhe
 """
 ENOUGH = 10
 """Fewest packets that measure a delay."""
+DISTANCE_PART, DISTANCE_MARGIN = 1.75, 0.01
+"""The Kolmogorov distance of the delays from all draws may be this many times that of the farthest of 16
+draws, which independent delays exceed about once in 10,000 times (Massart, Annals of Probability 18, 1990).
+The margin is for late packets.
+"""
 WIDTH_PART, WIDTH_FRAMES = 0.25, 300
 """A spread needs this many frames; it must be within this part of the configured one."""
 
@@ -231,8 +234,11 @@ def _spread_problems(did: Behaviour) -> list[str]:
     if did.spread is None or did.error_bound_ns is not None or did.spread.frames < WIDTH_FRAMES:
         return []
     measured, drawn = did.spread.width_ns, did.spread.drawn_width_ns
+    most = DISTANCE_PART * did.spread.drawn_distance + DISTANCE_MARGIN
     if abs(measured - drawn) <= WIDTH_PART * drawn + 2 * EARLY_NS:
-        return []
+        if did.spread.distance <= most:
+            return []
+        return [f"the Kolmogorov distance of its delays is {did.spread.distance:.3f}, more than {most:.3f}"]
     return [f"the interquartile range of the jitter is {measured / 1e6:.2f} ms, not {drawn / 1e6:.2f} ms"]
 
 

@@ -24,6 +24,8 @@ from analysis.timelines.links.link_segments import LinkSide
 from analysis.timelines.links.periods import Period
 from analysis.timelines.percentiles import weighted
 
+LATE_NS, EARLY_NS = 500_000, 50_000
+"""An emulator may be this late in the median; two captures of a link stamp one after the other."""
 CHANGE_NS = 1_000_000
 """Error of the time of a rate change: waiting segments may have been rescheduled this much earlier."""
 
@@ -40,7 +42,8 @@ class DelayPercentiles:
 @dataclass(frozen=True, slots=True)
 class JitterSpread:
     """Excess of the frames that came through a link with jitter: the median, measured and in random draws
-    (lowest and highest), and the width (between the quartiles), measured and drawn.
+    (lowest and highest), and the width (between the quartiles), measured and drawn. distance: Kolmogorov's,
+    of the measured excess from that of all draws; drawn_distance: the largest of a draw's.
     """
 
     frames: int
@@ -49,6 +52,8 @@ class JitterSpread:
     most_ns: int
     width_ns: int
     drawn_width_ns: int
+    distance: float = 0.0
+    drawn_distance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,7 @@ def _spread(flow: Flow, here: Ints, there: Ints, excess_ns: Ints) -> JitterSprea
         return None
     drawn = [draw[here] - flow.expected_ns[here] for draw in flow.draws]
     medians = [float(np.median(each)) for each in drawn]
+    together = np.sort(np.concatenate(drawn))
     return JitterSpread(
         frames=len(here),
         median_ns=int(np.median(excess_ns)),
@@ -208,7 +214,23 @@ def _spread(flow: Flow, here: Ints, there: Ints, excess_ns: Ints) -> JitterSprea
         most_ns=int(max(medians)),
         width_ns=_width(excess_ns),
         drawn_width_ns=int(np.mean([_width(each) for each in drawn])),
+        distance=_distance(excess_ns, together),
+        drawn_distance=max(_distance(each, together) for each in drawn),
     )
+
+
+def _distance(values: Ints, of: Ints) -> float:
+    """Return the Kolmogorov distance of values from sorted ones, for which values may be `LATE_NS` late.
+
+    Each end of a step of either distribution is compared, so that the distance is exact.
+    """
+    ordered = np.sort(values)
+    after = np.arange(1, len(ordered) + 1) / len(ordered)
+    before = after - 1 / len(ordered)
+    # Too early: more values up to here than there may be. Too late: fewer before here than there must be.
+    early = after - np.searchsorted(of, ordered + EARLY_NS, side="right") / len(of)
+    late = np.searchsorted(of, ordered - LATE_NS, side="left") / len(of) - before
+    return float(max(early.max(initial=0.0), late.max(initial=0.0)))
 
 
 def _width(values: Ints) -> int:

@@ -251,7 +251,9 @@ def _one_after_the_other(come: Values, service: Values) -> Values:
 def _deviations(drawn: np.random.Generator, count: int, period: Period) -> Floats:
     """Return random deviations as parts of the jitter: `LinkParameters.jitter_correlation`."""
     part = period.jitter_correlation
-    new = drawn.uniform(-1, 1, count)
+    new, quantiles = drawn.uniform(-1, 1, count), period.jitter_quantiles
+    if quantiles:
+        new = np.interp((new + 1) / 2, np.linspace(0, 1, len(quantiles)), quantiles)
     if not part:
         return new
     from scipy.signal import lfilter  # noqa: PLC0415  (takes 0.7 s, and few links need it)

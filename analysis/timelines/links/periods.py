@@ -39,6 +39,7 @@ class Period:
     mtu_bytes: int
     reorder: bool = False
     jitter_correlation: float = 0.0
+    jitter_quantiles: tuple[float, ...] = ()
     duplicate: float = 0.0
     corrupt: float = 0.0
     corrupts_headers: bool = False
@@ -136,6 +137,7 @@ def _periods(
             mtu_bytes=shape.mtu_bytes,
             reorder=shape.reorder,
             jitter_correlation=shape.jitter_correlation,
+            jitter_quantiles=tuple(shape.jitter_quantiles),
             duplicate=shape.duplicate,
             corrupt=shape.corrupt,
             corrupts_headers=corrupts_headers,

@@ -43,6 +43,7 @@ from testbed.planning import make_plan
 from testbed.programs import LAUNCHER, launches_of
 from testbed.run_selection import RunSelection
 from testbed.sandbox.commands import sandbox_command
+from topologies.jitter import NAMES, UNIFORM, named_quantiles
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
 from topologies.loader import load_topology
@@ -101,7 +102,10 @@ def link_parameters_text(parameters: LinkParameters) -> str:
         order = ", may reorder" if parameters.reorder else ""
         correlation = parameters.jitter_correlation
         correlated = f", correlated by {FRACTION.format(correlation)}" if correlation else ""
-        parts[0] += f" ± {DURATION.format(parameters.jitter_us)}{correlated}{order}"
+        named = (name for name in NAMES if named_quantiles(name) == parameters.jitter_quantiles)
+        distribution = next(named, "measured")
+        shape = "" if distribution == UNIFORM else f", {distribution}"
+        parts[0] += f" ± {DURATION.format(parameters.jitter_us)}{shape}{correlated}{order}"
     rate = RATE.format(parameters.rate_bits_per_s) if parameters.rate_bits_per_s else "no rate limit"
     parts.append("traced rate" if parameters.rate_traced else rate)
     if parameters.loss:

@@ -30,6 +30,7 @@ from random import Random
 from typing import Any
 
 from testbed.links.relay.offload import GSO_TYPE, VNET_BYTES, Segmentation, cut, damaged, segmentation
+from topologies.jitter import deviation
 from topologies.link_parameters import ETHERNET_BYTES, PACE_NS, LinkParameters, queue_limit_packets
 from topologies.link_trace import LinkTrace, RateCurve
 
@@ -409,7 +410,8 @@ class LinkDirection:
         departure_ns, delay_ns = times_ns
         release_ns = departure_ns + delay_ns
         if self._jitter_ns:
-            new, part = 2 * self._random.random() - 1, self.parameters.jitter_correlation
+            new = deviation(self.parameters.jitter_quantiles, self._random.random())
+            part = self.parameters.jitter_correlation
             self._deviation = new + part * (self._deviation - new)
             release_ns = max(departure_ns, release_ns + int(self._deviation * self._jitter_ns))
         self._release(

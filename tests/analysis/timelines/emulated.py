@@ -76,6 +76,7 @@ def periods_of(
             mtu_bytes=change.parameters.mtu_bytes,
             reorder=change.parameters.reorder,
             jitter_correlation=change.parameters.jitter_correlation,
+            jitter_quantiles=change.parameters.jitter_quantiles,
             duplicate=change.parameters.duplicate,
             corrupt=change.parameters.corrupt,
             loss_chances=change.parameters.loss_chances,

@@ -13,6 +13,7 @@ from testbed.links.emulator import Applied
 from tests.testbed.leftovers import wait_until
 from tests.testbed.links.lab import Lab
 from tests.testbed.links.probes import Stamper, send_steadily, transfer
+from topologies.jitter import named_quantiles
 from topologies.link_parameters import LinkParameters
 from topologies.link_trace import STEP_US, LinkTrace, TraceSteps
 
@@ -35,9 +36,16 @@ def idle_delays(kind: str, delays_ms: list[int]) -> dict[str, Any]:
         }
 
 
-def jitter(kind: str, delay_ms: int, jitter_ms: int, reorder: bool) -> dict[str, Any]:
+def jitter(
+    kind: str, delay_ms: int, jitter_ms: int, reorder: bool, distribution: str = "uniform"
+) -> dict[str, Any]:
     """Delays with jitter, datagrams every millisecond."""
-    parameters = LinkParameters(delay_us=delay_ms * 1000, jitter_us=jitter_ms * 1000, reorder=reorder)
+    parameters = LinkParameters(
+        delay_us=delay_ms * 1000,
+        jitter_us=jitter_ms * 1000,
+        reorder=reorder,
+        jitter_quantiles=named_quantiles(distribution),
+    )
     with Lab(kind, {"link": parameters}) as lab:
         stamper = Stamper(lab.udp("link"))
         timer_us = send_steadily([stamper], 500, 0.001)

@@ -1,9 +1,10 @@
 """The specified behaviour of a link, compared with packets that crossed one, for every kind of link."""
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
-from math import sqrt
+from math import log, sqrt
 from statistics import median
 from typing import Any
 
@@ -13,6 +14,7 @@ from experiments.planned.changes import LinkDirectionName
 from tests.testbed.links import scenarios
 from tests.testbed.links.probes import Arrival
 from tests.testbed.sandboxed import sandboxed
+from topologies.jitter import deviation, named_quantiles
 from topologies.link_trace import RateCurve
 
 pytestmark = pytest.mark.network
@@ -92,6 +94,31 @@ def test_jitter_may_reorder_if_asked_to(kind: str) -> None:
     assert min(measured) >= 15_000
     assert 18_000 < median(measured) < 22_000 + observed["timer_late_us"]
     assert not is_in_order(observed)
+
+
+@pytest.mark.parametrize("distribution", ["normal", "pareto"])
+def test_jitter_follows_its_distribution(kind: str, distribution: str) -> None:
+    observed = sandboxed(scenarios.jitter, kind, 50, 40, True, distribution)
+    measured_us, late_us = sorted(delays_us(observed)), 1000 + observed["timer_late_us"]
+    count = len(measured_us)
+    assert count == 500
+    bound = sqrt(log(2 / 1e-6) / (2 * count))  # of the Kolmogorov distance (Massart, 1990)
+
+    def distance(name: str) -> float:
+        """Return the distance from a distribution, for which packets may be late."""
+        table_us = sorted(
+            50_000 + 40_000 * deviation(named_quantiles(name), n / 10_000) for n in range(10_001)
+        )
+        early = max(
+            (n + 1) / count - bisect_right(table_us, each) / 10_001 for n, each in enumerate(measured_us)
+        )
+        late = max(
+            bisect_left(table_us, each - late_us) / 10_001 - n / count for n, each in enumerate(measured_us)
+        )
+        return max(early, late)
+
+    assert distance(distribution) <= bound
+    assert distance("uniform") > bound
 
 
 @pytest.mark.parametrize(("loss", "per_frame"), [(0.1, 1), (0.01, 40)], ids=["offloads off", "offloads on"])

@@ -10,11 +10,14 @@ from testbed.links.netem_commands import (
     netem_link,
     offload_lines,
     stage_seed,
+    table_name,
+    table_text,
     unwire_lines,
     wire_lines,
 )
 from testbed.links.selection import shows_seed
 from testbed.links.wiring import LinkWiring
+from topologies.jitter import NAMES, named_quantiles
 from topologies.link_parameters import LinkParameters, queue_limit_packets
 
 DELAY = LinkParameters(delay_us=15_000)
@@ -86,9 +89,19 @@ def test_a_blackhole_loses_everything_at_both_stages() -> None:
 
 def test_jitter_keeps_the_order_unless_it_is_to_reorder() -> None:
     jitter = LinkParameters(delay_us=10_000, jitter_us=2_500)
-    assert "delay 10000us 2500us rate 1000000000000bit" in delay_options(jitter)
+    uniform = f"distribution {table_name(())}"
+    assert f"delay 10000us 2500us {uniform} rate 1000000000000bit" in delay_options(jitter)
     reordering = LinkParameters(delay_us=10_000, jitter_us=2_500, reorder=True)
-    assert "delay 10000us 2500us rate 0bit" in delay_options(reordering)
+    assert f"delay 10000us 2500us {uniform} rate 0bit" in delay_options(reordering)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_distribution_is_a_table_of_deviations_up_to_the_jitter(name: str) -> None:
+    table = [int(line) for line in table_text(named_quantiles(name)).splitlines()]
+    assert len(table) == 4096
+    assert table == sorted(table)
+    assert -8192 <= table[0] < 0 < 7_000 < table[-1] <= 8192
+    assert abs(sum(table) / len(table)) < 100  # of 8192: the mean is about the delay
 
 
 def test_a_queue_that_is_not_given_is_computed_as_for_every_kind() -> None:
