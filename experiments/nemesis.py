@@ -20,10 +20,12 @@ from topologies.routes import connected, joined
 from topologies.strict import DurationUs, Fraction, StrictModel, WholeNumber, problem
 
 Kind = Literal[
-    "cut", "one-way-cut", "flap", "delay", "loss", "crash", "pause", "clock", "power", "power-and-disks"
-]
+    "cut", "one-way-cut", "flap", "delay", "loss", "duplicate", "corrupt", "crash", "pause", "clock",
+    "power", "power-and-disks",
+]  # fmt: skip
 
-ON_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut", "flap", "delay", "loss")
+SHARES: tuple[Kind, ...] = ("loss", "duplicate", "corrupt")
+ON_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut", "flap", "delay", *SHARES)
 ON_REGIONS: tuple[Kind, ...] = ("power", "power-and-disks")
 LOSING_LINKS: tuple[Kind, ...] = ("cut", "one-way-cut")
 """The kinds that are permanent with `stays: connected`."""
@@ -79,10 +81,10 @@ class Nemesis(StrictModel):
     """The settings of random faults."""
 
     kinds: tuple[Kind, ...] = Field(USUAL, min_length=1)
-    """cut, one-way-cut, flap (cut repeatedly), delay and loss of links; crash (SIGKILL, restarted later),
-    pause (SIGSTOP) and clock (set forward or back for a time) of processes; power (a whole region falls
-    silent, its processes are killed, and all are restarted later) and power-and-disks (on empty disks) of
-    regions."""
+    """cut, one-way-cut, flap (cut repeatedly), delay, loss, duplicate and corrupt of links; crash (SIGKILL,
+    restarted later), pause (SIGSTOP) and clock (set forward or back for a time) of processes; power (a whole
+    region falls silent, its processes are killed, and all are restarted later) and power-and-disks (on empty
+    disks) of regions."""
     vary: dict[str, list[Any]] = Field(default_factory=dict, max_length=20)
     """Settings that are also drawn: values of parameters, roles and workload by dotted path, such as
     {parameters.durable: [false, true]}. Every run has one value of each."""
@@ -106,7 +108,7 @@ class Nemesis(StrictModel):
     delay_us: DurationUs = Field(200_000, gt=0)
     """The largest delay of a link."""
     loss: Fraction = Field(0.05, gt=0, le=0.5)
-    """The largest loss of a link."""
+    """The largest share of a link's packets that are lost, duplicated or damaged."""
 
     offset_us: DurationUs = Field(3_000_000, ge=STEP_US, le=OFFSET_US_MAX)
     """The largest step of a clock, forward or back."""

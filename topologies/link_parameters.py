@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 DELAY_US_MAX = 60_000_000
+DEFAULT_MTU_BYTES = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class LinkParameters:
     rate_bits_per_s: bits per second of MTU-sized segments with their headers; None is unlimited.
     queue_packets: MTU-sized segments that may wait for the rate; None: computed from rate and delay.
     mtu_bytes: largest IP packet.
+    icmp_dropped: whether larger packets vanish without an ICMP message to their sender.
     reorder: whether jitter may change the order of packets.
     rate_traced, delay_traced: whether the link's trace gives the value from time 0 on (`link_trace`).
     """
@@ -42,13 +44,14 @@ class LinkParameters:
     loss: float = 0.0
     rate_bits_per_s: int | None = None
     queue_packets: int | None = None
-    mtu_bytes: int = 1500
+    mtu_bytes: int = DEFAULT_MTU_BYTES
     reorder: bool = False
     loss_burst_packets: int | None = None
     jitter_correlation: float = 0.0
     duplicate: float = 0.0
     corrupt: float = 0.0
     jitter_quantiles: tuple[float, ...] = ()
+    icmp_dropped: bool = False
     rate_traced: bool = False
     delay_traced: bool = False
 
@@ -72,6 +75,11 @@ class LinkParameters:
             return None
         ends = 1 / self.loss_burst_packets
         return min(1.0, ends * self.loss / (1 - self.loss)), ends
+
+    @property
+    def interface_mtu_bytes(self) -> int:
+        """The MTU of the gateways' interfaces: what is larger never enters the link."""
+        return DEFAULT_MTU_BYTES if self.icmp_dropped else self.mtu_bytes
 
     @property
     def jitter_us_most(self) -> int:

@@ -7,12 +7,12 @@ single values of one direction. The testbed builds the network.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from topologies.jitter import NAMES, named_quantiles
-from topologies.link_parameters import DELAY_US_MAX, LinkParameters
+from topologies.link_parameters import DEFAULT_MTU_BYTES, DELAY_US_MAX, LinkParameters
 from topologies.region_names import LENGTH_MAX, PATTERN, WORDS
 from topologies.strict import (
     DurationUs,
@@ -190,6 +190,8 @@ class Link(BaseLink):
     """The two regions; forward is from the first to the second."""
     delay_us: DurationUs | None = Field(None, le=DELAY_US_MAX)
     """One-way delay; optional if `forward` and `backward` both give theirs."""
+    icmp: Literal["sent", "dropped"] = "sent"
+    """Whether senders of packets larger than the MTU get an ICMP message (RFC 1191); else these vanish."""
     weight: WholeNumber = Field(0, ge=0, le=WEIGHT_MAX)
     """Policy weight: routes minimise the sum of weights, then the delay."""
     forward: DirectionOverrides | None = None
@@ -227,7 +229,12 @@ class Link(BaseLink):
     def _parameters_of(self, side: DirectionOverrides | None) -> LinkParameters:
         parameters = side.applied_to(self.parameters()) if side else self.parameters()
         files = self._files_of(side)
-        return replace(parameters, rate_traced="rate" in files, delay_traced="delay" in files)
+        return replace(
+            parameters,
+            rate_traced="rate" in files,
+            delay_traced="delay" in files,
+            icmp_dropped=self.icmp == "dropped",
+        )
 
     def _files_of(self, side: DirectionOverrides | None) -> Mapping[str, str]:
         found: dict[str, str] = {}
@@ -238,6 +245,8 @@ class Link(BaseLink):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         """Check that every direction has a delay and possible parameters."""
+        if self.icmp == "dropped" and self.mtu_bytes >= DEFAULT_MTU_BYTES:
+            raise problem(f"is without effect: give an mtu below {DEFAULT_MTU_BYTES}B", "icmp")
         if self.delay_us is None:
             given = [side for side in ("forward", "backward") if _delay_of(getattr(self, side)) is not None]
             if len(given) < 2:

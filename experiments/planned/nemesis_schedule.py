@@ -25,7 +25,16 @@ from experiments.declared import Declared, Trait
 from experiments.faults.fault import ExperimentFault
 from experiments.faults.kinds import Faults
 from experiments.faults.processes import ProcessFault
-from experiments.nemesis import LOSING_LINKS, ON_LINKS, ON_REGIONS, STEP_US, Kind, LosableLinks, Nemesis
+from experiments.nemesis import (
+    LOSING_LINKS,
+    ON_LINKS,
+    ON_REGIONS,
+    SHARES,
+    STEP_US,
+    Kind,
+    LosableLinks,
+    Nemesis,
+)
 from experiments.roles import RoleCounts, counts_in
 from topologies.model import Link, Topology
 from topologies.quantities import OFFSET
@@ -170,9 +179,9 @@ class _Schedule:
         if kind == "delay":
             delay_us = rng.randint(1, max(1, nemesis.delay_us // STEP_US)) * STEP_US
             return {**given, "set": link, "direction": direction, "delay": _text(delay_us)}
-        if kind == "loss":
-            loss = rng.randint(1, max(1, round(nemesis.loss * PER_MILLE)))
-            return {**given, "set": link, "direction": direction, "loss": f"{loss / 10:g}%"}
+        if kind in SHARES:
+            share = rng.randint(1, max(1, round(nemesis.loss * PER_MILLE)))
+            return {**given, "set": link, "direction": direction, kind: f"{share / 10:g}%"}
         return {**given, "cut": link, "direction": direction}
 
     def _on_process(self, kind: Kind, name: str) -> Iterator[Given]:

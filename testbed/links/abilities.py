@@ -19,10 +19,10 @@ NOT_IN_NETEM = {
 (`tabledist` in net/sched/sch_netem.c; measured under user-mode Linux, see docs/links.md). It passes
 a packet once that is both lost and duplicated (`netem_enqueue`).
 """
-NOT_IN_VIRTUAL_TIME = {"queue_packets": "a queue limit"}
+NOT_IN_VIRTUAL_TIME = {"queue_packets": "a queue limit", "icmp_dropped": "a path-MTU black hole"}
 NOT_IN_VIRTUAL_LANS = {**NOT_IN_VIRTUAL_TIME, "jitter_us": "jitter", "loss": "loss", "corrupt": "corruption"}
 CHANGED_MTU = "another MTU"
-"""Only the relay drops larger packets without an ICMP message."""
+"""Only the relay has it in a single direction; links in virtual time have none."""
 NOT_ON_SITE = {
     "jitter_us": "jitter",
     "jitter_correlation": "correlated jitter",
@@ -31,6 +31,7 @@ NOT_ON_SITE = {
     "duplicate": "duplicates",
     "corrupt": "corruption",
     "reorder": "reordering",
+    "icmp_dropped": "a path-MTU black hole",
     "rate_traced": "a trace",
     "delay_traced": "a trace",
 }
@@ -64,9 +65,24 @@ def lacking_in(
     for change in plan.changes:
         if not isinstance(change, LinkChange):
             continue
-        if words := next(lacking(change.parameters, missing), None) or _changed_mtu(plan, change):
+        words = next(lacking(change.parameters, missing), None)
+        if words is None and not (missing is NOT_IN_NETEM and _changes_both(plan, change)):
+            words = _changed_mtu(plan, change)
+        if words:
             return f"fault {change.fault} gives {change.link} {words}"
     return None
+
+
+def _changes_both(plan: Plan, change: LinkChange) -> bool:
+    """Return whether the other direction of the link has the same MTU from this time on."""
+    other = [
+        each.parameters.mtu_bytes
+        for each in plan.changes
+        if isinstance(each, LinkChange)
+        and (each.link, each.at_us) == (change.link, change.at_us)
+        and each.direction is not change.direction
+    ]
+    return other == [change.parameters.mtu_bytes]
 
 
 def _changed_mtu(plan: Plan, change: LinkChange) -> str | None:

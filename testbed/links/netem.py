@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +24,7 @@ from experiments.planned.changes import LinkDirectionName
 from experiments.records.observations import LinkCounters
 from testbed.batches import COMMAND_TIMEOUT_S, run_batch
 from testbed.errors import TestbedError
-from testbed.links.abilities import CHANGED_MTU, NOT_IN_NETEM, lacking
+from testbed.links.abilities import NOT_IN_NETEM, lacking
 from testbed.links.emulator import Applied
 from testbed.links.netem_commands import (
     NetemLink,
@@ -33,6 +33,7 @@ from testbed.links.netem_commands import (
     in_step,
     is_limited,
     limit_options,
+    mtu_lines,
     netem_line,
     netem_link,
     next_step_us,
@@ -49,6 +50,10 @@ from topologies.link_parameters import LinkParameters
 from topologies.link_trace import LinkTrace
 
 HANDLES = (1, 2)  # alternate handles of a stage's netem
+OTHER = {
+    LinkDirectionName.FORWARD: LinkDirectionName.BACKWARD,
+    LinkDirectionName.BACKWARD: LinkDirectionName.FORWARD,
+}
 _NOTHING = {"packets": 0, "bytes": 0, "drops": 0, "qlen": 0}
 
 Readings = Mapping[str, Mapping[str, int]]
@@ -140,14 +145,20 @@ class NetemEmulator:
         with self._lock:
             if (link, direction) not in self._states:
                 raise TestbedError(f"changing the link {link}: there is no such link")
-            is_new_mtu = parameters.mtu_bytes != self._states[link, direction].parameters.mtu_bytes
-            if words := next(lacking(parameters, NOT_IN_NETEM), CHANGED_MTU if is_new_mtu else None):
+            if words := next(lacking(parameters, NOT_IN_NETEM), None):
                 raise TestbedError(
                     f"changing the link {link}: netem does not implement {words}, --links relay does"
                 )
             state, doing = self._states[link, direction], f"changing the link {link}"
             self._changes += 1
             state.settle(_read(state.stages))
+            (wired,) = (each for each in self._links if each.wiring.name == link)
+            if parameters.mtu_bytes < wired.wiring.parameters[direction].mtu_bytes:
+                parameters = replace(parameters, icmp_dropped=True)
+            if parameters.mtu_bytes != state.parameters.mtu_bytes:
+                other = self._states.get((link, OTHER[direction]))
+                both = (parameters, parameters if other is None else other.parameters)
+                run_batch("ip", mtu_lines(wired, *both), doing=doing)
             if is_limited(parameters) != is_limited(state.parameters):
                 run_batch("ip", offload_lines(state.stages, parameters), doing=doing)
             if blackhole and not state.blackhole:

@@ -41,6 +41,7 @@ IN_FLIGHT_PACKETS_MAX = 1_000_000
 ORDER_KEEPING_RATE_BITS_PER_S = 1_000_000_000_000
 OFFLOADED_SEGMENTS_MAX = 65_535
 MTU_BYTES_MAX = 65_535
+VLAN_TAG_BYTES = 4
 TABLE_ROWS, TABLE_UNIT = 4_096, 8_192  # NETEM_DIST_SCALE of linux/pkt_sched.h
 
 
@@ -77,7 +78,7 @@ def netem_link(number: int, wiring: LinkWiring) -> NetemLink:
 def is_limited(parameters: LinkParameters) -> bool:
     """Return whether anything acts on single segments, so offloaded frames must be segmented."""
     shares = parameters.loss, parameters.duplicate, parameters.corrupt
-    return any(shares) or parameters.rate_bits_per_s is not None
+    return any(shares) or parameters.rate_bits_per_s is not None or parameters.icmp_dropped
 
 
 def wire_lines(link: NetemLink) -> list[str]:
@@ -96,6 +97,8 @@ def wire_lines(link: NetemLink) -> list[str]:
             lines.append(f"link set {port} up master {bridge}")
             # A bridge with two ports needs no learning.
             lines.append(f"link set {port} type bridge_slave learning off flood on")
+    if any(parameters.icmp_dropped for parameters in wiring.parameters.values()):
+        lines += mtu_lines(link, *wiring.parameters.values())
     for direction, parameters in wiring.parameters.items():
         lines += offload_lines(link.stages(direction), parameters)
     return lines
@@ -106,6 +109,15 @@ def unwire_lines(emulator: Sequence[NetemLink]) -> list[str]:
     return [
         f"link del {name}" for link in emulator for name in (link.near, link.near_bridge, link.far_bridge)
     ]
+
+
+def mtu_lines(link: NetemLink, *directions: LinkParameters) -> list[str]:
+    """Return the `ip -batch` lines that make the veth pair drop larger packets silently, in both directions.
+
+    The kernel also lets pass what is larger by a VLAN tag (`is_skb_forwardable`).
+    """
+    mtu_bytes = min(parameters.mtu_bytes for parameters in directions) - VLAN_TAG_BYTES
+    return [f"link set {name} mtu {mtu_bytes}" for name in (link.near, link.far)]
 
 
 def offload_lines(stages: Stages, parameters: LinkParameters) -> list[str]:

@@ -192,7 +192,7 @@ def _interfaces(plan: Plan, direct: frozenset[str]) -> Iterator[HostInterface]:
             used[region] += 1
             name, outside = f"eth{used[region]}", "" if link.name in direct else f"l{number}{side}"
             yield HostInterface(
-                gateways[region], name, address, prefix, outside, parameters.mtu_bytes, link.name
+                gateways[region], name, address, prefix, outside, parameters.interface_mtu_bytes, link.name
             )
 
 

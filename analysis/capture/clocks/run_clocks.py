@@ -94,7 +94,7 @@ def _ordered(
     if record.shaping == EMULAB and shapes:
         delays = [(shape.delay_us - shape.jitter_us) * 1000 for shape in shapes]
     every = shapes or [shape for each in record.plan.links for shape in (each.forward, each.backward)]
-    mtu_bytes = min((shape.mtu_bytes for shape in every), default=MTU_BYTES)
+    mtu_bytes = min((shape.interface_mtu_bytes for shape in every), default=MTU_BYTES)
     return MatchEnds(name, near, far, mtu_bytes, (delays[0], delays[1]))
 
 

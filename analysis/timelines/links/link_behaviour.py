@@ -151,7 +151,7 @@ def _measure_up(flow: Flow, number: int) -> Behaviour:
     strays = strays_of(flow, number)
     lost, fair = losses(flow, number, inside, settled, len(strays))
     queued = queue_limit(period)
-    is_hole = period.mtu_bytes < flow.periods[0].mtu_bytes
+    is_hole = period.mtu_bytes < flow.periods[0].interface_mtu_bytes
     return Behaviour(
         packets=int((inside & ~flow.copies).sum()),
         matched=int((settled & flow.passed & ~flow.copies).sum()),

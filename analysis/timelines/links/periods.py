@@ -11,7 +11,7 @@ from experiments.planned import plan_routes
 from experiments.planned.changes import LinkChange, LinkDirectionName, LinkState
 from experiments.planned.plan import Plan
 from experiments.records.run_record import RunRecord
-from topologies.link_parameters import LinkParameters
+from topologies.link_parameters import DEFAULT_MTU_BYTES, LinkParameters
 from topologies.link_trace import LinkTrace, TraceSteps
 from topologies.routes import Hop
 
@@ -40,6 +40,7 @@ class Period:
     reorder: bool = False
     jitter_correlation: float = 0.0
     jitter_quantiles: tuple[float, ...] = ()
+    icmp_dropped: bool = False
     duplicate: float = 0.0
     corrupt: float = 0.0
     corrupts_headers: bool = False
@@ -58,6 +59,11 @@ class Period:
     def delay_trace(self) -> TraceSteps | None:
         """The delay over time since `zero_ns`, if it is not constant."""
         return self.trace.delay
+
+    @property
+    def interface_mtu_bytes(self) -> int:
+        """See `LinkParameters`."""
+        return DEFAULT_MTU_BYTES if self.icmp_dropped else self.mtu_bytes
 
     @property
     def delay_us_most(self) -> int:
@@ -138,6 +144,7 @@ def _periods(
             reorder=shape.reorder,
             jitter_correlation=shape.jitter_correlation,
             jitter_quantiles=tuple(shape.jitter_quantiles),
+            icmp_dropped=shape.icmp_dropped,
             duplicate=shape.duplicate,
             corrupt=shape.corrupt,
             corrupts_headers=corrupts_headers,

@@ -53,7 +53,7 @@ def carried_traffic(direction: LinkDirection, far: pa.Table, metadata: RunMetada
         return schemas.TRAFFIC.empty_table()
     entries = _entries(far, metadata)
     mine = far.filter(pa.array(entries >= 0))
-    mtu_bytes = metadata.periods[direction][0].mtu_bytes
+    mtu_bytes = metadata.periods[direction][0].interface_mtu_bytes
     found = segments({name: ints(mine, name) for name in KEY_COLUMNS}, mtu_bytes)
     entry = entries[entries >= 0][found.row]
     bins = (ints(mine, "t_ns")[found.row] - metadata.zero_ns) // BIN_NS

@@ -117,7 +117,8 @@ def link_parameters_text(parameters: LinkParameters) -> str:
     if parameters.queue_packets:
         parts.append(f"queue {PACKETS.format(parameters.queue_packets)}")
     if parameters.mtu_bytes != LinkParameters().mtu_bytes:
-        parts.append(f"MTU {SIZE.format(parameters.mtu_bytes)}")
+        icmp = " without ICMP" if parameters.icmp_dropped else ""
+        parts.append(f"MTU {SIZE.format(parameters.mtu_bytes)}{icmp}")
     return ", ".join(parts)
 
 

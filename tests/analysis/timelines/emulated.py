@@ -77,6 +77,7 @@ def periods_of(
             reorder=change.parameters.reorder,
             jitter_correlation=change.parameters.jitter_correlation,
             jitter_quantiles=change.parameters.jitter_quantiles,
+            icmp_dropped=change.parameters.icmp_dropped,
             duplicate=change.parameters.duplicate,
             corrupt=change.parameters.corrupt,
             loss_chances=change.parameters.loss_chances,

@@ -98,3 +98,48 @@ def test_the_relay_s_deviations_are_correlated_as_asked():
     late_us = [release_us - number * 12_000 for number, release_us in enumerate(releases_us)]
     assert statistics.correlation(late_us[:-1], late_us[1:]) == pytest.approx(0.75, abs=0.05)
     assert 15_000 <= min(late_us) <= max(late_us) <= 25_000
+
+
+SHRUNK = "{{name: hole, at: 1s, set: [a, b], mtu: 1300B{}}}"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"link": "delay: 20ms, loss: 1%, duplicate: 1%"}, "loss together with duplicates"),
+        ({"faults": SHRUNK.format(", direction: forward")}, "another MTU"),
+    ],
+)
+def test_what_netem_lacks_gets_relay_links(plan_of, given, said):
+    assert LocalBackend().adapted(plan_of(**given)).links_kind == "relay"
+    with pytest.raises(InputError, match=f"{said}, which links of kind netem do not implement: "):
+        LocalBackend().adapted(plan_of(**given, links_kind="netem"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"link": "delay: 20ms, duplicate: 1%, corrupt: 1%, jitter: 5ms, jitter_distribution: pareto"},
+        {"link": "delay: 20ms, mtu: 1300B, icmp: dropped"},
+        {"faults": SHRUNK.format(", for: 2s")},
+    ],
+)
+def test_netem_is_kept_for_duplicates_corruption_distributions_and_black_holes(plan_of, given):
+    assert LocalBackend().adapted(plan_of(**given)).links_kind == "auto"
+
+
+@pytest.mark.parametrize(
+    "given", [{"link": "delay: 20ms, mtu: 1300B, icmp: dropped"}, {"faults": SHRUNK.format("")}]
+)
+def test_links_in_virtual_time_have_no_black_hole(plan_of, given):
+    with pytest.raises(InputError, match="links in virtual time do not implement: use --on local"):
+        Simulator().adapted(plan_of(**given))
+
+
+def test_a_black_hole_needs_an_mtu_and_a_set_no_table(plan_of):
+    with pytest.raises(InputError, match=r"icmp: is without effect: give an mtu below 1500B"):
+        plan_of("delay: 20ms, icmp: dropped")
+    with pytest.raises(
+        InputError, match=r"jitter_distribution: is a file: a link of the topology can have that"
+    ):
+        plan_of(faults="{name: odd, at: 1s, set: [a, b], jitter_distribution: delays.csv}")

@@ -88,3 +88,14 @@ def test_a_link_with_another_distribution_is_not(did: LinkParameters, configured
 def test_a_distribution_of_the_same_width_is_told_by_its_distance() -> None:
     _, reason = verdict(replace(UNIFORM, jitter_us=6_745), NORMAL)
     assert reason.startswith("the Kolmogorov distance of its delays is 0.")
+
+
+def test_few_packets_prove_nothing(measured: LinkParameters) -> None:
+    changes = [Change(0, measured)]
+    few = EVERY_5_MS[:96]
+    states = set()
+    for seed in range(25):
+        captured = emulate(changes, few, seed=seed, bundled=1)
+        [period], [did] = periods_of(changes), captured.measured(changes)
+        states.add(judge(period, did).state)
+    assert "violated" not in states
