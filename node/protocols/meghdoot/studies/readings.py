@@ -16,7 +16,7 @@ from node.protocols.meghdoot.studies.parameters import PaperParameters, Readings
 from node.sim.quiet import cyclic_gc_disabled
 
 OPEN = ("order", "load_counts", "split_rule", "simulation_event", "wanted")
-"""What the paper leaves open: parameters of `PaperParameters`, each with all of its values."""
+"""Parameters of `PaperParameters` that the paper leaves open; all values of each are tried."""
 
 
 def execute(parameters: ReadingsParameters, given: StudyContext) -> None:
