@@ -240,7 +240,7 @@ def test_a_file_that_is_no_mapping_is_refused(load):
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(InputError, match="nowhere: no topology of this name: known are abilene, cliques-2x3, "):
+    with pytest.raises(InputError, match="nowhere: no topology of this name: known are abilene, cliques"):
         load_topology("nowhere")
 
 
