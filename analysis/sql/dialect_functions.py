@@ -48,7 +48,11 @@ KINDS: Final = {
 
 _SCALARS: Final = {
     "abs": ("n", "common", "abs({0})"),
-    "sign": ("n", "DOUBLE", "CAST(sign({0}) AS DOUBLE)"),
+    "sign": (
+        "n",
+        "DOUBLE",
+        "CASE WHEN isnan(CAST({0} AS DOUBLE)) THEN CAST('nan' AS DOUBLE) ELSE CAST(sign({0}) AS DOUBLE) END",
+    ),
     "sqrt": ("n", "DOUBLE", "CASE WHEN {0} < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt({0}) END"),
     "cbrt": ("n", "DOUBLE", "cbrt({0})"),
     "exp": ("n", "DOUBLE", "exp({0})"),

@@ -85,7 +85,8 @@ def _type_of_call(function: DialectFunction, given: Sequence[exp.Expr]) -> Any:
         case "sum":
             return exp.DType.DOUBLE if given and kind(given[0]) == "d" else exp.DType.BIGINT
         case "common":
-            values = [each for each in given if kind(each) not in "0b"] or list(given)
+            results = given[1:] if function.takes[0] in ".b" else given  # not the condition
+            values = [each for each in results if kind(each) != "0"] or list(results)
             widest = next((each for each in values if kind(each) == "d"), values[0] if values else None)
             return widest.type if widest is not None else exp.DType.NULL
         case name:

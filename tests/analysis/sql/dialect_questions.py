@@ -244,6 +244,8 @@ EXPRESSIONS = [
     *("CASE WHEN i > 1 THEN 'more' WHEN i < 0 THEN 'less' END", "CASE i WHEN 1 THEN 1.5 ELSE 2 END"),
     *(
         "CASE WHEN ok THEN i ELSE b END",
+        "nvl2(s, i, d) > 1",
+        "if(ok, ok, i > 1) OR ok",
         "if(ok, d, 0)",
         "coalesce(i, b, 0)",
         "greatest(i, d, 2)",

@@ -1,6 +1,7 @@
 """Both engines give the same rows to a question, or refuse it in the words of the user."""
 
 import math
+import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from analysis.sql.dialect_functions import FUNCTIONS, INSTEAD
 from analysis.sql.duckdb_engine import duckdb_questions
 from analysis.sql.questions import read_cases
 from tests.analysis.inspect.packets.small_run import around_the_cut
-from tests.analysis.sql.dialect_questions import ABOUT_RUNS, QUESTIONS, T, aggregates, scalars, windows
+from tests.analysis.sql.dialect_questions import ABOUT_RUNS, QUESTIONS, T, aggregates, drawn, scalars, windows
 from tests.analysis.sql.test_questions import on_spark
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text()
@@ -23,6 +24,8 @@ TOGETHER = [
     for each in (scalars(), aggregates(), windows())
     for begin in range(0, len(each), COLUMNS)
 ]
+DRAWN = 1
+"""The seed of drawn expressions."""
 DIGITS = 12
 """Digits in which numbers of type DOUBLE agree: engines add in different orders."""
 
@@ -103,6 +106,17 @@ def test_both_engines_give_the_same_rows(ask, ask_spark):
         if (here.column_names, kinds(here), one) != (there.column_names, kinds(there), other):
             differ[question.removeprefix(T)] = (here.schema, one, there.schema, other)
     assert differ == {}
+
+
+@pytest.mark.spark
+def test_both_engines_compute_expressions_that_are_drawn_by_chance(ask, ask_spark):
+    chance = random.Random(DRAWN)
+    expressions = [drawn(chance, chance.choice("nsb"), 2) for _ in range(COLUMNS)]
+    question = f"{T} SELECT {', '.join(f'{each} AS c{n}' for n, each in enumerate(expressions))} FROM t"
+    here, there = ask(question), ask_spark(question)
+    assert kinds(here) == kinds(there)
+    for number, expression in enumerate(expressions):
+        assert column(here, number) == column(there, number), expression
 
 
 def test_the_page_names_every_function_and_every_refused_one():
