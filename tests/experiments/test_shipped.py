@@ -13,6 +13,7 @@ MAY_LOSE = {
     "fanout-shuffle": "its heaviest points offer more than links carry: not all has come at their end",
     "latency-load-paper": "likewise",
     "nemesis-blackout": "what only the dead had is lost",
+    "subscription-rule": "the printed rule may stall",
 }
 NOT_OURS = {f"system: {name}" for name in system_names()}
 """Programs are held against their contracts alone, and so are systems side by side (`variants`)."""
