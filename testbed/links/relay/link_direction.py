@@ -294,8 +294,9 @@ class LinkDirection:
         elif self._delay_queue.queued_bytes > QUEUED_BYTES_MAX:
             self.dropped_queue += cuts.segments
         else:
+            send = self._alter if self._alters else self._send
             for first, end in self._survivors(cuts.segments):
-                self._pass(frame, cuts, first, end, arrival_ns)
+                send(frame, cuts, first, end, arrival_ns)
 
     def _admit_last(self, frame: bytes, cuts: Segmentation, arrival_ns: int) -> None:
         """Drop the segments of a frame that are larger than the MTU, all but perhaps the last one."""
@@ -304,14 +305,12 @@ class LinkDirection:
             self.dropped_size += cuts.segments
             return
         self.dropped_size += last
+        send = self._alter if self._alters else self._send
         for _ in self._survivors(1):
-            self._pass(frame, cuts, last, last + 1, arrival_ns)
+            send(frame, cuts, last, last + 1, arrival_ns)
 
-    def _pass(self, frame: bytes, cuts: Segmentation, first: int, end: int, arrival_ns: int) -> None:
-        """Pass segments that were not lost; each one that is duplicated or damaged as a frame of its own."""
-        if not self._alters:
-            self._send(frame, cuts, first, end, arrival_ns)
-            return
+    def _alter(self, frame: bytes, cuts: Segmentation, first: int, end: int, arrival_ns: int) -> None:
+        """Send segments, each one that is duplicated or damaged as a frame of its own."""
         draw, parameters = self._random.random, self.parameters
         begin = first
         for at in range(first, end):
@@ -410,7 +409,8 @@ class LinkDirection:
         departure_ns, delay_ns = times_ns
         release_ns = departure_ns + delay_ns
         if self._jitter_ns:
-            new = deviation(self.parameters.jitter_quantiles, self._random.random())
+            drawn, quantiles = self._random.random(), self.parameters.jitter_quantiles
+            new = deviation(quantiles, drawn) if quantiles else 2 * drawn - 1
             part = self.parameters.jitter_correlation
             self._deviation = new + part * (self._deviation - new)
             release_ns = max(departure_ns, release_ns + int(self._deviation * self._jitter_ns))
