@@ -220,9 +220,17 @@ def _tls_keys(run: RunDirectory, record: RunRecord) -> TlsKeys | None:
 
 def describe_captures(indices: Mapping[Path, CaptureIndex], unusable: Mapping[Path, str]) -> pa.Table:
     """Return the table of captures."""
+    return captures_table(
+        {path.stem: index for path, index in indices.items()},
+        {capture_name(path): problem for path, problem in unusable.items()},
+    )
+
+
+def captures_table(indices: Mapping[str, CaptureIndex], unusable: Mapping[str, str]) -> pa.Table:
+    """Return CAPTURES from the indices, and the problems of other captures, by name."""
     rows: list[dict[str, Any]] = [
         {
-            "capture": path.stem,
+            "capture": name,
             "packets": index.packets,
             "bytes": index.file_bytes,
             "good_bytes": index.good_bytes,
@@ -231,10 +239,8 @@ def describe_captures(indices: Mapping[Path, CaptureIndex], unusable: Mapping[Pa
             "problem": index.problem,
             "unused": [{"what": what, "count": count} for what, count in index.unused.items()],
         }
-        for path, index in indices.items()
+        for name, index in indices.items()
     ]
     nothing: dict[str, Any] = {"packets": 0, "bytes": 0, "good_bytes": 0, "unused": []}
-    rows += [
-        {"capture": capture_name(path), "problem": problem} | nothing for path, problem in unusable.items()
-    ]
+    rows += [{"capture": name, "problem": problem} | nothing for name, problem in unusable.items()]
     return pa.Table.from_pylist(rows, schema=CAPTURES)

@@ -18,7 +18,8 @@ from pyarrow import dataset
 
 from analysis.errors import AnalysisError
 from analysis.sql.functions import SqlFunction
-from analysis.sql.questions import QueryResult, Questions, RunCase
+from analysis.sql.questions import Case, QueryResult, Questions
+from analysis.sql.streams import TableStream
 
 if TYPE_CHECKING:
     from analysis.sql.dialect import Translation
@@ -35,7 +36,7 @@ _CLOSED: Final = {
 
 
 @contextmanager
-def duckdb_questions(cases: Sequence[RunCase]) -> Iterator[Questions]:
+def duckdb_questions(cases: Sequence[Case]) -> Iterator[Questions]:
     """Open an in-memory engine for questions about these runs."""
     with closing(duckdb.connect(config=dict(_CLOSED))) as connection, ThreadPoolExecutor(1) as thread:
         engine = DuckDbEngine(connection, thread)
@@ -59,6 +60,10 @@ class DuckDbEngine:
         self._connection.register(name, found)
 
     def add_rows(self, name: str, rows: pa.Table) -> None:
+        """See `SqlEngine`."""
+        self._connection.register(name, rows)
+
+    def add_stream(self, name: str, rows: TableStream) -> None:
         """See `SqlEngine`."""
         self._connection.register(name, rows)
 

@@ -1,27 +1,53 @@
-"""One or many runs as the views of one database, for any engine.
+"""Runs, and captures without a run, as the views of one database, for any engine.
 
-Each table has a part for each run. Its view is the union of the parts, with the run's name as first column. A
-run without a table contributes no rows.
+Each table has a part for each *case*, a run or some captures. Its view is the union of the parts, with the
+case's name as first column. A case without a table contributes no rows.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
 from analysis.errors import AnalysisError, raise_not_analysed
 from analysis.sql import records
-from analysis.sql.functions import SqlFunction, functions, span
+from analysis.sql.functions import RunSpan, SqlFunction, functions, span
+from analysis.sql.streams import TableStream
 from analysis.sql.tables import TABLES, SqlTable, has_bins
+from analysis.taps.tables import OF_RUNS, TapTables, stream_of_run
 from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
 
 if TYPE_CHECKING:
     from analysis.sql.dialect import Translation
+
+
+class Case(Protocol):
+    """A run, or captures without one, in the database."""
+
+    @property
+    def name(self) -> str:
+        """Its value of the column `run`."""
+
+    @property
+    def zero_ns(self) -> int:
+        """Its time 0, CLOCK_REALTIME ns."""
+
+    @property
+    def span(self) -> RunSpan | None:
+        """The time that belongs to it; None if it never began."""
+
+    @property
+    def settings(self) -> dict[str, Any] | None:
+        """Its settings by column; None if it has no row in `runs`."""
+
+    def add_part(self, engine: "SqlEngine", part: str, name: str, table: SqlTable) -> bool:
+        """Add its part of a table to an engine; return whether it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +59,36 @@ class RunCase:
 
     @property
     def name(self) -> str:
-        """The run's value of the column `run`."""
+        """See `Case`."""
         return self.run.full_name
+
+    @property
+    def zero_ns(self) -> int:
+        """See `Case`."""
+        return self.record.times.zero_ns or 0
+
+    @property
+    def span(self) -> RunSpan | None:
+        """See `Case`."""
+        return span(self.name, self.record, list(records.faults(self.run, self.record)))
+
+    @property
+    def settings(self) -> dict[str, Any] | None:
+        """See `Case`."""
+        return records.settings(self.record)
+
+    def add_part(self, engine: "SqlEngine", part: str, name: str, table: SqlTable) -> bool:
+        """See `Case`."""
+        if table.rows is not None:
+            engine.add_rows(part, table.rows_of_run(self.run, self.record))
+            return True
+        if name in OF_RUNS:
+            engine.add_stream(part, stream_of_run(self.run, name))
+            return True
+        files = self.files(name)
+        if files:
+            engine.add_files(part, files, table.columns)
+        return bool(files)
 
     def files(self, table: str) -> list[str]:
         """Return the Parquet files of a table of the analysis; none if the run has no such table."""
@@ -51,6 +105,9 @@ class SqlEngine(Protocol):
 
     def add_rows(self, name: str, rows: pa.Table) -> None:
         """Add a relation of these rows."""
+
+    def add_stream(self, name: str, rows: TableStream) -> None:
+        """Add a relation of rows that are computed when a query reads them."""
 
     def add_view(self, name: str, select: str) -> None:
         """Add a view."""
@@ -97,12 +154,12 @@ def read_cases(runs: Sequence[RunDirectory]) -> list[RunCase]:
 class Questions:
     """Answers questions about runs on an engine, to which it adds the tables that they name."""
 
-    def __init__(self, engine: SqlEngine, cases: Sequence[RunCase]) -> None:
+    def __init__(self, engine: SqlEngine, cases: Sequence[Case]) -> None:
         """Add the functions to the engine."""
         self._engine, self._cases = engine, cases
         self._added: set[str] = set()
-        spans = [span(case.name, case.record, list(records.faults(case.run, case.record))) for case in cases]
-        for name, function in functions([each for each in spans if each is not None]).items():
+        spans = [found for case in cases if (found := case.span) is not None]
+        for name, function in functions(spans).items():
             engine.add_function(name, function)
 
     def ask(self, question: str) -> QueryResult:
@@ -120,6 +177,19 @@ class Questions:
         columns = distinct(_renamed(answer.columns, translation.columns))
         return QueryResult(columns, (batch.rename_columns(columns.names) for batch in answer.batches))
 
+    def ask_plainly(self, question: str) -> QueryResult:
+        """Return the answer to a question of our own, in the engine's words."""
+        from analysis.sql.dialect import Translation  # noqa: PLC0415 - a prompt opens without it
+
+        tables = tuple(name for name in TABLES if re.search(rf"\b{name}\b", question))
+        for table in tables:
+            self.add(table)
+        return self._engine.answer(Translation(question, question, (), tables))
+
+    def literal(self, text: str) -> str:
+        """Quote a text as a literal for `ask_plainly`."""
+        return self._engine.literal(text)
+
     def add(self, name: str) -> None:
         """Add a table to the engine, if it is not there yet."""
         if name in self._added:
@@ -128,7 +198,7 @@ class Questions:
         parts = [
             (part, case)
             for number, case in enumerate(self._cases)
-            if _add_part(engine, part := f"{name}__{number}", name, table, case)
+            if case.add_part(engine, part := f"{name}__{number}", name, table)
         ]
         if not parts:
             engine.add_rows(f"{name}__0", table.columns.empty_table())
@@ -147,7 +217,8 @@ class Questions:
 
     @cached_property
     def _settings(self) -> pa.Table:
-        return records.settings_table({case.name: records.settings(case.record) for case in self._cases})
+        of_cases = {case.name: case.settings for case in self._cases}
+        return records.settings_table({name: each for name, each in of_cases.items() if each is not None})
 
     def _columns(self, table: str) -> dict[str, str] | None:
         """Return the types of a table's columns, in Spark's words; None if there is no such table."""
@@ -180,25 +251,45 @@ def _renamed(columns: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([field.with_name(name) for field, name in zip(columns, names, strict=True)])
 
 
-def _add_part(engine: SqlEngine, part: str, name: str, table: SqlTable, case: RunCase) -> bool:
-    if table.rows is not None:
-        engine.add_rows(part, table.rows_of_run(case.run, case.record))
-        return True
-    files = case.files(name)
-    if files:
-        engine.add_files(part, files, table.columns)
-    return bool(files)
+@dataclass(frozen=True, slots=True)
+class CapturesCase:
+    """Captures without a run in the database."""
+
+    tables: TapTables
+    name: str = "captures"
+
+    @property
+    def zero_ns(self) -> int:
+        """See `Case`."""
+        return self.tables.compared.taps.zero_ns
+
+    @property
+    def span(self) -> RunSpan | None:
+        """See `Case`."""
+        taps = self.tables.compared.taps
+        return RunSpan(self.name, taps.zero_ns, taps.end_ns, taps.zero_ns, ())
+
+    @property
+    def settings(self) -> dict[str, Any] | None:
+        """See `Case`."""
+        return None
+
+    def add_part(self, engine: "SqlEngine", part: str, name: str, table: SqlTable) -> bool:
+        """See `Case`."""
+        stream = self.tables.stream(name)
+        if stream is not None:
+            engine.add_stream(part, stream)
+        return stream is not None
 
 
-def _view(engine: SqlEngine, table: SqlTable, parts: Sequence[tuple[str, RunCase]]) -> str:
+def _view(engine: SqlEngine, table: SqlTable, parts: Sequence[tuple[str, Case]]) -> str:
     """Return the query of a view: all parts with the run's name and, if rows are bins, their start time.
 
     Values from runs are quoted as literals.
     """
     selects = []
     for part, case in parts:
-        zero_ns = case.record.times.zero_ns or 0
-        begin = f", CAST(ROUND(start_s * 1000000000) AS BIGINT) + {zero_ns} AS t_ns"
+        begin = f", CAST(ROUND(start_s * 1000000000) AS BIGINT) + {case.zero_ns} AS t_ns"
         bins = begin if has_bins(table.columns) else ""
         selects.append(f"SELECT {engine.literal(case.name)} AS run, *{bins} FROM {part}")  # noqa: S608
     return " UNION ALL ".join(selects)

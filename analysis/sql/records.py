@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from analysis.capture.clocks.clocks_file import read_machines
+from analysis.capture.clocks.run_clocks import clocks_table
 from experiments.overrides import leaves
 from experiments.planned.changes import LinkDirectionName
 from experiments.planned.plan import LinkPlan
@@ -163,6 +165,11 @@ def faults(_: RunDirectory, record: RunRecord) -> Rows:
             "from_ns": from_ns,
             "to_ns": None if from_ns is None else _end_ns(fault.until_us, record, zero_ns),
         }
+
+
+def clocks(run: RunDirectory, _: RunRecord) -> Rows:
+    """Yield the clocks of a run on several machines."""
+    yield from clocks_table(read_machines(run)).to_pylist()
 
 
 def _end_ns(until_us: int | None, record: RunRecord, zero_ns: int) -> int | None:

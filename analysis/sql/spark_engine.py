@@ -1,7 +1,7 @@
 """The Spark engine: for runs too large for one machine, or a cluster with the runs at the same path."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -9,13 +9,16 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as spark_functions
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
 
 from analysis.errors import AnalysisError
 from analysis.jobs.spark import cause
 from analysis.schemas import spark_schema
 from analysis.session import spark_session
 from analysis.sql.functions import SqlFunction
-from analysis.sql.questions import QueryResult, Questions, RunCase
+from analysis.sql.questions import Case, QueryResult, Questions
+from analysis.sql.streams import TableStream
 
 if TYPE_CHECKING:
     from analysis.sql.dialect import Translation
@@ -24,12 +27,12 @@ _SETTINGS: Final = {"spark.sql.ansi.enabled": "true", "spark.sql.caseSensitive":
 _TYPES: Final = {"VARCHAR": "string", "DOUBLE": "double", "BOOLEAN": "boolean", "BIGINT": "bigint"}
 
 
-def spark_questions(cases: Sequence[RunCase], master: str | None = None) -> Questions:
+def spark_questions(cases: Sequence[Case], master: str | None = None) -> Questions:
     """Open a new session for questions about these runs. Raises AnalysisError if Spark fails."""
     return Questions(SparkEngine(spark_session(master).newSession()), cases)
 
 
-def spark_frame(case: RunCase, table: str, master: str | None = None) -> DataFrame:
+def spark_frame(case: Case, table: str, master: str | None = None) -> DataFrame:
     """Return a table of a run as a Spark data frame. Raises AnalysisError if Spark fails."""
     session = spark_session(master).newSession()
     Questions(SparkEngine(session), [case]).add(table)
@@ -54,6 +57,11 @@ class SparkEngine:
         """See `SqlEngine`."""
         self._session.createDataFrame(rows, spark_schema(rows.schema)).createOrReplaceTempView(name)
 
+    def add_stream(self, name: str, rows: TableStream) -> None:
+        """See `SqlEngine`."""
+        self._session.dataSource.register(_source(name, rows))
+        self._session.read.format(name).load().createOrReplaceTempView(name)
+
     def add_view(self, name: str, select: str) -> None:
         """See `SqlEngine`."""
         self._session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {select}")
@@ -76,6 +84,29 @@ class SparkEngine:
         except (PySparkException, Py4JError) as error:
             raise AnalysisError(cause(error)) from error
         return QueryResult(table.schema, iter(table.to_batches()))
+
+
+def _source(name: str, rows: TableStream) -> type[DataSource]:
+    """Return a data source of this name that computes the rows in one task."""
+    schema = spark_schema(rows.schema)
+    called = name
+
+    class StreamReader(DataSourceReader):
+        def read(self, partition: InputPartition) -> Iterator[Any]:
+            return rows.compute()
+
+    class StreamSource(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return called
+
+        def schema(self) -> StructType:
+            return schema
+
+        def reader(self, schema: StructType) -> StreamReader:
+            return StreamReader()
+
+    return StreamSource
 
 
 def _plain(path: str) -> str:

@@ -7,7 +7,7 @@ explains it.
 
 import pyarrow as pa
 
-from analysis.columns import BIGINT, BOOLEAN, DOUBLE, INT, STRING, table_schema
+from analysis.columns import BIGINT, BOOLEAN, DOUBLE, INT, STRING, Column, table_schema
 
 BIN_NS = 200_000_000
 """The width of every timeline's bins."""
@@ -241,9 +241,9 @@ SUBSCRIPTIONS = table_schema(
 # that bin; for a link, events between the proxies at its ends. bytes_per_s: the events' bytes; for a link,
 # bytes on the wire.
 THROUGHPUT = table_schema(
-    ("scope", STRING, False, "'region', 'stream' or 'link'"),
-    ("name", STRING, False, "e.g. r2, s2 or r2-r3"),
-    ("direction", STRING, True, "for a link: 'forward' or 'backward'"),
+    ("scope", STRING, False, "'region', 'stream' or 'link'; 'capture' or 'pair' for captures without a run"),
+    ("name", STRING, False, "e.g. r2, s2, r2-r3; a capture, or with its two addresses a pair"),
+    ("direction", STRING, True, "for a link or a pair: 'forward' or 'backward'"),
     ("start_s", DOUBLE, False, "start of the bin since time 0, s"),
     ("bin_s", DOUBLE, False, "width of the bin, s"),
     (
@@ -252,8 +252,58 @@ THROUGHPUT = table_schema(
         True,
         "mean per client of the region, or per client that is to get the stream; between proxies of a link",
     ),
-    ("bytes_per_s", DOUBLE, True, "the events' bytes; for a link, bytes on the wire"),
+    ("bytes_per_s", DOUBLE, True, "the events' bytes; for a link, capture or pair, bytes on the wire"),
     ("traffic_bytes_per_s", DOUBLE, True, "for a link: background traffic, not included in bytes_per_s"),
+)
+
+# One row per TCP connection and capture that has it. `_to_server` and `_to_client`: of the two directions.
+_ENDS: tuple[Column, ...] = (
+    ("capture", STRING, False, "file name without its ending"),
+    ("client", STRING, False, "address that opened it; if no capture shows it, that of the higher port"),
+    ("client_port", INT, False, "its port"),
+    ("server", STRING, False, "the other address"),
+    ("server_port", INT, False, "its port"),
+)
+CONNECTIONS = table_schema(
+    *_ENDS,
+    ("start_ns", BIGINT, False, "time of its first packet"),
+    ("end_ns", BIGINT, False, "time of its last packet"),
+    ("opened", BOOLEAN, False, "whether its SYN was captured"),
+    ("answered", BOOLEAN, False, "whether a SYN-ACK was captured"),
+    ("round_trip_ms", DOUBLE, True, "from the SYN to the acknowledgement of its answer; null if repeated"),
+    ("closed_ns", BIGINT, True, "time of its first FIN or RST"),
+    ("closed_by", STRING, True, "'client' or 'server', who sent it"),
+    ("closed_how", STRING, True, "'FIN' or 'RST'"),
+    ("packets_to_server", BIGINT, False, "packets"),
+    ("packets_to_client", BIGINT, False, "packets"),
+    ("bytes_to_server", BIGINT, False, "payload, with retransmissions"),
+    ("bytes_to_client", BIGINT, False, "payload, with retransmissions"),
+    ("wire_bytes_to_server", BIGINT, False, "bytes on the wire"),
+    ("wire_bytes_to_client", BIGINT, False, "bytes on the wire"),
+    ("retransmissions_to_server", BIGINT, False, "segments that end at or before the end of an earlier one"),
+    ("retransmissions_to_client", BIGINT, False, "segments that end at or before the end of an earlier one"),
+    ("silence_s", DOUBLE, False, "its longest time without progress, s: see docs/captures.md"),
+    ("silence_from_ns", BIGINT, True, "when that began; null: there was none"),
+    ("silence_tries", BIGINT, False, "packets sent meanwhile that brought nothing new"),
+)
+# One row per time of at least 1 s in which a connection made no progress.
+SILENCES = table_schema(
+    *_ENDS,
+    ("from_ns", BIGINT, False, "time of the last packet that brought something new"),
+    ("to_ns", BIGINT, False, "time of the next such packet; if there is none, of the capture's last packet"),
+    ("silence_s", DOUBLE, False, "its length, s"),
+    ("tries", BIGINT, False, "packets sent meanwhile that brought nothing new"),
+)
+
+# One row per clock and period of a steady rate.
+CLOCKS = table_schema(
+    ("clock", STRING, False, "the machine, or the capture without a run, whose clock it is"),
+    ("source", STRING, False, "'reference', 'packets', 'control' or 'nothing': how it is known"),
+    ("from_ns", BIGINT, True, "begin of the period, by this clock; null for the reference or if unknown"),
+    ("to_ns", BIGINT, True, "end of the period, by this clock"),
+    ("offset_ms", DOUBLE, True, "how far it is ahead of the reference in the middle of the period, ms"),
+    ("error_ms", DOUBLE, True, "widest error bound of the offset in the period, ms"),
+    ("drift_ppm", DOUBLE, True, "how much faster it is than the reference, ppm"),
 )
 
 # The time until every client had each piece of a stream.

@@ -37,7 +37,8 @@ GROUPS = {
         "packets": "Show the messages that processes sent.",
         "follow": "Follow one event, hop by hop.",
         "diagram": "Draw the messages around a moment.",
-        "sql": "Query the tables of runs in SQL.",
+        "captures": "Write a page about any captures.",
+        "sql": "Query tables in SQL.",
         "analyze": "Analyse runs again, here or on a cluster.",
     },
     "Share": {
@@ -128,8 +129,8 @@ def cutset(debug: bool, modules: tuple[Path, ...]) -> None:
 def main() -> None:
     """Run the `cutset` command and exit with its exit code."""
     code = run(sys.argv[1:])
-    # An error may leave DuckDB's objects in a cycle, and DuckDB reports those that are not collected.
-    if code == 0:
+    # DuckDB's objects may be left in a cycle, and DuckDB reports those that are not collected.
+    if code == 0 and "duckdb" not in sys.modules:
         gc.freeze()  # saves a last search for cycles, since all memory is released anyway
     sys.exit(code)
 

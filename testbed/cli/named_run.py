@@ -1,7 +1,7 @@
-"""The RUN argument of commands: a path, a name below runs/, `latest`, or a packed run.
+"""The RUN argument of commands: a path, a name below runs/, `latest`, or a packed run; or captures.
 
 A packed run is unpacked below runs/ first and stays there; a run at a URL, packed or a directory, is
-downloaded there.
+downloaded there. Captures are a file, a folder or a pattern, here or at a URL, or `-`, standard input.
 """
 
 import difflib
@@ -10,13 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.records.rundir import RUNS
+from experiments.records.capture_parts import SUFFIX as PARTS
+from experiments.records.rundir import CAPTURE_ENDINGS, RUNS
 
 if TYPE_CHECKING:
     from experiments.campaigns.sweepdir import SweepDirectory
     from experiments.records.rundir import RunDirectory
 
 LATEST = "latest"
+STANDARD_INPUT = "-"
 PACKED = ".tar.zst"
 URL = "://"
 NAMED_MAX = 5
@@ -50,6 +52,48 @@ def named(name: str, runs: Path = RUNS) -> "RunDirectory | SweepDirectory":
     return SweepDirectory.open(path) if is_sweep else RunDirectory.open(path)
 
 
+def is_captures(name: str, runs: Path = RUNS) -> bool:
+    """Return whether the name means captures rather than a run or a sweep."""
+    if name == STANDARD_INPUT:
+        return True
+    if URL in name:
+        return _are_captures_at(name)
+    if name.endswith(PACKED) or (name == LATEST and not Path(name).exists()):
+        return False
+    path = _directory(name, runs)
+    if path is None:
+        found = Path(name)
+        return found.is_file() or found.suffix in _SUFFIXES or any(sign in name for sign in "*?[")
+    if any((path / f"{kind}.json").is_file() for kind in ("run", "sweep")):
+        return False
+    return any(each.name.endswith((*CAPTURE_ENDINGS, f".pcap{PARTS}")) for each in path.iterdir())
+
+
+_SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".gz", ".zst")
+
+
+def _are_captures_at(url: str) -> bool:
+    """Return whether a URL means captures: by its ending, a pattern, or a folder without run.json."""
+    from experiments.archives.stores import store_and_path, url_name
+
+    if url_name(url).endswith(PACKED):
+        return False
+    if url_name(url).endswith(CAPTURE_ENDINGS) or "*" in url_name(url):
+        return True
+    try:
+        store, path = store_and_path(url)
+        found = store.get_file_info([f"{path.rstrip('/')}/run.json", path.rstrip("/")])
+    except (OSError, ValueError, NotImplementedError):
+        return False  # reported when the run is looked for
+    return not found[0].is_file and found[1].type.name != "NotFound"
+
+
+def named_cases(names: "Sequence[str]", runs: Path = RUNS) -> "tuple[list[str], list[str]]":
+    """Return which of these names mean runs, and which captures."""
+    captures = [name for name in names if is_captures(name, runs)]
+    return [name for name in names if name not in captures], captures
+
+
 @contextmanager
 def packed(name: str) -> Iterator[Path | None]:
     """Yield the archive that a RUN names, local or downloaded for this block; None if it names none.
@@ -74,6 +118,9 @@ def run_names(runs: Path) -> list[str]:
 def _named(name: str, runs: Path) -> Path:
     from topologies.errors import InputError
 
+    if is_captures(name, runs):
+        needs = "is no run but captures, without the plan of a run that this command needs"
+        raise InputError(name, None, "", f"{needs}: use `cutset captures`, `packets` or `sql`")
     if URL in name:
         return _downloaded(name, runs)
     if name.endswith(PACKED):

@@ -173,6 +173,11 @@ _MESSAGES = (
     once("--seq", type=INTERVAL, help="Messages that carry or name one of these sequence numbers."),
 )
 
+system_option = once(
+    "--system",
+    metavar="NAME",
+    help="Decode messages in captures: of this system, or a protocol of tshark, as mqtt or redis.",
+)
 out_option = click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from analysis.capture.clocks.estimate import CONTROL, NOTHING, PACKETS, ControlReading, Estimate, estimate
 from analysis.capture.clocks.machine_clocks import (
@@ -24,6 +25,7 @@ from analysis.capture.clocks.wire import LinkEnd, MatchEnds
 from analysis.capture.pcap.files.compressed import unpack
 from analysis.errors import CaptureError
 from analysis.jobs.work import Workers
+from analysis.timelines.schemas import CLOCKS
 from experiments.planned.plan import LinkPlan
 from experiments.records.json_files import write_json
 from experiments.records.observations import CaptureRecord
@@ -48,7 +50,7 @@ def make_clocks(
     met = workers.execute(ends_to_match(run, record), DOING)
     found = estimate(machines, met, readings(record))
     run.analysis.mkdir(exist_ok=True)
-    write_json(run.clocks, {"schema": SCHEMA, "machines": [_as_json(one) for one in found.values()]})
+    write_json(run.clocks, {"schema": SCHEMA, "machines": [as_entry(one) for one in found.values()]})
     return MachineClocks(record.machine_of, {name: one.clock for name, one in found.items()})
 
 
@@ -111,7 +113,8 @@ def _senders(capture: CaptureRecord, machine: str, record: RunRecord) -> tuple[t
     return tuple((address, address) for address in here)
 
 
-def _as_json(one: Estimate) -> dict[str, Any]:
+def as_entry(one: Estimate) -> dict[str, Any]:
+    """Return an estimate as clocks.json has it."""
     bars = (one.clock.high_ns - one.clock.low_ns) / 2
     return {
         "machine": one.machine,
@@ -126,6 +129,28 @@ def _as_json(one: Estimate) -> dict[str, Any]:
         "stretches": [asdict(stretch) for stretch in one.stretches],
         "clock": one.clock.as_json(),
     }
+
+
+def clocks_table(machines: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return the table of clocks from the entries of clocks.json."""
+    rows = [
+        {
+            "clock": each["machine"],
+            "source": each["source"],
+            "from_ns": stretch.get("from_ns"),
+            "to_ns": stretch.get("to_ns"),
+            "offset_ms": _ms(stretch.get("offset_ns")),
+            "error_ms": _ms(stretch.get("bar_ns")),
+            "drift_ppm": stretch.get("drift_ppm"),
+        }
+        for each in machines
+        for stretch in each["stretches"] or [{}]
+    ]
+    return pa.Table.from_pylist(rows, CLOCKS)
+
+
+def _ms(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / 1e6
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,84 +1,18 @@
-"""The captures of a run and their packets, by time. All code that reads bytes of captures uses this module.
+"""The places and the time range in which the packets of a message may be captured."""
 
-Unusable captures are left out, as in the analysis; its table of captures has the reason.
-
-It also computes where and in what time range the packets of a message may be captured.
-"""
-
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
-from analysis.capture.clocks.machine_clocks import clock_of_capture, read_clocks
-from analysis.capture.pcap.fields import Columns
-from analysis.capture.pcap.files.compressed import capture_name, readable
-from analysis.capture.pcap.files.index import CaptureIndex
-from analysis.capture.pcap.files.record_batches import read_columns, spans_of
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.packets.filters import Filter, within
+from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.transfer_reader import transfers
 from analysis.inspect.packets.wire import read_syns
-from analysis.jobs.extraction import load_indices
 from analysis.schemas import ARRIVED
+from analysis.taps.run_captures import CaptureFile
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.records.rundir import RunDirectory
 from topologies.errors import InputError
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureFile:
-    """The capture of a host, or of one side of an emulated link."""
-
-    name: str
-    path: Path
-    host: str | None
-    link: str | None
-    index: CaptureIndex
-    clock: OffsetBounds = REFERENCE
-
-    @property
-    def place(self) -> str:
-        """The name shown to users: the host, or the link and its side."""
-        return self.host or self.name
-
-    @property
-    def link_types(self) -> tuple[int, ...]:
-        """Link types of its packets; a capture of several interfaces may have several."""
-        found = (interface.link_type for form in self.index.sections for interface in form.interfaces)
-        return tuple(dict.fromkeys(found))
-
-    def packets(self, times: TimeRange, names: Collection[str]) -> Iterator[Columns]:
-        """Yield the packets in this time range, in the order of capture, in chunks.
-
-        A chunk has columns of PACKETS, and `link_type`.
-        """
-        for span in spans_of(self.path, self.index, times, self.clock):
-            for columns in read_columns(span, names):
-                inside = within(columns["t_ns"], times)
-                if inside.any():
-                    yield columns if inside.all() else {n: values[inside] for n, values in columns.items()}
-
-
-def captures_of(run: RunDirectory) -> list[CaptureFile]:
-    """Return the readable captures of a run, in the order in which the run lists them."""
-    indices, _ = load_indices(run)
-    record = run.read_run()
-    clocks = read_clocks(run, record)
-    listed = {readable(run.capture(each.name)): each for each in record.listed_captures}
-    return [
-        CaptureFile(
-            capture_name(path),
-            path,
-            each.host,
-            each.link,
-            indices[path],
-            clock_of_capture(each, record, clocks),
-        )
-        for path, each in listed.items()
-        if path in indices
-    ]
 
 
 def at_place(captures: Sequence[CaptureFile], place: str, metadata: RunMetadata) -> list[CaptureFile]:

@@ -91,7 +91,7 @@ class Filter:
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
         """Return which rows of TRANSFERS match."""
-        found = within(from_arrow(rows.column("t_ns")), self.times)
+        found = self.times.within(from_arrow(rows.column("t_ns")))
         for hosts in self.ends:
             found &= _among(rows.column("sender"), hosts) | _among(rows.column("receiver"), hosts)
         if self.pairs is not None:
@@ -142,16 +142,6 @@ def _refers_to(rows: pa.RecordBatch, seq: tuple[int, int]) -> Mask:
     last = pc.coalesce(end, rows.column("last"), rows.column("cnt"), first_seq)
     after = from_arrow(last) + ~known(end)  # `end` is exclusive, the other bounds are inclusive
     found: Mask = known(first) & known(last) & (from_arrow(first) <= seq[1]) & (after > seq[0])
-    return found
-
-
-def within(t_ns: npt.NDArray[np.integer], times: TimeRange) -> Mask:
-    """Return which times are in a range."""
-    found = np.ones(t_ns.size, np.bool_)
-    if times.first_ns is not None:
-        found &= t_ns >= times.first_ns
-    if times.end_ns is not None:
-        found &= t_ns < times.end_ns
     return found
 
 

@@ -16,7 +16,6 @@ import numpy as np
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.packets.capture_files import CaptureFile, captures_of
 from analysis.inspect.packets.dissect import CapturedBytes
 from analysis.inspect.packets.wire import (
     ConnectionSyns,
@@ -27,6 +26,7 @@ from analysis.inspect.packets.wire import (
     read_syns,
     relative,
 )
+from analysis.taps.run_captures import CaptureFile, captures_of
 from experiments.records.rundir import RunDirectory
 
 Row = Mapping[str, Any]

@@ -18,7 +18,7 @@ import numpy as np
 
 from analysis.capture.pcap.fields import DIRECTION
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.packets.capture_files import CaptureFile, Extent, Row, captures_of, located_messages
+from analysis.inspect.packets.capture_files import Extent, Row, located_messages
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.wire import (
     SEQUENCE_NUMBERS,
@@ -27,6 +27,7 @@ from analysis.inspect.packets.wire import (
     direction_of,
     key_of,
 )
+from analysis.taps.run_captures import CaptureFile, captures_of
 from experiments.records.rundir import RunDirectory
 
 _ON_THE_WAY_NS = 10 * 10**9  # longest transit time; sightings further apart are not matched

@@ -8,7 +8,6 @@ the captures of one place to get it once.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -21,19 +20,14 @@ from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.time_range import TimeRange
 from analysis.inspect.packets.arrays import to_arrow
-from analysis.inspect.packets.capture_files import (
-    CaptureFile,
-    Extent,
-    Row,
-    at_place,
-    captures_of,
-    located_messages,
-)
+from analysis.inspect.packets.capture_files import Extent, Row, at_place, located_messages
 from analysis.inspect.packets.filters import Filter
 from analysis.inspect.packets.packet_comments import PacketComments
 from analysis.inspect.packets.pcapng_writer import PcapngWriter
 from analysis.inspect.packets.transfer_reader import Step, merge
 from analysis.inspect.packets.wire import Ranges, RowKeys, direction_of, halves
+from analysis.taps.opening import Tap, Taps, time_zero
+from analysis.taps.run_captures import captures_of
 from analysis.timelines.run_metadata import RunMetadata
 from experiments.records.key_log import key_lines
 from experiments.records.rundir import RunDirectory
@@ -52,7 +46,7 @@ _ENDS = (("src_hi", "src_lo"), ("dst_hi", "dst_lo"))
 class PacketSelection:
     """The selected packets: captures, times, and `mask`. key_log: the keys of TLS connections, if logged."""
 
-    captures: Sequence[CaptureFile]
+    captures: Sequence[Tap]
     times: TimeRange
     mask: Callable[[Columns], Mask]
     key_log: Path | None = None
@@ -120,29 +114,25 @@ class WriteResult:
     captures: int  # captures with selected packets
 
 
-def begin_capture(stream: BinaryIO, metadata: RunMetadata) -> PcapngWriter:
-    """Begin a capture whose comment names the run and its time 0."""
-    return PcapngWriter(stream, APPLICATION, f"run {metadata.run}; {time_zero(metadata.zero_ns)}")
+def begin_capture(stream: BinaryIO, of: RunMetadata | Taps) -> PcapngWriter:
+    """Begin a capture whose comment names the run, if there is one, and time 0."""
+    run = f"run {of.run}; " if isinstance(of, RunMetadata) else ""
+    return PcapngWriter(stream, APPLICATION, run + time_zero(of.zero_ns))
 
 
-def time_zero(zero_ns: int) -> str:
-    """Return time 0 as UTC and as seconds since 1970, the two formats of Wireshark."""
-    seconds, fraction = divmod(zero_ns, 10**9)
-    utc = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"time 0 is {utc}.{fraction:09d}Z ({seconds}.{fraction:09d} s since 1970)"
-
-
-def write_packets(metadata: RunMetadata, choice: PacketSelection, writer: PcapngWriter) -> WriteResult:
+def write_packets(of: RunMetadata | Taps, choice: PacketSelection, writer: PcapngWriter) -> WriteResult:
     """Write the selected packets. Each capture becomes an interface of that name.
 
-    Each packet has a comment with the sending and receiving process. Keys of TLS connections come before all
-    packets.
+    Each packet of a run has a comment with the sending and receiving process. Keys of TLS connections come
+    before all packets.
     """
     captures = choice.captures
-    writer.names({host.address: host.name for host in metadata.hosts.values()})
+    comments = None
+    if isinstance(of, RunMetadata):
+        writer.names({host.address: host.name for host in of.hosts.values()})
+        comments = PacketComments(of)
     if choice.key_log is not None:
         writer.tls_keys(b"".join(key_lines(choice.key_log)))
-    comments = PacketComments(metadata)
     interfaces = {
         (number, link_type): writer.interface(capture.name, link_type)
         for number, capture in enumerate(captures)
@@ -157,14 +147,14 @@ def write_packets(metadata: RunMetadata, choice: PacketSelection, writer: Pcapng
             *columns, directions, strict=True
         ):
             data = bytes(contents[number][offset : offset + length])
-            options = comments.options_of(direction)
+            options = comments.options_of(direction) if comments else b""
             writer.packet(interfaces[number, link_type], t_ns, data, wire_length, options)
             met.add(number)
         packets += table.num_rows
     return WriteResult(packets, len(met))
 
 
-def _steps(number: int, capture: CaptureFile, choice: PacketSelection) -> Iterator[Step]:
+def _steps(number: int, capture: Tap, choice: PacketSelection) -> Iterator[Step]:
     """Yield the selected packets of one capture in chunks."""
     for columns in capture.packets(choice.times, _READ):
         reached_ns = int(columns["t_ns"].max())
@@ -175,7 +165,7 @@ def _steps(number: int, capture: CaptureFile, choice: PacketSelection) -> Iterat
         yield Step(pa.record_batch(shown), reached_ns)
 
 
-def write_file(path: Path, metadata: RunMetadata, choice: PacketSelection) -> WriteResult:
+def write_file(path: Path, of: RunMetadata | Taps, choice: PacketSelection) -> WriteResult:
     """Write the selected packets into a file. The file is complete, or absent if there are no packets.
 
     Raises InputError if it cannot be written.
@@ -183,7 +173,7 @@ def write_file(path: Path, metadata: RunMetadata, choice: PacketSelection) -> Wr
     temporary = path.with_name(f".{path.name}.part")
     try:
         with temporary.open("wb") as stream:
-            written = write_packets(metadata, choice, begin_capture(stream, metadata))
+            written = write_packets(of, choice, begin_capture(stream, of))
         if written.packets:
             temporary.replace(path)
     except OSError as error:

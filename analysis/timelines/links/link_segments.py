@@ -133,9 +133,9 @@ def _origins(near: LinkSide, far: LinkSide, pairs: tuple[Ints, Ints], damaged: I
         rest = np.flatnonzero(found < 0)
         if not rest.size:
             break
-        hashes, wanted = (_hashes(np.delete(key, part, 1)) for key in (near.key, far.key[damaged[rest]]))
-        order = np.argsort(hashes)
-        first, end = (np.searchsorted(hashes[order], wanted, side) for side in ("left", "right"))
+        known, wanted = (hashes(np.delete(key, part, 1)) for key in (near.key, far.key[damaged[rest]]))
+        order = np.argsort(known)
+        first, end = (np.searchsorted(known[order], wanted, side) for side in ("left", "right"))
         for place in np.flatnonzero(first < end):
             alike = order[first[place] : end[place]]
             found[rest[place]] = alike[np.abs(near.t_ns[alike] - due_ns[rest[place]]).argmin()]
@@ -190,9 +190,9 @@ def _same(near: Ints, far: Ints) -> tuple[Ints, Ints, Bools, tuple[Ints, Ints]]:
     near one is returned with the second. Rows are sorted by a hash, which is ten times as fast as by all
     columns, and compared afterwards.
     """
-    hashes = _hashes(np.concatenate((near, far)))
-    order = np.argsort(hashes, kind="stable")  # so that near comes first
-    ordered = hashes[order]
+    found = hashes(np.concatenate((near, far)))
+    order = np.argsort(found, kind="stable")  # so that near comes first
+    ordered = found[order]
     starts = np.flatnonzero(begins(ordered))
     sizes = np.diff(np.append(starts, len(order)))
     pairs = starts[sizes == 2]
@@ -210,7 +210,7 @@ def _same(near: Ints, far: Ints) -> tuple[Ints, Ints, Bools, tuple[Ints, Ints]]:
     return first[equal], second[equal], repeated, (copied, again - len(near))
 
 
-def _hashes(keys: Ints) -> npt.NDArray[np.uint64]:
+def hashes(keys: Ints) -> npt.NDArray[np.uint64]:
     """Return a hash of each row, by MurmurHash3's mixer (A. Appleby, fmix64) for each column."""
     found = np.zeros(len(keys), np.uint64)
     for column in keys.T:

@@ -1,11 +1,19 @@
-"""`cutset packets`: the messages of a run as lines, as JSON, as bytes, or as packets."""
+"""`cutset packets`: the messages of a run, or packets of captures: lines, JSON, bytes, or a capture."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from testbed.cli.options import EVENT, SECONDS, json_format, message_options, once, run_argument
+from testbed.cli.options import (
+    EVENT,
+    SECONDS,
+    json_format,
+    message_options,
+    once,
+    run_arguments,
+    system_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -39,12 +47,21 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 
 @click.command(name="packets")
-@run_argument
+@run_arguments("RUN|CAPTURE...")
 @once("--from", "from_s", type=SECONDS, help="Seconds since time 0.")
 @once("--to", "to_s", type=SECONDS, help="Seconds since time 0.")
 @once("--around", metavar="FAULT", help="The time around this fault, in place of --from and --to.")
 @once("--span", "span_s", type=SECONDS, help="Seconds before and after it.  [default: 1]")
 @message_options
+@click.option(
+    "--port",
+    "ports",
+    multiple=True,
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Packets from or to this port, for captures.",
+)
+@system_option
 @click.option(
     "--lost",
     is_flag=True,
@@ -75,7 +92,7 @@ def _show_keys(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     help="With --pcap: packets as captured at this host or side of a link, as r2-r3@r2.",
 )
 @click.option("--json-keys", is_flag=True, is_eager=True, expose_value=False, callback=_show_keys, help=_KEYS)
-def command(run_name: str, as_json: bool, **asked: Any) -> None:
+def command(run_names: tuple[str, ...], as_json: bool, **asked: Any) -> None:
     """Show the messages that the processes of a run sent each other, in order of time.
 
     The run must be analysed. Several values of --host, --region, --link, --type or --stream widen the choice;
@@ -89,18 +106,31 @@ def command(run_name: str, as_json: bool, **asked: Any) -> None:
     otherwise those that carry the matching messages. A comment names each packet's processes. The file
     includes keys of TLS connections, if programs logged them.
 
+    Captures in place of a run (files, a folder, a pattern, a URL, `-`) give packets; those of several places
+    on one path are compared, and show each packet's delay and which were lost (docs/captures.md). Their
+    --host is an address, their types are DATA, ACK, SYN, SYN-ACK, FIN, RST, UDP and IP.
+
     Exit codes: 0 shown, 2 no such run, host, link, stream…
     """
     from analysis.capture.clocks.machine_clocks import read_on_reference
     from analysis.errors import check_measured, check_messages, check_packets, check_transfers
     from analysis.inspect.packets.filters import codec_of
     from analysis.timelines.run_metadata import read_metadata
+    from testbed.cli.look.captured_packets import show_captured
     from testbed.cli.look.packets_output import MessageListing
-    from testbed.cli.named_run import named_run
+    from testbed.cli.named_run import named_cases, named_run
     from testbed.cli.output import reader_may_leave
 
     _check(asked, as_json)
-    run = named_run(run_name)
+    runs, captures = named_cases(run_names)
+    if captures and not runs:
+        show_captured(captures, asked, as_json=as_json)
+        return
+    if len(run_names) > 1:
+        raise click.UsageError("name one run, or captures only")
+    if asked.pop("ports") or asked.pop("system"):
+        raise click.UsageError("--port and --system are for captures: runs have --host and --type")
+    run = named_run(run_names[0])
     check_packets(run)
     (check_measured if asked["pcap"] else check_transfers)(run)  # before the header is written
     if not (asked["pcap"] or asked["retransmissions"]):

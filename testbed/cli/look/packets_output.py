@@ -92,10 +92,10 @@ class MessageListing:
         from analysis.inspect.packets.selection import (
             begin_capture,
             select_packets,
-            time_zero,
             write_file,
             write_packets,
         )
+        from analysis.taps.opening import time_zero
 
         choice = select_packets(self.run, self.metadata, self.wanted, at)
         if str(path) == "-":

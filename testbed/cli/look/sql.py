@@ -1,19 +1,20 @@
-"""`cutset sql`: queries the tables of one or many runs in SQL."""
+"""`cutset sql`: queries the tables of runs and captures in SQL."""
 
 import io
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from testbed.cli.options import once, run_arguments
+from testbed.cli.options import SECONDS, once, run_arguments, system_option
 
 if TYPE_CHECKING:
     from analysis.sql.answers import OutputFormat
-    from analysis.sql.questions import QueryResult, Questions, RunCase
+    from analysis.sql.questions import Case, QueryResult, Questions
     from experiments.records.rundir import RunDirectory
 
 FORMS: Final = ("table", "csv", "json", "parquet")
@@ -29,6 +30,9 @@ FORMS: Final = ("table", "csv", "json", "parquet")
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Read the question from this file.",
 )
+@once("--from", "from_s", type=SECONDS, help="Packets of captures from this time after the first one.")
+@once("--to", "to_s", type=SECONDS, help="Packets of captures before this time after the first one.")
+@system_option
 @once("--format", "form", type=click.Choice(FORMS), help="The format of rows.  [default: table]")
 @once("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the rows to this file.")
 @click.option("--spark", is_flag=True, help="Use Spark, on this machine's processors.")
@@ -39,16 +43,21 @@ def command(
     form: str | None,
     output: Path | None,
     *,
+    from_s: Decimal | None,
+    to_s: Decimal | None,
+    system: str | None,
     spark: bool,
     master: str | None,
 ) -> int:
-    """Query the tables of one or many runs in SQL.
+    """Query the tables of runs, or of any captures, in SQL.
 
-    A sweep stands for all of its runs. The last argument is a question if it has several words, as
-    `TABLE runs`; several questions are separated by `;`. Without a question there is a prompt, or questions
-    are read from standard input. `cutset schema tables` lists the tables and columns; the first column of
-    each table is the run's name. `runs` has every setting as a column. Beside SQL's own functions there are
-    ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
+    A sweep stands for all of its runs. Captures (`site-a.pcap`, a folder, a pattern, a URL, `-`) have the
+    tables packets, connections, silences, throughput, captures, and of several taps transfers and clocks
+    (docs/captures.md); --from and --to read only a part of them. The last argument is a question if it has
+    several words, as `TABLE runs`; several questions are separated by `;`. Without a question there is a
+    prompt, or questions are read from standard input. `cutset schema tables` lists the tables and columns;
+    the first column of each table is the run's name. `runs` has every setting as a column. Beside SQL's own
+    functions there are ip(hi, lo), since_start(t_ns) and during(fault, t_ns).
 
     The language is Spark's SQL. DuckDB answers by default, Spark with the same rows; questions that they
     would answer differently are refused.
@@ -61,16 +70,22 @@ def command(
     from analysis.sql.answers import OutputFormat
     from analysis.sql.questions import read_cases
     from testbed.campaign.in_use import reading
+    from testbed.cli.captures import opened_captures
     from testbed.cli.look.sql_prompt import statements
+    from testbed.cli.named_run import named_cases
 
     names, question = _divided(run_names, file)
     if form == OutputFormat.PARQUET and output is None:
         raise click.UsageError("Parquet cannot be shown on a terminal: add --output FILE")
-    runs = _runs(names)
+    of_runs, of_captures = named_cases(names)
+    if not of_captures and (from_s, to_s, system) != (None, None, None):
+        raise click.UsageError("--from, --to and --system are for captures: runs know their system")
+    runs = _runs(of_runs)
     wanted = OutputFormat(form or OutputFormat.TABLE)
     with (
         reading(*(run.path for run in runs)),
-        _questions(read_cases(runs), spark=spark or master is not None, master=master) as asked,
+        opened_captures(of_captures, from_s, to_s, system=system) as captures,
+        _questions([*read_cases(runs), *captures], spark=spark or master is not None, master=master) as asked,
     ):
         if question is None and output is None:
             return _answer_all(asked, wanted)
@@ -101,10 +116,12 @@ def _answer_all(asked: "Questions", form: "OutputFormat") -> int:
 
 def _divided(arguments: Sequence[str], file: Path | None) -> tuple[Sequence[str], str | None]:
     """Return the names of runs, and the question if there is one."""
+    from testbed.cli.named_run import STANDARD_INPUT
+
     *names, last = arguments
     is_question = _is_question(last)
     for name in names if is_question else arguments:
-        if name.startswith("-"):
+        if name.startswith("-") and name != STANDARD_INPUT:
             raise click.NoSuchOption(name.partition("=")[0])
     if is_question and file is not None:
         raise click.UsageError("--file gives the question: leave out the other one")
@@ -158,7 +175,7 @@ def _runs(names: Sequence[str]) -> "list[RunDirectory]":
 
 
 def _questions(
-    cases: "Sequence[RunCase]", *, spark: bool, master: str | None
+    cases: "Sequence[Case]", *, spark: bool, master: str | None
 ) -> "AbstractContextManager[Questions]":
     if not spark:
         from analysis.sql.duckdb_engine import duckdb_questions

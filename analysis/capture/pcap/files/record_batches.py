@@ -155,9 +155,5 @@ def _batch(columns: Columns, capture: str, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _within(batch: pa.RecordBatch, t_ns: Column, times: TimeRange) -> pa.RecordBatch:
-    inside = np.ones(t_ns.size, np.bool_)
-    if times.first_ns is not None:
-        inside &= t_ns >= times.first_ns
-    if times.end_ns is not None:
-        inside &= t_ns < times.end_ns
+    inside = times.within(t_ns)
     return batch if inside.all() else batch.filter(pa.array(inside))

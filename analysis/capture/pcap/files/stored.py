@@ -23,10 +23,10 @@ from analysis.capture.pcap.files.mapping import map_bytes
 from analysis.capture.pcap.files.naming import captures_among
 from analysis.capture.pcap.files.record_batches import RecordSpan, spans_of
 from analysis.capture.pcap.files.scan import CaptureScan, Split
-from analysis.capture.time_range import TimeRange
+from analysis.capture.time_range import EVER, TimeRange
 from analysis.errors import CaptureError
 from analysis.spark_home import local_folder
-from experiments.archives.stores import COPIED_BYTES, store_and_path, store_errors
+from experiments.archives.stores import COPIED_BYTES, store_and_path, store_errors, url_name
 from experiments.files.scratch import scratch
 from experiments.records.rundir import INDEX
 from topologies.errors import InputError
@@ -63,8 +63,7 @@ class StoredSpan:
         with scratch(FETCHING, local_folder()) as folder:
             file = folder / PurePosixPath(self.path).name
             with _captured(self.url):
-                self._check_room(folder)
-                self._fetch(file)
+                self.fetch(file)
             yield self._whole(file) if self.span is None else self._part(self.span, file)
 
     def _check_room(self, folder: Path) -> None:
@@ -73,7 +72,9 @@ class StoredSpan:
             allowed = f"at most {FREE_SHARE:.0%} of the {free:,} bytes free in {folder.parent} may be used"
             raise CaptureError(f"{self.path}: cannot fetch {needed:,} bytes: {allowed}")
 
-    def _fetch(self, file: Path) -> None:
+    def fetch(self, file: Path) -> None:
+        """Copy the bytes to their place in a file. Raises CaptureError, and the errors of the store."""
+        self._check_room(file.parent)
         store, _ = store_and_path(self.url)
         now = store.get_file_info(self.path)
         if (now.size, now.mtime_ns) != (self.size, self.changed_ns):
@@ -115,19 +116,36 @@ def stored_spans(url: str, times: TimeRange) -> Iterator[StoredSpan]:
     Raises CaptureError if there are none.
     """
     with _captured(url):
-        store, path = store_and_path(url)
-        path = path.rstrip("/")
-        there = store.get_file_info(path).type
-        folder, _, name = (path, "", "*") if there == pafs.FileType.Directory else path.rpartition("/")
-        if not folder:
-            raise CaptureError(f"{url}: no captures there")
-        found = store.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
-        files = {PurePosixPath(info.path).name: info for info in found if info.is_file}
-        wanted = [name] if name in files else captures_among(files, name)
-        if not wanted:
-            raise CaptureError(f"{url}: no captures there")
+        store, files, wanted = _listed(url)
         for name in wanted:
             yield from _spans(url, files[name], _index(store, files[name], files.get(name + INDEX)), times)
+
+
+def fetch_captures(url: str, folder: Path) -> Iterator[Path]:
+    """Copy all captures at a URL into a folder, and yield their files. Raises CaptureError."""
+    with _captured(url):
+        _, files, wanted = _listed(url)
+        for number, name in enumerate(wanted):
+            [whole] = _spans(url, files[name], None, EVER)
+            (place := folder / f"{url_name(url)}-{number}").mkdir()
+            whole.fetch(place / name)
+            yield place / name
+
+
+def _listed(url: str) -> tuple[pafs.FileSystem, dict[str, pafs.FileInfo], list[str]]:
+    """Return the store of a URL, the files there by name, and the names of those that are captures."""
+    store, path = store_and_path(url)
+    path = path.rstrip("/")
+    there = store.get_file_info(path).type
+    folder, _, name = (path, "", "*") if there == pafs.FileType.Directory else path.rpartition("/")
+    if not folder:
+        raise CaptureError(f"{url}: no captures there")
+    found = store.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
+    files = {PurePosixPath(info.path).name: info for info in found if info.is_file}
+    wanted = [name] if name in files else captures_among(files, name)
+    if not wanted:
+        raise CaptureError(f"{url}: no captures there")
+    return store, files, wanted
 
 
 def _spans(

@@ -13,11 +13,11 @@ import pytest
 from analysis.capture.clocks.clocks_file import read_machines
 from analysis.capture.clocks.machine_clocks import read_on_reference
 from analysis.capture.time_range import TimeRange
-from analysis.inspect.packets.capture_files import captures_of
 from analysis.inspect.packets.lines import Lines
 from analysis.jobs.transfers import read as read_transfers
 from analysis.pages.report import write_report
 from analysis.pipeline import analyze_here
+from analysis.taps.run_captures import captures_of
 from analysis.timelines.run_metadata import read_metadata
 from experiments.records.json_files import read_json
 from experiments.records.rundir import RunDirectory

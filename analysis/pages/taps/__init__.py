@@ -1,0 +1,1 @@
+"""The page of captures without a run."""

@@ -1,0 +1,381 @@
+"""The page of captures without a run: who talks to whom, when it was silent, and what happened then.
+
+It has no verdicts, since nothing says what was meant to happen.
+"""
+
+import base64
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from analysis.pages.charting.chart_model import Axis, Chart, ChartSeries, ChartSpan
+from analysis.pages.page_environment import environment
+from analysis.pages.report.formatting import EN_DASH, count_of, number, scaled
+from analysis.pages.report.tables import Column, PageTable, TableCell, figure, text_cell
+from analysis.pages.taps.moments import moment
+from analysis.pages.taps.spooling import TapQuestions
+from analysis.taps.opening import time_zero
+from analysis.taps.tables import bin_ms
+from experiments.files.whole_files import write_whole
+from topologies.palette import colour_of
+
+FOLDER: Final = Path(__file__).parent
+TEMPLATE: Final = "captures.html.j2"
+ROWS_MAX: Final = 100
+"""Rows of each table; the others are counted."""
+MOMENTS_MAX: Final = 6
+"""Silences with a picture: the longest, one for each time."""
+STORM: Final = 10
+"""Retransmissions of a connection from which it is listed."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A table with its heading. more: rows left out."""
+
+    title: str
+    caption: str
+    table: PageTable
+    more: int
+
+
+def write_page(asked: TapQuestions, path: Path) -> None:
+    """Write the page. Raises OSError."""
+    taps = asked.case.tables.compared.taps
+    silences = asked.ask("SELECT * FROM silences ORDER BY tries > 0 DESC, silence_s DESC LIMIT 1000")
+    shown = _apart(silences)
+    charts = [_throughput(asked, shown), _retransmissions(asked, shown), *_delays(asked, shown)]
+    moments = [
+        {
+            "title": made.title,
+            "encoded": base64.b64encode(made.picture.svg.encode()).decode(),
+            "width": made.picture.width,
+            "height": made.picture.height,
+            "command": made.command,
+            "when": _silence_text(silence, taps.zero_ns),
+        }
+        for silence in shown[:MOMENTS_MAX]
+        if (made := moment(asked, silence, _command(asked, silence))) is not None
+    ]
+    damaged = [(tap.name, tap.index.problem) for tap in taps.taps if tap.index.problem]
+    content = environment(FOLDER).get_template(TEMPLATE).render(
+        name=", ".join(tap.name for tap in taps.taps),
+        begun=time_zero(taps.zero_ns),
+        facts=_facts(asked),
+        charts=[chart for chart in charts if chart.series],
+        moments=moments,
+        tables=[each for each in _tables(asked) if each.table.rows],
+        problems=[*taps.unusable.items(), *damaged],
+        least=number(asked.case.tables.silence_s),
+    )  # fmt: skip
+    write_whole(path, content)
+
+
+def _command(asked: TapQuestions, silence: Row) -> str:
+    zero_ns, names = asked.case.tables.compared.taps.zero_ns, asked.case.tables.compared.taps.names
+    begin, end = (
+        f"{(silence[name] - zero_ns) / 1e9 + apart:.3f}"
+        for name, apart in (("from_ns", -0.15), ("to_ns", 0.15))
+    )
+    port = str(silence["client_port"])
+    return shlex.join(["cutset", "packets", *names, "--from", begin, "--to", end, "--port", port])
+
+
+def _apart(silences: Sequence[Row]) -> list[Row]:
+    """Return silences that do not overlap, those with tries first, then the longest."""
+    found: list[Row] = []
+    for each in silences:
+        if all(each["to_ns"] <= other["from_ns"] or each["from_ns"] >= other["to_ns"] for other in found):
+            found.append(each)
+    return found
+
+
+def _silence_text(silence: Row, zero_ns: int) -> str:
+    tries = (
+        f"{count_of(silence['tries'], 'packet')} brought nothing new"
+        if silence["tries"]
+        else "nothing was sent"
+    )
+    begin, end = ((silence[name] - zero_ns) / 1e9 for name in ("from_ns", "to_ns"))
+    lasted = f"{silence['silence_s']:.3f} s without progress, {begin:.3f}{EN_DASH}{end:.3f} s"
+    return f"{lasted}; {tries}, at {silence['capture']}"
+
+
+def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
+    """Return the first answers: what there is, and what went wrong."""
+    of = asked.ask(
+        """SELECT capture, count(*) AS n, count(*) FILTER (closed_how = 'RST') AS resets,
+        count(*) FILTER (opened AND NOT answered) AS unanswered,
+        sum(retransmissions_to_server + retransmissions_to_client) AS again
+        FROM connections GROUP BY capture ORDER BY capture"""
+    )
+    [silent] = asked.ask(
+        """SELECT count(*) AS n, count(*) FILTER (tries > 0) AS tried,
+        max(silence_s) FILTER (tries > 0) AS longest FROM silences"""
+    )
+    stalls = f"{count_of(silent['tried'], 'silence')} with tries"
+    stalls += f", the longest {silent['longest']:.3f} s" if silent["longest"] else ""
+    facts = [
+        (
+            f"Connections at {row['capture']}",
+            f"{row['n']:,}; {row['unanswered']:,} not answered, {row['resets']:,} reset, "
+            f"{count_of(int(row['again']), 'segment')} sent again",
+        )
+        for row in of
+    ]
+    facts.append(("Silences", f"{stalls}; {silent['n'] - silent['tried']:,} without"))
+    for crossing in asked.case.tables.compared.crossings:
+        for there, back in ((crossing.near.name, crossing.far.name), (crossing.far.name, crossing.near.name)):
+            facts.append((f"{there} to {back}", _way(asked, there, back)))
+    for clock in asked.ask("SELECT * FROM clocks WHERE source = 'packets'"):
+        offset = (
+            f"{clock['offset_ms']:+.3f} ms ± {clock['error_ms']:.3f} ms, drift {clock['drift_ppm']:+.1f} ppm"
+        )
+        facts.append((f"Clock of {clock['clock']}", f"{offset}, from packets; times here are corrected"))
+    return facts
+
+
+def _way(asked: TapQuestions, there: str, back: str) -> str:
+    """Describe one direction between two taps."""
+    of = f"sender = {asked.engine.literal(there)} AND receiver = {asked.engine.literal(back)}"
+    [row] = asked.ask(
+        f"""SELECT count(*) AS n, count(*) FILTER (fate = 'lost') AS lost,
+        quantile_cont((t_complete_ns - t_sent_ns) / 1e6, 0.5) AS middle,
+        max((t_complete_ns - t_sent_ns) / 1e6) AS most FROM transfers WHERE {of}"""  # noqa: S608
+    )
+    [overtaken] = asked.ask(
+        f"""SELECT count(*) FILTER (t_sent_ns < before) AS n FROM (SELECT t_sent_ns, max(t_sent_ns) OVER
+        (ORDER BY t_complete_ns, t_sent_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+        FROM transfers WHERE {of} AND fate = 'arrived')"""  # noqa: S608
+    )
+    if row["middle"] is None:
+        return f"{count_of(row['n'], 'packet')}, {row['lost']:,} lost"
+    error_ns = asked.case.tables.compared.error_ns(there, back, asked.case.zero_ns)
+    error = "clocks not compared" if error_ns is None else f"± {error_ns / 1e6:.3f} ms"
+    delay = f"delay {row['middle']:.3f} ms in the median, {row['most']:.3f} ms at most ({error})"
+    return f"{count_of(row['n'], 'packet')}, {row['lost']:,} lost, {overtaken['n']:,} overtaken; {delay}"
+
+
+def _spans(shown: Sequence[Row], zero_ns: int) -> tuple[ChartSpan, ...]:
+    return tuple(
+        ChartSpan("silence", (each["from_ns"] - zero_ns) / 1e9, (each["to_ns"] - zero_ns) / 1e9)
+        for each in shown[:MOMENTS_MAX]
+        if each["tries"]
+    )
+
+
+def _axis() -> Axis:
+    return Axis("time since the first packet, s", "s", low=0.0)
+
+
+def _throughput(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
+    taps = asked.case.tables.compared.taps
+    duration_ns = taps.end_ns - taps.zero_ns
+    width_s = bin_ms(duration_ns) / 1000
+    series = []
+    for place, tap in enumerate(taps.taps):
+        rows = asked.ask(
+            f"""SELECT start_s, bytes_per_s * 8 / 1e6 AS rate FROM throughput WHERE scope = 'capture'
+            AND name = {asked.engine.literal(tap.name)}"""  # noqa: S608
+        )
+        rates = {round(row["start_s"] / width_s): row["rate"] for row in rows}
+        bins = range(int(duration_ns / 1e9 / width_s) + 1)
+        x = [round(each * width_s, 6) for each in bins]
+        series.append(
+            ChartSeries(
+                tap.name, colour_of(place), x, [rates.get(each, 0.0) for each in bins], label=tap.name
+            )
+        )
+    return Chart(
+        "throughput",
+        "Throughput on the wire",
+        _axis(),
+        Axis("Mbit/s", "Mbit/s"),
+        tuple(series),
+        spans=_spans(shown, taps.zero_ns),
+        together="time",
+    )
+
+
+def _retransmissions(asked: TapQuestions, shown: Sequence[Row]) -> Chart:
+    zero_ns, counts = asked.case.zero_ns, asked.case.retransmissions
+    begun_s = zero_ns // 10**9
+    lasted = (asked.case.tables.compared.taps.end_ns - zero_ns) // 10**9 + 1
+    step = -(-lasted // 3000)
+    bins = range(0, int(lasted), int(step))
+    series = tuple(
+        ChartSeries(
+            name,
+            colour_of(place),
+            [each + (begun_s * 10**9 - zero_ns) / 1e9 if each else 0.0 for each in bins],
+            [sum(of[begun_s + second] for second in range(each, each + step)) / step for each in bins],
+            label=name,
+        )
+        for place, (name, of) in enumerate(counts.items())
+        if of
+    )
+    return Chart(
+        "retransmissions",
+        "TCP segments sent again",
+        _axis(),
+        Axis("segments/s", "/s"),
+        series,
+        spans=_spans(shown, zero_ns),
+        together="time",
+    )
+
+
+def _delays(asked: TapQuestions, shown: Sequence[Row]) -> list[Chart]:
+    """Return a chart for each path: the one-way delays of packets between two taps, both directions."""
+    zero_ns, found = asked.case.zero_ns, []
+    width_ns = bin_ms(asked.case.tables.compared.taps.end_ns - zero_ns) * 1_000_000
+    for number_, crossing in enumerate(asked.case.tables.compared.crossings):
+        ends = (crossing.near.name, crossing.far.name)
+        series = []
+        for place, (there, back) in enumerate((ends, ends[::-1])):
+            rows = asked.ask(
+                f"""SELECT (t_sent_ns - {zero_ns}) // {width_ns} AS bin,
+                quantile_cont((t_complete_ns - t_sent_ns) / 1e6, 0.5) AS middle,
+                max((t_complete_ns - t_sent_ns) / 1e6) AS most,
+                min((t_complete_ns - t_sent_ns) / 1e6) AS least FROM transfers
+                WHERE fate = 'arrived' AND sender = {asked.engine.literal(there)}
+                AND receiver = {asked.engine.literal(back)} GROUP BY 1 ORDER BY 1"""  # noqa: S608
+            )
+            series.append(
+                ChartSeries(
+                    f"{there} to {back}",
+                    colour_of(place),
+                    [row["bin"] * width_ns / 1e9 for row in rows],
+                    [row["middle"] for row in rows],
+                    low=[row["least"] for row in rows],
+                    high=[row["most"] for row in rows],
+                    label=f"{there} to {back}",
+                    form="bars",
+                )
+            )
+        error_ns = asked.case.tables.compared.error_ns(*ends, zero_ns)
+        note = "The clocks could not be compared, so delays include their difference."
+        if error_ns is not None:
+            note = "Dots are medians, bars reach from the least to the most; "
+            note += f"the clocks' error is ± {error_ns / 1e6:.3f} ms."
+        found.append(
+            Chart(
+                f"delay-{number_}",
+                f"One-way delay between {ends[0]} and {ends[1]}",
+                _axis(),
+                Axis("delay, ms", "ms"),
+                tuple(series),
+                spans=_spans(shown, zero_ns),
+                together="time",
+                note=note,
+            )
+        )
+    return found
+
+
+def _tables(asked: TapQuestions) -> list[_Shown]:
+    zero_ns = asked.case.zero_ns
+
+    def since(name: str) -> Any:
+        return lambda row: figure(
+            "" if row[name] is None else f"{(row[name] - zero_ns) / 1e9:.3f}", row[name]
+        )
+
+    ends = (
+        Column("capture", lambda row: text_cell(row["capture"])),
+        Column("client", lambda row: text_cell(f"{row['client']} port {row['client_port']}")),
+        Column("server", lambda row: text_cell(f"{row['server']} port {row['server_port']}")),
+    )
+    pairs = (
+        Column("capture and pair", lambda row: text_cell(row["name"])),
+        Column("forward", _bytes("forward"), numeric=True),
+        Column("backward", _bytes("backward"), numeric=True),
+    )
+    services = (
+        Column("capture", lambda row: text_cell(row["capture"])),
+        Column("client", lambda row: text_cell(row["client"])),
+        Column("server", lambda row: text_cell(f"{row['server']} port {row['server_port']}")),
+        Column("connections", _count("n"), numeric=True),
+        Column("to server", _bytes("to_server"), numeric=True),
+        Column("to client", _bytes("to_client"), numeric=True),
+        Column("round trip, ms", lambda row: figure(f"{row['rtt'] or 0:.3f}", row["rtt"]), numeric=True),
+        Column("sent again", _count("again"), numeric=True),
+        Column("reset", _count("resets"), numeric=True),
+        Column("longest silence, s", lambda row: figure(f"{row['silent']:.3f}", row["silent"]), numeric=True),
+    )
+    silences = (
+        *ends,
+        Column("from, s", since("from_ns"), numeric=True),
+        Column("to, s", since("to_ns"), numeric=True),
+        Column("length, s", lambda row: figure(f"{row['silence_s']:.3f}", row["silence_s"]), numeric=True),
+        Column(
+            "tries", _count("tries"), numeric=True, help="packets sent meanwhile that brought nothing new"
+        ),
+    )
+    resets = (
+        *ends,
+        Column("opened, s", since("start_ns"), numeric=True),
+        Column("reset, s", since("closed_ns"), numeric=True),
+        Column("by", lambda row: text_cell(row["closed_by"])),
+        Column("answered", lambda row: text_cell("yes" if row["answered"] else "no")),
+    )
+    storms = (
+        *ends,
+        Column("sent again to server", _count("retransmissions_to_server"), numeric=True),
+        Column("sent again to client", _count("retransmissions_to_client"), numeric=True),
+        Column("of packets", _count("packets"), numeric=True),
+    )
+    of_services = f"""(SELECT capture, client, server, server_port, count(*) AS n,
+        sum(bytes_to_server) AS to_server, sum(bytes_to_client) AS to_client, median(round_trip_ms) AS rtt,
+        sum({_AGAIN}) AS again, count(*) FILTER (closed_how = 'RST') AS resets, max(silence_s) AS silent
+        FROM connections GROUP BY ALL)"""  # noqa: S608
+    of_pairs = """(SELECT name, sum(bytes_per_s * bin_s) FILTER (direction = 'forward') AS forward,
+        sum(bytes_per_s * bin_s) FILTER (direction = 'backward') AS backward
+        FROM throughput WHERE scope = 'pair' GROUP BY name)"""
+    of_resets = "(SELECT * FROM connections WHERE closed_how = 'RST')"
+    of_storms = f"""(SELECT *, packets_to_server + packets_to_client AS packets, {_AGAIN} AS again
+        FROM connections WHERE {_AGAIN} >= {STORM})"""  # noqa: S608
+    least = number(asked.case.tables.silence_s)
+    asking = (
+        ("Silences", f"Silences of {least} s or longer", silences, "silences",
+         "tries > 0 DESC, silence_s DESC"),
+        ("Resets", "Connections that were reset", resets, of_resets, "closed_ns"),
+        ("Retransmission storms", f"Connections with at least {STORM} segments sent again", storms,
+         of_storms, "again DESC"),
+        ("TCP services", "Connections by client and server", services, of_services,
+         "to_server + to_client DESC"),
+        ("Who talks to whom", "Bytes on the wire between addresses, all protocols", pairs, of_pairs,
+         "coalesce(forward, 0) + coalesce(backward, 0) DESC"),
+    )  # fmt: skip
+    return [_shown(asked, *each) for each in asking]
+
+
+_AGAIN: Final = "retransmissions_to_server + retransmissions_to_client"
+
+
+def _shown(  # noqa: PLR0917 (independent parameters)
+    asked: TapQuestions, title: str, caption: str, columns: tuple[Column, ...], of: str, order: str
+) -> _Shown:
+    rows = asked.ask(f"SELECT * FROM {of} ORDER BY {order} LIMIT {ROWS_MAX}")  # noqa: S608
+    [count] = asked.ask(f"SELECT count(*) AS n FROM {of}")  # noqa: S608
+    key = title.lower().replace(" ", "-")
+    cells = tuple(tuple(column.cell(row) for column in columns) for row in rows)
+    return _Shown(title, caption, PageTable(key, columns, cells), count["n"] - len(rows))
+
+
+def _bytes(name: str) -> Any:
+    return lambda row: _amount(row[name])
+
+
+def _amount(value: float | None) -> TableCell:
+    return figure("" if value is None else scaled(float(value), "B"), None if value is None else float(value))
+
+
+def _count(name: str) -> Any:
+    def cell(row: Mapping[str, Any]) -> TableCell:
+        return figure(f"{int(row[name]):,}", int(row[name]))
+
+    return cell

@@ -1,0 +1,1 @@
+"""Mirrors `analysis/pages/taps`."""

@@ -1,0 +1,46 @@
+"""The page of captures without a run."""
+
+import base64
+import re
+from pathlib import Path
+
+import pytest
+
+from testbed.cli import main
+from tests.analysis.taps.incident import incident
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory) -> tuple[Path, Path]:
+    return incident().write(tmp_path_factory.mktemp("incident"))
+
+
+def written(path: Path, *captures: Path) -> str:
+    assert main.run(["captures", *map(str, captures), "-o", str(path)]) == 0
+    return path.read_text()
+
+
+def test_two_taps_show_the_black_hole_with_its_lost_packets_and_the_clock(sites, tmp_path):
+    page = written(tmp_path / "page.html", *sites)
+    assert re.search(r"1\ssilence with tries, the longest 3.020 s; 1 without", page)
+    assert re.search(r"<dt>site-a to site-b</dt><dd>[\d\s]+packets, 4 lost, 0 overtaken", page)
+    assert re.search(r"<dt>Clock of site-b</dt><dd>\+2[45]\d\.\d{3} ms ± \d+\.\d{3} ms", page)
+    [first, *_] = re.findall(r"image/svg\+xml;base64,([^\"]+)", page)
+    svg = base64.b64decode(first).decode()
+    assert svg.count('class="cross"') >= 4
+    assert "DATA 100 B" in svg
+    assert "cutset packets" in svg
+
+
+def test_one_tap_shows_the_silence_between_its_addresses(sites, tmp_path):
+    page = written(tmp_path / "page.html", sites[0])
+    svg = base64.b64decode(re.findall(r"image/svg\+xml;base64,([^\"]+)", page)[0]).decode()
+    assert "10.1.0.2" in svg
+    assert "One-way delay" not in page
+    assert "Connections that were reset" in page
+
+
+def test_captures_without_silences_say_so(sites, tmp_path):
+    path = tmp_path / "page.html"
+    assert main.run(["captures", str(sites[0]), "--to", "1.9", "--silence", "2", "-o", str(path)]) == 0
+    assert "No connection was without progress for 2 s or longer" in path.read_text()
