@@ -1,4 +1,4 @@
-"""The routes between a plan's regions (`topologies.routes`), by the plan's own links."""
+"""The routes and multicast trees between a plan's regions (`topologies.routes`), by the plan's own links."""
 
 from experiments.planned.changes import LinkDirectionName
 from experiments.planned.plan import LinkPlan, Plan
@@ -27,6 +27,20 @@ def carriers(plan: Plan) -> dict[Hop, tuple[LinkPlan, LinkDirectionName]]:
 def hops(plan: Plan) -> dict[Hop, tuple[Hop, ...]]:
     """Return the route between any two connected regions, hop by hop."""
     return routes(_names(plan), _edges(plan))
+
+
+def group_trees(plan: Plan) -> dict[str, dict[str, str]]:
+    """Return the tree by which datagrams to a multicast group leave each region: region -> region before it.
+
+    A region joins the tree by its own route, short routes first, as far as the tree does not reach yet. Trees
+    therefore have no loop even if routes do not nest.
+    """
+    trees: dict[str, dict[str, str]] = {region: {} for region in _names(plan)}
+    for (source, _), route in sorted(hops(plan).items(), key=lambda each: len(each[1])):
+        for before, region in route:
+            if region not in {source, *trees[source]}:
+                trees[source][region] = before
+    return trees
 
 
 def _names(plan: Plan) -> list[str]:

@@ -16,6 +16,8 @@ OUTSIDE_MTU_BYTES = 9216
 
 _QUEUES = "numtxqueues 1 numrxqueues 1"  # the kernel's default is one per processor
 
+_IGMPV3 = {"net/ipv4/conf/all/force_igmp_version": "3", "net/ipv4/conf/default/force_igmp_version": "3"}
+"""Reports that tell all memberships (`topologies.group_membership`), whatever the machine's default is."""
 _NO_IPV6 = {"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
 
 ROOT_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
@@ -23,7 +25,7 @@ ROOT_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
     # If a container runtime has loaded br_netfilter, bridged frames would pass through iptables.
     "net/bridge/bridge-nf-call-iptables": "0",
 }
-HOST_SETTINGS: Mapping[str, str] = _NO_IPV6 | {"net/ipv4/ip_forward": "0"}
+HOST_SETTINGS: Mapping[str, str] = _NO_IPV6 | _IGMPV3 | {"net/ipv4/ip_forward": "0"}
 GATEWAY_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
     "net/ipv4/ip_forward": "1",  # first, because it resets those below
     "net/ipv4/conf/all/rp_filter": "0",  # routes may be asymmetric
@@ -31,6 +33,7 @@ GATEWAY_SETTINGS: Mapping[str, str] = _NO_IPV6 | {
     "net/ipv4/conf/all/send_redirects": "0",
     "net/ipv4/conf/default/send_redirects": "0",
     "net/ipv4/icmp_ratelimit": "0",  # answer every packet towards a link that is down
+    "net/ipv4/igmp_link_local_mcast_reports": "0",  # about the group in which they hear reports
 }
 OPTIONAL_SETTINGS = frozenset({"net/bridge/bridge-nf-call-iptables", *_NO_IPV6})
 """Settings that a kernel lacks if it lacks the feature that they switch off."""
@@ -78,6 +81,7 @@ def _port_lines(bridge: Bridge) -> list[str]:
     """Return the lines that create a bridge's ports.
 
     Bridges forward by the static table of `table_lines`: a learning bridge would flood until it has learned.
+    Frames to multicast groups go to all ports.
     """
     lines = []
     for port in bridge.ports:
@@ -88,7 +92,7 @@ def _port_lines(bridge: Bridge) -> list[str]:
             )
             lines.append(f"link set {port.inside} up")
         lines.append(f"link set {port.name} up master {bridge.name}")
-        lines.append(f"link set {port.name} type bridge_slave learning off flood off mcast_flood off")
+        lines.append(f"link set {port.name} type bridge_slave learning off flood off")
     return lines
 
 

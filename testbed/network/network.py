@@ -31,6 +31,7 @@ from testbed.errors import MachineError, TestbedError
 from testbed.links.emulator import Applied, LinkEmulator
 from testbed.network import commands, packet_filter, probes
 from testbed.network.connection_reset import reset_connections
+from testbed.network.group_routing import GroupRouting
 from testbed.network.namespaces import in_each_namespace, write_settings
 from testbed.network.neighbour_table import NeighbourTable
 from testbed.network.network_layout import (
@@ -101,6 +102,7 @@ class Network:
             self._configure()
             stack.callback(self._emulator.stop)
             self._emulator.start(self._layout.wirings)
+            self._route_groups(stack)
             self._resources = stack.pop_all()
         for host in self._separated_hosts():
             self._neighbour_table(host)  # opened now, so that it does not delay a fault
@@ -286,6 +288,13 @@ class Network:
         run_batch("ip", commands.inside_lines(self._layout, host), doing=f"configuring {host}")
         for interface in self._layout.of_host(host):
             _split_bundles(interface.name)
+
+    def _route_groups(self, stack: contextlib.ExitStack) -> None:
+        """Forward multicast between regions, for programs, if no region is on another machine."""
+        if self._plan.programs is not None and self._assignment == whole_plan(self._plan):
+            routing = GroupRouting(self._plan, self._layout)
+            in_each_namespace(self._namespaces, sorted(self._layout.gateways), routing.open_gateway)
+            stack.enter_context(routing)
 
     def _raise(self, sender: HostInterface | BridgePort, link: str) -> None:
         lines = [f"link set {sender.name} up"]

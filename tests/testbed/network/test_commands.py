@@ -35,17 +35,17 @@ def test_the_root_namespace_of_two_regions() -> None:
         f"link add l0b {pair} eth1 address 02:00:0a:ff:00:02 mtu 1400 {queues} netns 20",
         "link set l0b up",
         "link set g0 up master lan0",
-        "link set g0 type bridge_slave learning off flood off mcast_flood off",
+        "link set g0 type bridge_slave learning off flood off",
         f"link add l1p {pair} l1b mtu 9216 {queues}",
         "link set l1b up",
         "link set l1p up master lan0",
-        "link set l1p type bridge_slave learning off flood off mcast_flood off",
+        "link set l1p type bridge_slave learning off flood off",
         "link set g1 up master lan1",
-        "link set g1 type bridge_slave learning off flood off mcast_flood off",
+        "link set g1 type bridge_slave learning off flood off",
         f"link add l2p {pair} l2b mtu 9216 {queues}",
         "link set l2b up",
         "link set l2p up master lan1",
-        "link set l2p type bridge_slave learning off flood off mcast_flood off",
+        "link set l2p type bridge_slave learning off flood off",
     ]
 
 

@@ -1,0 +1,62 @@
+"""client.py ROLE ADDRESS PORT TTL GROUP: publish to a group, subscribe to it, both, or relay it to the next.
+
+A relay joins GROUP and sends what it gets to the group with the next higher address.
+"""
+
+import socket
+import struct
+import sys
+import threading
+
+import cutset_client
+
+role, address, port, ttl, group = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+
+
+def sender():
+    box = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    box.bind((address, 0))
+    box.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
+    return box
+
+
+def member():
+    box = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    box.bind((group, port))
+    box.setsockopt(
+        socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group) + socket.inet_aton(address)
+    )
+    return box
+
+
+def publish(publisher, box):
+    for event in publisher:
+        publisher.sent(event)
+        box.sendto(event.payload, (group, port))
+
+
+def subscribe(subscriber, box):
+    while True:
+        subscriber.got(box.recv(65535))
+
+
+def relay():
+    came, leaving = member(), sender()
+    target = socket.inet_ntoa(struct.pack(">I", struct.unpack(">I", socket.inet_aton(group))[0] + 1))
+    while True:
+        leaving.sendto(came.recv(65535), (target, port))
+
+
+if role == "relay":
+    relay()
+with cutset_client.connect() as session:
+    tasks = []
+    if role in {"publish", "both"}:
+        tasks.append((publish, session.publisher(), sender()))
+    if role in {"subscribe", "both"}:
+        tasks.append((subscribe, session.subscriber(), member()))
+    session.ready()
+    *others, (work, *given) = tasks
+    for other, *its in others:
+        threading.Thread(target=other, args=its, daemon=True).start()
+    work(*given)
