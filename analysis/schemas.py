@@ -120,7 +120,7 @@ TRANSFERS = table_schema(
     ("receiver", STRING, True, "receiving host; null as sender"),
     ("src", STRING, False, "source address"),
     ("sport", INT, False, "source port"),
-    ("dst", STRING, False, "destination address"),
+    ("dst", STRING, False, "destination address; one row per member if it is a multicast group's"),
     ("dport", INT, False, "destination port"),
     ("connection", INT, False, "number of the connection among those with the same ports, from 0"),
     ("stream_offset", BIGINT, False, "offset of its first byte in its TCP direction, from 0"),
@@ -144,6 +144,14 @@ GAPS = table_schema(
     ("stream_offset", BIGINT, False, "offset of its first byte in its TCP direction or UDP datagram, from 0"),
     ("length", BIGINT, False, "bytes"),
     ("cause", STRING, False, "'missing': in no record; 'snapped': beyond the snap length"),
+)
+
+# One row per time for which a host had joined a multicast group, by its own IGMP reports.
+MEMBERSHIPS = table_schema(
+    ("host", STRING, False, "host that joined it"),
+    ("group", STRING, False, "the group's address"),
+    ("joined_ns", BIGINT, False, "when it reported that it had joined"),
+    ("left_ns", BIGINT, True, "when it reported that it had left; null if it stayed"),
 )
 
 # One row per TCP direction and connection: its content and how far it could be decoded.

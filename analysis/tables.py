@@ -1,4 +1,4 @@
-"""A run's tables of packets, messages, gaps, decoding and captures, extracted from its captures.
+"""A run's tables of packets, messages, gaps, decoding, memberships and captures, extracted from its captures.
 
 Workers extract them (`analysis.jobs`), and their tasks write Parquet with Arrow themselves: rows never pass
 through Java. (On 2 cores, 4.1 million packets: 24 s if Spark writes the rows of the data source `pcap`, 2 s
@@ -32,7 +32,7 @@ from experiments.records.rundir import RunDirectory
 
 
 def extract(workers: Workers, run: RunDirectory) -> None:
-    """Write all five tables. Raises AnalysisError if a task fails."""
+    """Write all six tables. Raises AnalysisError if a task fails."""
     indices, unusable = load_indices(run)
     with staged_tables(run, SCHEMAS) as folders:
         with open_table(folders["captures"] / "part-00000.parquet", "captures") as writer:

@@ -7,6 +7,8 @@ in the same direction. Retransmissions are thereby distinct, and each "connectio
 number. If the first transmission is lost, the receiver's side takes the second one for the first. Rows are
 emitted in this order, after the time that TCP segments wait too.
 
+Datagrams to multicast groups count at their sender, and at each host that has joined (`groups`).
+
 Fragmented datagrams are reassembled first. If fragments are missing, the receiver discards the datagram; it
 is not searched, and GAPS names the missing bytes by their offset in it.
 """
@@ -27,10 +29,12 @@ from analysis.capture.fragmented_datagrams import (
     UdpDatagram,
     UdpFragment,
 )
+from analysis.capture.groups import GroupMemberships, is_group
 from analysis.capture.markers import MarkerSearch, event_columns, find_markers
 from analysis.capture.pcap.decode import DecodingCounts, Emit, message_batch
 from analysis.capture.pcap.fields import DIRECTION, Columns
 from analysis.capture.pcap.files.format import Bytes, Integers, column, gather
+from analysis.capture.pcap.reassemble import HORIZON_NS
 from analysis.schemas import DECODING, GAPS
 
 UDP = 17
@@ -71,21 +75,24 @@ class _DirectionState:
 
 
 class DatagramMarkers:
-    """All datagrams of one host's capture, read window by window. name: returns a direction's columns."""
+    """All datagrams of one host's capture, read window by window.
+
+    groups: those of the host. name: returns a direction's columns.
+    """
 
     def __init__(
         self,
         data: Bytes,
         markers: MarkerSearch,
+        groups: GroupMemberships,
         name: Callable[[Direction], dict[str, Any]],
-        horizon_ns: int,
         emit: Emit,
     ) -> None:
         self._data = data
         self._markers = markers
+        self._groups = groups
         self._encodings = encodings(markers.size_bytes)
         self._name = name
-        self._horizon_ns = horizon_ns
         self._emit = emit
         self._ways: dict[Direction, _DirectionState] = {}
         self._incomplete = IncompleteDatagrams()
@@ -94,8 +101,10 @@ class DatagramMarkers:
     def passing(self, window: Iterable[Columns]) -> Iterator[Columns]:
         """Search the next packets and yield them unchanged."""
         for columns in window:
+            self._groups.read(self._data, columns)
             is_udp = (columns["proto"] == UDP) & (columns["payload_length"] > 0)
             rows = np.flatnonzero(is_udp & ((columns["dport"] > 0) | (columns["fragment_offset"] > 0)))
+            rows = self._groups.arriving(columns, rows)
             whole_bytes = self._whole_bytes(columns, rows)
             for row, whole in zip(rows.tolist(), whole_bytes.tolist(), strict=True):
                 datagram = self._datagram(columns, row, whole)
@@ -107,14 +116,17 @@ class DatagramMarkers:
 
     def settle(self) -> None:
         """Emit the events older than the horizon."""
-        self._emit_events(self._latest_ns - self._horizon_ns)
+        self._emit_events(self._latest_ns - HORIZON_NS)
 
     def end(self) -> None:
-        """Emit the remaining events, the gaps, and a row of DECODING for each direction that had either."""
+        """Emit the remaining events, the gaps, a row of DECODING for each direction that had either, and the
+        memberships.
+        """
         self._emit_events(None)
         self._emit("gaps", pa.RecordBatch.from_pylist(self._gaps(), schema=GAPS))
         counts = [_count(way) for way in self._ways.values()]
         self._emit("decoding", pa.RecordBatch.from_pylist(counts, schema=DECODING))
+        self._emit("memberships", self._groups.rows())
 
     def _whole_bytes(self, columns: Columns, rows: Integers) -> Integers:
         """Return each datagram's payload by the length in its UDP header; 0 for later fragments."""
@@ -190,7 +202,10 @@ class DatagramMarkers:
             for name in ("stream", "seq", "first_ns", "complete_ns", "length")
         )
         connection = [each.stream * (TIMES_MAX + 1) + each.time for each in events]
-        columns = event_columns(stream, seq, self._markers, way.names) | {
+        ends = way.names
+        if ends["direction"].as_py() == "in" and is_group(ends["dst"].as_py()):
+            ends = ends | {"dst": pa.scalar(self._groups.address)}  # the type is that at this receiver
+        columns = event_columns(stream, seq, self._markers, ends) | {
             "connection": pa.array(np.array(connection, np.int64)),
             "stream_offset": pa.array(np.array(seq, np.int64)),
             "length": pa.array(np.array(length, np.int64)),

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.capture.codings import JoinedBytes, MarkerEncoding, encodings
+from analysis.capture.groups import is_group
 from analysis.capture.pcap.decode import DecodingCounts, KnownRange, message_batch, seen_columns
 from analysis.capture.pcap.files.byte_ranges import ByteRanges
 from analysis.capture.pcap.files.format import Bytes
@@ -29,19 +30,22 @@ from node.core.marker import Marker
 @dataclass(frozen=True, slots=True)
 class MarkerSearch:
     """Search parameters. size_bytes: size of an event. publishers: the streams that each address publishes.
-    takers: addresses of hosts that only receive events.
+    takers: addresses of hosts that only receive events. serves: whether any process forwards events.
     """
 
     size_bytes: int
     publishers: Mapping[str, frozenset[int]] = field(default_factory=dict)
     takers: frozenset[str] = frozenset()
+    serves: bool = True
 
     def types(self, src: str, dst: str, streams: Sequence[int]) -> pa.Array:
         """Return the message type of each event sent from src to dst, given the events' streams.
 
-        An event is NEW when its publisher sends it to a host that is not a taker, and PASSED otherwise.
+        An event is NEW when its publisher sends it to a host that is not a taker, and PASSED otherwise. A
+        group may have servers as members if there are any.
         """
-        own = frozenset[int]() if dst in self.takers else self.publishers.get(src, frozenset())
+        takes_only = dst in self.takers or (not self.serves and is_group(dst))
+        own = frozenset[int]() if takes_only else self.publishers.get(src, frozenset())
         if own.isdisjoint(streams):
             return pa.repeat(pa.scalar(PASSED), len(streams))
         return pa.array([NEW if stream in own else PASSED for stream in streams])

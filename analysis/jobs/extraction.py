@@ -29,7 +29,7 @@ from analysis.capture.time_range import EVER
 from analysis.capture.tls.events import NO_KEY_LOG, TlsConnections, TlsKeys
 from analysis.errors import CaptureError
 from analysis.messages.searched import message_port, messages_of
-from analysis.schemas import CAPTURES, DECODING, GAPS, MESSAGES, PACKETS
+from analysis.schemas import CAPTURES, DECODING, GAPS, MEMBERSHIPS, MESSAGES, PACKETS
 from experiments.archives.packing import KEYS
 from experiments.files.plain_name import plain_name
 from experiments.records.observations import CaptureRecord
@@ -37,7 +37,10 @@ from experiments.records.run_record import RunRecord
 from experiments.records.rundir import RUN_JSON, RunDirectory
 from node.systems import codec_of
 
-SCHEMAS = {"packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "captures": CAPTURES}
+SCHEMAS = {
+    "packets": PACKETS, "messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "memberships": MEMBERSHIPS,
+    "captures": CAPTURES,
+}  # fmt: skip
 COMPRESSION = "lz4"
 ROW_GROUP_ROWS = 262_144
 # Columns with few different values. For others, building a dictionary costs more than it saves.

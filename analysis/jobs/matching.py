@@ -5,6 +5,9 @@ Both sides are read in pieces. Messages of one connection are in stream order on
 for its counterpart only until the other side has passed its offset; the last offset of each connection is
 known in advance. Memory therefore holds the distance between the two sides, not the sides.
 
+A datagram to a multicast group is one message to each host that has ever joined the group, so its row is
+repeated for each. One that did not arrive concerns only the hosts that were members when it left.
+
 A message that left and did not arrive is lost if the receiver's capture can show that; see `Receivers`.
 """
 
@@ -17,16 +20,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from analysis.capture.groups import Members
 from analysis.capture.pcap.files.format import Integers
 from analysis.schemas import ARRIVED, LOST, MESSAGES, TRANSFERS, UNSEEN
 
 CONNECTION = ("src", "dst", "sport", "dport", "connection")
 Key = tuple[str, str, int, int, int]
+_RECEIVED = (*CONNECTION, "receiver")
+ReceivedKey = tuple[str, str, int, int, int, str | None]
+"""A connection at one of its receivers."""
 _OF_ENDS = ("t_ns", "sender", "receiver", "t_sent_ns", "t_left_ns", "t_arrived_ns", "t_complete_ns", "fate")
 _SHARED = tuple(name for name in TRANSFERS.names if name not in _OF_ENDS)
-COLUMNS = tuple(name for name in MESSAGES.names if name in {*_SHARED, "t_first_ns", "t_complete_ns"})
-"""The columns of MESSAGES that transfers need; not the capturing host and its direction."""
-_ROWS = pa.schema([MESSAGES.field(name) for name in COLUMNS])
+COLUMNS = tuple(name for name in MESSAGES.names if name in {"host", *_SHARED, "t_first_ns", "t_complete_ns"})
+"""The columns of MESSAGES that transfers need; not the capture and its direction."""
+_ROWS = pa.schema([*(MESSAGES.field(name) for name in COLUMNS), pa.field("receiver", pa.string())])
+NEVER_NS = np.iinfo(np.int64).max
 _OFFSET_BITS = 44  # 16 TiB of one stream
 _Times = tuple[pa.ChunkedArray | pa.Array, pa.ChunkedArray | pa.Array]
 """When a message was first seen, and when it was complete."""
@@ -45,30 +53,60 @@ class Receivers:
 
     For a host in `deaf` (its capture dropped packets), or not in `captured`, nothing is known. For a host in
     `torn` (its capture is damaged or ended early), or a connection in `undecoded`, a message that did not
-    arrive is lost if a later one in the stream arrived; otherwise nothing is known.
+    arrive is lost if a later one in the stream arrived; otherwise nothing is known. members: the hosts that
+    receive datagrams to groups.
     """
 
     captured: frozenset[str]  # hosts
     deaf: frozenset[str] = frozenset()
     torn: frozenset[str] = frozenset()
     undecoded: frozenset[Key] = frozenset()
+    members: Members = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class LastOffsets:
-    """The offset of the last message of each connection that one side saw."""
+    """The offset of the last message of each connection that one side saw, by receiver."""
 
-    last: Mapping[Key, int]
+    last: Mapping[ReceivedKey, int]
 
     @staticmethod
     def from_table(table: pa.Table) -> "LastOffsets":
-        """Compute it from rows of MESSAGES."""
-        found = table.group_by(list(CONNECTION)).aggregate([("stream_offset", "max")]).to_pylist()
-        return LastOffsets({key_of(row): row["stream_offset_max"] for row in found})
+        """Compute it from rows of `to_receivers` or `at_receivers`."""
+        found = table.group_by(list(_RECEIVED)).aggregate([("stream_offset", "max")]).to_pylist()
+        return LastOffsets({_received_key(row): row["stream_offset_max"] for row in found})
 
     def __or__(self, other: "LastOffsets") -> "LastOffsets":
         keys = {**self.last, **other.last}
         return LastOffsets({key: max(self.last.get(key, -1), other.last.get(key, -1)) for key in keys})
+
+
+def _received_key(row: Mapping[str, Any]) -> ReceivedKey:
+    return *key_of(row), row["receiver"]
+
+
+def to_receivers(sent: pa.Table, hosts: Mapping[str, str], members: Members) -> pa.Table:
+    """Return sent rows of MESSAGES with the column `receiver`: the host with the destination address, or each
+    host that was ever a member of the group.
+    """
+    known = pa.array(list(hosts), pa.string())
+    places = pc.index_in(sent.column("dst").combine_chunks(), value_set=known)
+    found = sent.append_column("receiver", pa.array(list(hosts.values()), pa.string()).take(places))
+    grouped = pc.is_in(sent.column("dst"), value_set=pa.array(list(members), pa.string()))
+    if not pc.any(grouped).as_py():
+        return found
+    parts = [found.filter(pc.invert(grouped))]
+    for group, by_host in members.items():
+        rows = found.filter(pc.equal(sent.column("dst"), group)).drop_columns("receiver")
+        for host in by_host:
+            to_others = rows.filter(pc.not_equal(rows.column("host"), host))
+            parts.append(to_others.append_column("receiver", pa.repeat(host, to_others.num_rows)))
+    return pa.concat_tables(parts)
+
+
+def at_receivers(arrived: pa.Table) -> pa.Table:
+    """Return arrived rows of MESSAGES with the column `receiver`: the host whose capture has them."""
+    return arrived.append_column("receiver", arrived.column("host"))
 
 
 @dataclass(slots=True)
@@ -86,7 +124,7 @@ class _Side:
     def add(self, table: pa.Table, keys: Integers) -> None:
         if not table.num_rows:
             return
-        self.table = pa.concat_tables([self.table, table.select(COLUMNS)])
+        self.table = pa.concat_tables([self.table, table.select(_ROWS.names)])
         self.keys = np.concatenate((self.keys, keys))
         np.maximum.at(self.read, keys >> _OFFSET_BITS, keys & ((1 << _OFFSET_BITS) - 1))
 
@@ -115,11 +153,11 @@ class Matcher:
         )
         self._hosts = hosts
         self._receivers = receivers
-        names = [hosts.get(key[1], "") for key in keys]
+        names = [key[-1] or "" for key in keys]
         self._known = np.array([name in receivers.captured - receivers.deaf for name in names], np.bool_)
         self._to_the_end = np.array(
             [
-                name not in receivers.torn and key not in receivers.undecoded
+                name not in receivers.torn and key[:-1] not in receivers.undecoded
                 for key, name in zip(keys, names, strict=True)
             ],
             np.bool_,
@@ -127,6 +165,7 @@ class Matcher:
 
     def take(self, sent: pa.Table, arrived: pa.Table) -> pa.Table:
         """Add rows of both sides; returns the transfers known by now, in no order."""
+        sent, arrived = to_receivers(sent, self._hosts, self._receivers.members), at_receivers(arrived)
         self._sent.add(sent, self._keys(sent))
         self._arrived.add(arrived, self._keys(arrived))
         order = np.argsort(self._arrived.keys, kind="stable")
@@ -141,8 +180,8 @@ class Matcher:
         came_alone = waits & self._sent.passed(self._arrived.keys)
         found = [
             self._met(self._sent.table.take(pa.array(left)), self._arrived.table.take(pa.array(right))),
-            self._only_left(self._sent.table.filter(pa.array(alone)), self._fates(self._sent.keys[alone])),
-            self.only_came(self._arrived.table.filter(pa.array(came_alone))),
+            self._only_left(np.flatnonzero(alone)),
+            self._only_came(self._arrived.table.filter(pa.array(came_alone))),
         ]
         self._sent.keep(np.flatnonzero(~both & ~alone))
         self._arrived.keep(np.flatnonzero(waits & ~came_alone))
@@ -150,16 +189,24 @@ class Matcher:
 
     def only_came(self, arrived: pa.Table) -> pa.Table:
         """Return transfers of messages whose senders were not captured."""
+        return self._only_came(at_receivers(arrived))
+
+    def _only_came(self, arrived: pa.Table) -> pa.Table:
         nothing = pa.nulls(arrived.num_rows, pa.int64())
         return self._rows(arrived, (nothing, nothing), _times(arrived), self._fates_of_seen(arrived))
 
-    def _only_left(self, out: pa.Table, fates: pa.Array) -> pa.Table:
+    def _only_left(self, rows: Integers) -> pa.Table:
+        """Return transfers of messages that did not arrive, except to hosts that were no members then."""
+        out = self._sent.table.take(pa.array(rows))
+        due = _was_member(out, self._receivers.members)
+        out, rows = out.filter(pa.array(due)), rows[due]
         nothing = pa.nulls(out.num_rows, pa.int64())
-        return self._rows(out, _times(out), (nothing, nothing), fates)
+        return self._rows(out, _times(out), (nothing, nothing), self._fates(self._sent.keys[rows]))
 
     def _met(self, out: pa.Table, in_: pa.Table) -> pa.Table:
         either = [_either(out.column(name), in_.column(name)) for name in _SHARED]
-        content = pa.table([*either, out.column("t_first_ns")], [*_SHARED, "t_first_ns"])
+        same = [out.column(name) for name in ("t_first_ns", "receiver")]
+        content = pa.table([*either, *same], [*_SHARED, "t_first_ns", "receiver"])
         return self._rows(content, _times(out), _times(in_), self._fates_of_seen(in_))
 
     def _keys(self, table: pa.Table) -> Integers:
@@ -167,13 +214,13 @@ class Matcher:
         if not table.num_rows:
             return np.zeros(0, np.int64)
         codes = np.zeros(table.num_rows, np.int64)
-        for name in CONNECTION:
+        for name in _RECEIVED:
             column = table.column(name).combine_chunks().dictionary_encode()
             joined = codes * max(len(column.dictionary), 1) + column.indices.to_numpy()
             codes = pa.array(joined).dictionary_encode().indices.to_numpy().astype(np.int64)
         _, first = np.unique(codes, return_index=True)
-        some = table.select(CONNECTION).take(pa.array(first)).to_pylist()
-        numbers = np.array([self._numbers[key_of(row)] for row in some], np.int64)
+        some = table.select(_RECEIVED).take(pa.array(first)).to_pylist()
+        numbers = np.array([self._numbers[_received_key(row)] for row in some], np.int64)
         keys: Integers = numbers[codes] << _OFFSET_BITS | table.column("stream_offset").to_numpy()
         return keys
 
@@ -189,7 +236,7 @@ class Matcher:
         columns = {name: content.column(name) for name in _SHARED} | {
             "t_ns": content.column("t_first_ns"),
             "sender": self._names(content.column("src")),
-            "receiver": self._names(content.column("dst")),
+            "receiver": content.column("receiver"),
             "t_sent_ns": left[0],
             "t_left_ns": left[1],
             "t_arrived_ns": came[0],
@@ -211,6 +258,21 @@ class Matcher:
         known = pa.array(list(self._hosts), pa.string())
         found = pc.index_in(addresses.combine_chunks(), value_set=known)
         return pa.array(list(self._hosts.values()), pa.string()).take(found)
+
+
+def _was_member(sent: pa.Table, members: Members) -> Mask:
+    """Return which rows of `to_receivers` went to a host itself, or to a group of which it was a member."""
+    due = np.ones(sent.num_rows, np.bool_)
+    for group, by_host in members.items():
+        rows = np.flatnonzero(pc.equal(sent.column("dst"), group).to_numpy())
+        t_ns = sent.column("t_first_ns").to_numpy()[rows]
+        receivers = np.array(sent.column("receiver").take(pa.array(rows)).to_pylist(), np.str_)
+        due[rows] = False
+        for host, times in by_host.items():
+            for joined_ns, left_ns in times:
+                then = (t_ns >= joined_ns) & (t_ns < (NEVER_NS if left_ns is None else left_ns))
+                due[rows[then & (receivers == host)]] = True
+    return due
 
 
 def _times(seen: pa.Table) -> _Times:
@@ -238,6 +300,6 @@ def match(
     not arrive.
     """
     receivers = captured if isinstance(captured, Receivers) else Receivers(frozenset(captured))
-    return Matcher(LastOffsets.from_table(sent), LastOffsets.from_table(arrived), hosts, receivers).take(
-        sent, arrived
-    )
+    left = LastOffsets.from_table(to_receivers(sent, hosts, receivers.members))
+    came = LastOffsets.from_table(at_receivers(arrived))
+    return Matcher(left, came, hosts, receivers).take(sent, arrived)

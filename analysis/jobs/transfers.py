@@ -14,9 +14,10 @@ This table serves debugging: `cutset packets`, `follow`, `diagram` and the repor
 """
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +27,21 @@ import pyarrow.dataset as ds
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
+from analysis.capture.groups import members_of
 from analysis.capture.pcap.files.compressed import capture_name
 from analysis.capture.time_range import TimeRange
 from analysis.errors import check_transfers
 from analysis.jobs.extraction import COMPRESSION, part_name
-from analysis.jobs.matching import COLUMNS, CONNECTION, LastOffsets, Matcher, Receivers, key_of
+from analysis.jobs.matching import (
+    COLUMNS,
+    CONNECTION,
+    LastOffsets,
+    Matcher,
+    Receivers,
+    at_receivers,
+    key_of,
+    to_receivers,
+)
 from analysis.schemas import MESSAGES, TRANSFERS
 from experiments.records.rundir import RunDirectory
 
@@ -93,7 +104,7 @@ class SortedWriter:
         return pa.ipc.open_file(str(self._folder / str(share))).read_all()
 
 
-_OF_REACH = (*CONNECTION, "stream_offset")
+_OF_REACH = ("host", *CONNECTION, "stream_offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +123,19 @@ class MatchTransfers:
         known = [address for address, host in self.hosts.items() if host in self.receivers.captured]
         sent = pc.field("direction") == "out"
         from_elsewhere = (pc.field("direction") == "in") & ~pc.field("src").isin(known)
-        sent_reach, elsewhere = _reach(own, sent), _reach(own, from_elsewhere)
+        sent_reach = _reach(
+            own, sent, partial(to_receivers, hosts=self.hosts, members=self.receivers.members)
+        )
+        elsewhere = _reach(own, from_elsewhere, at_receivers)
         addresses = {key[0] for key in sent_reach.last}
         arrived = (pc.field("direction") == "in") & pc.field("src").isin(sorted(addresses))
-        names = {self.hosts.get(key[1], "") for key in sent_reach.last}
+        names = {key[-1] or "" for key in sent_reach.last}
         files = [
             self.messages / part_name(name) for name in sorted(names.intersection(self.receivers.captured))
         ]
         arrived_reach = elsewhere
         for file in files:
-            arrived_reach |= _reach(file, arrived)
+            arrived_reach |= _reach(file, arrived, at_receivers)
         matcher = Matcher(sent_reach, arrived_reach, self.hosts, self.receivers)
         coming = _PendingMessage([_stretches(file, arrived) for file in files])
         nothing = MESSAGES.empty_table()
@@ -167,10 +181,10 @@ def _stretches(path: Path, chosen: ds.Expression, columns: Collection[str] = COL
             yield file.read_row_group(group, needed).filter(chosen)
 
 
-def _reach(path: Path, chosen: ds.Expression) -> LastOffsets:
+def _reach(path: Path, chosen: ds.Expression, with_receivers: Callable[[pa.Table], pa.Table]) -> LastOffsets:
     reach = LastOffsets({})
     for stretch in _stretches(path, chosen, _OF_REACH):
-        reach |= LastOffsets.from_table(stretch)
+        reach |= LastOffsets.from_table(with_receivers(stretch))
     return reach
 
 
@@ -192,7 +206,9 @@ def tasks(run: RunDirectory, hosts: Mapping[str, str], folder: Path) -> list[Mat
 
 def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
     """Return what the captures of a run can show, from its tables and tcpdump's final statistics."""
-    decoding, captures = (pq.read_table(run.table(name)) for name in ("decoding", "captures"))
+    decoding, captures, memberships = (
+        pq.read_table(run.table(name)) for name in ("decoding", "captures", "memberships")
+    )
     stopped = decoding.filter((pc.field("direction") == "in") & pc.field("stopped").is_valid())
     damaged = {
         row["capture"] for row in captures.select(["capture", "problem"]).to_pylist() if row["problem"]
@@ -210,6 +226,7 @@ def _receivers(run: RunDirectory, captured: frozenset[str]) -> Receivers:
         frozenset(deaf),
         frozenset(torn),
         frozenset(key_of(row) for row in stopped.to_pylist()),
+        members_of(memberships),
     )
 
 

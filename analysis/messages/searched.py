@@ -23,7 +23,9 @@ def messages_of(plan: Plan) -> Codec | MarkerSearch | None:
         if declared.has(each.role, Trait.PUBLISHER)
     }
     takers = {addresses[each.host] for each in clients if declared.has(each.role, Trait.SUBSCRIBER)}
-    return MarkerSearch(plan.workload["event_size_bytes"], publishers, frozenset(takers))
+    return MarkerSearch(
+        plan.workload["event_size_bytes"], publishers, frozenset(takers), bool(declared.having(Trait.SERVER))
+    )
 
 
 def message_port(plan: Plan) -> int | None:

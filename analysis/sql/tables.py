@@ -147,6 +147,7 @@ TABLES: Final[Mapping[str, SqlTable]] = {
     "connections": SqlTable("a TCP connection in a capture", timelines.CONNECTIONS),
     "silences": SqlTable("a time without progress of a TCP connection in a capture", timelines.SILENCES),
     "clocks": SqlTable("a clock during a period of a steady rate", timelines.CLOCKS, records.clocks),
+    "memberships": SqlTable("a time for which a host had joined a multicast group", schemas.MEMBERSHIPS),
     "events": SqlTable("a batch of events at a host, in a direction", timelines.EVENTS),
     "deliveries": SqlTable("a stream at a client: published and received events", timelines.DELIVERIES),
     "publishers": SqlTable("a publisher of a stream", timelines.PUBLISHERS),

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from analysis.capture.clocks.clock import REFERENCE, OffsetBounds
 from analysis.capture.datagrams import DatagramMarkers
+from analysis.capture.groups import GroupMemberships
 from analysis.capture.markers import MarkerDecoder, MarkerSearch
 from analysis.capture.pcap.decode import Emit, MessageDecoder
 from analysis.capture.pcap.fields import DIRECTION, Columns
@@ -79,8 +80,9 @@ def extract_messages(
     path = Path(capture.path)
     data = map_bytes(path)
     conversations = CaptureStreams(data, capture, codec, emit, tls=tls)
+    groups = GroupMemberships(capture.host, capture.address)
     datagrams = (
-        DatagramMarkers(data, codec, partial(_name, capture), HORIZON_NS, emit)
+        DatagramMarkers(data, codec, groups, partial(_name, capture), emit)
         if isinstance(codec, MarkerSearch)
         else None
     )

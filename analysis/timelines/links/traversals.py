@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 from analysis.timelines.arrays import Bools, Ints, ints
 from analysis.timelines.links.periods import LinkDirection, carriers, wan_hops
 from experiments.planned.plan import Plan
-from experiments.planned.plan_routes import hops
+from experiments.planned.plan_routes import group_trees, hops
+from topologies.group_membership import END_GROUP, FIRST_GROUP
 
 PACKET_COLUMNS = (
     "capture", "t_ns", "wire_length", "src_hi", "src_lo", "dst_lo", "sport", "dport", "proto", "seq", "ack",
@@ -21,7 +22,7 @@ PACKET_COLUMNS = (
 @dataclass(frozen=True, slots=True)
 class LinkTraversal:
     """One direction of a link: its captures on either side, and the pairs of subnets whose packets traverse
-    it in that direction. A subnet is its first and last address.
+    it in that direction. A subnet is its first and last address; the multicast groups are one, too.
     """
 
     direction: LinkDirection
@@ -39,14 +40,17 @@ def traversals(plan: Plan) -> list[LinkTraversal]:
         for capture in plan.captures
         if capture.link and not capture.wire
     }
-    between, carrier = hops(plan), carriers(plan)
+    between, trees, carrier = hops(plan), group_trees(plan), carriers(plan)
     found = []
     for (name, direction), (sender, taker) in wan_hops(plan).items():
         if (name, sender) in sides and (name, taker) in sides:
             carries = carrier[sender, taker] == (name, direction)
             ends = [pair for pair, route in between.items() if carries and (sender, taker) in route]
-            pairs = tuple((addresses[source], addresses[target]) for source, target in ends)
-            found.append(LinkTraversal((name, direction), sides[name, sender], sides[name, taker], pairs))
+            pairs = [(addresses[source], addresses[target]) for source, target in ends]
+            sources = [source for source, tree in trees.items() if carries and tree.get(taker) == sender]
+            pairs += [(addresses[source], (FIRST_GROUP, END_GROUP - 1)) for source in sources]
+            near, far = sides[name, sender], sides[name, taker]
+            found.append(LinkTraversal((name, direction), near, far, tuple(pairs)))
     return found
 
 

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.tcp_connections import CapturedHost
+from topologies.group_membership import END_GROUP, FIRST_GROUP
 from topologies.routes import Hop
 
 NAMED_MAX = 5
@@ -80,7 +81,11 @@ def _last_packet(
     mine = next((address for address, host in hosts.items() if host.name == client), None)
     if mine is None or not packets.exists():
         return None
-    wanted = (pc.field("capture") == hosts[mine].capture) & (pc.field("dst_lo") == mine)
+    target = pc.field("dst_lo")
+    to_mine = (target == mine) | (
+        (target >= FIRST_GROUP) & (target < END_GROUP) & (pc.field("src_lo") != mine)
+    )
+    wanted = (pc.field("capture") == hosts[mine].capture) & to_mine
     if source is not None:
         wanted &= pc.field("src_lo").isin([address for address, host in hosts.items() if host.name == source])
     came = pq.read_table(packets, columns=["t_ns", "src_lo"], filters=wanted)
