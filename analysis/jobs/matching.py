@@ -215,7 +215,7 @@ class Matcher:
             return np.zeros(0, np.int64)
         codes = np.zeros(table.num_rows, np.int64)
         for name in _RECEIVED:
-            column = table.column(name).combine_chunks().dictionary_encode()
+            column = table.column(name).combine_chunks().dictionary_encode(null_encoding="encode")
             joined = codes * max(len(column.dictionary), 1) + column.indices.to_numpy()
             codes = pa.array(joined).dictionary_encode().indices.to_numpy().astype(np.int64)
         _, first = np.unique(codes, return_index=True)

@@ -46,14 +46,19 @@ def coverage(stream: int, events: pa.Table, got: pa.Table, metadata: RunMetadata
     """Return `schemas.COVERAGE` from the events of one stream: per client, and for everything published.
 
     got: the clients' records of the stream. If subscribers also forward other subscribers' events, only
-    events in their own records count in their packets; a publisher's delivery to itself appears in no packet.
+    events in their own records count in their packets. A publisher's delivery to itself appears in no packet,
+    so its records of its own stream count.
     """
     arrived = rows_of_roles(rows(events, kind="arrived"), metadata.declared.having(Trait.SUBSCRIBER))
     runs = runs_by_host(arrived, metadata.clients)
     if metadata.by_host:
         events_got = got.filter(pc.not_equal(got.column("kind"), int(RecordKind.SESSION)))
         recorded = runs_by_host(events_got, metadata.clients)
-        runs = {host: common(have, recorded[host]) for host, have in runs.items()}
+        own = metadata.publishing_hosts(stream)
+        runs = {
+            host: recorded[host] if host in own else common(have, recorded[host])
+            for host, have in runs.items()
+        }
     else:
         runs[PUBLISHED] = union(batches(rows(events, kind="published")))
     everything = metadata.declared.contract.audience == "all"

@@ -2,7 +2,8 @@
 
 The stress of a link is the number of messages that crossed it in one direction. A system that sends an event
 to a region once crosses each link with one copy of it; a tree of hosts crosses it once per tree edge there.
-Messages are counted on arrival at the next host, whether for that host or to be forwarded.
+Messages are counted on arrival at the next host, whether for that host or to be forwarded; datagrams to a
+multicast group, which cross a link once, at each of its members.
 """
 
 from collections.abc import Iterator, Mapping

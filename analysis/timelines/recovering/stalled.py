@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from analysis.timelines.run_metadata import RunMetadata
 from analysis.timelines.tcp_connections import CapturedHost
-from topologies.group_membership import END_GROUP, FIRST_GROUP
+from topologies.group_membership import END_GROUP, FIRST_GROUP, IGMP
 from topologies.routes import Hop
 
 NAMED_MAX = 5
@@ -82,9 +82,8 @@ def _last_packet(
     if mine is None or not packets.exists():
         return None
     target = pc.field("dst_lo")
-    to_mine = (target == mine) | (
-        (target >= FIRST_GROUP) & (target < END_GROUP) & (pc.field("src_lo") != mine)
-    )
+    to_group = (target >= FIRST_GROUP) & (target < END_GROUP) & (pc.field("proto") != IGMP)
+    to_mine = (target == mine) | (to_group & (pc.field("src_lo") != mine))
     wanted = (pc.field("capture") == hosts[mine].capture) & to_mine
     if source is not None:
         wanted &= pc.field("src_lo").isin([address for address, host in hosts.items() if host.name == source])

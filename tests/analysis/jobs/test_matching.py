@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.jobs.matching import LastOffsets, Matcher, Receivers, match
+from analysis.jobs.matching import LastOffsets, Matcher, Receivers, at_receivers, match, to_receivers
 from analysis.jobs.transfers import MatchTransfers, SortedWriter, tasks
-from analysis.schemas import DECODING, MESSAGES, TRANSFERS
+from analysis.schemas import DECODING, MEMBERSHIPS, MESSAGES, TRANSFERS
 from experiments.records.rundir import RunDirectory
 from tests.run_json import set_run
 
@@ -73,7 +73,8 @@ def test_stretches_in_any_interleaving_give_what_all_at_once_gives(
 ) -> None:
     all_sent, all_arrived = (table([row for stretch in one for row in stretch]) for one in (sent, arrived))
     receivers = Receivers(ALL, undecoded=frozenset({("10.0.0.2", "10.0.0.3", 7000, 40_000, 1)}))
-    matcher = Matcher(LastOffsets.from_table(all_sent), LastOffsets.from_table(all_arrived), HOSTS, receivers)
+    left = LastOffsets.from_table(to_receivers(all_sent, HOSTS, {}))
+    matcher = Matcher(left, LastOffsets.from_table(at_receivers(all_arrived)), HOSTS, receivers)
     turns = draw.draw(st.permutations(["sent"] * len(sent) + ["arrived"] * len(arrived)))
     waiting = {"sent": list(sent), "arrived": list(arrived)}
     found = []
@@ -130,6 +131,37 @@ def test_a_message_is_lost_only_if_the_receivers_capture_shows_it(
     assert fates(*SENT, came, receivers=receivers) == {0: overtaken, 1: "arrived", 2: last}
 
 
+GROUP = "239.1.2.3"
+MEMBERS = {GROUP: {"a": [(0, None)], "b": [(0, None)], "c": [(5, 12), (18, None)]}}
+
+
+def to_group(direction: str, number: int, t_ns: int, host: str = "a") -> Row:
+    return row(direction, (0, number, t_ns)) | {"host": host, "dst": GROUP}
+
+
+def test_a_datagram_to_a_group_is_a_message_to_each_host_that_was_a_member() -> None:
+    sent = [to_group("out", number, 10 * number) for number in range(3)]
+    came = [to_group("in", number, 10 * number + 3, host) for number, host in ((0, "b"), (2, "b"), (0, "c"))]
+    receivers = Receivers(ALL, torn=frozenset("c"), members=MEMBERS)
+    found = match(table(sent), table(came), HOSTS, receivers).to_pylist()
+    assert sorted((row["receiver"], row["stream_offset"] // LENGTH, row["fate"]) for row in found) == [
+        ("b", 0, "arrived"),
+        ("b", 1, "lost"),
+        ("b", 2, "arrived"),
+        ("c", 0, "arrived"),  # it left before the host joined
+        ("c", 1, "unseen"),
+        ("c", 2, "unseen"),
+    ]
+    assert {(row["sender"], row["dst"]) for row in found} == {("a", GROUP)}
+    left = match(table([to_group("out", 0, 14)]), table([]), HOSTS, Receivers(ALL, members=MEMBERS))
+    assert left.column("receiver").to_pylist() == ["b"]
+
+
+def test_a_datagram_to_a_group_without_members_is_one_unseen_message() -> None:
+    [found] = match(table([to_group("out", 0, 1)]), table([]), HOSTS, ALL).to_pylist()
+    assert (found["receiver"], found["fate"]) == (None, "unseen")
+
+
 def test_files_read_row_group_by_row_group_give_the_same_in_order_of_time(tmp_path: Path) -> None:
     sent = [row("out", (number % 3, number // 3, 100 * number)) for number in range(60)]
     came = [row("in", (one["connection"], one["stream_offset"] // LENGTH, one["t_first_ns"] + 35))
@@ -174,10 +206,11 @@ def test_a_runs_record_names_the_inconclusive_captures(tmp_path: Path) -> None:
         {"file": f"captures/{name}-eth0.pcap", "host": name, "kernel_drops": n} for name, n in drops.items()
     ]
     set_run(run, captures=captures)
-    for name in ("messages", "decoding", "captures"):
+    for name in ("messages", "decoding", "captures", "memberships"):
         run.table(name).mkdir(parents=True)
     for name in drops:
         pq.write_table(MESSAGES.empty_table(), run.table("messages") / f"part-{name}.parquet")
+    pq.write_table(MEMBERSHIPS.empty_table(), run.table("memberships") / "part-a.parquet")
     columns = pa.schema([field.with_nullable(nullable=True) for field in DECODING])  # most are not looked at
     stopped = dict(zip(("src", "dst", "sport", "dport"), CONNECTION, strict=False)) | {"stopped": "a gap"}
     decoding = [{**stopped, "direction": way, "connection": n} for n, way in enumerate(("in", "out"))]

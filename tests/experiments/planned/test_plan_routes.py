@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.planned.plan import LinkPlan, Plan
-from experiments.planned.plan_routes import next_links
+from experiments.planned.plan_routes import group_trees, hops, next_links
 from tests.testbed.network.plans import make_plan
 from topologies.link_parameters import LinkParameters
 
@@ -68,3 +68,25 @@ def test_following_the_ways_always_arrives(plan: Plan) -> None:
 
 def other_end(link: LinkPlan, region: str) -> str:
     return link.b if link.a == region else link.a
+
+
+@given(plans())
+def test_a_regions_multicast_tree_reaches_what_its_routes_reach_without_a_loop(plan: Plan) -> None:
+    links = {frozenset((link.a, link.b)) for link in plan.links}
+    for source, tree in group_trees(plan).items():
+        assert set(tree) == connected(plan, source) - {source}
+        for region in tree:
+            way = [region]
+            while way[-1] != source:
+                assert frozenset((tree[way[-1]], way[-1])) in links
+                way.append(tree[way[-1]])
+                assert len(way) <= len(plan.regions)
+
+
+def test_a_tree_has_no_loop_even_if_routes_lead_to_two_regions_by_each_other() -> None:
+    delays = {(0, 1): 1, (0, 2): 50, (1, 3): 1, (1, 4): 100, (2, 5): 5, (3, 4): 1, (4, 5): 1}
+    parameters_of = {pair: LinkParameters(delay_us=delay_us) for pair, delay_us in delays.items()}
+    plan = make_plan(6, 0, pairs=list(delays), parameters_of=parameters_of)
+    last = {target: route[-1][0] for (source, target), route in hops(plan).items() if source == "r0"}
+    assert (last["r4"], last["r5"]) == ("r5", "r4")
+    assert group_trees(plan)["r0"] == {"r1": "r0", "r2": "r0", "r3": "r1", "r4": "r5", "r5": "r2"}

@@ -100,7 +100,7 @@ def _from_lowest(held: Held) -> Held:
 
 def tables(sent: Sequence[Sent], codec: Codec) -> dict[str, list[dict[str, Any]]]:
     """Rows of messages, gaps and decoding, with the columns that reassembly and framing decide."""
-    rows: dict[str, list[dict[str, Any]]] = {"messages": [], "gaps": [], "decoding": []}
+    rows: dict[str, list[dict[str, Any]]] = {"messages": [], "gaps": [], "decoding": [], "memberships": []}
     for number, held in enumerate(hold(sent)):
         counts = dict.fromkeys(("messages", "malformed", "unfinished_bytes", "undecoded_bytes"), 0)
         counts |= {"connection": number, "segments": held.segments, "bytes": len(held.bytes)}

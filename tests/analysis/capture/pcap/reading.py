@@ -23,7 +23,7 @@ from analysis.capture.pcap.streams import (
     format_address,
 )
 from analysis.capture.tls.events import TlsConnections
-from analysis.schemas import DECODING, GAPS, MESSAGES
+from analysis.schemas import DECODING, GAPS, MEMBERSHIPS, MESSAGES
 from node.core.message_layout import Codec
 from node.protocols.sprinkler.messages import CODEC
 from tests.analysis.capture.pcap.captures import Record, segment, write_pcap
@@ -31,7 +31,7 @@ from tests.analysis.capture.pcap.complete_capture import Sent
 
 Row = dict[str, int | str]
 HEADERS_BYTES = 14 + 20 + 20
-SCHEMAS = {"messages": MESSAGES, "gaps": GAPS, "decoding": DECODING}
+SCHEMAS = {"messages": MESSAGES, "gaps": GAPS, "decoding": DECODING, "memberships": MEMBERSHIPS}
 
 _TSHARK = (
     "frame.time_epoch", "frame.cap_len", "frame.len", "ip.src", "ipv6.src", "ip.dst", "ipv6.dst",

@@ -1,0 +1,82 @@
+"""A system that multicasts, on real packets: three regions, a cut, and a member that is killed."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.records.rundir import RunDirectory
+from tests.systems.on_packets import run_on_packets
+
+EXPERIMENT = """\
+name: groups
+topology:
+  regions: {r0: {lan: {delay: 1ms}}, r1: {lan: {delay: 1ms}}, r2: {lan: {delay: 1ms}}}
+  links:
+    - {between: [r0, r1], delay: 5ms}
+    - {between: [r1, r2], delay: 20ms}
+system: ./groups
+roles: {r0: {publisher: 1, subscriber: 2}, r1: {subscriber: 1}, r2: {publisher: 1, subscriber: 1}}
+workload: {event_size: 2000B, rate: 20/s}
+duration: 8s
+drain: 1s
+faults:
+  - {name: cut, at: 1s, cut: [r1, r2], for: 2s}
+  - {name: kill, at: 4s, kill: r0/subscriber-1}
+  - {name: restart, at: 6s, restart: r0/subscriber-1}
+"""
+PUBLISHED = 160  # by each publisher
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    folder = tmp_path_factory.mktemp("groups")
+    shutil.copytree(Path(__file__).parent / "groups", folder / "groups")
+    return run_on_packets(folder, EXPERIMENT)
+
+
+@pytest.mark.network
+@pytest.mark.slow
+class TestGroups:
+    def test_members_in_all_regions_get_all_that_is_published_while_links_are_up(
+        self, run: RunDirectory
+    ) -> None:
+        summary = run.read_summary()
+        assert summary["events"]["published"] == 2 * PUBLISHED
+        assert summary["events"]["stray"] == summary["convergence"]["stalled"] == 0
+        assert summary["events"]["lost"] == summary["recovery"]["cut"]["lost"] > 100
+        assert summary["agreement"]["held"] is True
+
+    def test_the_cut_affects_the_streams_that_crossed_the_link_and_nothing_else(
+        self, run: RunDirectory
+    ) -> None:
+        cut = run.read_summary()["recovery"]["cut"]
+        assert cut["affected_pairs"] == 3  # of r0-subscriber-0, r1-subscriber-0 and r2-subscriber-0
+        assert 2 <= cut["switch_s"] < 3
+
+    def test_a_message_to_the_group_is_one_to_each_member_of_that_time(self, run: RunDirectory) -> None:
+        rows = pq.read_table(run.table("transfers")).to_pylist()
+        fates: dict[tuple[str, str], list[str]] = {}
+        for row in rows:
+            assert row["dst"] == "239.7.7.7"
+            fates.setdefault((row["sender"], row["receiver"]), []).append(row["fate"])
+        assert {way: len(found) for way, found in fates.items() if "r0-subscriber-1" not in way} == {
+            (f"{here}-publisher-0", f"{there}-subscriber-0"): PUBLISHED
+            for here in ("r0", "r2")
+            for there in ("r0", "r1", "r2")
+        }
+        killed = fates["r0-publisher-0", "r0-subscriber-1"]
+        assert 60 < len(killed) < PUBLISHED - 20
+        assert set(killed) == {"arrived"}
+        assert set(fates["r2-publisher-0", "r1-subscriber-0"]) == {"arrived", "lost"}
+
+    def test_packets_to_the_group_prove_what_links_did(self, run: RunDirectory) -> None:
+        periods = {
+            (row["link"], row["direction"], row["state"]): row
+            for row in pq.read_table(run.table("fidelity")).to_pylist()
+        }
+        assert len(periods) == 6
+        for (link, direction, state), row in periods.items():
+            assert row["verdict"] != "unproven", (link, direction)
+            assert (row["loss"] == 0) if state == "up" else row["packets"] > 60
