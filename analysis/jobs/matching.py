@@ -261,7 +261,7 @@ class Matcher:
 
 
 def _was_member(sent: pa.Table, members: Members) -> Mask:
-    """Return which rows of `to_receivers` went to a host itself, or to a group of which it was a member."""
+    """Return which rows of `to_receivers` went to a host itself, or to a group while it was a member."""
     due = np.ones(sent.num_rows, np.bool_)
     for group, by_host in members.items():
         rows = np.flatnonzero(pc.equal(sent.column("dst"), group).to_numpy())

@@ -43,7 +43,7 @@ class _Gateway:
 
 
 class GroupForwarding:
-    """Where datagrams to groups go: the members by now, and the entries that follow from them. Pure."""
+    """The members of groups by now, and the entries that follow from them. Pure."""
 
     def __init__(self, plan: Plan) -> None:
         self._trees = group_trees(plan)

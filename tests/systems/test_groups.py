@@ -26,14 +26,26 @@ faults:
   - {name: kill, at: 4s, kill: r0/subscriber-1}
   - {name: restart, at: 6s, restart: r0/subscriber-1}
 """
+RELAYED = """\
+name: relayed
+topology: two-regions
+system: ./groups/relays.yaml
+roles: {r0: {server: 1, publisher: 1, subscriber: 1}, r1: {publisher: 1, subscriber: 1}}
+workload: {event_size: 100B, rate: 20/s}
+duration: 3s
+drain: 1s
+"""
 PUBLISHED = 160  # by each publisher
+
+
+def run_here(folder: Path, experiment: str) -> RunDirectory:
+    shutil.copytree(Path(__file__).parent / "groups", folder / "groups")
+    return run_on_packets(folder, experiment)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    folder = tmp_path_factory.mktemp("groups")
-    shutil.copytree(Path(__file__).parent / "groups", folder / "groups")
-    return run_on_packets(folder, EXPERIMENT)
+    return run_here(tmp_path_factory.mktemp("groups"), EXPERIMENT)
 
 
 @pytest.mark.network
@@ -80,3 +92,19 @@ class TestGroups:
         for (link, direction, state), row in periods.items():
             assert row["verdict"] != "unproven", (link, direction)
             assert (row["loss"] == 0) if state == "up" else row["packets"] > 60
+
+
+@pytest.mark.network
+@pytest.mark.slow
+def test_a_server_relays_events_from_one_group_to_another(tmp_path: Path) -> None:
+    run = run_here(tmp_path, RELAYED)
+    summary = run.read_summary()
+    assert (summary["events"]["published"], summary["events"]["lost"]) == (120, 0)
+    assert summary["agreement"]["held"] is True
+    rows = pq.read_table(run.table("transfers")).to_pylist()
+    assert {(row["receiver"], row["dst"], row["type"], row["fate"]) for row in rows} == {
+        ("r0-server-0", "239.7.7.7", "NEW_EVENT", "arrived"),
+        ("r0-subscriber-0", "239.7.7.8", "PASSED_EVENT", "arrived"),
+        ("r1-subscriber-0", "239.7.7.8", "PASSED_EVENT", "arrived"),
+    }
+    assert len(rows) == 3 * 120

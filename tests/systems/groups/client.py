@@ -1,12 +1,10 @@
-"""client.py ROLE ADDRESS PORT TTL GROUP: publish to a group, subscribe to it, both, or relay it to the next.
-
-A relay joins GROUP and sends what it gets to the group with the next higher address.
+"""client.py publish|subscribe|relay ADDRESS PORT TTL GROUP: a relay joins the group and sends what it gets to
+the group with the next higher address.
 """
 
 import socket
 import struct
 import sys
-import threading
 
 import cutset_client
 
@@ -50,13 +48,6 @@ def relay():
 if role == "relay":
     relay()
 with cutset_client.connect() as session:
-    tasks = []
-    if role in {"publish", "both"}:
-        tasks.append((publish, session.publisher(), sender()))
-    if role in {"subscribe", "both"}:
-        tasks.append((subscribe, session.subscriber(), member()))
+    client, box = (session.publisher(), sender()) if role == "publish" else (session.subscriber(), member())
     session.ready()
-    *others, (work, *given) = tasks
-    for other, *its in others:
-        threading.Thread(target=other, args=its, daemon=True).start()
-    work(*given)
+    (publish if role == "publish" else subscribe)(client, box)

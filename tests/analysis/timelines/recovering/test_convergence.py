@@ -161,14 +161,22 @@ def test_stalled_clients_are_named_with_the_last_packet_from_where_the_stream_ca
     rows = flows_of(stream_of(came, [4_000, 5_200]), metadata)
     hosts = captured_hosts(run_record(f"faults={ONLY_CUT}", "expect=[]").plan)
     address = {host.name: number for number, host in hosts.items()}
+    mine, udp, igmp = address["r0-client-0"], 17, 2
+    came_at = [
+        (4_100, "r0-proxy-0", mine, udp),
+        (6_250, "r0-proxy-0", 0xEF01_0203, udp),  # to a group
+        (7_000, "r1-proxy-0", mine, udp),
+        (7_100, "r0-proxy-0", 0xE000_0016, igmp),
+        (7_200, "r0-client-0", 0xEF01_0203, udp),
+    ]
     packets = pa.table(
-        [
-            ["r0-client-0-eth0"] * 3,
-            [ZERO + ms * MS for ms in (4_100, 6_250, 7_000)],
-            [address[name] for name in ("r0-proxy-0", "r0-proxy-0", "r1-proxy-0")],
-            [address["r0-client-0"]] * 3,
-        ],
-        names=["capture", "t_ns", "src_lo", "dst_lo"],
+        {
+            "capture": ["r0-client-0-eth0"] * len(came_at),
+            "t_ns": [ZERO + ms * MS for ms, *_ in came_at],
+            "src_lo": [address[source] for _, source, *_ in came_at],
+            "dst_lo": [target for *_, target, _ in came_at],
+            "proto": [proto for *_, proto in came_at],
+        }
     )
     pq.write_table(packets, tmp_path / "packets.parquet")
     event = {"kind": "arrived", "stream": 0, "t_ns": ZERO + 4_100 * MS, "peer": "r0-proxy-0", "via": None}

@@ -250,6 +250,20 @@ def test_events_that_were_taken_must_be_in_packets_and_others_may_be():
     assert not held(1, 21)
 
 
+def test_what_a_peer_delivers_to_itself_is_in_its_records_only():
+    declared = replace(
+        METADATA.declared, roles={**METADATA.declared.roles, "driver": (Trait.PUBLISHER, *BOTH)}
+    )
+    metadata = replace(METADATA, declared=declared)
+    own = dict.fromkeys(schemas.RECORDS.names) | record("r2-driver-0", RecordKind.DELIVERED, 1, ZERO)
+    others = own | {"host": "r3-client-0"}
+    got = pa.Table.from_pylist(
+        [{name: row[name] for name in schemas.RECORDS.names} for row in (own, others)], schema=schemas.RECORDS
+    )
+    found = coverage(STREAM, table([]), got, metadata)
+    assert [(row["host"], row["events"]) for row in found.to_pylist()] == [("r2-driver-0", 10)]
+
+
 # --- Logs
 
 
