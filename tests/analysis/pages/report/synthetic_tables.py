@@ -187,6 +187,8 @@ def fidelity(scenario: Scenario, plan: Plan) -> list[dict[str, Any]]:
             "lost_queue": 160 if link.name == "r2-r3" else 0,
             "lost_cut": 41 if link.name == "r2-r3" else 0,
             "lost_size": 0,
+            "configured_duplicate": 0.0,
+            "configured_corrupt": 0.0,
             "configured_rate_bits_per_s": link.forward.rate_bits_per_s,
             "rate_bits_per_s": 2_100_000.0,
             "packets": 161_234,
