@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("topologies", "systems", "experiments", "node", "analysis", "testbed", "tests")
+FOLDERS = ("topologies", "systems", "experiments", "node", "analysis", "testbed", "tests", "findings")
 PAGES = [ROOT / "ARCHITECTURE.md", *sorted(ROOT.glob("node/protocols/*/README.md"))]
 
 
