@@ -134,7 +134,7 @@ def test_the_page_names_every_function_and_every_refused_one():
             "SELECT client,\n       first(lost)\nFROM deliveries",
             "line 2: `first(lost)` takes the value of any row",
         ),
-        ("SELECT *\nFROM packets\nLIMIT 5", "line 3: `LIMIT 5` takes any rows: add ORDER BY"),
+        ("SELECT *\nFROM packets\nLIMIT 5", "line 3: `LIMIT 5` takes any rows: put ORDER BY ALL before it"),
         ("SELECT lag(lost) OVER (PARTITION BY run) FROM deliveries", "line 1: `lag(lost) OVER"),
         (
             "SELECT client\nFROM deliveries\nWHERE lost = 'no'",
