@@ -124,8 +124,9 @@ def check_grammar(tree: exp.Expr) -> None:
             case exp.Anonymous():
                 _check_name(node)
             case exp.Select() | exp.SetOperation() | exp.Subquery():
-                if (node.args.get("limit") or node.args.get("offset")) and not node.args.get("order"):
-                    refuse(node.args.get("limit") or node.args["offset"], "takes any rows: put ORDER BY ALL before it")
+                limit = node.args.get("limit") or node.args.get("offset")
+                if limit and not node.args.get("order"):
+                    refuse(limit, "takes any rows: put ORDER BY ALL before it")
             case exp.Join() if node.args.get("method"):
                 refuse(node, f"{node.args['method']} JOIN is not in the dialect: write JOIN ... USING or ON")
             case exp.Distinct() if node.args.get("on"):
