@@ -97,6 +97,11 @@ class LinkPlan:
     forward_trace: Trace | None = None  # trace of the direction from time 0 on
     backward_trace: Trace | None = None
 
+    @property
+    def given_name(self) -> str:
+        """Its name if the topology gives one, as for parallel links; else empty."""
+        return "" if self.name == f"{self.a}-{self.b}" else self.name
+
     def trace(self, direction: str) -> LinkTrace | None:
         """Return the trace that this direction follows from time 0 on."""
         return self.forward_trace if direction == LinkDirectionName.FORWARD else self.backward_trace

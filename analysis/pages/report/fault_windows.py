@@ -30,6 +30,7 @@ from analysis.pages.report.charts.bands import bands, fault_label
 from analysis.pages.report.run_reader import AnalysedRun
 from analysis.schemas import ARRIVED, TRANSFERS
 from experiments.files.whole_files import write_whole
+from experiments.planned.plan_routes import carriers
 from experiments.records.rundir import RunDirectory, run_argument
 from topologies.errors import InputError
 
@@ -118,7 +119,8 @@ class _Collector:
         self._system = record.plan.system
         self._regions = {host.name: host.region for host in record.plan.hosts}
         self._host_at = {host.address: host.name for host in record.plan.hosts}
-        self._links = {frozenset((link.a, link.b)): number for number, link in enumerate(record.wan_links)}
+        numbers = {link.name: number for number, link in enumerate(record.wan_links)}
+        self._links = {hop: numbers[link.name] for hop, (link, _) in carriers(record.plan).items()}
         self._hosts: dict[str, int] = {}
         self._labels: dict[str, int] = {}
 
@@ -151,8 +153,8 @@ class _Collector:
 
     def _link(self, sender: str | None, receiver: str | None) -> int:
         """Return the number of the link between the regions of two hosts."""
-        ends = frozenset(self._regions.get(host or "", "") for host in (sender, receiver))
-        return self._links.get(ends, _OFF_LINKS)
+        hop = (self._regions.get(sender or "", ""), self._regions.get(receiver or "", ""))
+        return self._links.get(hop, _OFF_LINKS)
 
     def _between(self, sender: str | None, receiver: str | None) -> bool:
         return self._regions.get(sender or "") != self._regions.get(receiver or "")

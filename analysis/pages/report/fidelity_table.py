@@ -19,14 +19,15 @@ from analysis.pages.report.tables import (
     table,
     text_cell,
 )
+from experiments.planned.plan import LinkPlan
 
 
 def fidelity_table(record: AnalysedRun) -> PageTable:
     """Return the measured behaviour and configuration of each direction of each WAN link."""
-    ends = {link.name: (link.a, link.b) for link in record.wan_links}
-    order = {name: number for number, name in enumerate(ends)}
+    links = {link.name: link for link in record.wan_links}
+    order = {name: number for number, name in enumerate(links)}
     rows = [
-        {**row, "way": _direction(row, ends)}
+        {**row, "way": _direction(row, links)}
         for row in sorted(record.fidelity, key=lambda row: order.get(row["link"], len(order)))
     ]
     return table("fidelity", _COLUMNS, rows)
@@ -37,9 +38,11 @@ def state_of(row: Row) -> str:
     return row.get("verdict") or ("proven" if row["valid"] else "violated")
 
 
-def _direction(row: Row, ends: Mapping[str, tuple[str, str]]) -> str:
-    a, b = ends.get(row["link"], (row["link"], ""))
-    return f"{a}→{b}" if row["direction"] == "forward" else f"{b}→{a}"
+def _direction(row: Row, links: Mapping[str, LinkPlan]) -> str:
+    """Return `r0→r1`, or `backup r0→r1` for a link with a name of its own."""
+    link = links[row["link"]]
+    ends = f"{link.a}→{link.b}" if row["direction"] == "forward" else f"{link.b}→{link.a}"
+    return f"{link.given_name} {ends}".strip()
 
 
 def _period(row: Row) -> TableCell:

@@ -23,8 +23,8 @@ from analysis.pages.report.formatting import large, number, percent, scaled, sec
 from analysis.pages.report.paper import paper_section
 from analysis.pages.report.run_reader import AnalysedRun, Row
 from analysis.pages.report.tables import ROWS_MAX, Column, PageTable, figure, label, quantity, table
-from experiments.planned.changes import ENDING_KINDS, LinkDirectionName
-from experiments.planned.plan import LinkPlan
+from experiments.planned.changes import ENDING_KINDS
+from experiments.planned.plan_routes import carriers
 
 BEFORE_S = 5.0  # averaging time before the fault for rates, as for the recovery's baselines
 RESOLVED_FROM = 1.5  # times the new path's delay: a shorter catch-up only bounds the headroom
@@ -118,8 +118,8 @@ def _backlog(record: AnalysedRun, region: str, row: Row) -> StreamBacklog:
 
 def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float | None) -> StreamPath:
     """Return the new path from its regions in order; the load of its last link is that before the fault."""
-    hops = [_hop(record, *ends) for ends in pairwise(regions)]
-    found = [hop for hop in hops if hop]
+    of_hop, hops = carriers(record.plan), list(pairwise(regions))
+    found = [of_hop[hop] for hop in hops if hop in of_hop]
     if not found or len(found) < len(hops):
         return StreamPath()
     link, direction = found[-1]
@@ -132,14 +132,6 @@ def _way(record: AnalysedRun, regions: list[str], applied_s: float, rate: float 
         headroom = max(0.0, (bits_per_s / 8 - others) / bytes_per_event - before - rate)
     delay_s = sum(link.towards(direction).delay_us for link, direction in found) / 1e6
     return StreamPath("→".join(regions[-2:]), delay_s, bits_per_s, headroom)
-
-
-def _hop(record: AnalysedRun, sender: str, taker: str) -> tuple[LinkPlan, LinkDirectionName] | None:
-    """Return the link from one region to the next and its direction."""
-    for link in record.wan_links:
-        if {link.a, link.b} == {sender, taker}:
-            return link, LinkDirectionName.FORWARD if link.a == sender else LinkDirectionName.BACKWARD
-    return None
 
 
 def _of_link(record: AnalysedRun, name: str) -> list[Row]:

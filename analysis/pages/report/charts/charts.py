@@ -114,7 +114,7 @@ def _link_chart(record: AnalysedRun, link: LinkPlan, rows: list[Row], quantity: 
     rate = rates.pop() if len(rates) == 1 and in_bytes and not varies else None
     return Chart(
         key=f"link-{link.name}",
-        title=f"{link.a}{EN_DASH}{link.b}",
+        title=link.given_name or f"{link.a}{EN_DASH}{link.b}",
         x=time_axis(record, series),
         y=Axis("bytes/s on the wire" if in_bytes else "events/s", "B/s" if in_bytes else "events/s"),
         series=series + others,
@@ -140,7 +140,7 @@ def spans(record: AnalysedRun) -> tuple[ChartSpan, ...]:
 
 
 def _unproven(record: AnalysedRun, link: str) -> tuple[ChartSpan, ...]:
-    """Return the periods for which neither direction's behaviour is proven."""
+    """Return the periods for which a direction's behaviour is unproven."""
     periods = {
         (max(0.0, row["from_s"] or 0.0), row["to_s"])
         for row in record.fidelity

@@ -147,7 +147,7 @@ def _configuration(link: LinkPlan) -> tuple[str, ...]:
     there, back = link.forward.delay_us / 1000, link.backward.delay_us / 1000
     delay = with_unit(there, "ms") if there == back else f"{number(there)}/{with_unit(back, 'ms')}"
     loss = max(link.forward.loss, link.backward.loss)
-    name = () if link.name == f"{link.a}-{link.b}" else (link.name,)
+    name = (link.given_name,) if link.given_name else ()
     return (*name, delay, f"{percent(loss)} loss") if loss else (*name, delay)
 
 

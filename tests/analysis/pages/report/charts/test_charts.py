@@ -6,7 +6,10 @@ from dataclasses import replace
 import pytest
 
 from analysis.pages.report.charts.charts import latency_chart, link_charts, throughput_chart
+from analysis.pages.report.fidelity_table import fidelity_table
+from analysis.pages.report.formatting import EN_DASH
 from analysis.pages.report.run_reader import AnalysedRun, read_record
+from experiments.planned.plan_routes import carriers
 from experiments.records.run_record import Times
 from experiments.records.rundir import RunDirectory
 from tests.analysis.pages.report.report_scenario import ZERO_NS
@@ -83,3 +86,20 @@ def test_events_over_a_cut_link_stop_and_those_over_the_new_way_double(record: A
     assert at_30_s("r2-r3", "forward") == 0
     assert at_30_s("r0-r3", "forward") == pytest.approx(40_000, rel=0.02)
     assert at_30_s("r0-r1", "forward") == pytest.approx(20_000, rel=0.02)
+
+
+def test_a_parallel_link_is_called_by_its_name(record: AnalysedRun) -> None:
+    first = record.wan_links[0]
+    ways = {hop: link.name for hop, (link, _) in carriers(record.plan).items()}
+    backup = replace(first, name="backup", weight=1)
+    plan = replace(record.plan, links=(backup, *record.plan.links))
+    both = replace(
+        record,
+        run=replace(record.run, plan=plan),
+        fidelity=(*record.fidelity, *({**row, "link": "backup"} for row in record.fidelity)),
+        throughput=(*record.throughput, *({**row, "name": "backup"} for row in record.throughput)),
+    )
+    assert [chart.title for chart in link_charts(both)][:2] == ["backup", f"{first.a}{EN_DASH}{first.b}"]
+    shown = {cells[0].text for cells in fidelity_table(both).rows}
+    assert {f"backup {first.a}→{first.b}", f"{first.a}→{first.b}"} <= shown
+    assert {hop: link.name for hop, (link, _) in carriers(plan).items()} == ways
