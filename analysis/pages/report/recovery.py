@@ -96,7 +96,7 @@ def _recovery(record: AnalysedRun, fault: Row, section: PaperSection | None) -> 
         citation=section.citation
         if section and any(kind == fault["kind"] for kind, _ in section.words)
         else "",
-        reasons=_reasons(rows),
+        reasons=_reasons(rows, figures),
         pairs=_pairs_table(record, fault["name"], rows),
         bar=f"±{short_time(figures['error_s'], 2)}" if figures.get("error_s") else "",
     )
@@ -112,10 +112,11 @@ def _wrong(figures: Row, quotation: str) -> RecoveryMeasure:
     return RecoveryMeasure("Lost, duplicated, out of order", meaning, shown, not known, quotation)
 
 
-def _reasons(rows: list[Row]) -> tuple[str, ...]:
-    """Return why figures of affected pairs could not be measured, each reason once."""
+def _reasons(rows: list[Row], figures: Row) -> tuple[str, ...]:
+    """Return why figures of the fault could not be measured, each reason once."""
     texts = (row["reason"] for row in rows if row["affected"] and row.get("reason"))
-    return tuple(sorted({reason_text(reason) for reasons in texts for reason in reasons.split("; ")}))
+    reasons = {reason for text in texts for reason in text.split("; ")}
+    return tuple(sorted(reason_text(r) for r in reasons if figures.get(r.partition(":")[0]) is None))
 
 
 def reason_text(reason: str) -> str:

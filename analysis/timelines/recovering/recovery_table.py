@@ -255,7 +255,8 @@ def _figures(fault: RunFault, pairs: pa.Table) -> tuple[dict[str, Any], list[str
     if not affected.num_rows:
         return figures, reasons or [UNAFFECTED]
     texts = affected.column("reason").unique().drop_null().to_pylist()
-    distinct = sorted({reason for text in texts for reason in text.split("; ")})
+    reasons_of_pairs = {reason for text in texts for reason in text.split("; ")}
+    distinct = sorted(each for each in reasons_of_pairs if figures.get(each.partition(":")[0]) is None)
     more = [f"and {len(distinct) - REASONS_MAX} more reasons"] if len(distinct) > REASONS_MAX else []
     return figures, [*reasons, *distinct[:REASONS_MAX], *more, *_disagreement(affected)]
 
