@@ -24,6 +24,7 @@ LATE_NS = 100_000_000
 ROUND_TRIP_US = 2_000.0
 """Largest excess of a probe's median round trip over the configured one (it includes both hosts' kernels)."""
 EARLY_US = 100.0
+ECHO_BITS = 8 * 46  # of a probe, with its headers (`testbed.network.probes`)
 
 
 def machine_problems(record: RunRecord, metadata: RunMetadata) -> list[str]:
@@ -144,7 +145,8 @@ def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
         )
         pauses = probe.when == "after" and bool(there.rate_trace or back.rate_trace)
         if not trips:
-            problems += [f"{name}: no answer"] if max(there.loss, back.loss) == 0 and not pauses else []
+            lossless = not any((there.loss, back.loss, there.corrupt, back.corrupt))
+            problems += [f"{name}: no answer"] if lossless and not pauses else []
         elif median(trips) > most_us + jitter_us + ROUND_TRIP_US and not pauses:
             problems.append(f"{name}: {median(trips) / 1e3:.2f} ms, configured {most_us / 1e3:.2f} ms")
         elif min(trips) < least_us - jitter_us - EARLY_US:
@@ -153,10 +155,13 @@ def _probes(record: RunRecord, metadata: RunMetadata) -> list[str]:
 
 
 def _delays_us(probe: RoundTripProbe, period: Period) -> tuple[int, int]:
-    """Return the shortest and the longest delay that a direction may have at the time of a probe."""
+    """Return the shortest delay that a direction may have at the time of a probe, and the longest with the
+    probe's transmission.
+    """
+    sent_us = ECHO_BITS * 1_000_000 // period.rate_bits_per_s if period.rate_bits_per_s else 0
     if probe.when == "before" or period.delay_trace is None:
-        return period.delay_us, period.delay_us
-    return min(period.delay_trace.values), max(period.delay_trace.values)
+        return period.delay_us, period.delay_us + sent_us
+    return min(period.delay_trace.values), max(period.delay_trace.values) + sent_us
 
 
 def _lan_us(metadata: RunMetadata, hop: tuple[str, str]) -> int:

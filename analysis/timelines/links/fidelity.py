@@ -52,6 +52,7 @@ UNSEEN_PART = 0.5
 """At most this part of damaged packets is not seen as damaged if bits of headers are flipped as well: of a
 TCP segment's 66 bytes of headers, no checksum covers 12, and 14 lead it elsewhere.
 """
+BLURRED = "bursts of loss cannot be told from the drops of its full queue"
 ENOUGH = 10
 """Fewest packets that measure a delay."""
 DISTANCE_PART, DISTANCE_MARGIN = 1.75, 0.01
@@ -176,16 +177,19 @@ def judge(period: Period, did: Behaviour) -> PeriodVerdict:
         if did.leaked:
             return PeriodVerdict(VIOLATED, f"{did.leaked} packets crossed while the link was {period.state}")
         return PeriodVerdict(PROVEN) if did.packets else PeriodVerdict(UNPROVEN, "no packet tried to cross")
+    loss = _loss_problems(period, did)
+    # After a loss the queue is shorter: what surely found room is more often part of a burst.
+    is_blurred = period.loss_chances is not None and did.lost.queue > 0
     problems = [
         *_size_problems(did),
-        *_loss_problems(period, did),
+        *([] if is_blurred else loss),
         *_share_problems(period, did),
         *_delay_problems(period, did),
         *_rate_problems(period, did),
     ]
     if problems:
         return PeriodVerdict(VIOLATED, "; ".join(problems))
-    reason = _too_little(period, did) or _vague_clocks(did)
+    reason = _too_little(period, did) or _vague_clocks(did) or (BLURRED if loss else None)
     return PeriodVerdict(UNPROVEN, reason) if reason else PeriodVerdict(PROVEN)
 
 

@@ -117,7 +117,10 @@ def match(near: LinkSide, far: LinkSide) -> SegmentMatch:
         copied, copies = np.append(copied, here[is_copy]), np.append(copies, there[is_copy])
         came[second] = came[copies] = True
     order = np.argsort(first, kind="stable")
-    return SegmentMatch(first[order], second[order], unclear, np.flatnonzero(~came), copied, copies)
+    first, second = first[order], second[order]
+    place = np.searchsorted(first, copied)  # the damaged one of two arrivals may be the earlier one
+    second[place], copies = np.minimum(second[place], copies), np.maximum(second[place], copies)
+    return SegmentMatch(first, second, unclear, np.flatnonzero(~came), copied, copies)
 
 
 def _origins(near: LinkSide, far: LinkSide, pairs: tuple[Ints, Ints], damaged: Ints) -> Ints:

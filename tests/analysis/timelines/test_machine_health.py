@@ -123,3 +123,13 @@ def test_no_answer_over_a_rate_that_pauses_is_no_problem():
     link["forward_trace"] = {"rate": steps, "delay": None}
     record = record_from_json(run)
     assert machine_problems(record, read_metadata(record)) == []
+
+
+def test_a_slow_rate_lengthens_round_trips_and_corruption_may_take_all_answers() -> None:
+    for trips_us, parameter in ([37_000.0] * 3, {"rate_bits_per_s": 250_000}), ([], {"corrupt": 1.0}):
+        run = run_json(probes=[{"when": "before", "from": "r0", "to": "r1", "rtt_us": trips_us}])
+        link = next(link for link in run["plan"]["links"] if link["name"] == "r0-r1")
+        for way in ("forward", "backward"):
+            link[way] |= parameter
+        record = record_from_json(run)
+        assert machine_problems(record, read_metadata(record)) == []

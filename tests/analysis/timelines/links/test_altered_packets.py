@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from analysis.timelines.links.fidelity import PROVEN, judge
+from analysis.timelines.links.fidelity import BLURRED, PROVEN, UNPROVEN, judge
 from analysis.timelines.links.link_segments import link_side, match
 from tests.analysis.timelines.emulated import MS, Captured, Change, S, emulate, periods_of
 from topologies.link_parameters import LinkParameters
@@ -15,6 +15,7 @@ BOTH = LinkParameters(delay_us=15_000, duplicate=0.03, corrupt=0.03, loss=0.02)
 NARROW = LinkParameters(
     delay_us=15_000, duplicate=0.1, corrupt=0.02, rate_bits_per_s=5_000_000, queue_packets=90
 )
+TWICE = replace(NARROW, duplicate=1.0, corrupt=0.2, queue_packets=3, loss=0.2)
 SHAKEN = replace(BOTH, jitter_us=3_000, duplicate=0.2)
 DATAGRAMS = [(S + bundle * 20 * MS, 1_000) for bundle in range(500) for _ in range(20)]
 STREAM = [(S + n * 10 * MS, 1448 * (1 + n % 12) if n % 3 else 0) for n in range(2_000)]
@@ -38,7 +39,9 @@ each = pytest.mark.parametrize("transport", ["udp", "tcp"])
 
 
 @each
-@pytest.mark.parametrize("configured", [BOTH, NARROW, SHAKEN], ids=["lossy", "narrow", "with jitter"])
+@pytest.mark.parametrize(
+    "configured", [BOTH, NARROW, TWICE, SHAKEN], ids=["lossy", "narrow", "twice", "with jitter"]
+)
 def test_a_link_that_does_as_configured_is_proven(configured: LinkParameters, transport: str) -> None:
     assert verdict(configured, configured, transport) == (PROVEN, "")
     [did] = over(configured, transport).measured([Change(0, configured)])
@@ -69,6 +72,11 @@ def test_a_link_that_does_otherwise_is_not(
     did: LinkParameters, configured: LinkParameters, reason: str, transport: str
 ) -> None:
     assert reason in verdict(did, configured, transport)[1]
+
+
+def test_bursts_of_loss_beside_a_full_queue_are_no_violation() -> None:
+    bursts = replace(NARROW, queue_packets=3, loss=0.2, loss_burst_packets=5)
+    assert verdict(bursts, bursts, "udp") == (UNPROVEN, BLURRED)
 
 
 @each
