@@ -43,11 +43,11 @@ def topology_in(document: Document) -> Topology:
     """Return the topology of a document; one inside another file needs no name. Raises InputError."""
     if document.inside and isinstance(document.data, dict):
         document = replace(document, data={"name": WITHIN, **document.data})
-    if is_generated(document.data):
-        return generated(document)
     for path, name in _distributions(document.data):
         if not _is_file(name):
             raise document.error(path, f"there is no file {name}")
+    if is_generated(document.data):
+        return generated(document)
     topology = validated(Topology, document)
     for path, name in _traces(document.data):
         if not _is_file(name):
@@ -107,6 +107,9 @@ def _links(data: Any) -> Iterator[tuple[Mapping[str, Any], FieldPath]]:
     """Yield links, their directions, and LANs in a topology, each with its field path."""
     if not isinstance(data, dict):
         return
+    for of_generated in ("link", "lan"):
+        if isinstance(data.get(of_generated), dict):
+            yield data[of_generated], (of_generated,)
     links, regions = data.get("links"), data.get("regions")
     for number, link in enumerate(links if isinstance(links, list) else ()):
         for side in ((), ("forward",), ("backward",)):

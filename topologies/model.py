@@ -113,6 +113,12 @@ class LinkOverrides(StrictModel):
         jitter_us, quantiles = measured_quantiles(Path(str(self.jitter_distribution)), parameters.delay_us)
         return parameters.with_values({"jitter_us": jitter_us, "jitter_quantiles": quantiles})
 
+    @model_validator(mode="after")
+    def _jitter_stands_once(self) -> Self:
+        if self.jitter_us is not None and self.jitter_distribution not in {None, *NAMES}:
+            raise problem("follows from the file of jitter_distribution: leave it out", "jitter")
+        return self
+
 
 class TraceFiles(StrictModel):
     """Recordings that a link follows from time 0 of a run on; each repeats when it is over."""
@@ -252,6 +258,9 @@ class Link(BaseLink):
             if len(given) < 2:
                 without = "forward" if given == ["backward"] else "backward"
                 raise problem(f"is missing, and {without} has none" if given else "is missing", "delay")
+            if self.jitter_distribution not in {None, *NAMES}:
+                why = "is a file: give the link a delay, or each direction a file"
+                raise problem(why, "jitter_distribution")
         if self.delay_us is not None:
             refuse_impossible(self.parameters())
         refuse_impossible(self.forward_parameters, "forward")
@@ -309,7 +318,8 @@ class Topology(StrictModel):
             return f"also the name of links.{first}: give another"
         if set(self.links[first].between) == set(link.between):
             return f"a duplicate: see links.{first}; a parallel link needs a name"
-        return f"also the name of links.{first}: rename a region"
+        other = "it" if self.links[first].given_name else "a region"
+        return f"also the name of links.{first}: rename {other}"
 
     @model_validator(mode="after")
     def _names_fit(self) -> Self:

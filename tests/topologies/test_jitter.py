@@ -15,6 +15,9 @@ links: [{{between: [a, b], delay: 20ms, {link}}}]
 """
 
 
+TABLE = "quantile,delay_ms\n0,18\n0.5,19\n1,60\n"
+
+
 def links_of(folder: Path, link: str, table: str | None = None) -> Path:
     if table is not None:
         (folder / "delays.csv").write_text(table)
@@ -31,8 +34,7 @@ def test_deviations_go_from_least_to_largest_and_have_the_mean_0(name: str) -> N
 
 
 def test_a_table_gives_jitter_and_deviations_and_its_path_starts_from_the_topology(tmp_path: Path) -> None:
-    table = "quantile,delay_ms\n0,18\n0.5,19\n1,60\n"
-    topology = load_topology(str(links_of(tmp_path, "jitter_distribution: delays.csv", table)))
+    topology = load_topology(str(links_of(tmp_path, "jitter_distribution: delays.csv", TABLE)))
     parameters = topology.links[0].forward_parameters
     assert parameters.jitter_us == 40_000
     delays_us = [20_000 + 40_000 * deviation(parameters.jitter_quantiles, at) for at in (0, 0.5, 0.75, 1)]
@@ -51,6 +53,7 @@ def test_a_table_gives_jitter_and_deviations_and_its_path_starts_from_the_topolo
         ("jitter_distribution: delays.csv", "quantile,delay_ms\n0.1,8\n1,9\n", "from quantile 0 to 1"),
         ("jitter_distribution: delays.csv", "quantile,delay_ms\n0,x\n1,9\n", "2.*delay_ms"),
         ("jitter: 30ms, jitter_distribution: normal", None, "jitter: is more than the delay"),
+        ("jitter: 2ms, jitter_distribution: delays.csv", TABLE, "jitter: follows from the file"),
     ],
 )
 def test_what_no_link_can_have_is_refused_in_one_line(
@@ -64,3 +67,22 @@ def test_what_no_link_can_have_is_refused_in_one_line(
 def test_a_heavy_tail_may_be_longer_than_the_delay(tmp_path: Path) -> None:
     link = load_topology(str(links_of(tmp_path, "jitter: 100ms, jitter_distribution: pareto"))).links[0]
     assert link.forward_parameters.jitter_us == 100_000
+
+
+def test_generated_links_read_a_table_beside_their_file(tmp_path: Path) -> None:
+    def generated(table: str, asymmetric: str) -> Path:
+        (tmp_path / "ring.yaml").write_text(
+            "name: ring\nkind: ring\nregions: 3\n"
+            f"delays: {{from: 20ms, to: 20ms, asymmetric: {asymmetric}}}\n"
+            f"link: {{jitter_distribution: {table}}}\n"
+        )
+        return tmp_path / "ring.yaml"
+
+    links_of(tmp_path, "", TABLE)
+    assert (
+        load_topology(str(generated("delays.csv", "false"))).links[0].forward_parameters.jitter_us == 40_000
+    )
+    with pytest.raises(InputError, match=r"link.jitter_distribution: there is no file .*none.csv"):
+        load_topology(str(generated("none.csv", "false")))
+    with pytest.raises(InputError, match="is a file: give the link a delay, or each direction a file"):
+        load_topology(str(generated("delays.csv", "true")))  # the table's deviations from which delay?
