@@ -16,6 +16,7 @@ SHAPE_FIELDS = (
     "delay", "jitter", "jitter_distribution", "jitter_correlation", "loss", "loss_burst", "duplicate",
     "corrupt", "rate", "queue", "reorder", "mtu",
 )  # fmt: skip
+FLAGS = {"true": True, "false": False}
 CLOCK_FIELDS = ("offset", "drift", "for")
 PROCESS_WORDS = ("kill", "stop", "continue", "restart", "replace", "give-up", "leave", "reset", "fill")
 
@@ -72,7 +73,7 @@ DONE = {
     "slow-disk": "with a slow disk",
     "unslow-disk": "with its disk at full speed",
     "clock": "with a wrong clock",
-    "unclock": "with its clock right",
+    "unclock": "with this error of its clock over",
 }
 ENDED_MAX = 12
 
@@ -178,7 +179,7 @@ def _rest(word: str, words: Iterator[str]) -> Document:
             _add(word, found, "direction", each)
         elif each == "for" or (each in SHAPE_FIELDS and word in _ONLY_VALUES):
             value = _next(word, words, f"the value of {each}")
-            _add(word, found, each, value == "true" if each == "reorder" else value)
+            _add(word, found, each, FLAGS.get(value, value) if each == "reorder" else value)
         elif each in _FLAP_FIELDS and word == "flap":
             _add(word, found, _FLAP_FIELDS[each], _next(word, words, f"how long it is {each}"))
         else:
@@ -191,7 +192,12 @@ _ONLY_VALUES = ("set", "delay", "jitter", "loss", "rate")
 
 def _link(word: str, words: Iterator[str], links: Collection[str]) -> list[str] | str:
     first = _next(word, words, "two regions or a link's name")
-    return first if first in links else [first, _next(word, words, "the second region")]
+    if first in links:
+        return first
+    second = _next(word, words, "the second region")
+    if second in {*MODES, *DIRECTIONS, *SHAPE_FIELDS, *_FLAP_FIELDS, "for"}:
+        raise _unusable(word, f"knows no link {first}")
+    return [first, second]
 
 
 def _next(word: str, words: Iterator[str], what: str) -> str:

@@ -1,7 +1,7 @@
 """Lines at the prompt as faults of an experiment's file."""
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from experiments.faults.kinds import Faults
 from testbed.shell.fault_commands import USAGE, CommandError, candidates, fault_documents
@@ -30,6 +30,7 @@ SAID = {
     "loss r0 r1 1% forward": {"set": ["r0", "r1"], "loss": "1%", "direction": "forward"},
     "rate r0 r1 10mbit": {"set": ["r0", "r1"], "rate": "10mbit"},
     "set r0 r1 delay 9ms reorder true": {"set": ["r0", "r1"], "delay": "9ms", "reorder": True},
+    "set r0 r1 reorder false": {"set": ["r0", "r1"], "reorder": False},
     "kill r2/proxy-0": {"kill": "r2/proxy-0"},
     "reset r2-proxy-0": {"reset": "r2/proxy-0"},
     "fill r2-proxy-0": {"fill": "r2/proxy-0"},
@@ -63,6 +64,7 @@ def test_several_processes_can_be_said_at_once():
         "cut": "lacks two regions",
         "cut r0": "lacks the second region",
         "cut r0 r1 sideways": "does not know sideways",
+        "set Backup loss 1%": "knows no link Backup",
         "cut r0 r1 for": "lacks the value of for",
         "cut r0 r1 down down": "has its mode twice",
         "cut r0 r1 delay 3ms": "does not know delay",
@@ -102,3 +104,9 @@ def test_completions_offer_the_next_words(line: str, next_one: str):
 
 def test_a_region_is_not_offered_twice_for_a_link():
     assert "r0" not in candidates("cut", ["r0"], NAMES)
+
+
+def test_a_flag_that_is_neither_true_nor_false_is_left_to_be_refused() -> None:
+    [document] = fault_documents("set", "r0 r1 reorder yes", PROCESSES, LINKS)
+    with pytest.raises(ValidationError, match="reorder"):
+        TypeAdapter(Faults).validate_python([{"at": "1s", **document}])
