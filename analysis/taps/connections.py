@@ -5,8 +5,9 @@ are in a table of states. A tap may be anywhere on the path, so the round trip i
 acknowledgement of its answer, which gives the whole one at every tap.
 
 A *silence* is a time in which a connection made no progress: no packet brought bytes or an acknowledgement
-beyond all earlier ones. Its `tries` are the packets sent meanwhile that brought nothing new: with tries the
-path or the peer failed, without them both ends were idle.
+beyond all earlier ones. Its `tries` are the packets sent meanwhile that repeated something: with tries the
+path or the peer failed. Acknowledgements and single bytes are no tries, since idle connections send them to
+keep alive.
 
 Ends are found by a 64-bit hash of their addresses and ports.
 """
@@ -45,7 +46,7 @@ _STATE: Final = np.dtype(
         ("plain", np.int64), ("longest", np.int64), ("longest_from", np.int64), ("longest_tries", np.int64),
         ("syn_seq", np.int64, 2), ("syn", np.int64), ("syns", np.int64), ("answer", np.int64),
         ("answers", np.int64), ("round_trip", np.int64), ("client", np.int64), ("closed", np.int64),
-        ("closed_by", np.int64), ("is_reset", np.bool_),
+        ("closed_by", np.int64), ("is_reset", np.bool_), ("had_reset", np.bool_), ("replaced", np.int64),
     ]
 )  # fmt: skip
 """A connection. Pairs: from the lower end, from the higher end. Times in ns, or UNKNOWN."""
@@ -69,7 +70,7 @@ class ConnectionTracker:
     def run(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Read the capture; yield rows of CONNECTIONS and of SILENCES, as far as they are known.
 
-        A connection that was not closed is silent until the end of the capture.
+        A connection that was not closed is silent until another one takes its ports or the capture ends.
         """
         end_ns = 0
         for columns in self._tap.packets(self._times, COLUMNS):
@@ -79,8 +80,9 @@ class ConnectionTracker:
             yield ended, self._new_silences()
         states = self._states[: self._used]
         slots = np.flatnonzero((states["closed"] == UNKNOWN) & (states["progress"] != UNKNOWN))
-        since = states["progress"][slots]
-        self._note_silences(slots, since, np.maximum(end_ns, since), states["tries"][slots])
+        since, replaced = states["progress"][slots], states["replaced"][slots]
+        until = np.maximum(np.where(replaced == UNKNOWN, end_ns, replaced), since)
+        self._note_silences(slots, since, until, states["tries"][slots])
         yield self._retire(0), self._new_silences()
 
     def _new_silences(self) -> pa.Table:
@@ -89,7 +91,8 @@ class ConnectionTracker:
 
     def _take(self, columns: Columns) -> None:
         """Take packets in the order of the capture."""
-        rows = np.flatnonzero(columns["proto"] == TCP)
+        has_ports = (columns["sport"] != 0) | (columns["dport"] != 0)  # its TCP header was captured
+        rows = np.flatnonzero((columns["proto"] == TCP) & has_ports)
         if not rows.size:
             return
         here = {name: columns[name][rows].astype(np.int64) for name in COLUMNS}
@@ -119,6 +122,7 @@ class ConnectionTracker:
             since = begun[mine]
             plain = state["plain"] + others[row] - others[since] + (not is_syn[since])
             if state["syn_seq"][side] != seq and (state["syn_seq"][side] != UNKNOWN or plain):
+                state["replaced"] = here["t_ns"][row]
                 del self._slots[int(key[row])]
                 mine = self._slot_of(int(key[row]), ends[row])
                 slot[row : after[np.searchsorted(first, row, "right") - 1]] = mine
@@ -139,7 +143,9 @@ class ConnectionTracker:
         slot = self._slots[key] = self._used
         self._used += 1
         state = self._states[slot]
-        for name in ("syn_seq", "client", "closed", "closed_by", "progress", "answer", "round_trip", "syn"):
+        for name in (
+            "syn_seq", "client", "closed", "closed_by", "progress", "answer", "round_trip", "syn", "replaced",
+        ):  # fmt: skip
             state[name] = UNKNOWN
         state["hash"], state["ends"], state["first"], state["last"] = key, ends, NEVER, -NEVER
         return slot
@@ -161,38 +167,44 @@ class ConnectionTracker:
         ):
             sums = np.bincount(group, values, start.size * 2).astype(np.int64)
             states[name][mine] += sums.reshape(-1, 2)
-        self._note_progress(t_ns, slot, start, progressed)
+        tries = (here["payload_length"] > 1) | (flags & (SYN | FIN | RST) != 0)
+        self._note_progress(t_ns, slot, start, progressed, tries & ~progressed)
 
     def _progressed(self, here: dict[str, Ints], slot: Ints) -> tuple[Bools, Bools]:
-        """Return which packets brought something new, and which only data that was seen before."""
+        """Return which packets brought something new, and which only data that was seen before.
+
+        A single byte that was seen before is a keep-alive or a window's probe.
+        """
         flags, direction = here["flags"], slot * 2 + here["side"]
         taken = here["payload_length"] + (flags & SYN != 0) + (flags & FIN != 0)
-        found, again = flags & RST != 0, np.zeros(slot.size, np.bool_)
-        rows = np.flatnonzero((taken > 0) & ~found)
+        found, again = np.zeros(slot.size, np.bool_), np.zeros(slot.size, np.bool_)
+        rows = np.flatnonzero(flags & RST != 0)
+        rows = rows[begins(slot[rows]) & ~self._states["had_reset"][slot[rows]]]
+        found[rows] = self._states["had_reset"][slot[rows]] = True
+        rows = np.flatnonzero((taken > 0) & (flags & RST == 0))
         number = (here["seq"] + taken)[rows]
         found[rows], _ = self._data.take(direction[rows], number, here["seq"][rows])
-        again[rows] = ~found[rows] & (here["payload_length"][rows] > 0)
+        again[rows] = ~found[rows] & (here["payload_length"][rows] > 1)
         rows = np.flatnonzero((flags & ACK != 0) & (flags & RST == 0))
         acked = here["ack"][rows]
         found[rows] |= self._acks.take(direction[rows], acked, acked)[0]
         return found, again
 
-    def _note_progress(self, t_ns: Ints, slot: Ints, start: Ints, progressed: Bools) -> None:
+    def _note_progress(self, t_ns: Ints, slot: Ints, start: Ints, progressed: Bools, tried: Bools) -> None:
         states, rows = self._states, np.flatnonzero(progressed)
         of, first = slot[rows], begins(slot[rows])
-        begun = start[np.searchsorted(start, rows, "right") - 1]
+        place, end = np.searchsorted(start, rows, "right") - 1, np.append(start[1:], slot.size)
+        tried_before = np.concatenate(([0], np.cumsum(tried)))
         before = np.concatenate(([0], t_ns[rows[:-1]]))
-        tries = np.concatenate(([0], np.diff(rows) - 1))
+        tries = np.diff(tried_before[rows], prepend=0)
         before[first] = states["progress"][of[first]]
-        tries[first] = (rows - begun)[first] + states["tries"][of[first]]
+        tries[first] = (tried_before[rows] - tried_before[start[place]])[first] + states["tries"][of[first]]
         before = np.where(before == UNKNOWN, t_ns[rows], before)
         self._note_silences(of, before, t_ns[rows], tries)
-        counts = np.diff(np.append(start, slot.size))
-        states["tries"][slot[start]] += counts
+        states["tries"][slot[start]] += tried_before[end] - tried_before[start]
         last = np.flatnonzero(np.append(first[1:], True)) if rows.size else rows
         states["progress"][of[last]] = t_ns[rows[last]]
-        behind = np.append(start[1:], slot.size)[np.searchsorted(start, rows[last], "right") - 1]
-        states["tries"][of[last]] = behind - rows[last] - 1
+        states["tries"][of[last]] = tried_before[end[place[last]]] - tried_before[rows[last]]
 
     def _note_silences(self, slot: Ints, from_ns: Ints, to_ns: Ints, tries: Ints) -> None:
         """Note silences, sorted by connection: the longest of each, and rows for long ones."""

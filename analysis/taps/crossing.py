@@ -25,9 +25,14 @@ from analysis.capture.time_range import EVER
 from analysis.taps.opening import Tap, Taps
 from analysis.timelines.arrays import Bools, Ints
 from analysis.timelines.links.link_segments import KEY_COLUMNS, hashes, segments
+from topologies.link_parameters import ETHERNET_BYTES
 
+FIN, PSH, CWR = 0x01, 0x08, 0x80
+"""Flags that offloading leaves to the last segment of a frame, and one that only its first has."""
 MTU_BYTES: Final = 1500
 """Larger frames count as several segments of this size at both taps."""
+_LINK_BYTES: Final = {0: 4, 12: 0, 14: 0, 101: 0, 108: 4, 113: 16, 228: 0, 229: 0, 276: 20}
+"""Link headers by link type: loopback, raw IP and Linux cooked; others count as Ethernet."""
 SAMPLE_MAX: Final = 300_000
 """Packets of a tap that the estimate of its clock considers, about."""
 MATCHED_MIN: Final = 8
@@ -115,7 +120,8 @@ def packets_of(columns: Columns) -> Packets:
     """Return the IP packets of a batch as segments."""
     rows = np.flatnonzero(columns["proto"] >= 0)
     here = {name: columns[name][rows].astype(np.int64) for name in COLUMNS}
-    made = segments(here, MTU_BYTES)
+    made = segments(here, MTU_BYTES - ETHERNET_BYTES + _link_bytes(columns["link_type"][rows]))
+    is_last = np.diff(made.row, append=-1) != 0
     found = np.zeros(len(made.row), PACKET)
     for name in (
         "t_ns",
@@ -133,6 +139,7 @@ def packets_of(columns: Columns) -> Packets:
     found["size"], found["wire"] = made.key[:, 6], made.wire_bytes
     found["size"] = np.where(found["proto"] == TCP, found["size"], here["payload_length"][made.row])
     found["seq"] = made.key[:, 4]
+    found["flags"] &= np.where(is_last, ~CWR, ~(CWR | PSH | FIN))
     high = np.stack((found["src_hi"], found["dst_hi"], found["proto"]), axis=1)
     found["hash"] = hashes(np.concatenate((made.key, high, found["flags"][:, None]), axis=1))
     addresses = ("src_hi", "src_lo", "dst_hi", "dst_lo")
@@ -140,6 +147,12 @@ def packets_of(columns: Columns) -> Packets:
     ports = (*addresses, "sport", "dport", "proto")
     found["flow"] = hashes(np.stack([found[name] for name in ports], axis=1))
     return found
+
+
+def _link_bytes(link_types: npt.NDArray[np.integer]) -> Ints:
+    """Return the length of each packet's link header."""
+    found, where = np.unique(link_types, return_inverse=True)
+    return np.array([_LINK_BYTES.get(each, ETHERNET_BYTES) for each in found.tolist()], np.int64)[where]
 
 
 def _crossing(near: Tap, far: Tap, here: Packets, there: Packets) -> Crossing | None:
@@ -162,7 +175,8 @@ def _directions(packets: Packets, apart_ns: Ints) -> dict[int, bool]:
     """Return whether packets pass the near tap first, by their pair of addresses.
 
     apart_ns: the time at the far tap minus that at the near one. Pairs with packets in one direction only are
-    compared with the others; if there are no others, with equal clocks.
+    compared with the others; if there are no others, with equal clocks. Two taps of one place have no first
+    one: either is, so that the difference of their clocks is known.
     """
     pairs, where = np.unique(packets["pair"], return_inverse=True)
     typical = np.array([np.median(apart_ns[where == number]) for number in range(pairs.size)])
@@ -174,7 +188,8 @@ def _directions(packets: Packets, apart_ns: Ints) -> dict[int, bool]:
     middle = float(np.median((typical[both] + typical[answer[both]]) / 2)) if both.size else 0.0
     limit = np.full(pairs.size, middle)
     limit[both] = typical[answer[both]]
-    return dict(zip(pairs.tolist(), (typical > limit).tolist(), strict=True))
+    is_ahead = np.where(typical == limit, pairs < answers, typical > limit)
+    return dict(zip(pairs.tolist(), is_ahead.tolist(), strict=True))
 
 
 def matches(near: npt.NDArray[np.uint64], far: npt.NDArray[np.uint64]) -> tuple[Ints, Ints, Bools, Bools]:

@@ -284,15 +284,20 @@ CONNECTIONS = table_schema(
     ("retransmissions_to_client", BIGINT, False, "segments that end at or before the end of an earlier one"),
     ("silence_s", DOUBLE, False, "its longest time without progress, s: see docs/captures.md"),
     ("silence_from_ns", BIGINT, True, "when that began; null: there was none"),
-    ("silence_tries", BIGINT, False, "packets sent meanwhile that brought nothing new"),
+    (
+        "silence_tries",
+        BIGINT,
+        False,
+        "segments with data, SYN or FIN sent meanwhile that brought nothing new",
+    ),
 )
 # One row per time of at least 1 s in which a connection made no progress.
 SILENCES = table_schema(
     *_ENDS,
     ("from_ns", BIGINT, False, "time of the last packet that brought something new"),
-    ("to_ns", BIGINT, False, "time of the next such packet; if there is none, of the capture's last packet"),
+    ("to_ns", BIGINT, False, "time of the next such packet, or of its end: see docs/captures.md"),
     ("silence_s", DOUBLE, False, "its length, s"),
-    ("tries", BIGINT, False, "packets sent meanwhile that brought nothing new"),
+    ("tries", BIGINT, False, "segments with data, SYN or FIN sent meanwhile that brought nothing new"),
 )
 
 # One row per clock and period of a steady rate.

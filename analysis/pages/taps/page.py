@@ -16,6 +16,7 @@ from analysis.pages.report.formatting import EN_DASH, count_of, number, scaled
 from analysis.pages.report.tables import Column, PageTable, TableCell, figure, text_cell
 from analysis.pages.taps.moments import moment
 from analysis.pages.taps.spooling import TapQuestions
+from analysis.taps.crossing import MATCHED_MIN
 from analysis.taps.opening import time_zero
 from analysis.taps.tables import bin_ms
 from experiments.files.whole_files import write_whole
@@ -95,9 +96,9 @@ def _apart(silences: Sequence[Row]) -> list[Row]:
 
 def _silence_text(silence: Row, zero_ns: int) -> str:
     tries = (
-        f"{count_of(silence['tries'], 'packet')} brought nothing new"
+        f"{count_of(silence['tries'], 'segment')} brought nothing new"
         if silence["tries"]
-        else "nothing was sent"
+        else "no data was sent"
     )
     begin, end = ((silence[name] - zero_ns) / 1e9 for name in ("from_ns", "to_ns"))
     lasted = f"{silence['silence_s']:.3f} s without progress, {begin:.3f}{EN_DASH}{end:.3f} s"
@@ -127,7 +128,10 @@ def _facts(asked: TapQuestions) -> list[tuple[str, str]]:
         for row in of
     ]
     facts.append(("Silences", f"{stalls}; {silent['n'] - silent['tried']:,} without"))
-    for crossing in asked.case.tables.compared.crossings:
+    compared = asked.case.tables.compared
+    if len(compared.taps.taps) > 1 and not compared.crossings:
+        facts.append(("Paths", f"no two captures have {MATCHED_MIN} packets in common"))
+    for crossing in compared.crossings:
         for there, back in ((crossing.near.name, crossing.far.name), (crossing.far.name, crossing.near.name)):
             facts.append((f"{there} to {back}", _way(asked, there, back)))
     for clock in asked.ask("SELECT * FROM clocks WHERE source = 'packets'"):
@@ -312,7 +316,7 @@ def _tables(asked: TapQuestions) -> list[_Shown]:
         Column("to, s", since("to_ns"), numeric=True),
         Column("length, s", lambda row: figure(f"{row['silence_s']:.3f}", row["silence_s"]), numeric=True),
         Column(
-            "tries", _count("tries"), numeric=True, help="packets sent meanwhile that brought nothing new"
+            "tries", _count("tries"), numeric=True, help="segments sent meanwhile that brought nothing new"
         ),
     )
     resets = (

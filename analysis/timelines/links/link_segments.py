@@ -68,9 +68,9 @@ class SegmentMatch:
     copies: Ints
 
 
-def segments(packets: Mapping[str, Ints], mtu_bytes: int) -> LinkSegments:
+def segments(packets: Mapping[str, Ints], mtu_bytes: int | Ints) -> LinkSegments:
     """Return the segments of packets, in their order. packets: columns of PACKETS, among them
-    `KEY_COLUMNS`.
+    `KEY_COLUMNS`. mtu_bytes: of all packets, or of each.
     """
     payload, header = (packets[name].astype(np.int64) for name in ("payload_length", "payload_offset"))
     data = (payload > 0) & (packets["proto"] == PROTO_TCP)

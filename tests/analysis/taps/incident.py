@@ -88,9 +88,9 @@ def frame(
     return bytes(12) + b"\x08\x00" + head + segment
 
 
-def pcap(records: list[tuple[int, bytes]]) -> bytes:
+def pcap(records: list[tuple[int, bytes]], link_type: int = 1) -> bytes:
     """Return a capture in nanoseconds. Times are since BEGIN_NS."""
-    parts = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, 1)]
+    parts = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 262_144, link_type)]
     for t_ns, packet in records:
         seconds, fraction = divmod(BEGIN_NS + t_ns, 10**9)
         parts.append(struct.pack("<IIII", seconds, fraction, len(packet), len(packet)) + packet)

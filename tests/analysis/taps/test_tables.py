@@ -25,15 +25,20 @@ from tests.analysis.taps.incident import (
     OFFSET_NS,
     REFUSED,
     REQUEST,
+    RST,
     SERVER,
+    STEP_NS,
     SYN,
     A,
+    B,
     Incident,
+    frame,
     incident,
     pcap,
 )
 
 S = 10**9
+PSH, MSS = 8, 1460
 
 
 def ask(question: str, *paths: Path, times: TimeRange = EVER, silence_s: float = 1.0) -> list[dict[str, Any]]:
@@ -111,6 +116,38 @@ def test_a_syn_with_another_number_begins_another_connection_of_the_same_ports(t
     assert [row["bytes_to_server"] for row in rows] == [0, 10]
 
 
+def test_an_unclosed_connection_is_silent_until_another_one_takes_its_ports(tmp_path):
+    twice = Incident(0)
+    twice.send(0, A, (1, 2), (100, 0, SYN))
+    twice.send(6 * S, A, (1, 2), (90_000, 0, SYN))
+    twice.send(9 * S, A, (3, 4), (1, 0, SYN))
+    rows = ask("SELECT silence_s FROM connections ORDER BY start_ns", twice.write(tmp_path)[0])
+    assert [row["silence_s"] for row in rows] == [6, 3, 0]
+
+
+@pytest.mark.parametrize("batch", [1, 100])
+def test_keep_alives_are_no_tries_and_further_resets_no_silence(tmp_path, monkeypatch, batch):
+    idle = Incident(0)
+    idle.send(0, A, (1, 2), (1000, 1, ACK), 10)
+    idle.send(DELAY_NS, B, (2, 1), (1, 1010, ACK))
+    for at in (5 * S, 7 * S):  # as Windows and Linux keep alive
+        idle.send(at, A, (1, 2), (1009, 1, ACK), 1 if at == 5 * S else 0)
+        idle.send(at + DELAY_NS, B, (2, 1), (1, 1010, ACK))
+    for at in (8 * S, 20 * S, 30 * S):
+        idle.send(at, B, (2, 1), (1, 1010, RST))
+    monkeypatch.setattr("analysis.capture.pcap.files.record_batches.BATCH_ROWS", batch)
+    [row] = ask("SELECT * FROM connections", idle.write(tmp_path)[0])
+    assert (row["silence_s"], row["silence_tries"]) == (8 - DELAY_NS / S, 0)
+    assert row["retransmissions_to_server"] + row["retransmissions_to_client"] == 0
+
+
+def test_packets_whose_ports_were_not_captured_are_no_connection(tmp_path):
+    cut = Incident(0)
+    cut.send(0, A, (1, 2), (1000, 1, ACK), 10)
+    cut.at_a = [(t_ns, packet[:36]) for t_ns, packet in cut.at_a]
+    assert ask("SELECT * FROM connections", cut.write(tmp_path)[0]) == []
+
+
 def test_numbers_that_wrap_are_progress_and_old_ones_are_not():
     progress = Progress()
     direction = np.zeros(4, np.int64)
@@ -166,6 +203,38 @@ def test_a_time_range_changes_no_fate_at_its_ends(sites):
     whole = [row for row in ask(f"{of} ORDER BY t_ns", *sites) if begin <= row["t_ns"] < end]
     assert ask(f"{of} ORDER BY t_ns", *sites, times=TimeRange(begin, end)) == whole
     assert {row["fate"] for row in whole} == {"arrived"}
+
+
+@pytest.mark.parametrize("link", [b"", bytes(12) + b"\x08\x00", bytes(14) + b"\x08\x00"])
+def test_an_offloaded_frame_is_compared_with_its_segments(tmp_path, link):
+    offloaded = Incident(0)
+    for number in range(10):
+        t_ns, seq = number * STEP_NS, 1000 + number * 3 * MSS
+        offloaded.send(t_ns, A, (1, 2), (seq, 1, PSH | ACK), 3 * MSS)
+        del offloaded.at_b[-1]
+        for part in range(3):
+            flags = ACK | (PSH if part == 2 else 0)
+            packet = frame(A, B, (1, 2), (seq + part * MSS, 1, flags), MSS, number + 1 + part)
+            offloaded.at_b.append((t_ns + DELAY_NS, packet))
+        offloaded.send(t_ns + 2 * DELAY_NS, B, (2, 1), (1, seq + 3 * MSS, ACK))
+    del offloaded.at_b[4]
+    paths = offloaded.write(tmp_path)
+    link_type = {0: 101, 14: 1, 16: 113}[len(link)]
+    paths[0].write_bytes(pcap([(t_ns, link + packet[14:]) for t_ns, packet in offloaded.at_a], link_type))
+    rows = ask("SELECT fate, count(*) AS n FROM transfers WHERE sport = 1 GROUP BY fate", *paths)
+    assert {row["fate"]: row["n"] for row in rows} == {"arrived": 29, "lost": 1}
+
+
+def test_two_taps_of_one_place_differ_by_their_clocks_alone(tmp_path):
+    mirrored = incident()
+    mirrored.at_b = [(t_ns + OFFSET_NS, packet) for t_ns, packet in mirrored.at_a]
+    paths = mirrored.write(tmp_path)
+    rows = ask("SELECT t_arrived_ns - t_sent_ns AS delay_ns, fate FROM transfers", *paths)
+    assert {row["fate"] for row in rows} == {"arrived"}
+    assert max(abs(row["delay_ns"]) for row in rows) < 1000
+    assert ask("SELECT offset_ms FROM clocks", *paths)[1]["offset_ms"] == pytest.approx(
+        OFFSET_NS / 1e6, abs=1e-3
+    )
 
 
 def test_packets_that_the_other_tap_could_not_have_captured_are_unseen(tmp_path):
