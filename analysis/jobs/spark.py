@@ -51,4 +51,4 @@ def cause(error: Exception) -> str:
     if raised:
         return raised[-1]
     failure = FAILURE.search(text)
-    return failure.group(1) if failure else text.partition("\n")[0]
+    return failure.group(1) if failure else text.strip().partition("\n")[0]

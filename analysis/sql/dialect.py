@@ -7,6 +7,7 @@ answer. Spark gets the user's text, in which a number with a point is a DOUBLE; 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, ClassVar, Final
 
@@ -20,7 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from analysis.errors import AnalysisError
 from analysis.sql.dialect_checks import check, check_grammar
-from analysis.sql.dialect_types import TYPED_CALLS, Refused, refuse
+from analysis.sql.dialect_types import TYPED_CALLS, Refused, function_of, refuse
 from analysis.sql.duckdb_text import duckdb_text
 
 Columns = Mapping[str, str]
@@ -100,12 +101,15 @@ class _Question:
         try:
             tokens = dialect.tokenize(self._text)
         except SqlglotError as error:
-            raise DialectError(_first_line(error)) from None
+            what = f"a text, name or comment does not end ({error.__cause__})"
+            raise DialectError(what) from None
         if not tokens or tokens[0].token_type not in _BEGINS:
             where = f"line {tokens[0].line}: `{tokens[0].text}`: " if tokens else ""
             what = "only statements that return rows are allowed: SELECT, and TABLE or DESCRIBE of a table"
             raise DialectError(where + what)
         for token, after in pairwise(tokens):
+            if token.token_type == TokenType.ALIAS and after.token_type == TokenType.STRING:
+                raise DialectError(f"line {after.line}: names are in backquotes: AS `{after.text}`")
             if token.token_type == TokenType.COMMA and after.token_type == TokenType.FROM:
                 raise DialectError(f"line {token.line}: `,` before FROM has to go")
         for token in tokens:
@@ -148,11 +152,17 @@ class _Question:
 
     def _typed(self, tree: exp.Query, tables: Mapping[str, Columns]) -> exp.Query:
         schema: dict[str, object] = {name: dict(columns) for name, columns in tables.items()}
+        _name_columns_in_having(tree)
+        aliases = {each.meta["asked"]: each for each in tree.find_all(exp.Column) if _may_name_alias(each)}
         try:
             tree = qualify(tree, schema=schema, dialect=_Dialect)
+            for kept in tree.find_all(exp.Column):
+                aliases.pop(kept.meta.get("asked"), None)
+            for replaced in aliases.values():
+                refuse(replaced, "is a name of SELECT: write what it stands for, or SELECT it in a subquery")
             return annotate_types(tree, schema=schema, dialect=_Dialect, expression_metadata=_METADATA)
         except SqlglotError as error:
-            raise DialectError(self._located(_first_line(error))) from None
+            raise DialectError(self._located(_of_column(_first_line(error), tree, tables))) from None
 
     def _located(self, message: str) -> str:
         """Put the line first that an error names, or the one with the word that it names."""
@@ -217,6 +227,47 @@ def _parse_error(error: SqlglotError) -> str:
         return _first_line(error)
     what = re.sub(r"<class '[\w.]+\.(\w+)'>", r"\1", str(said.get("description", ""))).rstrip(".")
     return f"line {said['line']}: at `{said.get('highlight') or said.get('start_context')}`: {what}"
+
+
+def _name_columns_in_having(tree: exp.Query) -> None:
+    """Write the table's name before columns that HAVING aggregates: they are no aliases."""
+    for select in tree.find_all(exp.Select):
+        having, source = select.args.get("having"), select.args.get("from_")
+        if having is None or source is None or select.args.get("joins"):
+            continue
+        for call in having.find_all(exp.Anonymous):
+            function = function_of(call)
+            for column in call.find_all(exp.Column):
+                is_aggregated = function is not None and function.over == "aggregate"
+                if is_aggregated and not column.table and column.find_ancestor(exp.Select) is select:
+                    column.set("table", exp.to_identifier(source.this.alias_or_name))
+
+
+def _may_name_alias(column: exp.Column) -> bool:
+    """Return whether a column may name an alias where Spark does not know it: in WHERE, or within OVER."""
+    clause = column.find_ancestor(exp.Where, exp.Window, exp.Select)
+    return not column.table and (
+        isinstance(clause, exp.Where)
+        or (
+            isinstance(clause, exp.Window)
+            and clause.find_ancestor(exp.Qualify, exp.Select) is clause.find_ancestor(exp.Select)
+        )
+    )
+
+
+def _of_column(message: str, tree: exp.Query, tables: Mapping[str, Columns]) -> str:
+    """Add the remedy to the error that names a column."""
+    found = re.match(r"Column '(\w+)' could not be resolved", message)
+    if found is None:
+        return message
+    name = found.group(1)
+    owners = [
+        each.alias_or_name for each in tree.find_all(exp.Table) if name.lower() in tables.get(each.name, ())
+    ]
+    if len(owners) > 1:
+        return f"Column '{name}' is in several tables: write {owners[0]}.{name}"
+    [*like] = get_close_matches(name.lower(), {each for columns in tables.values() for each in columns}, 1)
+    return message + (f": did you mean {like[0]}?" if like and not owners else "")
 
 
 def _line_of(node: exp.Expr) -> int | None:

@@ -91,6 +91,17 @@ _WRITE: Final[dict[type[exp.Expr], str]] = {
     exp.TryCast: "is not in the dialect: write CASE WHEN s RLIKE '^-?[0-9]+$' THEN CAST(s AS BIGINT) END",
     exp.WithinGroup: "WITHIN GROUP is not in the dialect: write percentile(x, 0.5)",
     exp.Interval: "intervals are not in the dialect: compute with nanoseconds",
+    exp.NullSafeNEQ: "IS DISTINCT FROM is not in the dialect: write NOT (a <=> b)",
+    exp.Pivot: "PIVOT is not in the dialect: write sum(x) FILTER (WHERE ...) for each column",
+    exp.Escape: "ESCAPE is not in the dialect: write \\\\ before % and _",
+    exp.RespectNulls: "RESPECT NULLS is not in the dialect: leave it out",
+    exp.Any: "ANY is not in the dialect: write OR, IN or EXISTS",
+    exp.All: "ALL is not in the dialect: compare with max or min",
+    exp.HexString: "is not in the dialect: write hex(x) = '00'",
+    exp.SimilarTo: "is not in the dialect: write RLIKE",
+    exp.Fetch: "FETCH is not in the dialect: write LIMIT",
+    exp.Hint: "hints are not in the dialect: leave it out",
+    exp.Array: "arrays that are written out are not in the dialect: write split('a,b', ',')",
     exp.BitwiseLeftShift: "shifts are not in the dialect: multiply",
     exp.BitwiseRightShift: "shifts are not in the dialect: write div",
 }
@@ -111,6 +122,7 @@ _SAFE_PATTERN: Final = re.compile(
 )
 """Patterns with one meaning in Java and RE2."""
 _ORDERED: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
+_NO_BOOLEAN: Final = "takes a BOOLEAN: compare, as x <> 0"
 _BOUNDS: Final = ("first_value", "last_value", "nth_value")
 
 
@@ -123,6 +135,12 @@ def check_grammar(tree: exp.Expr) -> None:
         match node:
             case exp.Anonymous():
                 _check_name(node)
+            case exp.SetOperation() if node.args.get("by_name"):
+                refuse(node, "BY NAME is not in the dialect: name the columns in one order")
+            case exp.SetOperation() if isinstance(node.this, exp.Select) and node.this.args.get("order"):
+                refuse(
+                    node.this.args["order"], "comes before a set operation: write that SELECT in parentheses"
+                )
             case exp.Select() | exp.SetOperation() | exp.Subquery():
                 limit = node.args.get("limit") or node.args.get("offset")
                 if limit and not node.args.get("order"):
@@ -131,6 +149,26 @@ def check_grammar(tree: exp.Expr) -> None:
                 refuse(node, f"{node.args['method']} JOIN is not in the dialect: write JOIN ... USING or ON")
             case exp.Distinct() if node.args.get("on"):
                 refuse(node, "DISTINCT ON takes any rows: write QUALIFY row_number() OVER (...) = 1")
+            case exp.Group() if exp.Tuple() in node.expressions:
+                refuse(node, "is not in the dialect: leave it out")
+            case exp.Between() if node.args.get("symmetric"):
+                refuse(node, "SYMMETRIC is not in the dialect: write BETWEEN least(a, b) AND greatest(a, b)")
+            case exp.IgnoreNulls() if not isinstance(node.parent, exp.Window):
+                refuse(node, "is not in the dialect: write last_value(x) IGNORE NULLS OVER (...)")
+            case exp.Tuple() if isinstance(node.parent, exp.In):
+                refuse(
+                    node.parent, "compares rows of values: write EXISTS (SELECT 1 FROM ... WHERE ...), or OR"
+                )
+            case exp.Qualify():
+                _check_qualify(node)
+            case exp.Order() if isinstance(node.parent, exp.Select):
+                _check_order(node, node.parent)
+            case exp.Ordered() if isinstance(node.this, exp.Null) or node.this.is_string:
+                refuse(node, "is a constant: names are in backquotes")
+            case exp.Ordered() if isinstance(node.this, exp.Window):
+                refuse(
+                    node, "is not in the dialect: name the window function in SELECT, and order by its name"
+                )
             case exp.Rollup() | exp.Cube() if not node.expressions:
                 refuse(node, "is not in the dialect: write GROUP BY ROLLUP(...) or CUBE(...)")
             case exp.With() if node.recursive:
@@ -179,10 +217,32 @@ def check(tree: exp.Expr) -> None:
             case exp.In():
                 query = node.args.get("query")
                 _alike(node, (node.this, *(query.this.selects[:1] if query else node.expressions)))
+                if query and not _is_condition(node):
+                    refuse(node, "is not in the dialect here: write EXISTS (SELECT 1 FROM ... WHERE ...)")
+            case exp.Where() | exp.Having() | exp.Qualify() | exp.Not():
+                _need(node.this, (node.this,), "b", _NO_BOOLEAN)
+            case exp.And() | exp.Or():
+                _need(node, (node.this, node.expression), "b", _NO_BOOLEAN)
+            case exp.Join() if node.args.get("on"):
+                _need(node.args["on"], (node.args["on"],), "b", _NO_BOOLEAN)
+            case exp.Star() if isinstance(node.parent, exp.Column | exp.Dot):
+                refuse(node.parent, "is no table: name the parts, as x.part")
+            case exp.Dot() if kind(node.this) == "a":
+                refuse(node, "is a part of an array: write get(a, i).part, or explode(a) in a subquery")
             case exp.Case():
+                asked = [each.this for each in node.args["ifs"]]
+                if node.this:
+                    _alike(node, (node.this, *asked))
+                else:
+                    _need(node, asked, "b", _NO_BOOLEAN)
                 results = [each.args["true"] for each in node.args["ifs"]]
                 default = node.args.get("default")
                 _alike(node, (*results, *([default] if default else [])), ordered=False)
+            case exp.Order() if isinstance(node.parent, exp.Select) and node.parent.args.get("distinct"):
+                chosen = [each.unalias() for each in node.parent.selects]
+                for each in node.find_all(exp.Column):
+                    if each.table and each not in chosen:
+                        refuse(each, "is not in SELECT DISTINCT: order by a column that is")
             case exp.Ordered():
                 if kind(node.this) in "ar":
                     refuse(node, "arrays and structures have no order here: order by their parts")
@@ -190,7 +250,7 @@ def check(tree: exp.Expr) -> None:
                 _check_window(node)
             case exp.SetOperation():
                 for one, other in zip(node.this.selects, node.expression.selects, strict=False):
-                    _alike(node, (one, other), ordered=False)
+                    _alike(other, (one, other), ordered=False)
             case _:
                 pass
 
@@ -213,8 +273,10 @@ def _check_call(node: exp.Anonymous) -> None:
     wanted = _kinds_wanted(function.takes, len(given))
     if wanted is None:
         refuse(node, f"takes other arguments: {_signature(function.takes)}")
-    if is_distinct(node) and function.over != "aggregate":
-        refuse(node, "DISTINCT is for aggregates")
+    if is_distinct(node) and node.name.lower() not in _OF_DISTINCT:
+        refuse(node, "DISTINCT is not in the dialect here: SELECT DISTINCT in a subquery")
+    if node.name.lower() == "explode":
+        _check_explode(node)
     for letters, each in zip(wanted, given, strict=True):
         if not any(_fits(letter, each, given) for letter in letters):
             refuse(each, f"{node.name}() takes {_signature(function.takes)}{_unlike(each)}")
@@ -232,6 +294,55 @@ def _check_call(node: exp.Anonymous) -> None:
 
 _ANY_ORDER: Final = ("array_sort", "sort_array", "size", "cardinality", "array_max", "array_min")
 """Functions to which the order of an array does not matter."""
+
+
+_OF_DISTINCT: Final = ("count", "sum", "avg", "mean", "min", "max")
+"""Functions, of those that take DISTINCT, that need no other type first: values of it could be equal."""
+
+
+def _check_explode(node: exp.Anonymous) -> None:
+    """Refuse explode() beside what computes rows or values of several rows: engines do either first."""
+    item = node.parent if isinstance(node.parent, exp.Alias) else node
+    select = node.find_ancestor(exp.Select) or exp.Select()
+    calls = [each for each in select.find_all(exp.Anonymous) if each.find_ancestor(exp.Select) is select]
+    others = [
+        each for each in calls if each is not node and (each.name.lower() == "explode" or _is_over(each))
+    ]
+    if item.parent is not select or item.arg_key != "expressions" or select.args.get("group") or others:
+        refuse(node, "stands alone in a SELECT: write FROM (SELECT *, explode(a) AS e FROM ...)")
+
+
+def _is_over(node: exp.Anonymous) -> bool:
+    function = function_of(node)
+    return function is not None and bool(function.over)
+
+
+def _check_order(node: exp.Order, select: exp.Select) -> None:
+    """Refuse aggregates of what SELECT calls by another column's name: engines take either."""
+    aliases = {each.alias for each in select.expressions if isinstance(each, exp.Alias)}
+    for call in filter(_is_over, node.find_all(exp.Anonymous)):
+        for each in call.find_all(exp.Column):
+            if not each.table and each.name in aliases:
+                refuse(call, f"aggregates a name of SELECT: order by {each.name}")
+
+
+def _check_qualify(node: exp.Qualify) -> None:
+    for each in node.find_all(exp.Anonymous):
+        outer = each.parent.parent if isinstance(each.parent, exp.Filter) else each.parent
+        if _is_over(each) and not isinstance(outer, exp.Window | exp.IgnoreNulls):
+            refuse(each, "is not in the dialect within QUALIFY: name it in SELECT")
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    """Return whether IN decides about a row, so that NULL is as false; NOT IN may not stand below OR."""
+    joined: tuple[type[exp.Expr], ...] = (exp.And, exp.Or, exp.Paren)
+    while isinstance(node.parent, exp.Paren):
+        node = node.parent
+    if isinstance(node.parent, exp.Not):
+        node, joined = node.parent, (exp.And, exp.Paren)
+    while isinstance(node.parent, joined):
+        node = node.parent
+    return isinstance(node.parent, exp.Where | exp.Having | exp.Qualify)
 
 
 def _kinds_wanted(takes: str, given: int) -> list[str] | None:
@@ -258,7 +369,11 @@ def _fits(letter: str, each: exp.Expr, given: Sequence[exp.Expr]) -> bool:
         case "." | "c":
             return True
         case "z" | "p":
-            return isinstance(each, exp.Literal) and not each.is_string and (letter == "p" or each.is_int)
+            return (
+                isinstance(each, exp.Literal)
+                and not each.is_string
+                and (float(each.name) <= 1 if letter == "p" else each.is_int)
+            )
         case "r":
             _check_pattern(each)
             return True
@@ -284,7 +399,7 @@ def _check_pattern(node: exp.Expr) -> None:
     if not (isinstance(node, exp.Literal) and node.is_string):
         refuse(node, "a pattern has to be written out, so that both engines read it the same way")
     empty = not node.name
-    if empty or not _SAFE_PATTERN.fullmatch(node.name):
+    if empty or re.search(r"(?<!\\)[*+?}][+]", node.name) or not _SAFE_PATTERN.fullmatch(node.name):
         refuse(
             node, "engines read this pattern differently: use . [a-z] ( | ) * + ? ^ $ \\d \\w \\s and letters"
         )
@@ -317,6 +432,26 @@ def _check_window(node: exp.Window) -> None:
         refuse(node, "takes no ORDER BY within OVER")
     if call.name.lower() in (*_ORDERED, *_BOUNDS) and not _order_of(node):
         refuse(node, "takes any row: add ORDER BY within OVER")
+    if isinstance(call, exp.Anonymous) and is_distinct(call):
+        refuse(node, "DISTINCT is not in the dialect with OVER: aggregate in a subquery, and join it")
+    spec, order = node.args.get("spec"), _order_of(node)
+    if (
+        spec is not None
+        and spec.args["kind"] == "RANGE"
+        and {exp.Literal} & {type(spec.args.get("start")), type(spec.args.get("end"))}
+    ):
+        _need(
+            spec,
+            [each.this for each in order.expressions] if order else [],
+            "n",
+            "takes numbers in ORDER BY: write ROWS",
+        )
+    if (
+        call.name.lower() in ("lag", "lead")
+        and len(call.expressions) > 2
+        and kind(call.expressions[2]) == "d" != kind(call.expressions[0])
+    ):
+        refuse(call.expressions[2], "has to be an integer, as the value")
 
 
 def _order_of(node: exp.Window) -> Any:

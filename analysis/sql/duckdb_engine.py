@@ -4,6 +4,7 @@ It reads Parquet files as Arrow data sets, so that columns missing from another 
 in Spark. DuckDB itself may not access files, the network or extensions.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
@@ -122,4 +123,7 @@ def _line(message: str) -> str:
     ours = f"{AnalysisError.__name__}: "
     text = message.rpartition(ours)[2] if ours in message else message.partition("\n\nLINE ")[0]
     text = text.removeprefix("Invalid Input Error: ")  # raised by error(), in words of ours
+    text = re.sub(
+        r"(?s)^Conversion Error: Could not convert string '(line \d+: `.*|`.*)' to INT32$", r"\1", text
+    )
     return " ".join(text.split())

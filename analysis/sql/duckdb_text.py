@@ -16,6 +16,13 @@ Place = Callable[[exp.Expr], str]
 
 def duckdb_text(tree: exp.Expr, place: Place) -> str:
     """Return the question for DuckDB. Its errors name places of the user's question."""
+    for select in tree.find_all(exp.Select):
+        group = select.args.get("group")
+        if group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+            rows = exp.Anonymous(this="count", expressions=[exp.Star()])
+            select.having(
+                exp.GT(this=rows, expression=exp.Literal.number(0)), copy=False
+            )  # no total of no rows
     return _Generator(dialect=DuckDB, place=place).generate(tree)
 
 
@@ -27,7 +34,10 @@ class _Generator(DuckDBGenerator):
         self._place = place
 
     def _error(self, node: exp.Expr, problem: str) -> str:
-        return f"error({_quoted(f'{self._place(node)} {problem}')})"
+        text = _quoted(f"{self._place(node)} {problem}")
+        if _is_in_order(node):  # which takes no error()
+            return f"CAST(CAST({text} AS INTEGER) AS {self.sql(node.type)})"
+        return f"error({text})"
 
     def call(self, node: exp.Anonymous) -> str:
         function = function_of(node)
@@ -134,9 +144,19 @@ class _Generator(DuckDBGenerator):
 
 
 _INTEGER: Final = r"\s*[+-]?[0-9]+\s*"
-_DOUBLE: Final = r"\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\s*"
+_DOUBLE: Final = (
+    r"\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?\s*|\s*[+-]?(?i:inf|infinity)\s*|\s*(?i:nan)\s*"
+)
 _LOOSE: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Not, exp.Connector, exp.Predicate)
 """Expressions that bind more loosely than what a function may be written as."""
+
+
+def _is_in_order(node: exp.Expr) -> bool:
+    """Return whether a node is in PARTITION BY or ORDER BY within OVER."""
+    over = node.find_ancestor(exp.Window)
+    while over is not None and node.parent is not over:
+        node = node.parent or over
+    return over is not None and node.arg_key in ("order", "partition_by")
 
 
 def _is_inner(node: exp.Expr) -> bool:

@@ -24,6 +24,10 @@ from analysis.jobs.spark import cause
             "analysis.errors.CaptureError: torn",
         ),
         ("it just\nfailed", "it just"),
+        (
+            "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'.\n== SQL ==",
+            "[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'.",
+        ),
     ],
 )
 def test_long_errors_of_spark_become_one_line(text, said):

@@ -360,6 +360,17 @@ QUESTIONS = [
     "SELECT percentile(d, 0.5) FROM t GROUP BY ok",
     "SELECT ok, sum(count(*)) OVER () FROM t GROUP BY ok",
     "SELECT i FROM t WHERE s = 'it''s' OR s = \"a.2\"",
+    "SELECT ok, s, count(*) FROM t WHERE false GROUP BY CUBE(ok, s)",
+    "SELECT ok, sum(i) FROM t GROUP BY ROLLUP(ok) HAVING sum(i) > 3",
+    "SELECT i FROM t WHERE i > 100 OR i IN (SELECT b FROM t)",
+    "SELECT i FROM t WHERE NOT (i IN (SELECT i FROM t WHERE i > 2)) AND ok",
+    "SELECT avg(DISTINCT b), sum(DISTINCT b), count(DISTINCT b) FROM t",
+    "SELECT i, sum(b) AS b FROM t GROUP BY i HAVING sum(abs(b)) > 3 ORDER BY b",
+    "SELECT ok, sum(i) AS n, rank() OVER (ORDER BY sum(i) DESC) AS r FROM t GROUP BY ok",
+    "SELECT ok, sum(i) AS n FROM t GROUP BY ok QUALIFY rank() OVER (ORDER BY n DESC) = 1",
+    "SELECT row_number() OVER (PARTITION BY a[0] ORDER BY i / nullif(b, 0), d) FROM t",
+    "SELECT DISTINCT w FROM t ORDER BY lower(w), w",
+    "SELECT CAST('NaN' AS DOUBLE), CAST('-Infinity' AS DOUBLE), CAST(' +inf ' AS DOUBLE)",
 ]
 
 ABOUT_RUNS = [
